@@ -1,0 +1,150 @@
+//! The three closed lists of codes, in one registry: what a call can fail with, why a source is not
+//! ready, and what can be wrong with config and lock. `docs/errors.md` is held against it by a test.
+
+/// Declares one closed list: the enum, its wire names, and what each means and how it is mended.
+macro_rules! closed_list {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $code:literal, $cause:literal, $remedy:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $(#[doc = $cause] $variant,)*
+        }
+
+        impl $name {
+            /// Every member, in the order of the documentation.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name on the wire: lower snake_case, stable.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code),* }
+            }
+
+            /// What it means, in one sentence.
+            pub const fn cause(self) -> &'static str {
+                match self { $(Self::$variant => $cause),* }
+            }
+
+            /// What to do about it.
+            pub const fn remedy(self) -> &'static str {
+                match self { $(Self::$variant => $remedy),* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+closed_list! {
+    /// What a call over a surface can fail with. The HTTP status is the surface's business.
+    CallCode {
+        JsonInvalid = "json_invalid", "The body is not JSON, is nested too deep, or has a key twice.", "Send one JSON object; the message gives the place.";
+        PathInvalid = "path_invalid", "The path is missing, not a string, or outside the grammar.", "Use a path as `meta_tree` prints it.";
+        PathIsTool = "path_is_tool", "`meta_tree` was asked for a tool.", "Describe it with `meta_desc` or call it with `meta_call`.";
+        PathIsNode = "path_is_node", "`meta_call` was asked for a node.", "List it with `meta_tree` and call one of its tools.";
+        FieldUnknown = "field_unknown", "The body has a member that the call does not know.", "Remove or rename it; `did_you_mean` names the nearest.";
+        FieldInvalid = "field_invalid", "A member has the wrong type or range, or members exclude each other.", "See the message and `docs/api.md`.";
+        HeaderInvalid = "header_invalid", "`Host` is missing, doubled or malformed, or a secret stands in the query.", "Send one `Host`, and the secret as a header.";
+        Unauthorized = "unauthorized", "The secret is missing or wrong.", "Send `Authorization: Bearer SECRET` or `X-API-Key: SECRET`.";
+        Forbidden = "forbidden", "The caller may not use this entry.", "Ask the operator.";
+        HostForbidden = "host_forbidden", "The `Host` header names a host that is not allowed.", "Use a loopback name or address, or start with `--allow-host`.";
+        OriginForbidden = "origin_forbidden", "The `Origin` header names a web page that is not allowed.", "List it in `allowed_origins`.";
+        PathNotFound = "path_not_found", "No entry has this path.", "`did_you_mean` has the nearest; list with `meta_tree`.";
+        RouteNotFound = "route_not_found", "There is no such route.", "Use `/meta_tree`, `/meta_desc` or `/meta_call`.";
+        MethodNotAllowed = "method_not_allowed", "The route does not take this method.", "See the `Allow` header.";
+        ToolWithdrawn = "tool_withdrawn", "The server's tool no longer matches the lock.", "Review the drift: `broker-gen check`, then `broker-gen lock` and a new build.";
+        BodyTooLarge = "body_too_large", "The body is larger than `limits.body_bytes`.", "Send less, or raise the limit.";
+        ContentType = "content_type", "The body is not `application/json`, or is encoded.", "Send `Content-Type: application/json` and no `Content-Encoding`.";
+        ArgsInvalid = "args_invalid", "The arguments do not match the tool's schema.", "Mend them by `details.errors` and `details.args_schema`.";
+        Overloaded = "overloaded", "The source's queue is full.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.";
+        Internal = "internal", "The broker failed; the log has the request id.", "Report it with the log line.";
+        SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc`.", "See the server's message.";
+        SourceExited = "source_exited", "The server's process ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";
+        SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
+        OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`.", "Ask for less, or raise the limit.";
+        SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Mend the cause; `GET /readyz` shows it. Wait for `Retry-After` seconds.";
+        Starting = "starting", "The required sources have not yet been held against the lock.", "Wait for `Retry-After` seconds.";
+        ShuttingDown = "shutting_down", "The broker is going down.", "Call again when it is back.";
+        CallTimeout = "call_timeout", "The call's time was up before the server answered.", "Raise `timeout`; look before you repeat it, since the server may have executed it.";
+    }
+}
+
+closed_list! {
+    /// Why a source is not ready.
+    SourceCause {
+        SpawnNotFound = "spawn_not_found", "The command was not found.", "Install it, or correct `command`; the message says where it was looked for.";
+        SpawnDenied = "spawn_denied", "The command may not be executed.", "Make it executable.";
+        SpawnFormat = "spawn_format", "The file is no program for this machine.", "Check its first line and its architecture.";
+        SpawnFailed = "spawn_failed", "The operating system refused to start the command.", "See the message.";
+        ExitBeforeReady = "exit_before_ready", "The process ended before it answered.", "See its last stderr lines; a server that exits with 0 is not a stdio MCP server.";
+        StartupTimeout = "startup_timeout", "The server did not answer within `startup_timeout`.", "Raise `startup_timeout`, or run the command once by hand so that it can install.";
+        HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "See the server's message; it may be too old or too new.";
+        ListFailed = "list_failed", "The server could not list its tools.", "See the server's message.";
+        ListInvalid = "list_invalid", "The server's tool list breaks the protocol.", "Report it to the server's maintainers.";
+        NeedsAuth = "needs_auth", "The server refused the credentials.", "Correct them and reload.";
+        EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it.";
+        Exited = "exited", "The process ended while it was in use.", "See its exit status and last stderr lines; the broker starts it again.";
+        Protocol = "protocol", "The server broke the protocol so that the connection could not go on.", "Report it to the server's maintainers.";
+        DriftSource = "drift_source", "The source itself no longer matches the lock.", "Review the drift: `broker-gen check`.";
+        Stopped = "stopped", "The broker is stopping the source.", "Nothing: it is going down.";
+    }
+}
+
+closed_list! {
+    /// What can be wrong with a config, a lock, or what `lock` is asked to put into one.
+    DiagnosticCode {
+        ConfigUnreadable = "config_unreadable", "The config cannot be read.", "Name an existing file with `--config` or MCP_BROKER_CONFIG.";
+        ConfigSyntax = "config_syntax", "The config is not JSON.", "Mend the place; comments and trailing commas are not JSON.";
+        ConfigEncoding = "config_encoding", "The config is not UTF-8.", "Save it as UTF-8.";
+        ConfigShape = "config_shape", "The config has no `tree` and no `mcpServers`, or both.", "Write an object with `tree` or `mcpServers`.";
+        ConfigSize = "config_size", "The config is too large or nested too deep.", "Keep it under 4 MiB and 64 levels.";
+        ConfigUnknownKey = "config_unknown_key", "A key is not known here.", "Correct the name.";
+        ConfigDupKey = "config_dup_key", "A key stands twice in one object.", "Keep one of the two.";
+        ConfigType = "config_type", "A value has the wrong type.", "Write the type that the message names.";
+        ConfigRange = "config_range", "A value is out of range.", "Keep to the range that the message names.";
+        ConfigSourceKind = "config_source_kind", "A source has both `command` and `url`, or neither, or not what its backend needs.", "Give exactly one.";
+        NotSupportedYet = "not_supported_yet", "This version of the broker does not do this yet.", "Remove the key.";
+        KeyIgnored = "key_ignored", "A key that other clients read has no meaning here.", "Remove it if you like.";
+        LiteralSecret = "literal_secret", "A secret stands literally in the config.", "Write `${NAME}`; the compiled-in config asks the environment for it.";
+        EnvMissing = "env_missing", "Variables that the config names are not set.", "Set them, or give a default: `${NAME:-default}`.";
+        EnvSyntax = "env_syntax", "A `${…}` is not `${NAME}` or `${NAME:-default}`.", "Close it, and do not nest.";
+        EnvValue = "env_value", "A variable's value cannot be used there: it holds a newline or a NUL.", "Correct the value.";
+        ShellPlace = "shell_place", "A `${NAME}` stands in a here-document or in backticks of a shell command.", "Pass it as an argument or in `env`.";
+        PathInvalid = "path_invalid", "A path is outside the grammar.", "Write `/` or segments of letters, digits, `_`, `.` and `-`.";
+        PathDup = "path_dup", "Two entries have one path.", "Rename one of them.";
+        PathParent = "path_parent", "A child's path does not lie under its parent's.", "Begin it with the parent's path.";
+        PathCase = "path_case", "Two paths differ only in case.", "Rename one of them.";
+        NameClash = "name_clash", "Two names of `mcpServers` become one path.", "Rename one of them.";
+        LeafClash = "leaf_clash", "Two tools land on one path.", "Give one of them an alias.";
+        AliasNeeded = "alias_needed", "A tool's name is outside the path grammar.", "Give it an alias in `path_aliases`.";
+        GlobSyntax = "glob_syntax", "A filter pattern is no glob.", "Correct the pattern.";
+        FilterEmpty = "filter_empty", "A filter matches no tool.", "Correct the pattern; the message has the nearest names.";
+        OverrideUnknown = "override_unknown", "An alias or override names a tool that is not exposed.", "Correct the name.";
+        BindOpen = "bind_open", "The address is reachable from other machines and no secret is set.", "Set MCP_BROKER_SECRET or `--secret-file`, bind to 127.0.0.1, or say `--allow-unauthenticated`.";
+        SecretPermissions = "secret_permissions", "The secret file can be read by others.", "chmod 600 it.";
+        SecretEmpty = "secret_empty", "The secret is empty.", "Give one, or none at all.";
+        SecretUnexpanded = "secret_unexpanded", "The secret holds a literal `${`.", "Expand the variable before you pass it.";
+        LockMissing = "lock_missing", "There is no lock.", "Make one with `broker-gen lock` and commit it.";
+        LockCorrupt = "lock_corrupt", "The lock is torn, was edited by hand, or has merge-conflict markers.", "Make it anew with `broker-gen lock`.";
+        LockVersion = "lock_version", "The lock's format is of another version.", "Use the broker-gen that wrote it, or lock anew.";
+        LockStale = "lock_stale", "The lock was made for another config.", "Make it anew with `broker-gen lock`.";
+        LockOrphan = "lock_orphan", "The lock has a source or a tool that it should not have.", "Make it anew with `broker-gen lock`.";
+        LockMismatch = "lock_mismatch", "The config is not the one that was compiled in.", "Build the broker with this config.";
+        LockWiden = "lock_widen", "The config would expose more than was compiled in.", "Lock and build anew.";
+        SchemaInvalid = "schema_invalid", "A schema is missing or does not compile.", "Hide the tool with `tool_filter`, or report it to the server's maintainers.";
+        SchemaRef = "schema_ref", "A schema refers to another document, or to nothing.", "Hide the tool with `tool_filter`.";
+        SchemaCycle = "schema_cycle", "A schema refers to itself so that it cannot be resolved.", "Hide the tool with `tool_filter`.";
+        SchemaLimit = "schema_limit", "A schema is too deep, too large, or its references fan out too far.", "Hide the tool with `tool_filter`.";
+        SchemaPattern = "schema_pattern", "A pattern in a schema does not compile.", "Hide the tool with `tool_filter`.";
+        SchemaDialect = "schema_dialect", "A schema names a dialect that is not known.", "Hide the tool with `tool_filter`.";
+        NumberRange = "number_range", "A number cannot be kept exactly.", "Hide the tool with `tool_filter`.";
+        ToolInvalid = "tool_invalid", "A tool of the server breaks the protocol.", "Report it to the server's maintainers.";
+        SourceUnstable = "source_unstable", "Two launches of a source gave different tools.", "Name the members in `volatile`, or hide the tools.";
+        SourceFailed = "source_failed", "A source could not be started or listed.", "Mend the cause that the message names.";
+        MachineText = "machine_text", "A server wrote this machine into its tools; a lock made elsewhere would differ.", "Fix it by an argument of the server, or name the member in `volatile`.";
+        FileWrite = "file_write", "A file cannot be written.", "See the message.";
+    }
+}

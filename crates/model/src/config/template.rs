@@ -1,0 +1,157 @@
+//! Strings with `${NAME}` and `${NAME:-default}`: parsed once, expanded when a process needs them.
+//!
+//! Values are never looked into again, so a value that holds `${…}` stays what it is.
+
+use std::fmt;
+
+/// A string with variables. `Debug` and `Display` print it as written, never expanded.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Template {
+    raw: String,
+    parts: Vec<Part>,
+}
+
+/// A piece of a [`Template`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Text as it is.
+    Literal(String),
+    /// A variable.
+    Variable {
+        /// Its name: a letter or `_`, then letters, digits and `_`.
+        name: String,
+        /// What stands in for it where it is unset or empty.
+        default: Option<String>,
+    },
+}
+
+/// A `${` that is not `${NAME}` or `${NAME:-default}`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// No `}`.
+    #[error("`${{` at byte {0} is not closed")]
+    Unclosed(usize),
+    /// The name is no variable name.
+    #[error("`${{` at byte {0} is not followed by a variable name")]
+    Name(usize),
+    /// A variable inside a default.
+    #[error("`${{` at byte {0} nests another")]
+    Nested(usize),
+}
+
+/// A variable that is unset and has no default.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MissingVariable(pub String);
+
+impl Template {
+    /// Parses `raw`. `$` without `{` is text; `$${` is an error, since nobody agrees on its meaning.
+    pub fn parse(raw: &str) -> Result<Self, TemplateError> {
+        let mut parts = Vec::new();
+        let mut rest = raw;
+        let offset = |rest: &str| raw.len() - rest.len();
+        while let Some(at) = rest.find("${") {
+            let start = offset(rest) + at;
+            if at > 0 {
+                parts.push(Part::Literal(rest[..at].to_owned()));
+            }
+            if rest[..at].ends_with('$') {
+                return Err(TemplateError::Name(start - 1));
+            }
+            let inner = &rest[at + 2..];
+            let end = inner.find('}').ok_or(TemplateError::Unclosed(start))?;
+            let (name, default) = match inner[..end].split_once(":-") {
+                Some((name, default)) => (name, Some(default.to_owned())),
+                None => (&inner[..end], None),
+            };
+            if inner[..end].contains("${") {
+                return Err(TemplateError::Nested(start));
+            }
+            if !is_variable_name(name) {
+                return Err(TemplateError::Name(start));
+            }
+            parts.push(Part::Variable {
+                name: name.to_owned(),
+                default,
+            });
+            rest = &inner[end + 1..];
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Literal(rest.to_owned()));
+        }
+        Ok(Self {
+            raw: raw.to_owned(),
+            parts,
+        })
+    }
+
+    /// A template that is exactly this text, with no variable in it.
+    pub fn literal(text: &str) -> Self {
+        Self {
+            raw: text.to_owned(),
+            parts: vec![Part::Literal(text.to_owned())],
+        }
+    }
+
+    /// As written.
+    pub fn raw(&self) -> &str {
+        &self.raw
+    }
+
+    /// The pieces, in order.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The names of its variables, in order.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Variable { name, .. } => Some(name.as_str()),
+            Part::Literal(_) => None,
+        })
+    }
+
+    /// The text with each variable's value from `lookup`; all missing ones together as an error.
+    /// A default stands in for an unset or empty variable, as in a shell.
+    pub fn expand(
+        &self,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<String, Vec<MissingVariable>> {
+        let mut out = String::new();
+        let mut missing = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => out.push_str(text),
+                Part::Variable { name, default } => match (lookup(name), default) {
+                    (Some(value), _) if !value.is_empty() => out.push_str(&value),
+                    (_, Some(default)) => out.push_str(default),
+                    (Some(_), None) => {}
+                    (None, None) => missing.push(MissingVariable(name.clone())),
+                },
+            }
+        }
+        if missing.is_empty() {
+            Ok(out)
+        } else {
+            Err(missing)
+        }
+    }
+}
+
+/// Whether `name` is a letter or `_`, then letters, digits and `_`.
+pub(crate) fn is_variable_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.raw, f)
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.raw)
+    }
+}

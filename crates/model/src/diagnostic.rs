@@ -1,0 +1,138 @@
+//! One problem with a config, a lock or a snapshot: code, place, cause, remedy.
+
+use std::fmt;
+
+use crate::codes::DiagnosticCode;
+use crate::json::Position;
+
+/// How bad a diagnostic is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing; nothing is refused.
+    Warning,
+    /// Refuses what was asked for.
+    Error,
+}
+
+/// One problem, ready to be shown. Holds no secret value: whoever makes one sees to that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The stable code.
+    pub code: DiagnosticCode,
+    /// Whether it refuses.
+    pub severity: Severity,
+    /// The file as the user named it, where there is one.
+    pub file: Option<String>,
+    /// Line and column in the file, where known.
+    pub position: Option<Position>,
+    /// JSON pointer into the file, where known; `""` is the whole document.
+    pub pointer: Option<String>,
+    /// What is wrong: a lowercase fragment with names in backticks.
+    pub message: String,
+    /// What to do about it, when there is more to say than the code's remedy.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error without a place.
+    pub fn error(code: DiagnosticCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            file: None,
+            position: None,
+            pointer: None,
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    /// A warning without a place.
+    pub fn warning(code: DiagnosticCode, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(code, message)
+        }
+    }
+
+    /// The same with a remedy of its own.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same at a JSON pointer.
+    #[must_use]
+    pub fn at(mut self, pointer: impl Into<String>) -> Self {
+        self.pointer = Some(pointer.into());
+        self
+    }
+
+    /// The same in a file.
+    #[must_use]
+    pub fn in_file(mut self, file: impl Into<String>) -> Self {
+        self.file = Some(file.into());
+        self
+    }
+
+    /// Whether it refuses.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// What to do: its own help, else the code's.
+    pub fn remedy(&self) -> &str {
+        self.help.as_deref().unwrap_or(self.code.remedy())
+    }
+
+    /// The same as one JSON object: `code`, `severity`, `file`, `line`, `column`, `pointer`,
+    /// `message`, `help`.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "code": self.code.as_str(),
+            "severity": self.severity.as_str(),
+            "file": self.file,
+            "line": self.position.map(|p| p.line),
+            "column": self.position.map(|p| p.column),
+            "pointer": self.pointer,
+            "message": self.message,
+            "help": self.remedy(),
+        })
+    }
+}
+
+impl Severity {
+    /// `error` or `warning`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// `error[code]: message`, the place, and the remedy, in two or three lines.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}[{}]: {}",
+            self.severity.as_str(),
+            self.code,
+            self.message
+        )?;
+        if let Some(file) = &self.file {
+            write!(f, "\n  --> {file}")?;
+            if let Some(Position { line, column }) = self.position {
+                write!(f, ":{line}:{column}")?;
+            }
+            if let Some(pointer) = self.pointer.as_deref().filter(|p| !p.is_empty()) {
+                write!(f, " at {pointer}")?;
+            }
+        } else if let Some(pointer) = self.pointer.as_deref().filter(|p| !p.is_empty()) {
+            write!(f, "\n  --> {pointer}")?;
+        }
+        write!(f, "\n  help: {}", self.remedy())
+    }
+}

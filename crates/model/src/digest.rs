@@ -1,0 +1,95 @@
+//! Digests: `sha256/1:` and the hex of SHA-256 over a domain, a zero byte, and canonical JSON.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::json::to_canonical;
+
+/// The name of the formula; a change of algorithm gets another, so that it is never taken for drift.
+pub const HASH_MODEL: &str = "sha256/1";
+
+/// A digest in its written form, `sha256/1:` and 64 hex digits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(String);
+
+impl Digest {
+    /// The digest of `value` in a domain, `mcp-broker:tool:1` or the like.
+    pub fn of(domain: &str, value: &Value) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(domain.as_bytes());
+        hash.update([0]);
+        hash.update(to_canonical(value));
+        let mut text = String::with_capacity(HASH_MODEL.len() + 65);
+        text.push_str(HASH_MODEL);
+        text.push(':');
+        for byte in hash.finalize() {
+            use fmt::Write as _;
+            write!(text, "{byte:02x}").expect("writing to a string cannot fail");
+        }
+        Self(text)
+    }
+
+    /// The digest of a whole raw tool.
+    pub fn of_tool(tool: &Map<String, Value>) -> Self {
+        Self::of("mcp-broker:tool:1", &Value::Object(tool.clone()))
+    }
+
+    /// The digest of one member, `mcp-broker:<member>:1`.
+    pub fn of_member(member: &str, value: &Value) -> Self {
+        Self::of(&format!("mcp-broker:{member}:1"), value)
+    }
+
+    /// Takes a written digest as it is; `None` where it does not look like one.
+    pub fn from_written(text: &str) -> Option<Self> {
+        let hex = text.strip_prefix(HASH_MODEL)?.strip_prefix(':')?;
+        (hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
+            .then(|| Self(text.to_owned()))
+    }
+
+    /// The written form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_formula_is_pinned() {
+        // printf 'mcp-broker:tool:1\0{"inputSchema":{"type":"object"},"name":"t"}' | sha256sum
+        let tool = json!({"name": "t", "inputSchema": {"type": "object"}});
+        assert_eq!(
+            Digest::of_tool(tool.as_object().unwrap()).as_str(),
+            "sha256/1:1a5f5aafb736e5ce3d1590cdb2c3bfda05d89fb2f9b349f96e5e7072426f4498"
+        );
+    }
+
+    #[test]
+    fn domains_separate() {
+        assert_ne!(
+            Digest::of_member("title", &json!("x")),
+            Digest::of_member("name", &json!("x"))
+        );
+        assert_eq!(
+            Digest::of_member("m", &json!(1.0)),
+            Digest::of_member("m", &json!(1))
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Which upstream tools a source exposes: glob patterns, `!` denies, order never matters.
+
+use globset::{Glob, GlobMatcher};
+
+/// A checked `tool_filter`. Empty: everything is exposed.
+#[derive(Clone, Debug, Default)]
+pub struct ToolFilter {
+    patterns: Vec<String>,
+    allow: Vec<GlobMatcher>,
+    deny: Vec<GlobMatcher>,
+}
+
+/// A pattern that is no glob.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{pattern}` is not a glob: {reason}")]
+pub struct FilterError {
+    /// The pattern as written, with its `!`.
+    pub pattern: String,
+    /// What the glob parser says.
+    pub reason: String,
+    /// Its index in the list.
+    pub index: usize,
+}
+
+impl ToolFilter {
+    /// Compiles `patterns`; every bad one is reported.
+    pub fn compile<S: AsRef<str>>(patterns: &[S]) -> Result<Self, Vec<FilterError>> {
+        let mut filter = Self::default();
+        let mut errors = Vec::new();
+        for (index, pattern) in patterns.iter().enumerate() {
+            let pattern = pattern.as_ref();
+            let (list, glob) = match pattern.strip_prefix('!') {
+                Some(rest) => (&mut filter.deny, rest),
+                None => (&mut filter.allow, pattern),
+            };
+            match Glob::new(glob) {
+                Ok(compiled) if !glob.is_empty() => {
+                    list.push(compiled.compile_matcher());
+                    filter.patterns.push(pattern.to_owned());
+                }
+                outcome => errors.push(FilterError {
+                    pattern: pattern.to_owned(),
+                    reason: outcome.err().map_or_else(
+                        || "it is empty".to_owned(),
+                        |error| error.kind().to_string(),
+                    ),
+                    index,
+                }),
+            }
+        }
+        if errors.is_empty() {
+            Ok(filter)
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// The patterns as written.
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
+    }
+
+    /// Whether a tool of this upstream name is exposed: no positive pattern allows all, at least one
+    /// allows only what matches one; a deny always wins.
+    pub fn admits(&self, name: &str) -> bool {
+        (self.allow.is_empty() || self.allow.iter().any(|glob| glob.is_match(name)))
+            && !self.deny.iter().any(|glob| glob.is_match(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn admits(patterns: &[&str], name: &str) -> bool {
+        ToolFilter::compile(patterns).unwrap().admits(name)
+    }
+
+    #[test]
+    fn deny_wins_and_positives_restrict() {
+        assert!(admits(&[], "anything"));
+        assert!(admits(&["!get_secret_*"], "get_file"));
+        assert!(!admits(&["!get_secret_*"], "get_secret_key"));
+        assert!(admits(&["get_*", "!get_secret_*"], "get_file"));
+        assert!(!admits(&["get_*", "!get_secret_*"], "get_secret_key"));
+        assert!(!admits(&["get_*"], "put_file"));
+        assert!(admits(&["{a,b}?"], "b1"));
+    }
+
+    #[test]
+    fn every_bad_pattern_is_reported() {
+        let errors = ToolFilter::compile(&["[", "ok", "!{", ""]).unwrap_err();
+        assert_eq!(
+            errors.iter().map(|e| e.index).collect::<Vec<_>>(),
+            [0, 2, 3]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn order_never_matters(
+            mut patterns in proptest::collection::vec("!?[ab*?]{1,3}", 0..6),
+            name in "[ab]{1,4}",
+            seed in any::<u64>(),
+        ) {
+            let before = ToolFilter::compile(&patterns).unwrap().admits(&name);
+            let len = patterns.len().max(1);
+            patterns.rotate_left(seed as usize % len);
+            patterns.reverse();
+            prop_assert_eq!(ToolFilter::compile(&patterns).unwrap().admits(&name), before);
+        }
+    }
+}

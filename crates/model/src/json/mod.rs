@@ -1,0 +1,15 @@
+//! JSON as the broker needs it: strict reading, places in a text, canonical bytes, reviewable text.
+
+mod canonical;
+mod pointer;
+mod position;
+mod review;
+mod strict;
+
+pub use canonical::to_canonical;
+pub use pointer::{
+    child_pointer, escape_token, matches as pointer_matches, remove as remove_pointer,
+};
+pub use position::{Position, position_of_offset, position_of_pointer};
+pub use review::to_review_text;
+pub use strict::{NoDuplicates, StrictError, parse, scan};

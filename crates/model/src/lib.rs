@@ -1,0 +1,26 @@
+//! Data and rules of the broker: config, lock, digests, drift and diagnostics.
+//!
+//! Everything here is pure: no file, no process, no socket, no clock, no async. Callers read bytes
+//! and hand them in; what comes out is either a value that cannot be wrong or every reason why not.
+
+#![forbid(unsafe_code)]
+
+pub mod codes;
+pub mod config;
+pub mod diagnostic;
+pub mod digest;
+pub mod drift;
+pub mod filter;
+pub mod json;
+pub mod lock;
+pub mod mcp;
+pub mod path;
+pub mod redact;
+pub mod schema;
+pub mod snapshot;
+pub mod text;
+
+pub use codes::{CallCode, DiagnosticCode, SourceCause};
+pub use diagnostic::{Diagnostic, Severity};
+pub use path::NodePath;
+pub use snapshot::Snapshot;

@@ -1,0 +1,1 @@
+//! Lock: written by broker-gen, read by the build.

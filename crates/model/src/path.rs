@@ -1,0 +1,206 @@
+//! Tree paths: `/` or segments of `[A-Za-z0-9_.-]{1,128}`, at most 512 bytes, case-sensitive.
+//!
+//! A [`NodePath`] is parsed once and is right ever after; it never touches a file system.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest path, in bytes.
+pub const MAX_PATH_BYTES: usize = 512;
+/// The longest segment, in bytes.
+pub const MAX_SEGMENT_BYTES: usize = 128;
+
+/// An absolute path in the tree, checked. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodePath(Arc<str>);
+
+/// Which rule a path breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It does not begin with `/`.
+    #[error("a path is absolute and begins with `/`")]
+    Relative,
+    /// It is longer than [`MAX_PATH_BYTES`].
+    #[error("a path has at most {MAX_PATH_BYTES} bytes")]
+    TooLong,
+    /// It has an empty segment: `//` or a trailing slash.
+    #[error("a path has no empty segment and no trailing slash")]
+    EmptySegment,
+    /// A segment is longer than [`MAX_SEGMENT_BYTES`].
+    #[error("a segment has at most {MAX_SEGMENT_BYTES} bytes")]
+    SegmentTooLong,
+    /// A segment is `.` or `..`.
+    #[error("`.` and `..` are not segments")]
+    Dots,
+    /// A character outside the grammar.
+    #[error("a segment consists of letters, digits, `_`, `.` and `-`")]
+    Character,
+}
+
+impl NodePath {
+    /// The root, `/`.
+    pub fn root() -> Self {
+        Self(Arc::from("/"))
+    }
+
+    /// Checks `text` against the grammar.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        check(text)?;
+        Ok(Self(Arc::from(text)))
+    }
+
+    /// The path as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is `/`.
+    pub fn is_root(&self) -> bool {
+        &*self.0 == "/"
+    }
+
+    /// This path with one more segment, which must itself be within the grammar.
+    pub fn join(&self, segment: &str) -> Result<Self, PathError> {
+        check_segment(segment)?;
+        let text = if self.is_root() {
+            format!("/{segment}")
+        } else {
+            format!("{}/{segment}", self.0)
+        };
+        if text.len() > MAX_PATH_BYTES {
+            return Err(PathError::TooLong);
+        }
+        Ok(Self(Arc::from(text)))
+    }
+
+    /// The path one segment up; `None` for the root.
+    pub fn parent(&self) -> Option<Self> {
+        if self.is_root() {
+            return None;
+        }
+        match self.0.rfind('/') {
+            Some(0) | None => Some(Self::root()),
+            Some(at) => Some(Self(Arc::from(&self.0[..at]))),
+        }
+    }
+
+    /// The last segment; empty for the root.
+    pub fn leaf(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or("")
+    }
+
+    /// Whether `self` lies strictly below `ancestor`.
+    pub fn is_below(&self, ancestor: &Self) -> bool {
+        if self.is_root() {
+            return false;
+        }
+        ancestor.is_root()
+            || (self.0.len() > ancestor.0.len()
+                && self.0.starts_with(&*ancestor.0)
+                && self.0.as_bytes()[ancestor.0.len()] == b'/')
+    }
+}
+
+/// Checks a path without keeping it; what request paths go through.
+pub fn check(text: &str) -> Result<(), PathError> {
+    let Some(rest) = text.strip_prefix('/') else {
+        return Err(PathError::Relative);
+    };
+    if text.len() > MAX_PATH_BYTES {
+        return Err(PathError::TooLong);
+    }
+    if rest.is_empty() {
+        return Ok(());
+    }
+    rest.split('/').try_for_each(check_segment)
+}
+
+fn check_segment(segment: &str) -> Result<(), PathError> {
+    if segment.is_empty() {
+        return Err(PathError::EmptySegment);
+    }
+    if segment == "." || segment == ".." {
+        return Err(PathError::Dots);
+    }
+    if !segment
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+    {
+        return Err(PathError::Character);
+    }
+    if segment.len() > MAX_SEGMENT_BYTES {
+        return Err(PathError::SegmentTooLong);
+    }
+    Ok(())
+}
+
+impl fmt::Display for NodePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for NodePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl AsRef<str> for NodePath {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<str> for NodePath {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grammar() {
+        for good in ["/", "/a", "/a/b.c", "/A-1_/..."] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        let long = format!("/{}", "a".repeat(129));
+        let deep = "/abcdefgh".repeat(57);
+        for (bad, error) in [
+            ("", PathError::Relative),
+            ("a", PathError::Relative),
+            ("//", PathError::EmptySegment),
+            ("/a/", PathError::EmptySegment),
+            ("/a//b", PathError::EmptySegment),
+            ("/.", PathError::Dots),
+            ("/a/../b", PathError::Dots),
+            ("/%2e", PathError::Character),
+            ("/a b", PathError::Character),
+            ("/ä", PathError::Character),
+            ("/a\\b", PathError::Character),
+            ("/a\0", PathError::Character),
+            (&long, PathError::SegmentTooLong),
+            (&deep, PathError::TooLong),
+        ] {
+            assert_eq!(check(bad), Err(error), "{bad}");
+        }
+    }
+
+    #[test]
+    fn family() {
+        let root = NodePath::root();
+        let a = root.join("a").unwrap();
+        let ab = a.join("b").unwrap();
+        assert_eq!(ab.as_str(), "/a/b");
+        assert_eq!(ab.parent(), Some(a.clone()));
+        assert_eq!(a.parent(), Some(root.clone()));
+        assert_eq!(root.parent(), None);
+        assert_eq!(ab.leaf(), "b");
+        assert!(ab.is_below(&a) && ab.is_below(&root) && a.is_below(&root));
+        assert!(!a.is_below(&a) && !root.is_below(&root));
+        assert!(!NodePath::parse("/ab").unwrap().is_below(&a));
+    }
+}

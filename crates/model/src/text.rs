@@ -1,0 +1,54 @@
+//! Text from elsewhere, made safe to look at: in terminals, in locks, in one line.
+
+/// Whether a character changes what a reader sees without being seen: controls (but for newline and
+/// tab), zero-width and bidirectional marks, tag characters, variation selectors, fillers.
+pub fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{0}'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}'
+        | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// `text` with every control and invisible character written as `\u{…}`, so that it can be shown in
+/// a terminal or a log. Newlines are kept; tabs become spaces.
+pub fn shown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push('\n'),
+            '\t' => out.push(' '),
+            c if is_invisible(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// [`shown`] in one line of at most `max` characters, with `…` where it was cut.
+pub fn shown_line(text: &str, max: usize) -> String {
+    let flat = shown(text.trim()).replace('\n', " ");
+    if flat.chars().count() <= max {
+        return flat;
+    }
+    let mut cut: String = flat.chars().take(max.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_what_cannot_be_seen() {
+        assert_eq!(
+            shown("a\u{1b}[31mb\u{202e}c\td\ne\u{e0041}"),
+            "a\\u{1b}[31mb\\u{202e}c d\ne\\u{e0041}"
+        );
+        assert_eq!(shown_line(" one\ntwo three ", 8), "one two…");
+        assert_eq!(shown_line("naïve", 5), "naïve");
+    }
+}
