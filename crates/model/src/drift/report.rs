@@ -1,0 +1,296 @@
+//! The report: what differs, how bad it is, and what mends it. One JSON shape wherever it appears.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::path::NodePath;
+
+/// The version of the JSON shape.
+pub const REPORT_VERSION: u64 = 1;
+
+/// What a difference means. The order is from harmless to worst; a tool's class is its worst
+/// finding's. `Added` and `Unchecked` stand outside of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// A new upstream tool that the filter would admit; never exposed.
+    Added,
+    /// Nothing that was reviewed moved.
+    Same,
+    /// Bytes moved, the meaning is proven the same.
+    Equivalent,
+    /// Text that a model reads moved; the reviewed text is served.
+    Text,
+    /// The schema moved, every call and answer of the lock is proven still good.
+    Compatible,
+    /// Not provable either way.
+    Unknown,
+    /// Calls or answers of the lock are no longer good.
+    Breaking,
+    /// Less safe than reviewed.
+    Security,
+    /// No longer listed by a source that answered.
+    Gone,
+    /// The source could not be started or listed; it has not drifted.
+    Unchecked,
+}
+
+/// How loud a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingSeverity {
+    /// Worth knowing.
+    Note,
+    /// Worth a look.
+    Warning,
+    /// Needs a decision.
+    Error,
+}
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The rule's stable id, kebab-case.
+    pub rule: &'static str,
+    /// What it means.
+    pub class: Class,
+    /// How loud it is.
+    pub severity: FindingSeverity,
+    /// Where: into the raw tool, or into the source's snapshot.
+    pub pointer: String,
+    /// The reviewed value; `None` where there was none.
+    pub old: Option<Value>,
+    /// The live value; `None` where there is none.
+    pub new: Option<Value>,
+    /// A call or an answer that shows it.
+    pub witness: Option<Value>,
+    /// What happened, in one sentence.
+    pub message: String,
+    /// The command that mends it.
+    pub remedy: String,
+}
+
+/// A tool that is not the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDrift {
+    /// The node its source is mounted on.
+    pub source: NodePath,
+    /// The server's name for it.
+    pub tool: String,
+    /// Where callers find it; for an added tool, where they would.
+    pub path: String,
+    /// The worst finding's.
+    pub class: Class,
+    /// At least one.
+    pub findings: Vec<Finding>,
+}
+
+/// What concerns a whole source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceDrift {
+    /// The node it is mounted on.
+    pub source: NodePath,
+    /// The worst finding's.
+    pub class: Class,
+    /// At least one.
+    pub findings: Vec<Finding>,
+}
+
+/// Everything that differs between some sources and the lock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// One for each tool that is not the same.
+    pub tools: Vec<ToolDrift>,
+    /// Sources with something to say about themselves.
+    pub sources: Vec<SourceDrift>,
+    /// How many tools are the same.
+    pub same: usize,
+}
+
+impl Class {
+    /// All, in the order of the summary.
+    pub const ALL: [Self; 10] = [
+        Self::Same,
+        Self::Equivalent,
+        Self::Text,
+        Self::Compatible,
+        Self::Unknown,
+        Self::Breaking,
+        Self::Security,
+        Self::Gone,
+        Self::Added,
+        Self::Unchecked,
+    ];
+
+    /// The name in reports and replies.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Same => "same",
+            Self::Equivalent => "equivalent",
+            Self::Text => "text",
+            Self::Compatible => "compatible",
+            Self::Unknown => "unknown",
+            Self::Breaking => "breaking",
+            Self::Security => "security",
+            Self::Gone => "gone",
+            Self::Unchecked => "unchecked",
+        }
+    }
+
+    /// Whether a running broker takes a tool of this class out of service.
+    pub const fn withdraws(self) -> bool {
+        matches!(
+            self,
+            Self::Unknown | Self::Breaking | Self::Security | Self::Gone
+        )
+    }
+
+    /// Whether a plain start, and a check, fails over it. A source that was not checked fails as well.
+    pub const fn refuses(self) -> bool {
+        !matches!(self, Self::Same | Self::Added)
+    }
+}
+
+impl FindingSeverity {
+    /// `note`, `warning` or `error`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl Report {
+    /// Adds another source's report.
+    pub fn merge(&mut self, other: Self) {
+        self.tools.extend(other.tools);
+        self.sources.extend(other.sources);
+        self.same += other.same;
+    }
+
+    /// Whether anything drifted: a tool or a source of a class that refuses, unchecked ones apart.
+    pub fn has_drift(&self) -> bool {
+        self.classes()
+            .any(|class| class.refuses() && class != Class::Unchecked)
+    }
+
+    /// Whether a source could not be held against the lock.
+    pub fn has_unchecked(&self) -> bool {
+        self.classes().any(|class| class == Class::Unchecked)
+    }
+
+    fn classes(&self) -> impl Iterator<Item = Class> {
+        self.tools
+            .iter()
+            .map(|tool| tool.class)
+            .chain(self.sources.iter().map(|source| source.class))
+    }
+
+    /// How many tools and sources there are of each class. Tools count once, as do sources with an
+    /// entry of their own.
+    pub fn summary(&self) -> BTreeMap<Class, usize> {
+        let mut counts: BTreeMap<_, _> = Class::ALL.into_iter().map(|class| (class, 0)).collect();
+        for tool in &self.tools {
+            *counts.entry(tool.class).or_default() += 1;
+        }
+        for source in self
+            .sources
+            .iter()
+            .filter(|source| source.class != Class::Same)
+        {
+            *counts.entry(source.class).or_default() += 1;
+        }
+        *counts.entry(Class::Same).or_default() += self.same;
+        counts
+    }
+
+    /// `{"format_version", "tools", "sources", "summary"}`.
+    pub fn to_json(&self) -> Value {
+        let summary: Map<_, _> = self
+            .summary()
+            .into_iter()
+            .map(|(class, count)| (class.as_str().to_owned(), count.into()))
+            .collect();
+        json!({
+            "format_version": REPORT_VERSION,
+            "tools": self.tools.iter().map(ToolDrift::to_json).collect::<Vec<_>>(),
+            "sources": self.sources.iter().map(SourceDrift::to_json).collect::<Vec<_>>(),
+            "summary": summary,
+        })
+    }
+}
+
+impl ToolDrift {
+    pub(super) fn new(source: &NodePath, tool: &str, path: String, findings: Vec<Finding>) -> Self {
+        let class = worst(&findings);
+        Self {
+            source: source.clone(),
+            tool: tool.to_owned(),
+            path,
+            class,
+            findings,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "source": self.source.as_str(),
+            "tool": self.tool,
+            "path": self.path,
+            "class": self.class.as_str(),
+            "findings": self.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The ids of its rules, each once, in order.
+    pub fn rules(&self) -> Vec<&'static str> {
+        let mut rules: Vec<_> = self.findings.iter().map(|finding| finding.rule).collect();
+        rules.dedup();
+        rules
+    }
+}
+
+impl SourceDrift {
+    pub(super) fn new(source: &NodePath, findings: Vec<Finding>) -> Self {
+        let class = worst(&findings);
+        Self {
+            source: source.clone(),
+            class,
+            findings,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "source": self.source.as_str(),
+            "class": self.class.as_str(),
+            "findings": self.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Finding {
+    fn to_json(&self) -> Value {
+        json!({
+            "rule": self.rule,
+            "class": self.class.as_str(),
+            "severity": self.severity.as_str(),
+            "pointer": self.pointer,
+            "old": self.old,
+            "new": self.new,
+            "witness": self.witness,
+            "message": self.message,
+            "remedy": self.remedy,
+        })
+    }
+}
+
+fn worst(findings: &[Finding]) -> Class {
+    findings
+        .iter()
+        .map(|finding| finding.class)
+        .max()
+        .unwrap_or(Class::Same)
+}

@@ -1,0 +1,244 @@
+//! The lock as a file: deterministic text out, and in only what is whole, known and untouched.
+
+use serde_json::{Map, Value};
+
+use super::{LOCK_VERSION, Lock, LockedSource};
+use crate::codes::DiagnosticCode;
+use crate::diagnostic::Diagnostic;
+use crate::digest::{Digest, HASH_MODEL};
+use crate::json::{parse, position_of_pointer, to_review_text};
+
+const KEYS: [&str; 6] = [
+    "config_digest",
+    "generator",
+    "hash_model",
+    "lock_version",
+    "root_digest",
+    "sources",
+];
+
+impl Lock {
+    /// The file's text. The same lock gives the same bytes everywhere.
+    pub fn to_text(&self) -> String {
+        let mut document = self.document();
+        document.insert(
+            "root_digest".to_owned(),
+            root_digest(&document).as_str().into(),
+        );
+        document.insert("generator".to_owned(), self.generator.as_str().into());
+        to_review_text(&Value::Object(document))
+    }
+
+    /// Over the lock without `generator` and `root_digest`.
+    pub fn root_digest(&self) -> Digest {
+        root_digest(&self.document())
+    }
+
+    /// Reads a lock and verifies every digest in it. `file` is its name for messages.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
+        Self::read(text).map_err(|problems| {
+            let placed = |problem: Diagnostic| {
+                let position = problem
+                    .position
+                    .or_else(|| position_of_pointer(text, problem.pointer.as_deref()?));
+                Diagnostic {
+                    position,
+                    ..problem.in_file(file)
+                }
+            };
+            problems.into_iter().map(placed).collect()
+        })
+    }
+
+    fn read(text: &str) -> Result<Self, Vec<Diagnostic>> {
+        let text = text.trim_start_matches('\u{feff}');
+        refuse_merge_conflict(text)?;
+        // The version first: a newer lock is "of another version", not "unknown member".
+        let loose: Value = serde_json::from_str(text)
+            .map_err(|error| vec![torn(&error.to_string(), error.line(), error.column())])?;
+        let Some(members) = loose.as_object() else {
+            return Err(vec![
+                Diagnostic::error(DiagnosticCode::LockCorrupt, "the lock is no JSON object").at(""),
+            ]);
+        };
+        refuse_other_version(members)?;
+        let document = parse(text).map_err(|error| {
+            vec![Diagnostic::error(
+                DiagnosticCode::LockCorrupt,
+                error.to_string(),
+            )]
+        })?;
+
+        let mut problems = Vec::new();
+        for key in members.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+            problems.push(
+                Diagnostic::error(
+                    DiagnosticCode::LockCorrupt,
+                    format!("the member `{key}` is not known"),
+                )
+                .at(crate::json::child_pointer("", key)),
+            );
+        }
+        let digest_at = |key: &str| {
+            document
+                .get(key)
+                .and_then(Value::as_str)
+                .and_then(Digest::from_written)
+        };
+        let written_root = digest_at("root_digest");
+        let Some(config_digest) = digest_at("config_digest") else {
+            problems.push(
+                Diagnostic::error(DiagnosticCode::LockCorrupt, "`config_digest` is no digest")
+                    .at("/config_digest"),
+            );
+            return Err(problems);
+        };
+        let mut lock = Self {
+            config_digest,
+            generator: document
+                .get("generator")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+            sources: Vec::new(),
+        };
+        for (index, value) in document
+            .get("sources")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            let at = format!("/sources/{index}");
+            match LockedSource::from_json(value) {
+                Ok(source) if lock.source(source.path.as_str()).is_some() => {
+                    problems.push(
+                        Diagnostic::error(
+                            DiagnosticCode::LockOrphan,
+                            format!("the source `{}` stands twice", source.path),
+                        )
+                        .at(at),
+                    );
+                }
+                Ok(source) => lock.sources.push(source),
+                Err(found) => problems.extend(found.into_iter().map(|problem| {
+                    let pointer = format!("{at}{}", problem.pointer.as_deref().unwrap_or_default());
+                    problem.at(pointer)
+                })),
+            }
+        }
+        if problems.is_empty() {
+            let mut covered = document.as_object().cloned().unwrap_or_default();
+            covered.retain(|key, _| !matches!(key.as_str(), "generator" | "root_digest"));
+            let found = root_digest(&covered);
+            if written_root.as_ref() != Some(&found) {
+                let message = format!(
+                    "the lock was edited: its content has the root digest {found}, which is not the written one"
+                );
+                problems.push(
+                    Diagnostic::error(DiagnosticCode::LockCorrupt, message).at("/root_digest"),
+                );
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        lock.sources.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(lock)
+    }
+
+    /// The document that the root digest covers.
+    fn document(&self) -> Map<String, Value> {
+        let mut sources: Vec<_> = self.sources.iter().collect();
+        sources.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut out = Map::new();
+        out.insert(
+            "config_digest".to_owned(),
+            self.config_digest.as_str().into(),
+        );
+        out.insert("hash_model".to_owned(), HASH_MODEL.into());
+        out.insert("lock_version".to_owned(), LOCK_VERSION.into());
+        out.insert(
+            "sources".to_owned(),
+            sources.into_iter().map(LockedSource::to_json).collect(),
+        );
+        out
+    }
+}
+
+fn root_digest(covered: &Map<String, Value>) -> Digest {
+    Digest::of("mcp-broker:lock:1", &Value::Object(covered.clone()))
+}
+
+fn torn(message: &str, line: usize, column: usize) -> Diagnostic {
+    let mut problem = Diagnostic::error(
+        DiagnosticCode::LockCorrupt,
+        format!("the lock is torn: {message}"),
+    );
+    problem.position = Some(crate::json::Position { line, column });
+    problem
+}
+
+fn refuse_merge_conflict(text: &str) -> Result<(), Vec<Diagnostic>> {
+    let marked = |line: &str| {
+        ["<<<<<<< ", ">>>>>>> ", "||||||| "]
+            .iter()
+            .any(|mark| line.starts_with(mark))
+    };
+    match text.lines().position(marked) {
+        None => Ok(()),
+        Some(line) => {
+            let mut problem = Diagnostic::error(
+                DiagnosticCode::LockCorrupt,
+                "the lock has merge-conflict markers",
+            )
+            .help("Take either side, then make it anew with `broker-gen lock`.");
+            problem.position = Some(crate::json::Position {
+                line: line + 1,
+                column: 1,
+            });
+            Err(vec![problem])
+        }
+    }
+}
+
+fn refuse_other_version(members: &Map<String, Value>) -> Result<(), Vec<Diagnostic>> {
+    let version = |message: String, help: &str| {
+        Err(vec![
+            Diagnostic::error(DiagnosticCode::LockVersion, message)
+                .help(help)
+                .at("/lock_version"),
+        ])
+    };
+    match members.get("lock_version").and_then(Value::as_u64) {
+        Some(LOCK_VERSION) => {}
+        Some(newer) if newer > LOCK_VERSION => {
+            return version(
+                format!("the lock has format version {newer}, this program reads {LOCK_VERSION}"),
+                "Upgrade mcp-broker and broker-gen to the version that wrote it, or lock anew with this one.",
+            );
+        }
+        Some(older) => {
+            return version(
+                format!("the lock has format version {older}, this program reads {LOCK_VERSION}"),
+                "Make it anew with `broker-gen lock`.",
+            );
+        }
+        None => {
+            return Err(vec![
+                Diagnostic::error(DiagnosticCode::LockCorrupt, "`lock_version` is missing")
+                    .at("/lock_version"),
+            ]);
+        }
+    }
+    match members.get("hash_model").and_then(Value::as_str) {
+        Some(HASH_MODEL) => Ok(()),
+        other => version(
+            format!(
+                "the lock's digests are `{}`, this program makes `{HASH_MODEL}`",
+                crate::text::shown_line(other.unwrap_or("missing"), 40)
+            ),
+            "Use the broker-gen that wrote it, or lock anew with this one.",
+        ),
+    }
+}

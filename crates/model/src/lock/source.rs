@@ -1,0 +1,249 @@
+//! One source in the lock: `backend`, `capabilities`, `config_digest`, `exposed`, `hidden`, `instructions`?, `path`,
+//! `protocol_version`, `server_info`, `volatile`?.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::tool::{from_lines, to_lines};
+use super::{HiddenTool, LockedSource, LockedTool, strip_volatile};
+use crate::codes::DiagnosticCode;
+use crate::diagnostic::Diagnostic;
+use crate::digest::Digest;
+use crate::filter::ToolFilter;
+use crate::path::NodePath;
+use crate::snapshot::{Snapshot, tool_name};
+
+impl LockedSource {
+    /// What a snapshot becomes in the lock: filtered, aliased, sorted, without volatile members.
+    /// Names are not checked here; the planner does that for lock and build alike.
+    pub fn from_snapshot(
+        path: NodePath,
+        backend: &str,
+        config_digest: Digest,
+        snapshot: &Snapshot,
+        filter: &ToolFilter,
+        aliases: &BTreeMap<String, String>,
+        volatile: &BTreeSet<String>,
+    ) -> Self {
+        let mut source = Self {
+            path,
+            backend: backend.to_owned(),
+            config_digest,
+            server_info: snapshot.server_info.clone(),
+            protocol_version: snapshot.protocol_version.clone(),
+            capabilities: snapshot.capabilities.clone(),
+            instructions: snapshot.instructions.clone(),
+            volatile: volatile.clone(),
+            exposed: Vec::new(),
+            hidden: Vec::new(),
+        };
+        for tool in &snapshot.tools {
+            let mut raw = tool.clone();
+            strip_volatile(&mut raw, volatile);
+            let name = tool_name(tool).to_owned();
+            if filter.admits(&name) {
+                let exposed_name = aliases.get(&name).unwrap_or(&name).clone();
+                source.exposed.push(LockedTool::new(raw, exposed_name));
+            } else {
+                source.hidden.push(HiddenTool {
+                    name,
+                    digest: Digest::of_tool(&raw),
+                });
+            }
+        }
+        source
+            .exposed
+            .sort_by(|a, b| a.upstream_name.cmp(&b.upstream_name));
+        source.hidden.sort_by(|a, b| a.name.cmp(&b.name));
+        source
+    }
+
+    /// Its element of the lock's `sources`.
+    pub fn to_json(&self) -> Value {
+        let mut out = Map::new();
+        out.insert("backend".to_owned(), self.backend.as_str().into());
+        out.insert("capabilities".to_owned(), self.capabilities.clone());
+        out.insert(
+            "config_digest".to_owned(),
+            self.config_digest.as_str().into(),
+        );
+        out.insert(
+            "exposed".to_owned(),
+            self.exposed.iter().map(LockedTool::to_json).collect(),
+        );
+        out.insert(
+            "hidden".to_owned(),
+            self.hidden
+                .iter()
+                .map(|tool| json!({"digest": tool.digest.as_str(), "name": tool.name}))
+                .collect(),
+        );
+        if let Some(text) = &self.instructions {
+            out.insert("instructions".to_owned(), to_lines(text));
+        }
+        out.insert("path".to_owned(), self.path.as_str().into());
+        out.insert(
+            "protocol_version".to_owned(),
+            self.protocol_version.as_str().into(),
+        );
+        out.insert("server_info".to_owned(), self.server_info.clone());
+        if !self.volatile.is_empty() {
+            out.insert(
+                "volatile".to_owned(),
+                self.volatile
+                    .iter()
+                    .map(|pattern| Value::from(pattern.as_str()))
+                    .collect(),
+            );
+        }
+        Value::Object(out)
+    }
+
+    /// Reads one element of the lock's `sources` back, and verifies its tools' digests. Pointers of
+    /// the diagnostics are into the element.
+    pub fn from_json(value: &Value) -> Result<Self, Vec<Diagnostic>> {
+        let mut problems = Vec::new();
+        let mut wrong = |code, pointer: String, message: String| {
+            problems.push(Diagnostic::error(code, message).at(pointer))
+        };
+        let corrupt = DiagnosticCode::LockCorrupt;
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+
+        const KEYS: [&str; 10] = [
+            "backend",
+            "capabilities",
+            "config_digest",
+            "exposed",
+            "hidden",
+            "instructions",
+            "path",
+            "protocol_version",
+            "server_info",
+            "volatile",
+        ];
+        for key in value
+            .as_object()
+            .into_iter()
+            .flat_map(Map::keys)
+            .filter(|key| !KEYS.contains(&key.as_str()))
+        {
+            wrong(
+                corrupt,
+                crate::json::child_pointer("", key),
+                "the member is not known".to_owned(),
+            );
+        }
+        let path = text("path").and_then(|path| NodePath::parse(&path).ok());
+        if path.is_none() {
+            wrong(
+                corrupt,
+                "/path".to_owned(),
+                "the path is missing or invalid".to_owned(),
+            );
+        }
+        for key in ["backend", "protocol_version"] {
+            if text(key).is_none() {
+                wrong(corrupt, format!("/{key}"), format!("`{key}` is missing"));
+            }
+        }
+        let config_digest = text("config_digest")
+            .as_deref()
+            .and_then(Digest::from_written);
+        if config_digest.is_none() {
+            wrong(
+                corrupt,
+                "/config_digest".to_owned(),
+                "`config_digest` is no digest".to_owned(),
+            );
+        }
+        let instructions = value.get("instructions").and_then(|lines| {
+            let text = from_lines(lines);
+            if text.is_none() {
+                wrong(
+                    corrupt,
+                    "/instructions".to_owned(),
+                    "the instructions are no list of lines".to_owned(),
+                );
+            }
+            text
+        });
+
+        let mut names = BTreeSet::new();
+        let mut exposed = Vec::new();
+        for (index, tool) in value
+            .get("exposed")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            match LockedTool::from_json(tool) {
+                Ok(tool) if !names.insert(tool.upstream_name.clone()) => {
+                    wrong(
+                        DiagnosticCode::LockOrphan,
+                        format!("/exposed/{index}"),
+                        format!("the tool `{}` stands twice", tool.upstream_name),
+                    );
+                }
+                Ok(tool) => exposed.push(tool),
+                Err((pointer, message)) => {
+                    wrong(corrupt, format!("/exposed/{index}{pointer}"), message)
+                }
+            }
+        }
+        let mut hidden = Vec::new();
+        for (index, tool) in value
+            .get("hidden")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            let name = tool.get("name").and_then(Value::as_str).map(str::to_owned);
+            let digest = tool
+                .get("digest")
+                .and_then(Value::as_str)
+                .and_then(Digest::from_written);
+            match (name, digest) {
+                (Some(name), Some(_)) if !names.insert(name.clone()) => {
+                    wrong(
+                        DiagnosticCode::LockOrphan,
+                        format!("/hidden/{index}"),
+                        format!("the tool `{name}` stands twice"),
+                    );
+                }
+                (Some(name), Some(digest)) => hidden.push(HiddenTool { name, digest }),
+                _ => wrong(
+                    corrupt,
+                    format!("/hidden/{index}"),
+                    "a hidden tool has no name or no digest".to_owned(),
+                ),
+            }
+        }
+        let volatile = value
+            .get("volatile")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let source = path.zip(config_digest).map(|(path, config_digest)| Self {
+            path,
+            backend: text("backend").unwrap_or_default(),
+            config_digest,
+            server_info: value.get("server_info").cloned().unwrap_or(Value::Null),
+            protocol_version: text("protocol_version").unwrap_or_default(),
+            capabilities: value.get("capabilities").cloned().unwrap_or(Value::Null),
+            instructions,
+            volatile: volatile
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            exposed,
+            hidden,
+        });
+        match source {
+            Some(source) if problems.is_empty() => Ok(source),
+            _ => Err(problems),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What a lock keeps, what it refuses to read, and that its bytes are always the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::codes::DiagnosticCode;
+use crate::filter::ToolFilter;
+use crate::snapshot::Snapshot;
+
+fn snapshot(tools: Vec<Value>) -> Snapshot {
+    Snapshot {
+        server_info: json!({"name": "s", "version": "1"}),
+        protocol_version: "2025-11-25".to_owned(),
+        capabilities: json!({"tools": {}}),
+        instructions: Some("one\ntwo".to_owned()),
+        tools: tools
+            .into_iter()
+            .map(|tool| tool.as_object().unwrap().clone())
+            .collect(),
+    }
+}
+
+fn locked(tools: Vec<Value>, volatile: &[&str]) -> Lock {
+    let source = LockedSource::from_snapshot(
+        NodePath::parse("/a").unwrap(),
+        "stdio",
+        Digest::of("mcp-broker:config:1", &json!({})),
+        &snapshot(tools),
+        &ToolFilter::compile(&["*", "!secret*"]).unwrap(),
+        &BTreeMap::from([("get_file_contents".to_owned(), "get_file".to_owned())]),
+        &volatile
+            .iter()
+            .map(|&v| v.to_owned())
+            .collect::<BTreeSet<_>>(),
+    );
+    Lock {
+        config_digest: Digest::of("mcp-broker:config:1", &json!({})),
+        generator: "broker-gen 0".to_owned(),
+        sources: vec![source],
+    }
+}
+
+fn tools() -> Vec<Value> {
+    vec![
+        json!({"name": "get_file_contents", "description": "first\r\n\nlast\u{202e}", "inputSchema": {"type": "object", "maximum": 18446744073709551615u64}, "x-new": [1.5, null]}),
+        json!({"name": "add", "inputSchema": true}),
+        json!({"name": "secret_key", "inputSchema": {}}),
+    ]
+}
+
+fn code_of(text: &str) -> (DiagnosticCode, Option<usize>) {
+    let problems = Lock::parse("x.lock.json", text).unwrap_err();
+    (problems[0].code, problems[0].position.map(|p| p.line))
+}
+
+#[test]
+fn reads_back_what_it_wrote_and_writes_the_same_bytes() {
+    let lock = locked(tools(), &[]);
+    let text = lock.to_text();
+    let again = Lock::parse("x.lock.json", &text).unwrap();
+    assert_eq!(again, lock);
+    assert_eq!(again.to_text(), text);
+    let mut shuffled = tools();
+    shuffled.reverse();
+    assert_eq!(locked(shuffled, &[]).to_text(), text);
+    assert!(
+        text.contains("\"first\\r\",\n")
+            && text.contains("\"last\\u202e\"")
+            && text.contains("18446744073709551615"),
+        "{text}"
+    );
+    let source = &again.sources[0];
+    assert_eq!(
+        source
+            .exposed
+            .iter()
+            .map(|t| t.exposed_name.as_str())
+            .collect::<Vec<_>>(),
+        ["add", "get_file"]
+    );
+    assert_eq!(source.hidden[0].name, "secret_key");
+    assert_eq!(source.exposed[1].raw, *tools()[0].as_object().unwrap());
+}
+
+#[test]
+fn volatile_members_are_left_out_of_bytes_and_digests() {
+    let with = |default: i64| json!({"name": "t", "inputSchema": {"properties": {"fields": {"default": default}, "o": {"default": 1}}}});
+    let pattern = ["/tools/*/inputSchema/properties/fields/default"];
+    assert_eq!(
+        locked(vec![with(1)], &pattern).to_text(),
+        locked(vec![with(2)], &pattern).to_text()
+    );
+    assert_ne!(
+        locked(vec![with(1)], &[]).to_text(),
+        locked(vec![with(2)], &[]).to_text()
+    );
+    assert!(
+        locked(vec![with(1)], &pattern)
+            .to_text()
+            .contains(pattern[0])
+    );
+}
+
+#[test]
+fn lock_03_another_version_is_named_before_anything_else() {
+    let text = locked(tools(), &[]).to_text();
+    let newer = text
+        .replace("\"lock_version\": 1", "\"lock_version\": 2")
+        .replace("\"sources\"", "\"origins\"");
+    assert_eq!(code_of(&newer).0, DiagnosticCode::LockVersion);
+    assert_eq!(
+        code_of(&text.replace("\"lock_version\": 1", "\"lock_version\": 0")).0,
+        DiagnosticCode::LockVersion
+    );
+    assert_eq!(
+        code_of(&text.replace(
+            "\"hash_model\": \"sha256/1\"",
+            "\"hash_model\": \"blake/9\""
+        ))
+        .0,
+        DiagnosticCode::LockVersion
+    );
+}
+
+#[test]
+fn lock_04_edited_torn_and_conflicting_locks_are_refused_with_the_line() {
+    let text = locked(tools(), &[]).to_text();
+    let line_of = |needle: &str| text.lines().position(|line| line.contains(needle)).unwrap() + 1;
+
+    let edited = text.replace("\"first\\r\"", "\"hello\"");
+    let (code, line) = code_of(&edited);
+    assert_eq!(code, DiagnosticCode::LockCorrupt);
+    assert!(
+        edited
+            .lines()
+            .nth(line.unwrap() - 1)
+            .unwrap()
+            .contains("\"description\": \"sha256/1:"),
+        "{line:?}"
+    );
+
+    let edited = text.replace(
+        "\"protocol_version\": \"2025-11-25\"",
+        "\"protocol_version\": \"2025-06-18\"",
+    );
+    assert_eq!(
+        code_of(&edited),
+        (DiagnosticCode::LockCorrupt, Some(line_of("root_digest")))
+    );
+
+    assert_eq!(
+        code_of(&text[..text.len() / 2]).0,
+        DiagnosticCode::LockCorrupt
+    );
+    let conflict = text.replacen("  \"sources\"", "<<<<<<< ours\n  \"sources\"", 1);
+    assert_eq!(
+        code_of(&conflict),
+        (DiagnosticCode::LockCorrupt, Some(line_of("\"sources\"")))
+    );
+    assert_eq!(code_of("[]").0, DiagnosticCode::LockCorrupt);
+    assert_eq!(code_of("{}").0, DiagnosticCode::LockCorrupt);
+}
+
+#[test]
+fn lock_05_a_tool_or_source_that_stands_twice_is_refused() {
+    let lock = locked(tools(), &[]);
+    let mut twice = lock.clone();
+    twice.sources.push(lock.sources[0].clone());
+    assert_eq!(code_of(&twice.to_text()).0, DiagnosticCode::LockOrphan);
+    let mut twice = lock.clone();
+    let tool = twice.sources[0].exposed[0].clone();
+    twice.sources[0].exposed.push(tool);
+    assert_eq!(code_of(&twice.to_text()).0, DiagnosticCode::LockOrphan);
+}
+
+#[test]
+fn lock_06_whitespace_line_ends_and_key_order_do_not_matter() {
+    let lock = locked(tools(), &[]);
+    let text = lock.to_text();
+    assert_eq!(Lock::parse("x", &text.replace('\n', "\r\n")).unwrap(), lock);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let reversed: Vec<String> = value
+        .as_object()
+        .unwrap()
+        .iter()
+        .rev()
+        .map(|(k, v)| format!("{}:{v}", Value::from(k.as_str())))
+        .collect();
+    assert_eq!(
+        Lock::parse("x", &format!("{{{}}}", reversed.join(","))).unwrap(),
+        lock
+    );
+}
+
+#[test]
+fn lock_08_number_forms_have_one_digest() {
+    let digest =
+        |text: &str| Digest::of_tool(crate::json::parse(text).unwrap().as_object().unwrap());
+    assert_eq!(
+        digest(r#"{"a":1.0,"b":-0,"c":"A"}"#),
+        digest(r#"{"a":1,"b":0,"c":"\u0041"}"#)
+    );
+    assert_ne!(
+        digest(r#"{"a":9007199254740993}"#),
+        digest(r#"{"a":9007199254740992}"#)
+    );
+}
