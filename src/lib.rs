@@ -1,1 +1,16 @@
+//! A typed MCP broker: reviewed, locked MCP tools behind three stable meta-tools.
+//!
+//! The library embeds no catalog; a binary does, by [`include_catalog!`]. `core` is the only way to a
+//! server and knows no transport; surfaces translate, and `app` alone wires everything.
 
+pub mod catalog;
+pub mod core;
+
+mod app;
+mod cli;
+mod exit;
+mod logging;
+mod secret;
+mod surface;
+
+pub use app::main;

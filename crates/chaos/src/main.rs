@@ -1,1 +1,110 @@
-fn main() {}
+//! The `chaos-mcp` binary: an MCP server for tests whose tools, answers and faults are told by a
+//! script file that is read again while it runs. It owns the life of the process: what happens
+//! before the first message, the reading loop, and the end of stdin.
+
+mod calls;
+mod default_tools;
+mod eras;
+mod faults;
+mod flags;
+mod journal;
+mod output;
+mod paging;
+mod replay;
+mod reply;
+mod script;
+mod server;
+mod source;
+mod startup;
+mod watch;
+
+use std::io::BufRead as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::flags::{Command, Flags};
+use crate::journal::Journal;
+use crate::output::{Output, complain};
+use crate::server::Server;
+use crate::source::Source;
+
+/// Exit code of a wrong command line, or of a script that cannot be read at the start.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let flags = match flags::parse(std::env::args_os().skip(1)) {
+        Ok(Command::Run(flags)) => flags,
+        Ok(Command::Print(text)) => {
+            return match Output::stdout().raw(text.as_bytes()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            };
+        }
+        Err(message) => return refuse(&message),
+    };
+    match run(flags) {
+        Ok(code) => code,
+        Err(message) => refuse(&message),
+    }
+}
+
+fn refuse(message: &str) -> ExitCode {
+    complain(message);
+    ExitCode::from(EXIT_USAGE)
+}
+
+fn run(flags: Flags) -> Result<ExitCode, String> {
+    let journal = Journal::open(flags.journal.as_deref())?;
+    if flags.mute {
+        return Ok(mute(&journal));
+    }
+    let source = Source::open(&flags.from)?;
+    let script = source.current();
+    if script.ignore_sigterm && !flags.term_ignored {
+        return Err(startup::restart_with_term_ignored());
+    }
+    journal.write("start", json!({"arguments": flags.shown}));
+    let output = Output::stdout();
+    if let Some(code) = startup::play(&script, &output, &journal)? {
+        return Ok(ExitCode::from(code));
+    }
+    let server = Arc::new(Server::new(source, journal, output, flags.shown));
+    watch::start(&server)?;
+    serve(&server);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn serve(server: &Arc<Server>) {
+    for (before, line) in (0_u64..).zip(std::io::stdin().lock().split(b'\n')) {
+        // A broken stdin ends like a closed one.
+        let Ok(line) = line else { break };
+        server.receive(&line);
+        let limit = server.script().no_drain_after;
+        if limit.is_some_and(|limit| before + 1 >= limit) {
+            server.journal.write("stopped-reading", json!({}));
+            wait_for_ever();
+        }
+    }
+    server.journal.write("eof", json!({}));
+    if server.script().ignore_eof {
+        wait_for_ever();
+    }
+}
+
+/// What is left of a server that closed its stdout: it lives until stdin ends, and says nothing.
+fn mute(journal: &Journal) -> ExitCode {
+    journal.write("muted", json!({}));
+    for line in std::io::stdin().lock().split(b'\n') {
+        let Ok(_ignored) = line else { break };
+    }
+    journal.write("eof", json!({}));
+    ExitCode::SUCCESS
+}
+
+fn wait_for_ever() -> ! {
+    loop {
+        std::thread::park();
+    }
+}

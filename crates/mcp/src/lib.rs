@@ -1,1 +1,33 @@
+//! The broker's MCP client over stdio: processes, framing, protocol eras, sessions and supervision.
+//!
+//! Knows nothing of trees, paths of tools, or surfaces: a tool is an upstream name here, arguments
+//! and results are raw JSON bytes. The data path never parses what it only forwards.
 
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+compile_error!("the broker runs on Linux and macOS only");
+
+mod connection;
+mod envelope;
+mod environment;
+mod failure;
+mod framing;
+mod handshake;
+mod launch;
+mod list;
+mod lookup;
+mod process;
+mod request;
+mod rpc_error;
+mod scan;
+mod session;
+mod source;
+mod startup;
+mod status;
+
+pub use environment::Environment;
+pub use failure::{CallFailure, ExitReport, SourceFailure};
+pub use launch::{Launch, Timing, resolve};
+pub use process::StderrTail;
+pub use session::Session;
+pub use source::{Judge, Source, Verdict};
+pub use status::{Counters, State, Status};

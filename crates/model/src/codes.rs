@@ -123,6 +123,7 @@ closed_list! {
         GlobSyntax = "glob_syntax", "A filter pattern is no glob.", "Correct the pattern.";
         FilterEmpty = "filter_empty", "A filter matches no tool.", "Correct the pattern; the message has the nearest names.";
         OverrideUnknown = "override_unknown", "An alias or override names a tool that is not exposed.", "Correct the name.";
+        ExampleInvalid = "example_invalid", "An example does not match its tool's schema.", "Correct `example_args`; a model copies them.";
         BindOpen = "bind_open", "The address is reachable from other machines and no secret is set.", "Set MCP_BROKER_SECRET or `--secret-file`, bind to 127.0.0.1, or say `--allow-unauthenticated`.";
         SecretPermissions = "secret_permissions", "The secret file can be read by others.", "chmod 600 it.";
         SecretEmpty = "secret_empty", "The secret is empty.", "Give one, or none at all.";

@@ -21,14 +21,7 @@ impl Digest {
         hash.update(domain.as_bytes());
         hash.update([0]);
         hash.update(to_canonical(value));
-        let mut text = String::with_capacity(HASH_MODEL.len() + 65);
-        text.push_str(HASH_MODEL);
-        text.push(':');
-        for byte in hash.finalize() {
-            use fmt::Write as _;
-            write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-        }
-        Self(text)
+        Self(format!("{HASH_MODEL}:{}", hex(&hash.finalize())))
     }
 
     /// The digest of a whole raw tool.
@@ -52,6 +45,15 @@ impl Digest {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The entity tag of a reply, with its quotes: half of SHA-256 over its bytes, in hex.
+pub fn etag(reply: &[u8]) -> String {
+    format!("\"{}\"", hex(&Sha256::digest(reply)[..16]))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Display for Digest {

@@ -10,6 +10,7 @@ pub mod config;
 pub mod diagnostic;
 pub mod digest;
 pub mod drift;
+pub mod exit;
 pub mod filter;
 pub mod json;
 pub mod lock;

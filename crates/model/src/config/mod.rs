@@ -4,15 +4,39 @@
 //! ([`Template`]); whoever starts a process expands them, at the last moment.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::diagnostic::Diagnostic;
 use crate::filter::ToolFilter;
 use crate::path::NodePath;
 
+mod command;
+mod compiled;
+mod digest;
+mod excerpt;
+mod fields;
+mod findings;
+mod keys;
+mod lists;
+pub mod narrow;
+mod overrides;
+mod queries;
+mod reader;
+mod servers;
+mod shell;
+mod source;
+mod spanned;
 mod template;
+mod top;
+mod tree;
 
+#[cfg(test)]
+mod tests;
+
+pub use narrow::{KnownTools, Narrowing};
 pub use template::{MissingVariable, Part, Template, TemplateError};
 
 /// A checked config.
@@ -30,8 +54,24 @@ pub struct Config {
     pub allowed_hosts: Vec<Template>,
     /// Origins of web pages that may call, `https://host[:port]`.
     pub allowed_origins: Vec<Template>,
-    /// The document as read, for digests and for compiling it in.
-    document: Value,
+    /// The document as read.
+    document: Document,
+}
+
+/// What [`Config::parse`] makes of a file that can be used.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The config.
+    pub config: Config,
+    /// What is worth knowing, in file order.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// The text and the value of a config; it may hold secrets, so it never prints.
+#[derive(Clone, Default)]
+struct Document {
+    value: Value,
+    text: String,
 }
 
 /// One node of the tree.
@@ -44,15 +84,15 @@ pub struct Node {
     /// The whole text.
     pub description: Option<String>,
     /// Nodes below, in the config's order.
-    pub children: Vec<Node>,
+    pub children: Vec<Self>,
     /// The server mounted here.
     pub source: Option<Source>,
     /// Where it stands in the file.
     pub pointer: String,
 }
 
-/// A server mounted on a node.
-#[derive(Clone, Debug)]
+/// A server mounted on a node. `Debug` shows no value of `env` and no word of the command.
+#[derive(Clone)]
 pub struct Source {
     /// The node's path, which is also the source's name everywhere.
     pub path: NodePath,
@@ -87,7 +127,7 @@ pub struct Source {
 }
 
 /// How a process is started.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandLine {
     /// Executed directly.
     Direct {
@@ -107,7 +147,7 @@ pub enum CommandLine {
 }
 
 /// What the reviewer said instead of the server.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOverride {
     /// Instead of the tool's summary.
     pub summary: Option<String>,
@@ -126,6 +166,47 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Bytes of a line from a server. Default 16 MiB.
     pub line_bytes: usize,
+}
+
+impl Config {
+    /// Reads a config. `file` is its name as the user gave it; the bytes are its content.
+    ///
+    /// An error has every problem of the file, warnings included, in file order.
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>> {
+        top::parse(file, bytes)
+    }
+}
+
+impl Node {
+    /// A node with nothing but its path.
+    fn bare(path: NodePath, pointer: String) -> Self {
+        Self {
+            path,
+            summary: None,
+            description: None,
+            children: Vec::new(),
+            source: None,
+            pointer,
+        }
+    }
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.text.len())
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("path", &self.path)
+            .field("env", &self.env.keys())
+            .field("filter", &self.filter.patterns())
+            .field("aliases", &self.aliases)
+            .field("required", &self.required)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Limits {

@@ -92,6 +92,33 @@ impl Template {
         }
     }
 
+    /// Pieces put together; `raw` is their text, which need not parse into the same pieces again.
+    pub(super) fn from_parts(pieces: Vec<Part>) -> Self {
+        let mut raw = String::new();
+        let mut parts: Vec<Part> = Vec::new();
+        for piece in pieces {
+            match (&piece, parts.last_mut()) {
+                (Part::Literal(text), Some(Part::Literal(before))) => {
+                    raw.push_str(text);
+                    before.push_str(text);
+                    continue;
+                }
+                (Part::Literal(text), _) => raw.push_str(text),
+                (Part::Variable { name, default }, _) => {
+                    raw.push_str("${");
+                    raw.push_str(name);
+                    if let Some(default) = default {
+                        raw.push_str(":-");
+                        raw.push_str(default);
+                    }
+                    raw.push('}');
+                }
+            }
+            parts.push(piece);
+        }
+        Self { raw, parts }
+    }
+
     /// As written.
     pub fn raw(&self) -> &str {
         &self.raw

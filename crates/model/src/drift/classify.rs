@@ -258,9 +258,8 @@ fn about_the_source(locked: &LockedSource, live: &Snapshot) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
+    use crate::config::Config;
 
     fn snapshot(tools: Value) -> Snapshot {
         Snapshot {
@@ -277,20 +276,17 @@ mod tests {
         }
     }
 
+    fn locked(old: &Snapshot) -> LockedSource {
+        let document = json!({"tree": [{"path": "/s", "type": "node", "source": {
+            "command": "server", "tool_filter": ["!hidden*"], "path_aliases": {"a": "alias"},
+        }}]});
+        let config = Config::parse("c.json", document.to_string().as_bytes()).unwrap().config;
+        LockedSource::from_snapshot(config.sources().next().unwrap(), old)
+    }
+
     fn check(old: Value, new: Value) -> Report {
         let filter = ToolFilter::compile(&["!hidden*"]).unwrap();
-        let aliases = BTreeMap::from([("a".to_owned(), "alias".to_owned())]);
-        let path = NodePath::parse("/s").unwrap();
-        let locked = LockedSource::from_snapshot(
-            path,
-            "stdio",
-            Digest::of("x", &json!(0)),
-            &snapshot(old),
-            &filter,
-            &aliases,
-            &BTreeSet::new(),
-        );
-        classify(&locked, &snapshot(new), &filter)
+        classify(&locked(&snapshot(old)), &snapshot(new), &filter)
     }
 
     #[test]
@@ -357,17 +353,8 @@ mod tests {
 
     #[test]
     fn of_the_source_only_name_and_instructions_count() {
-        let path = NodePath::parse("/s").unwrap();
         let old = snapshot(json!([]));
-        let locked = LockedSource::from_snapshot(
-            path,
-            "stdio",
-            Digest::of("x", &json!(0)),
-            &old,
-            &ToolFilter::default(),
-            &BTreeMap::new(),
-            &BTreeSet::new(),
-        );
+        let locked = locked(&old);
         let live = Snapshot {
             server_info: json!({"name": "s", "version": "2"}),
             protocol_version: "2026-07-28".into(),

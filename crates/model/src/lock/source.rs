@@ -1,49 +1,41 @@
 //! One source in the lock: `backend`, `capabilities`, `config_digest`, `exposed`, `hidden`, `instructions`?, `path`,
 //! `protocol_version`, `server_info`, `volatile`?.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
 use super::tool::{from_lines, to_lines};
 use super::{HiddenTool, LockedSource, LockedTool, strip_volatile};
 use crate::codes::DiagnosticCode;
+use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::digest::Digest;
-use crate::filter::ToolFilter;
 use crate::path::NodePath;
 use crate::snapshot::{Snapshot, tool_name};
 
 impl LockedSource {
     /// What a snapshot becomes in the lock: filtered, aliased, sorted, without volatile members.
     /// Names are not checked here; the planner does that for lock and build alike.
-    pub fn from_snapshot(
-        path: NodePath,
-        backend: &str,
-        config_digest: Digest,
-        snapshot: &Snapshot,
-        filter: &ToolFilter,
-        aliases: &BTreeMap<String, String>,
-        volatile: &BTreeSet<String>,
-    ) -> Self {
+    pub fn from_snapshot(config: &config::Source, snapshot: &Snapshot) -> Self {
         let mut source = Self {
-            path,
-            backend: backend.to_owned(),
-            config_digest,
+            path: config.path.clone(),
+            backend: config.backend().to_owned(),
+            config_digest: config.digest(),
             server_info: snapshot.server_info.clone(),
             protocol_version: snapshot.protocol_version.clone(),
             capabilities: snapshot.capabilities.clone(),
             instructions: snapshot.instructions.clone(),
-            volatile: volatile.clone(),
+            volatile: config.volatile.clone(),
             exposed: Vec::new(),
             hidden: Vec::new(),
         };
         for tool in &snapshot.tools {
             let mut raw = tool.clone();
-            strip_volatile(&mut raw, volatile);
+            strip_volatile(&mut raw, &config.volatile);
             let name = tool_name(tool).to_owned();
-            if filter.admits(&name) {
-                let exposed_name = aliases.get(&name).unwrap_or(&name).clone();
+            if config.filter.admits(&name) {
+                let exposed_name = config.aliases.get(&name).unwrap_or(&name).clone();
                 source.exposed.push(LockedTool::new(raw, exposed_name));
             } else {
                 source.hidden.push(HiddenTool {

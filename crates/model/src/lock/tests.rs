@@ -1,12 +1,10 @@
 //! What a lock keeps, what it refuses to read, and that its bytes are always the same.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Value, json};
 
 use super::*;
 use crate::codes::DiagnosticCode;
-use crate::filter::ToolFilter;
+use crate::config::Config;
 use crate::snapshot::Snapshot;
 
 fn snapshot(tools: Vec<Value>) -> Snapshot {
@@ -23,20 +21,14 @@ fn snapshot(tools: Vec<Value>) -> Snapshot {
 }
 
 fn locked(tools: Vec<Value>, volatile: &[&str]) -> Lock {
-    let source = LockedSource::from_snapshot(
-        NodePath::parse("/a").unwrap(),
-        "stdio",
-        Digest::of("mcp-broker:config:1", &json!({})),
-        &snapshot(tools),
-        &ToolFilter::compile(&["*", "!secret*"]).unwrap(),
-        &BTreeMap::from([("get_file_contents".to_owned(), "get_file".to_owned())]),
-        &volatile
-            .iter()
-            .map(|&v| v.to_owned())
-            .collect::<BTreeSet<_>>(),
-    );
+    let document = json!({"tree": [{"path": "/a", "type": "node", "source": {
+        "command": "server", "tool_filter": ["*", "!secret*"],
+        "path_aliases": {"get_file_contents": "get_file"}, "volatile": volatile,
+    }}]});
+    let config = Config::parse("c.json", document.to_string().as_bytes()).unwrap().config;
+    let source = LockedSource::from_snapshot(config.sources().next().unwrap(), &snapshot(tools));
     Lock {
-        config_digest: Digest::of("mcp-broker:config:1", &json!({})),
+        config_digest: config.digest(),
         generator: "broker-gen 0".to_owned(),
         sources: vec![source],
     }

@@ -1,0 +1,120 @@
+//! What a build script calls: read config and lock, refuse what does not fit, write the catalog.
+//!
+//! Starts no process and opens no socket. A failure names the one command that mends it.
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use broker_model::config::Config;
+use broker_model::lock::Lock;
+use broker_model::{Diagnostic, DiagnosticCode};
+
+use crate::emit::{self, Emitted};
+use crate::plan;
+
+/// Names the config of a build.
+const CONFIG_VARIABLE: &str = "MCP_BROKER_CONFIG";
+const DEFAULT_CONFIG: &str = "smoke_config.json";
+
+/// Compiles the config that `MCP_BROKER_CONFIG` names, `smoke_config.json` by default, relative to
+/// the package's folder. To be called from a build script; ends it on failure.
+pub fn build() {
+    tell_cargo(&format!("cargo::rerun-if-env-changed={CONFIG_VARIABLE}"));
+    let config = env::var_os(CONFIG_VARIABLE).filter(|name| !name.is_empty());
+    run(config.as_deref().unwrap_or(OsStr::new(DEFAULT_CONFIG)));
+}
+
+/// Compiles this config, relative to the package's folder, whatever the environment says.
+pub fn build_config(config: &str) {
+    run(OsStr::new(config));
+}
+
+fn run(config: &OsStr) {
+    let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
+    let file = folder.join(config);
+    for input in [&file, &lock_file(&file)] {
+        tell_cargo(&format!("cargo::rerun-if-changed={}", input.display()));
+    }
+    let outcome = compile(&file, &config.to_string_lossy()).and_then(|emitted| {
+        write(&out.join(emit::CATALOG_FILE), &emitted.tables)?;
+        write(&out.join(emit::BLOB_FILE), &emitted.blob)
+    });
+    if let Err(problems) = outcome {
+        let command = command(&folder, config);
+        for problem in &problems {
+            tell_cargo(&format!("cargo::error={}", one_line(problem, &command)));
+        }
+        // Cargo shows the errors above; the code only has to be other than 0.
+        #[expect(clippy::exit, reason = "a build script reports failure by its exit code")]
+        std::process::exit(1);
+    }
+}
+
+/// Reads config and lock, and renders the catalog; writes nothing.
+pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnostic>> {
+    let bytes = fs::read(file).map_err(|error| vec![unreadable(DiagnosticCode::ConfigUnreadable, "config", shown, &error)])?;
+    let config = Config::parse(shown, &bytes)?.config;
+    let lock_path = lock_file(file);
+    let lock_shown = lock_file(Path::new(shown)).to_string_lossy().into_owned();
+    let text = fs::read_to_string(&lock_path).map_err(|error| {
+        let code = if error.kind() == io::ErrorKind::NotFound { DiagnosticCode::LockMissing } else { DiagnosticCode::LockCorrupt };
+        vec![unreadable(code, "lock", &lock_shown, &error)]
+    })?;
+    let lock = Lock::parse(&lock_shown, &text)?;
+    plan::check_fresh(&config, &lock)?;
+    let plan = plan::plan(&config, &lock.sources)?;
+    Ok(emit::emit(&config, &lock, &plan))
+}
+
+/// `<config stem>.lock.json`, beside the config.
+pub fn lock_file(config: &Path) -> PathBuf {
+    let stem = config.file_stem().unwrap_or_default().to_string_lossy();
+    config.with_file_name(format!("{stem}.lock.json"))
+}
+
+/// The one command line that makes the lock anew, as it must be typed.
+fn command(folder: &Path, config: &OsStr) -> String {
+    // Within the broker's own workspace broker-gen is built from here; elsewhere it is installed.
+    let own = folder.join("broker-gen/Cargo.toml").exists() && folder.join("crates/toolbox").exists();
+    let mut command = if own {
+        "cargo build -p broker-gen -p toolbox-mcp && target/debug/broker-gen lock".to_owned()
+    } else {
+        "broker-gen lock".to_owned()
+    };
+    if config != DEFAULT_CONFIG {
+        command.push_str(&format!(" --config {}", config.to_string_lossy()));
+    }
+    command
+}
+
+fn unreadable(code: DiagnosticCode, what: &str, file: &str, error: &io::Error) -> Diagnostic {
+    Diagnostic::error(code, format!("the {what} `{file}` cannot be read: {error}"))
+}
+
+/// Cargo takes one line an error.
+fn one_line(problem: &Diagnostic, command: &str) -> String {
+    let by_lock = problem.code.as_str().starts_with("lock_");
+    let remedy = if by_lock { format!("run: {command}") } else { problem.remedy().to_owned() };
+    let place = match (&problem.file, problem.position) {
+        (Some(file), Some(at)) => format!(" ({file}:{}:{})", at.line, at.column),
+        (Some(file), None) => format!(" ({file})"),
+        (None, _) => String::new(),
+    };
+    broker_model::text::shown_line(&format!("[{}] {}{place}; {remedy}", problem.code, problem.message), 1000)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
+    // An equal file keeps its time, so that nothing is compiled again.
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    fs::write(path, text).map_err(|error| vec![Diagnostic::error(DiagnosticCode::FileWrite, format!("`{}` cannot be written: {error}", path.display()))])
+}
+
+fn tell_cargo(line: &str) {
+    // Cargo reads a build script's standard output; when it is gone nobody is left to tell.
+    let _ = writeln!(io::stdout(), "{line}");
+}

@@ -1,0 +1,66 @@
+//! `check`: the live sources against the lock. Never writes.
+
+use broker_model::drift::{self, Report};
+use broker_model::exit::Exit;
+use broker_model::mcp::Era;
+use broker_model::{Diagnostic, DiagnosticCode};
+
+use super::input::Input;
+use super::survey::{Failure, Question, survey};
+use super::{ConfigArgs, Format, output};
+use crate::plan;
+
+pub(super) async fn run(args: &ConfigArgs, format: Format) -> Exit {
+    match report(args).await {
+        Ok(report) => {
+            match format {
+                Format::Human => output::data(&report),
+                Format::Json => output::data(format_args!("{:#}\n", report.to_json())),
+            }
+            Exit::of_report(&report).or(if nothing_checked(&report) { Exit::Unchecked } else { Exit::Ok })
+        }
+        Err(problems) => output::diagnostics(&problems),
+    }
+}
+
+async fn report(args: &ConfigArgs) -> Result<Report, Vec<Diagnostic>> {
+    let input = Input::read(args)?;
+    let lock = input.read_lock()?;
+    plan::check_fresh(&input.config, &lock)?;
+    let plan = plan::plan(&input.config, &lock.sources)?;
+    output::diagnostics(&plan.warnings);
+    let question = |launch: broker_mcp::Launch| {
+        let revision = lock.source(launch.source.as_str()).map(|locked| locked.protocol_version.as_str());
+        Question { era: revision.and_then(Era::of_revision), launch, volatile: Vec::new(), twice: false }
+    };
+    let questions: Vec<_> = input.launches.into_iter().map(question).collect();
+    if questions.is_empty() {
+        output::diagnostics(&[Diagnostic::warning(DiagnosticCode::SourceFailed, "the config has no source, so nothing was checked")]);
+    }
+    let mut report = Report::default();
+    for answer in survey(questions).await {
+        let both = input.config.source(&answer.source).zip(lock.source(answer.source.as_str()));
+        report.merge(match (&answer.outcome, both) {
+            (Ok(snapshot), Some((source, locked))) => drift::classify(locked, snapshot, &source.filter),
+            (Err(Failure::Source(failure)), _) => drift::unchecked(&answer.source, failure.cause, &with_stderr(failure)),
+            // Fresh locks have every source of the config, and a check asks once.
+            (Ok(_), None) | (Err(Failure::Unstable(_)), _) => Report::default(),
+        });
+    }
+    Ok(report)
+}
+
+/// A check that looked at nothing is no success.
+fn nothing_checked(report: &Report) -> bool {
+    report.same == 0 && report.tools.is_empty() && report.sources.is_empty()
+}
+
+/// What went wrong, and the last things that the server said.
+pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> String {
+    let mut message = format!("{}: {}", failure.cause, failure.message);
+    for line in failure.stderr.iter().rev().take(3).rev() {
+        message.push_str("\n    stderr: ");
+        message.push_str(line);
+    }
+    message
+}

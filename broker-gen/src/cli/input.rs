@@ -1,0 +1,73 @@
+//! Reads what a verb works on: the config, the lock beside it, and how its sources are launched.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use broker_mcp::{Environment, Launch, resolve};
+use broker_model::config::{Config, Source};
+use broker_model::lock::Lock;
+use broker_model::{Diagnostic, DiagnosticCode};
+
+use super::ConfigArgs;
+use crate::lock_file;
+
+/// A config, the file it came from, and how to launch the sources that were asked for.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub(super) config: Config,
+    pub(super) lock_path: PathBuf,
+    /// In tree order; only those that `--source` names, where it does.
+    pub(super) launches: Vec<Launch>,
+}
+
+/// Whether there is a lock beside this config.
+pub(super) fn lock_exists(config: &Path) -> bool {
+    lock_file(config).exists()
+}
+
+impl Input {
+    /// Reads the config and expands what its sources need. Warnings are printed.
+    pub(super) fn read(args: &ConfigArgs) -> Result<Self, Vec<Diagnostic>> {
+        let shown = args.config.to_string_lossy();
+        let bytes = fs::read(&args.config).map_err(|error| {
+            vec![Diagnostic::error(DiagnosticCode::ConfigUnreadable, format!("the config `{shown}` cannot be read: {error}"))]
+        })?;
+        let parsed = Config::parse(&shown, &bytes)?;
+        super::output::diagnostics(&parsed.warnings);
+        let config = parsed.config;
+
+        let mut problems = Vec::new();
+        for name in &args.sources {
+            if !config.sources().any(|source| source.path.as_str() == name) {
+                let known: Vec<_> = config.sources().map(|source| format!("`{}`", source.path)).collect();
+                let message = format!("`--source {name}` names no source");
+                problems.push(Diagnostic::error(DiagnosticCode::PathInvalid, message).help(format!("The sources are {}.", known.join(", "))));
+            }
+        }
+        let environment = Environment::capture();
+        let base = args.config.parent().unwrap_or(Path::new(""));
+        let wanted = |source: &&Source| args.sources.is_empty() || args.sources.iter().any(|name| name == source.path.as_str());
+        let mut launches = Vec::new();
+        for source in config.sources().filter(wanted) {
+            match resolve(source, &config.limits, &environment, base) {
+                Ok(launch) => launches.push(launch),
+                Err(found) => problems.extend(found.into_iter().map(|problem| config.place(problem))),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Self { lock_path: lock_file(&args.config), config, launches })
+    }
+
+    /// Reads the lock; `lock_missing` where there is none.
+    pub(super) fn read_lock(&self) -> Result<Lock, Vec<Diagnostic>> {
+        let shown = self.lock_path.to_string_lossy();
+        let text = fs::read_to_string(&self.lock_path).map_err(|error| {
+            let code = if error.kind() == io::ErrorKind::NotFound { DiagnosticCode::LockMissing } else { DiagnosticCode::LockCorrupt };
+            vec![Diagnostic::error(code, format!("the lock `{shown}` cannot be read: {error}"))]
+        })?;
+        Lock::parse(&shown, &text)
+    }
+}

@@ -1,0 +1,157 @@
+//! Launches sources side by side and brings back what each said of itself; says meanwhile which one
+//! is waited for. One that fails stops no other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_mcp::{Launch, Session, SourceFailure, StderrTail};
+use broker_model::json::to_canonical;
+use broker_model::lock::strip_volatile;
+use broker_model::mcp::Era;
+use broker_model::snapshot::Snapshot;
+use broker_model::{NodePath, drift, text};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::output::say;
+
+/// Servers that start at one time.
+const AT_ONCE: usize = 8;
+/// How long between two lines about what is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One source to ask.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) launch: Launch,
+    /// The era to try first.
+    pub(super) era: Option<Era>,
+    /// Members that may differ from launch to launch.
+    pub(super) volatile: Vec<String>,
+    /// Ask twice, by two launches, and compare.
+    pub(super) twice: bool,
+}
+
+/// What became of one question.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) source: NodePath,
+    pub(super) outcome: Result<Snapshot, Failure>,
+    pub(super) took: Duration,
+}
+
+/// Why there is no snapshot.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The source could not be started or listed.
+    Source(SourceFailure),
+    /// Two launches gave different tools; these pointers differ.
+    Unstable(Vec<String>),
+}
+
+/// Asks all sources; answers come back in the order of the questions.
+pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
+    let mut tasks = JoinSet::new();
+    let mut waiting: Vec<(usize, NodePath, StderrTail)> = Vec::new();
+    let total = questions.len();
+    for (index, question) in questions.into_iter().enumerate() {
+        let tail = StderrTail::new(question.launch.redactor.clone());
+        waiting.push((index, question.launch.source.clone(), tail.clone()));
+        let permits = Arc::clone(&permits);
+        tasks.spawn(async move {
+            let _permit = permits.acquire_owned().await;
+            let started = Instant::now();
+            let source = question.launch.source.clone();
+            let outcome = ask(&question, &tail).await;
+            (index, Answer { source, outcome, took: started.elapsed() })
+        });
+    }
+    let started = Instant::now();
+    let mut answers: Vec<Option<Answer>> = (0..total).map(|_| None).collect();
+    loop {
+        match tokio::time::timeout(PATIENCE, tasks.join_next()).await {
+            Ok(Some(Ok((index, answer)))) => {
+                waiting.retain(|(waiting, ..)| *waiting != index);
+                answers[index] = Some(answer);
+            }
+            Ok(Some(Err(panicked))) => say(format_args!("error: a task of broker-gen failed: {panicked}")),
+            Ok(None) => break,
+            Err(_) => {
+                for (_, source, tail) in &waiting {
+                    let last = tail.lines(1).pop().map(|line| format!(": {}", text::shown_line(&line, 120))).unwrap_or_default();
+                    say(format_args!("waiting for {source} ({} s){last}", started.elapsed().as_secs()));
+                }
+            }
+        }
+    }
+    answers.into_iter().flatten().collect()
+}
+
+async fn ask(question: &Question, tail: &StderrTail) -> Result<Snapshot, Failure> {
+    let first = snapshot(question, question.era, tail).await.map_err(Failure::Source)?;
+    if !question.twice {
+        return Ok(first);
+    }
+    let era = Era::of_revision(&first.protocol_version);
+    let second = snapshot(question, era, tail).await.map_err(Failure::Source)?;
+    let unstable = compare(&first, &second, &question.volatile);
+    if unstable.is_empty() { Ok(first) } else { Err(Failure::Unstable(unstable)) }
+}
+
+async fn snapshot(question: &Question, era: Option<Era>, tail: &StderrTail) -> Result<Snapshot, SourceFailure> {
+    let session = Session::open_watched(&question.launch, era, tail).await?;
+    let snapshot = session.snapshot().await;
+    session.stop().await;
+    snapshot
+}
+
+/// The pointers at which two launches differ, `/tools/NAME/…` or of the source, volatile ones apart.
+fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<String> {
+    let document = |snapshot: &Snapshot| {
+        let tools = snapshot.tools.iter().map(|tool| {
+            let mut raw = tool.clone();
+            strip_volatile(&mut raw, volatile);
+            (broker_model::snapshot::tool_name(tool).to_owned(), Value::Object(raw))
+        });
+        serde_json::json!({
+            "tools": tools.collect::<serde_json::Map<_, _>>(),
+            "server_info": snapshot.server_info,
+            "instructions": snapshot.instructions,
+            "capabilities": snapshot.capabilities,
+            "protocol_version": snapshot.protocol_version,
+        })
+    };
+    let (first, second) = (document(first), document(second));
+    if to_canonical(&first) == to_canonical(&second) {
+        return Vec::new();
+    }
+    drift::differences(&first, &second).into_iter().map(|difference| difference.pointer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn snapshot(default: &[i64]) -> Snapshot {
+        let tool = json!({"name": "t", "inputSchema": {"properties": {"f": {"default": default}}}});
+        Snapshot {
+            server_info: json!({"name": "s"}),
+            protocol_version: "2025-11-25".to_owned(),
+            capabilities: json!({}),
+            instructions: None,
+            tools: vec![tool.as_object().expect("an object").clone()],
+        }
+    }
+
+    #[test]
+    fn an_unstable_member_is_named_unless_it_is_volatile() {
+        let (a, b) = (snapshot(&[1, 2]), snapshot(&[2, 1]));
+        assert_eq!(compare(&a, &b, &[]), ["/tools/t/inputSchema/properties/f/default/0", "/tools/t/inputSchema/properties/f/default/1"]);
+        assert!(compare(&a, &b, &["/tools/t/inputSchema/properties/f/default".to_owned()]).is_empty());
+        assert!(compare(&a, &a, &[]).is_empty());
+    }
+}

@@ -1,0 +1,42 @@
+//! The journal: one JSON line for each thing that happened, appended and flushed at once, so that
+//! a test sees calls, cancels and executions that the protocol does not show.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+pub(crate) struct Journal {
+    file: Option<Mutex<File>>,
+}
+
+impl Journal {
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, String> {
+        let open = |path: &Path| {
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(path)
+                .map(Mutex::new)
+                .map_err(|error| format!("cannot open journal `{}`: {error}", path.display()))
+        };
+        Ok(Self {
+            file: path.map(open).transpose()?,
+        })
+    }
+
+    /// Appends `{"event", "pid", …details}` in one write, as several processes may share the file.
+    pub(crate) fn write(&self, event: &str, details: Value) {
+        let Some(file) = &self.file else { return };
+        let mut entry = json!({"event": event, "pid": std::process::id()});
+        if let (Some(entry), Value::Object(details)) = (entry.as_object_mut(), details) {
+            entry.extend(details);
+        }
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = file.write_all(format!("{entry}\n").as_bytes()) {
+            crate::output::complain(&format!("cannot write the journal: {error}"));
+        }
+    }
+}

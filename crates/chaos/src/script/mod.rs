@@ -1,0 +1,168 @@
+//! The script: everything a test can set, with its defaults. Tools and capabilities stay as raw JSON
+//! text, since odd numbers and orders are part of a test; the reading of the file is in `fields`.
+
+mod fields;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+pub(crate) use self::fields::one_line;
+use crate::faults::Behaviour;
+
+/// Which eras the server speaks, and how it takes the probe for the modern one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    Legacy,
+    Modern,
+    Both,
+    /// Legacy, and `server/discover` is never answered.
+    SilentProbe,
+    /// Legacy, and `server/discover` ends the process.
+    ProbeDies,
+}
+
+/// An error of the script's own choice.
+#[derive(Clone, Debug)]
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grandchild {
+    /// In the group and session of the server.
+    Plain,
+    /// In a process group of its own.
+    Group,
+    /// In a session of its own.
+    Session,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) era: Era,
+    pub(crate) protocol_version: Option<String>,
+    pub(crate) supported_versions: Option<Vec<String>>,
+    pub(crate) probe_error: RpcError,
+    pub(crate) server_info: Value,
+    pub(crate) instructions: Option<String>,
+    pub(crate) capabilities: String,
+    pub(crate) ttl_ms: Value,
+    /// One raw JSON text a tool, without newlines.
+    pub(crate) tools: Vec<String>,
+    /// The names in `tools`.
+    pub(crate) names: Vec<String>,
+    /// Whether tools with the names of the built-in ones act like them.
+    pub(crate) built_in: bool,
+    pub(crate) page_size: Option<usize>,
+    pub(crate) list_loop: bool,
+    pub(crate) list_endless: bool,
+    pub(crate) list_unstable: bool,
+    pub(crate) list_error: Option<RpcError>,
+    pub(crate) list_delay_ms: u64,
+    pub(crate) start_delay_ms: u64,
+    pub(crate) start_exit: Option<u8>,
+    pub(crate) start_stderr: Option<String>,
+    pub(crate) start_noise: Vec<String>,
+    pub(crate) stderr_lines: Vec<String>,
+    pub(crate) stderr_flood: u64,
+    pub(crate) ignore_eof: bool,
+    pub(crate) ignore_sigterm: bool,
+    pub(crate) ignore_cancel: bool,
+    pub(crate) no_drain_after: Option<u64>,
+    pub(crate) fork_grandchild: Option<Grandchild>,
+    pub(crate) on_call: BTreeMap<String, Behaviour>,
+    pub(crate) on_method: BTreeMap<String, Behaviour>,
+    pub(crate) plain: bool,
+    pub(crate) generation: u64,
+    pub(crate) notify: u64,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        let tools = crate::default_tools::descriptions();
+        Self {
+            era: Era::Both,
+            protocol_version: None,
+            supported_versions: None,
+            probe_error: RpcError::new(-32601, "method not found"),
+            server_info: json!({"name": "chaos-mcp", "version": env!("CARGO_PKG_VERSION")}),
+            instructions: None,
+            capabilities: r#"{"tools":{"listChanged":true}}"#.to_owned(),
+            ttl_ms: json!(0),
+            names: fields::names(&tools),
+            tools,
+            built_in: true,
+            page_size: None,
+            list_loop: false,
+            list_endless: false,
+            list_unstable: false,
+            list_error: None,
+            list_delay_ms: 0,
+            start_delay_ms: 0,
+            start_exit: None,
+            start_stderr: None,
+            start_noise: Vec::new(),
+            stderr_lines: Vec::new(),
+            stderr_flood: 0,
+            ignore_eof: false,
+            ignore_sigterm: false,
+            ignore_cancel: false,
+            no_drain_after: None,
+            fork_grandchild: None,
+            on_call: BTreeMap::new(),
+            on_method: BTreeMap::new(),
+            plain: false,
+            generation: 0,
+            notify: 0,
+        }
+    }
+}
+
+impl Script {
+    /// The revision that `initialize` is answered with.
+    pub(crate) fn legacy_version(&self, asked: Option<&str>) -> String {
+        const KNOWN: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+        let negotiated = || {
+            asked
+                .filter(|asked| KNOWN.contains(asked))
+                .unwrap_or(KNOWN[0])
+        };
+        match &self.protocol_version {
+            Some(version) => version.clone(),
+            None => negotiated().to_owned(),
+        }
+    }
+
+    /// The revisions that `server/discover` names.
+    pub(crate) fn modern_versions(&self) -> Vec<String> {
+        match (&self.supported_versions, self.era, &self.protocol_version) {
+            (Some(versions), _, _) => versions.clone(),
+            (None, Era::Modern, Some(version)) => vec![version.clone()],
+            _ => vec!["2026-07-28".to_owned()],
+        }
+    }
+}
+
+impl RpcError {
+    pub(crate) fn new(code: i64, message: &str) -> Self {
+        Self {
+            code,
+            message: message.to_owned(),
+            data: None,
+        }
+    }
+
+    pub(crate) fn parse(value: &Value) -> Result<Self, String> {
+        match (value["code"].as_i64(), value["message"].as_str()) {
+            (Some(code), Some(message)) => Ok(Self {
+                code,
+                message: message.to_owned(),
+                data: value.get("data").cloned(),
+            }),
+            _ => Err("an error needs an integer `code` and a string `message`".to_owned()),
+        }
+    }
+}

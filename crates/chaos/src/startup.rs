@@ -1,0 +1,121 @@
+//! What a script does to the process itself: before the first message, to its signals, to its
+//! stdout, and at its end.
+
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::flags;
+use crate::journal::Journal;
+use crate::output::Output;
+use crate::script::{Grandchild, Script};
+
+/// Plays the start of the script; gives the code to exit with when the start is the end.
+pub(crate) fn play(
+    script: &Script,
+    output: &Output,
+    journal: &Journal,
+) -> Result<Option<u8>, String> {
+    if let Some(kind) = script.fork_grandchild {
+        fork(kind, journal)?;
+    }
+    for line in script.stderr_lines.iter().chain(&script.start_stderr) {
+        // A closed stderr is not part of any script.
+        drop(writeln!(std::io::stderr(), "{line}"));
+    }
+    if script.stderr_flood > 0 {
+        flood(script.stderr_flood)?;
+    }
+    std::thread::sleep(Duration::from_millis(script.start_delay_ms));
+    if let Some(code) = script.start_exit {
+        return Ok(Some(code));
+    }
+    for line in &script.start_noise {
+        output.line(line);
+    }
+    Ok(None)
+}
+
+/// Starts the program again with SIGTERM ignored, which lasts over the start of another program;
+/// comes back only with the reason why that did not work.
+pub(crate) fn restart_with_term_ignored() -> String {
+    let Ok(program) = std::env::current_exe() else {
+        return "the path of the program is not known".to_owned();
+    };
+    let error = command("sh")
+        .args(["-c", r#"trap "" TERM; exec "$0" "$@""#])
+        .arg(program)
+        .args(std::env::args_os().skip(1))
+        .arg(flags::TERM_IGNORED)
+        .exec();
+    format!("cannot start again with SIGTERM ignored: {error}")
+}
+
+/// Closes stdout for good, which safe code can do only by becoming another program.
+pub(crate) fn close_stdout() -> String {
+    let Ok(program) = std::env::current_exe() else {
+        return "the path of the program is not known".to_owned();
+    };
+    let error = command(program)
+        .args(std::env::args_os().skip(1))
+        .arg(flags::MUTE)
+        .stdout(Stdio::null())
+        .exec();
+    format!("cannot close stdout: {error}")
+}
+
+/// Ends the process at once, from any thread.
+#[expect(clippy::exit, reason = "a scripted death is not an orderly return")]
+pub(crate) fn end_process(code: u8) -> ! {
+    std::process::exit(i32::from(code))
+}
+
+fn fork(kind: Grandchild, journal: &Journal) -> Result<(), String> {
+    let mut sleeper = match kind {
+        Grandchild::Session => {
+            let mut sleeper = command("setsid");
+            sleeper.arg("sleep");
+            sleeper
+        }
+        Grandchild::Plain | Grandchild::Group => command("sleep"),
+    };
+    if kind == Grandchild::Group {
+        sleeper.process_group(0);
+    }
+    // Stdout and stderr stay open in it, as with any child of a careless server.
+    let sleeper = sleeper
+        .arg("1000")
+        .stdin(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("cannot start a grandchild: {error}"))?;
+    journal.write("grandchild", json!({"child": sleeper.id()}));
+    Ok(())
+}
+
+/// Writes this many kilobytes a second to stderr until the process ends.
+fn flood(kilobytes: u64) -> Result<(), String> {
+    let line = format!("{}\n", "e".repeat(99));
+    let lines = usize::try_from(kilobytes).unwrap_or(usize::MAX);
+    // Lines of 100 bytes, a hundred bursts a second: a tenth as many lines a burst as kilobytes.
+    let burst = line.repeat(lines.div_ceil(10));
+    let write = move || {
+        while std::io::stderr().write_all(burst.as_bytes()).is_ok() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    match std::thread::Builder::new().spawn(write) {
+        Ok(_detached) => Ok(()),
+        Err(error) => Err(format!("cannot start the flood: {error}")),
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test server shares no code with the broker and its spawner"
+)]
+fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    Command::new(program)
+}

@@ -1,0 +1,298 @@
+//! One connection to one server process: requests in, each ends in exactly one reply.
+//! Knows ids, deadlines and places at the server; knows no era and no method but cancelling.
+
+mod outgoing;
+mod owner;
+mod table;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use crate::failure::SourceFailure;
+use crate::framing::Framer;
+use crate::launch::Launch;
+use crate::process::{ProcessHandle, StderrTail};
+use crate::status::Counters;
+
+use outgoing::Outgoing;
+use owner::Owner;
+pub(crate) use table::{Kind, Reply};
+use table::{Request, Table};
+
+/// Requests of our own and notifications that may wait beside calls.
+const OWN_COMMANDS: usize = 64;
+/// How long the owner has to say whether a request that is given up had begun. It never waits for
+/// anything, so this passes only on a machine that stands still.
+const OWNER_ANSWERS: Duration = Duration::from_millis(250);
+
+/// The way to the owner task.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    commands: mpsc::Sender<Command>,
+    shared: Arc<Shared>,
+    list_changes: watch::Receiver<u64>,
+    end: watch::Receiver<Option<SourceFailure>>,
+    admission_limit: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    next_id: AtomicU64,
+    /// Calls that the owner holds or is about to; the owner counts them down.
+    admitted: AtomicUsize,
+}
+
+/// What the owner is told.
+#[derive(Debug)]
+enum Command {
+    Request(Request),
+    Cancel(u64),
+    Notify(Bytes),
+    Close,
+    Exited,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// Too many calls wait already.
+    Overloaded { limit: usize },
+    /// The time was up.
+    Timeout { begun: bool },
+    /// The connection is over.
+    Gone { failure: SourceFailure, begun: bool },
+    /// The server answered with this raw error.
+    Error(Bytes),
+    /// The answer cannot be used.
+    Broken(&'static str),
+    /// The answer is over the limit.
+    TooLarge,
+}
+
+impl Connection {
+    /// Takes over a process's pipes.
+    pub(crate) fn open(
+        stdin: ChildStdin,
+        stdout: ChildStdout,
+        process: &ProcessHandle,
+        launch: &Launch,
+        tail: &StderrTail,
+        counters: &Arc<Counters>,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let admission_limit = launch.max_in_flight + launch.queue;
+        // A call is counted until the owner lets it go, and can be given up once; so this is never full.
+        let (commands, receiver) = mpsc::channel(2 * admission_limit + OWN_COMMANDS);
+        let (list_sender, list_changes) = watch::channel(0);
+        let (end_sender, end) = watch::channel(None);
+        let shared = Arc::new(Shared {
+            next_id: AtomicU64::new(1),
+            admitted: AtomicUsize::new(0),
+        });
+        let owner = Owner {
+            stdin: Some(stdin),
+            stdout,
+            framer: Framer::new(launch.line_bytes),
+            outgoing: Outgoing::default(),
+            table: Table::new(launch.max_in_flight),
+            commands: receiver,
+            inbox: Vec::new(),
+            shared: shared.clone(),
+            counters: counters.clone(),
+            list_changes: list_sender,
+            end: end_sender,
+            exit: process.exit(),
+            stderr_ended: process.stderr_ended(),
+            tail: tail.clone(),
+            redactor: launch.redactor.clone(),
+            source: launch.source.as_str().to_owned(),
+            noise_told: false,
+            repair_told: false,
+        };
+        tasks.spawn(owner.run());
+        tasks.spawn(announce_exit(process.exit(), commands.downgrade()));
+        Self {
+            commands,
+            shared,
+            list_changes,
+            end,
+            admission_limit,
+        }
+    }
+
+    /// Sends the request that `line` writes for an id, and waits for its reply. Dropping the future
+    /// gives the request up, and the server is told.
+    pub(crate) async fn request(
+        &self,
+        kind: Kind,
+        line: impl FnOnce(u64) -> Bytes,
+        time: Duration,
+    ) -> Result<Bytes, Unanswered> {
+        let mut waiter = self.submit(kind, line)?;
+        let reply = match timeout(time, &mut waiter.reply).await {
+            Ok(reply) => reply,
+            Err(_) => return waiter.give_up().await,
+        };
+        waiter.settled = true;
+        self.read(reply)
+    }
+
+    /// Sends a notification. Where the connection is over, whoever waits for something learns it.
+    pub(crate) async fn notify(&self, line: Bytes) {
+        if self.commands.send(Command::Notify(line)).await.is_err() {
+            tracing::trace!("a notification came after the end");
+        }
+    }
+
+    /// Sends a request whose answer nobody needs and that stays open: a subscription.
+    pub(crate) fn subscribe(&self, line: impl FnOnce(u64) -> Bytes) {
+        if let Ok(mut waiter) = self.submit(Kind::Own, line) {
+            waiter.settled = true;
+        }
+    }
+
+    /// Counts the server's announcements that its tools changed.
+    pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
+        self.list_changes.clone()
+    }
+
+    /// Why the connection is over, once it is.
+    pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
+        self.end.clone()
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.commands.is_closed()
+    }
+
+    /// Ends it: everybody who waits is told, and stdin is closed.
+    pub(crate) async fn close(&self) {
+        if self.commands.send(Command::Close).await.is_err() {
+            tracing::trace!("the connection is over already");
+        }
+        let mut end = self.end.clone();
+        if end.wait_for(Option::is_some).await.is_err() {
+            tracing::trace!("the owner is gone");
+        }
+    }
+
+    fn submit(
+        &self,
+        kind: Kind,
+        line: impl FnOnce(u64) -> Bytes,
+    ) -> Result<Waiter<'_>, Unanswered> {
+        let limit = self.admission_limit;
+        if kind == Kind::Call && self.shared.admitted.fetch_add(1, Ordering::Relaxed) >= limit {
+            self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
+            return Err(Unanswered::Overloaded { limit });
+        }
+        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, reply) = oneshot::channel();
+        let request = Request {
+            id,
+            line: line(id),
+            kind,
+            reply: sender,
+        };
+        if let Err(refused) = self.commands.try_send(Command::Request(request)) {
+            if kind == Kind::Call {
+                self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
+            }
+            return Err(match refused {
+                mpsc::error::TrySendError::Full(_) => Unanswered::Overloaded { limit },
+                mpsc::error::TrySendError::Closed(_) => self.gone(false),
+            });
+        }
+        Ok(Waiter {
+            connection: self,
+            id,
+            reply,
+            settled: false,
+        })
+    }
+
+    fn read(&self, reply: Result<Reply, oneshot::error::RecvError>) -> Result<Bytes, Unanswered> {
+        match reply {
+            Ok(Reply::Result(result)) => Ok(result),
+            Ok(Reply::Error(error)) => Err(Unanswered::Error(error)),
+            Ok(Reply::Broken(reason)) => Err(Unanswered::Broken(reason)),
+            Ok(Reply::TooLarge) => Err(Unanswered::TooLarge),
+            Ok(Reply::Cancelled { begun }) => Err(Unanswered::Timeout { begun }),
+            Ok(Reply::Gone { begun }) => Err(self.gone(begun)),
+            // The owner was dropped with its runtime.
+            Err(_) => Err(self.gone(true)),
+        }
+    }
+
+    fn gone(&self, begun: bool) -> Unanswered {
+        let failure = self.end.borrow().clone().unwrap_or_else(|| {
+            SourceFailure::new(
+                broker_model::SourceCause::Stopped,
+                "the connection was dropped",
+            )
+        });
+        Unanswered::Gone { failure, begun }
+    }
+}
+
+/// Somebody who waits. Gives the request up when it is dropped before the reply came.
+struct Waiter<'a> {
+    connection: &'a Connection,
+    id: u64,
+    reply: oneshot::Receiver<Reply>,
+    settled: bool,
+}
+
+impl Waiter<'_> {
+    /// Gives the request up; a reply that crossed the wish still counts.
+    async fn give_up(mut self) -> Result<Bytes, Unanswered> {
+        self.cancel();
+        self.settled = true;
+        match timeout(OWNER_ANSWERS, &mut self.reply).await {
+            Ok(reply) => self.connection.read(reply),
+            Err(_) => Err(Unanswered::Timeout { begun: true }),
+        }
+    }
+
+    fn cancel(&self) {
+        if self
+            .connection
+            .commands
+            .try_send(Command::Cancel(self.id))
+            .is_err()
+        {
+            tracing::trace!("the connection is over already");
+        }
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.cancel();
+        }
+    }
+}
+
+/// Tells the owner that the process ended.
+async fn announce_exit(
+    mut exit: watch::Receiver<Option<crate::failure::ExitReport>>,
+    commands: mpsc::WeakSender<Command>,
+) {
+    if exit.wait_for(Option::is_some).await.is_err() {
+        tracing::trace!("the reaper is gone");
+    }
+    if let Some(commands) = commands.upgrade()
+        && commands.send(Command::Exited).await.is_err()
+    {
+        tracing::trace!("the connection is over already");
+    }
+}

@@ -1,0 +1,133 @@
+//! Lines on their way to a server's stdin. Knows for each whether its first byte has left, which
+//! decides whether a call may have been executed.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::AsyncWrite;
+
+/// Lines that go out in one write.
+const LINES_A_WRITE: usize = 32;
+
+/// A queue of lines; never waited for, written as far as the pipe takes it.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    lines: VecDeque<Line>,
+    /// Whether the first byte of the front line has left.
+    begun: bool,
+}
+
+#[derive(Debug)]
+struct Line {
+    id: Option<u64>,
+    rest: Bytes,
+}
+
+impl Outgoing {
+    /// Puts the line of request `id` at the end.
+    pub(super) fn push_request(&mut self, id: u64, line: Bytes) {
+        self.lines.push_back(Line {
+            id: Some(id),
+            rest: line,
+        });
+    }
+
+    /// Puts any other line at the end.
+    pub(super) fn push(&mut self, line: Bytes) {
+        self.lines.push_back(Line {
+            id: None,
+            rest: line,
+        });
+    }
+
+    /// Puts a line before all others, but never into the middle of one.
+    pub(super) fn push_urgent(&mut self, line: Bytes) {
+        let at = usize::from(self.begun).min(self.lines.len());
+        self.lines.insert(
+            at,
+            Line {
+                id: None,
+                rest: line,
+            },
+        );
+    }
+
+    /// Takes the line of request `id` back. False where a byte of it has left.
+    pub(super) fn withdraw(&mut self, id: u64) -> bool {
+        match self.lines.iter().position(|line| line.id == Some(id)) {
+            Some(0) if self.begun => false,
+            Some(at) => self.lines.remove(at).is_some(),
+            None => false,
+        }
+    }
+
+    /// Lines that have not left.
+    pub(super) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Writes as much as the pipe takes. Ready when nothing is left to write.
+    pub(super) fn poll_write<W: AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut W,
+    ) -> Poll<io::Result<()>> {
+        while !self.lines.is_empty() {
+            let count = self.lines.len().min(LINES_A_WRITE);
+            let slices: [IoSlice<'_>; LINES_A_WRITE] = std::array::from_fn(|index| {
+                IoSlice::new(self.lines.get(index).map_or(&[], |line| &line.rest))
+            });
+            let written = ready!(Pin::new(&mut *pipe).poll_write_vectored(cx, &slices[..count]))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        while let Some(line) = self.lines.front_mut() {
+            if written < line.rest.len() {
+                line.rest.advance(written);
+                self.begun |= written > 0;
+                return;
+            }
+            written -= line.rest.len();
+            self.begun = false;
+            self.lines.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(out: &Outgoing) -> Vec<&[u8]> {
+        out.lines.iter().map(|line| &line.rest[..]).collect()
+    }
+
+    #[test]
+    fn a_line_that_has_begun_is_never_cut_or_taken_back() {
+        let mut out = Outgoing::default();
+        out.push_request(1, Bytes::from_static(b"one\n"));
+        out.push_request(2, Bytes::from_static(b"two\n"));
+        out.push_request(3, Bytes::from_static(b"three\n"));
+        out.advance(2);
+        assert!(!out.withdraw(1), "a byte of it has left");
+        assert!(out.withdraw(2));
+        assert!(!out.withdraw(2));
+        out.push_urgent(Bytes::from_static(b"now\n"));
+        assert_eq!(text(&out), [&b"e\n"[..], b"now\n", b"three\n"]);
+        out.advance(6);
+        assert!(!out.withdraw(1), "it has left");
+        out.push_urgent(Bytes::from_static(b"again\n"));
+        assert_eq!(text(&out), [&b"again\n"[..], b"three\n"]);
+        out.advance(12);
+        assert_eq!(out.len(), 0);
+    }
+}

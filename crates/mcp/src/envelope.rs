@@ -1,0 +1,358 @@
+//! Reads one line as JSON-RPC, as far as its envelope and no further: what is inside stays a slice
+//! of the line.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::scan::{HeadScan, is_too_deep};
+
+/// One message of a server.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// An answer with a result, which is raw JSON.
+    Result { id: u64, result: Bytes },
+    /// An answer with an error, which is raw JSON.
+    Error { id: u64, error: Bytes },
+    /// An answer that cannot be used, to a request that can be named.
+    Broken { id: u64, reason: &'static str },
+    /// An answer or error without an id of ours.
+    Stray,
+    /// A request to us; the id is raw JSON.
+    Request { id: Bytes, method: String },
+    /// A notification.
+    Notification { method: String },
+    /// Not a message.
+    Noise,
+}
+
+/// What was read out of one line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Parsed {
+    /// The messages: one, or those of a batch.
+    pub(crate) messages: Messages,
+    /// Whether the text was not UTF-8 and was repaired.
+    pub(crate) repaired: bool,
+}
+
+/// One message, nearly always; an array of them where the server batches.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Messages {
+    /// The usual line.
+    One(Message),
+    /// A batch.
+    Many(Vec<Message>),
+}
+
+/// Reads a line. Text that is not UTF-8 is repaired, since the answer is worth more than its letters.
+pub(crate) fn parse(line: Bytes) -> Parsed {
+    let (line, repaired) = match std::str::from_utf8(&line) {
+        Ok(_) => (line, false),
+        Err(_) => {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            (Bytes::from(text.into_bytes()), true)
+        }
+    };
+    let text = std::str::from_utf8(&line).unwrap_or_default();
+    let messages = match text.as_bytes().first() {
+        Some(b'{') if !is_too_deep(&line) => Messages::One(message(&line, text)),
+        Some(b'{') => Messages::One(broken(text, "the answer nests deeper than 512 levels")),
+        Some(b'[') if !is_too_deep(&line) => match serde_json::from_str::<Vec<&RawValue>>(text) {
+            Ok(items) => Messages::Many(
+                items
+                    .iter()
+                    .map(|item| message(&line, item.get()))
+                    .collect(),
+            ),
+            Err(_) => Messages::One(Message::Noise),
+        },
+        _ => Messages::One(Message::Noise),
+    };
+    Parsed { messages, repaired }
+}
+
+/// The members of an envelope, each as it was written.
+#[derive(Default)]
+struct Wire<'a> {
+    jsonrpc: bool,
+    id: Option<&'a RawValue>,
+    method: Option<Cow<'a, str>>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+}
+
+fn message(line: &Bytes, text: &str) -> Message {
+    let Ok(wire) = serde_json::from_str::<Wire<'_>>(text) else {
+        return broken(text, "the answer is not JSON");
+    };
+    let slice = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
+    // Some servers send `"error": null` with a result, or the other way round.
+    let error = wire
+        .error
+        .filter(|error| error.get() != "null" || wire.result.is_none());
+    let result = wire
+        .result
+        .filter(|result| result.get() != "null" || error.is_none());
+    if let Some(method) = wire.method {
+        let method = method.into_owned();
+        return match wire.id.filter(|id| id.get() != "null") {
+            Some(id) => Message::Request {
+                id: slice(id),
+                method,
+            },
+            None => Message::Notification { method },
+        };
+    }
+    let has_body = result.is_some() || error.is_some();
+    let Some(id) = wire.id.and_then(|id| own_id(id.get())) else {
+        return if has_body || (wire.jsonrpc && wire.id.is_some()) {
+            Message::Stray
+        } else {
+            Message::Noise
+        };
+    };
+    match (result, error) {
+        (Some(result), None) => Message::Result {
+            id,
+            result: slice(result),
+        },
+        (None, Some(error)) => Message::Error {
+            id,
+            error: slice(error),
+        },
+        (Some(_), Some(_)) => Message::Broken {
+            id,
+            reason: "the answer has both `result` and `error`",
+        },
+        (None, None) if wire.jsonrpc => Message::Broken {
+            id,
+            reason: "the answer has neither `result` nor `error`",
+        },
+        (None, None) => Message::Noise,
+    }
+}
+
+/// An answer that cannot be read, where it can be told whose it is.
+fn broken(text: &str, reason: &'static str) -> Message {
+    let mut scan = HeadScan::default();
+    scan.feed(text.as_bytes());
+    match scan.answered() {
+        Some(id) => Message::Broken { id, reason },
+        None => Message::Noise,
+    }
+}
+
+/// Our ids are integers; a server that gives one back as a string means the same.
+fn own_id(raw: &str) -> Option<u64> {
+    let digits = raw
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(raw);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Wire<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(WireVisitor)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Member {
+    Jsonrpc,
+    Id,
+    Method,
+    Result,
+    Error,
+    #[serde(other)]
+    Other,
+}
+
+/// A method name that is a string; anything else counts as none.
+struct MethodName<'a>(Option<Cow<'a, str>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for MethodName<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        let text = raw.get();
+        let plain = text
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'))
+            .filter(|rest| !rest.contains('\\'));
+        Ok(Self(match plain {
+            Some(plain) => Some(Cow::Borrowed(plain)),
+            None => serde_json::from_str::<String>(text).ok().map(Cow::Owned),
+        }))
+    }
+}
+
+struct WireVisitor;
+
+impl<'de> Visitor<'de> for WireVisitor {
+    type Value = Wire<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON-RPC message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Wire<'de>, A::Error> {
+        let mut wire = Wire::default();
+        while let Some(member) = members.next_key()? {
+            match member {
+                Member::Jsonrpc => {
+                    members.next_value::<IgnoredAny>()?;
+                    wire.jsonrpc = true;
+                }
+                Member::Id => wire.id = Some(members.next_value()?),
+                Member::Method => wire.method = members.next_value::<MethodName<'de>>()?.0,
+                Member::Result => wire.result = Some(members.next_value()?),
+                Member::Error => wire.error = Some(members.next_value()?),
+                Member::Other => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(wire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn one(line: impl Into<Vec<u8>>) -> Message {
+        match parse(Bytes::from(line.into())).messages {
+            Messages::One(message) => message,
+            Messages::Many(_) => panic!("a batch"),
+        }
+    }
+
+    fn result(id: u64, json: &str) -> Message {
+        let result = Bytes::from(json.to_owned());
+        Message::Result { id, result }
+    }
+
+    #[test]
+    fn what_each_line_is() {
+        let broken = |id, reason| Message::Broken { id, reason };
+        let error = |id, json: &'static str| Message::Error {
+            id,
+            error: Bytes::from_static(json.as_bytes()),
+        };
+        let note = |method: &str| Message::Notification {
+            method: method.to_owned(),
+        };
+        let ping = Message::Request {
+            id: Bytes::from_static(b"\"q\""),
+            method: "ping".to_owned(),
+        };
+        let both = "the answer has both `result` and `error`";
+        let neither = "the answer has neither `result` nor `error`";
+        let no_json = "the answer is not JSON";
+        let table = [
+            (
+                r#"{"jsonrpc":"2.0","id":1,"result":{"a": 1.0}}"#,
+                result(1, r#"{"a": 1.0}"#),
+            ),
+            (r#"{"result":{},"jsonrpc":"2.0","id":1}"#, result(1, "{}")),
+            (r#"{"id":1,"result":{}}"#, result(1, "{}")),
+            (r#"{"jsonrpc":"2.0","id":"1","result":{}}"#, result(1, "{}")),
+            (r#"{"id":1,"result":null}"#, result(1, "null")),
+            (r#"{"id":1,"result":{},"error":null}"#, result(1, "{}")),
+            (
+                r#"{"id":1,"result":null,"error":{"code":1}}"#,
+                error(1, r#"{"code":1}"#),
+            ),
+            (
+                r#"{"id":2,"error":{"code":-1}}"#,
+                error(2, r#"{"code":-1}"#),
+            ),
+            (r#"{"id":2,"result":{},"error":{}}"#, broken(2, both)),
+            (r#"{"jsonrpc":"2.0","id":2}"#, broken(2, neither)),
+            (r#"{"id":2,"result":{"a":}}"#, broken(2, no_json)),
+            (r#"{"id":2,"result":{}} x"#, broken(2, no_json)),
+            (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, Message::Stray),
+            (
+                r#"{"jsonrpc":"2.0","id":"abc","result":{}}"#,
+                Message::Stray,
+            ),
+            (r#"{"jsonrpc":"2.0","id":-1,"result":{}}"#, Message::Stray),
+            (
+                r#"{"jsonrpc":"2.0","method":"notifications/x"}"#,
+                note("notifications/x"),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"a\u002fb","id":null}"#,
+                note("a/b"),
+            ),
+            (r#"{"jsonrpc":"2.0","id":"q","method":"ping"}"#, ping),
+            ("Server listening", Message::Noise),
+            (r#"{"level":"info","id":2}"#, Message::Noise),
+            (r#"{"level":"info"#, Message::Noise),
+            ("[1,", Message::Noise),
+            ("7", Message::Noise),
+        ];
+        for (line, expected) in table {
+            assert_eq!(one(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn f_16_text_that_is_no_text_is_delivered() {
+        let bytes = b"{\"id\":1,\"result\":{\"t\":\"a\xff\xfeb\"}}";
+        let parsed = parse(Bytes::from_static(bytes));
+        assert!(parsed.repaired);
+        let expected = result(1, "{\"t\":\"a\u{fffd}\u{fffd}b\"}");
+        assert_eq!(parsed.messages, Messages::One(expected));
+        let surrogate = r#"{"id":1,"result":{"t":"\ud800","u":"\u0000"},"x":"\udc00"}"#;
+        assert_eq!(one(surrogate), result(1, r#"{"t":"\ud800","u":"\u0000"}"#));
+    }
+
+    #[test]
+    fn f_17_deep_nesting_is_told_to_whoever_waits() {
+        let (open, close) = ("[".repeat(20_000), "]".repeat(20_000));
+        let deep = format!(r#"{{"jsonrpc":"2.0","id":4,"result":{open}{close}}}"#);
+        let reason = "the answer nests deeper than 512 levels";
+        assert_eq!(one(deep), Message::Broken { id: 4, reason });
+        assert_eq!(one(open), Message::Noise);
+    }
+
+    #[test]
+    fn batches_are_taken_apart() {
+        let line = br#"[{"id":1,"result":{}}, {"method":"m"}, 3]"#;
+        let method = "m".to_owned();
+        assert_eq!(
+            parse(Bytes::from_static(line)).messages,
+            Messages::Many(vec![
+                result(1, "{}"),
+                Message::Notification { method },
+                Message::Noise
+            ])
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_lines_never_panic(line in prop::collection::vec(any::<u8>(), 0..200)) {
+            parse(Bytes::from(line));
+        }
+
+        #[test]
+        fn a_result_comes_out_as_it_went_in(text in "\\PC{0,60}", id in any::<u64>()) {
+            let json = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(
+                one(format!("{{\"jsonrpc\":\"2.0\",\"result\":{json},\"id\":{id}}}")),
+                result(id, &json)
+            );
+        }
+    }
+}

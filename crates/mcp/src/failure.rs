@@ -1,0 +1,135 @@
+//! Why a source is not ready, and what a call can fail with. Everything here is safe to show:
+//! whoever makes one has redacted it and made it printable.
+
+use std::fmt;
+use std::time::Duration;
+
+use broker_model::SourceCause;
+use serde_json::value::RawValue;
+
+/// Why a source is not ready; the same for everybody who waits for it.
+#[derive(Clone, Debug)]
+pub struct SourceFailure {
+    /// The stable cause.
+    pub cause: SourceCause,
+    /// What happened: a lowercase fragment.
+    pub message: String,
+    /// How the process ended, where it did.
+    pub exit: Option<ExitReport>,
+    /// The last stderr lines, redacted and printable.
+    pub stderr: Vec<String>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExitReport {
+    /// Its exit code, where it exited.
+    pub code: Option<i32>,
+    /// The signal that ended it, where one did.
+    pub signal: Option<i32>,
+}
+
+/// What a call can fail with. `maybe_executed` is false only where no byte of the call surely left.
+#[derive(Clone, Debug)]
+pub enum CallFailure {
+    /// The source's queue is full; nothing was sent.
+    Overloaded {
+        /// Calls that may be in flight and queued together.
+        limit: usize,
+    },
+    /// The call's time was up.
+    Timeout {
+        /// The time it had.
+        after: Duration,
+        /// Whether the server may have executed it.
+        maybe_executed: bool,
+    },
+    /// The process ended, or the connection to it.
+    Exited {
+        /// How and why.
+        failure: SourceFailure,
+        /// Whether the server may have executed it.
+        maybe_executed: bool,
+    },
+    /// The server answered with a JSON-RPC error.
+    Rpc {
+        /// The whole error object, redacted, otherwise as sent.
+        error: Box<RawValue>,
+        /// Its code.
+        code: i64,
+        /// Its message, redacted and printable.
+        message: String,
+    },
+    /// The server's answer breaks the protocol.
+    Protocol {
+        /// How.
+        message: String,
+        /// Whether the server may have executed it.
+        maybe_executed: bool,
+    },
+    /// The server's answer is longer than a line may be.
+    OutputTooLarge {
+        /// The longest line, in bytes.
+        limit: usize,
+    },
+    /// The source is not ready; nothing was sent.
+    Unavailable {
+        /// Why.
+        failure: SourceFailure,
+        /// When to come back, where it will be tried again by itself.
+        retry_after: Option<Duration>,
+    },
+    /// The source is being stopped; nothing was sent.
+    Stopping,
+}
+
+impl SourceFailure {
+    /// A failure without a process behind it.
+    pub fn new(cause: SourceCause, message: impl Into<String>) -> Self {
+        Self {
+            cause,
+            message: message.into(),
+            exit: None,
+            stderr: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for SourceFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SourceFailure {}
+
+/// `exited with code 3`, `was killed by signal 9`.
+impl fmt::Display for ExitReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (_, Some(signal)) => write!(f, "was killed by signal {signal}"),
+            (Some(code), None) => write!(f, "exited with code {code}"),
+            (None, None) => f.write_str("ended"),
+        }
+    }
+}
+
+impl fmt::Display for CallFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overloaded { limit } => write!(f, "{limit} calls are in flight or queued"),
+            Self::Timeout { after, .. } => write!(f, "no answer within {} s", after.as_secs_f64()),
+            Self::Exited { failure, .. } | Self::Unavailable { failure, .. } => failure.fmt(f),
+            Self::Rpc { code, message, .. } => {
+                write!(f, "the server answered with error {code}: {message}")
+            }
+            Self::Protocol { message, .. } => f.write_str(message),
+            Self::OutputTooLarge { limit } => {
+                write!(f, "the server's answer is longer than {limit} bytes")
+            }
+            Self::Stopping => f.write_str("the source is being stopped"),
+        }
+    }
+}
+
+impl std::error::Error for CallFailure {}

@@ -1,0 +1,285 @@
+//! Cuts a server's stdout into lines, without copying them and without trusting their length.
+//! Knows nothing of JSON but strings and brackets.
+
+use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr;
+
+use crate::scan::HeadScan;
+
+/// The least room that a read is given.
+pub(crate) const READ_BYTES: usize = 64 << 10;
+/// A line this many times longer than allowed is no line: the connection cannot go on.
+const ENDLESS_FACTOR: usize = 4;
+/// But not below this.
+const ENDLESS_LEAST: usize = 64 << 20;
+
+/// What came out of stdout.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// One line without its end, not empty.
+    Line(Bytes),
+    /// A line over the limit, thrown away; the id is what it answered, where that could be read.
+    Oversize {
+        /// The id, where the line has one.
+        id: Option<u64>,
+    },
+    /// A line that does not end.
+    Endless,
+}
+
+/// Splits bytes into lines. Bytes go in by [`Framer::buffer`], frames come out of [`Framer::next`].
+#[derive(Debug)]
+pub(crate) struct Framer {
+    buffer: BytesMut,
+    /// Bytes at the front of `buffer` that are known to hold no newline.
+    scanned: usize,
+    limit: usize,
+    oversize: Option<Oversize>,
+}
+
+/// A line over the limit while it is read past.
+#[derive(Debug)]
+struct Oversize {
+    scan: HeadScan,
+    drained: usize,
+    reported: bool,
+}
+
+impl Framer {
+    /// Lines of at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::with_capacity(READ_BYTES),
+            scanned: 0,
+            limit,
+            oversize: None,
+        }
+    }
+
+    /// Where the next bytes go; has room for a read.
+    pub(crate) fn buffer(&mut self) -> &mut BytesMut {
+        if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
+            self.buffer.reserve(READ_BYTES);
+        }
+        &mut self.buffer
+    }
+
+    /// The next frame, `None` where more bytes are needed.
+    pub(crate) fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.drain_oversize() {
+                return Some(frame);
+            }
+            if self.oversize.is_some() {
+                return None;
+            }
+            match memchr(b'\n', &self.buffer[self.scanned..]) {
+                Some(at) => {
+                    let length = self.scanned + at;
+                    if length > self.limit + 1 {
+                        self.begin_oversize();
+                        continue;
+                    }
+                    let mut line = self.buffer.split_to(length + 1);
+                    line.truncate(length);
+                    self.scanned = 0;
+                    if let Some(line) = self.trim(line.freeze()) {
+                        return Some(line);
+                    }
+                }
+                None => {
+                    self.scanned = self.buffer.len();
+                    // One more than the limit may be the carriage return of a line that ends now.
+                    if self.scanned <= self.limit + 1 {
+                        return None;
+                    }
+                    self.begin_oversize();
+                }
+            }
+        }
+    }
+
+    /// The last line, where it was not ended before the end of the stream.
+    pub(crate) fn finish(&mut self) -> Option<Frame> {
+        if let Some(oversize) = self.oversize.take() {
+            return (!oversize.reported).then(|| Frame::Oversize {
+                id: oversize.scan.answered(),
+            });
+        }
+        self.scanned = 0;
+        let line = self.buffer.split().freeze();
+        self.trim(line)
+    }
+
+    /// Strips a carriage return, a byte order mark at the start of a line, and blanks; `None` where
+    /// nothing is left.
+    fn trim(&mut self, mut line: Bytes) -> Option<Frame> {
+        if line.starts_with(b"\xef\xbb\xbf") {
+            line.advance(3);
+        }
+        let length = line.trim_ascii_end().len();
+        line.truncate(length);
+        let blanks = line.len() - line.trim_ascii_start().len();
+        line.advance(blanks);
+        if line.len() > self.limit {
+            let mut scan = HeadScan::default();
+            scan.feed(&line);
+            return Some(Frame::Oversize {
+                id: scan.answered(),
+            });
+        }
+        (!line.is_empty()).then_some(Frame::Line(line))
+    }
+
+    fn begin_oversize(&mut self) {
+        self.scanned = 0;
+        self.oversize = Some(Oversize {
+            scan: HeadScan::default(),
+            drained: 0,
+            reported: false,
+        });
+    }
+
+    /// Reads past an overlong line up to its newline, so that its tail never counts as a line of its
+    /// own, and reports it once: as soon as its id is known, else at its end.
+    fn drain_oversize(&mut self) -> Option<Frame> {
+        let oversize = self.oversize.as_mut()?;
+        let end = memchr(b'\n', &self.buffer);
+        let length = end.unwrap_or(self.buffer.len());
+        if !oversize.reported {
+            oversize.scan.feed(&self.buffer[..length]);
+        }
+        oversize.drained += length;
+        self.buffer.advance(length + usize::from(end.is_some()));
+        let (id, reported) = (oversize.scan.answered(), oversize.reported);
+        let endless =
+            oversize.drained > ENDLESS_LEAST.max(self.limit.saturating_mul(ENDLESS_FACTOR));
+        oversize.reported |= id.is_some() || end.is_some();
+        if end.is_some() {
+            self.oversize = None;
+        }
+        if end.is_none() && endless {
+            return Some(Frame::Endless);
+        }
+        (!reported && (id.is_some() || end.is_some())).then_some(Frame::Oversize { id })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BufMut;
+    use proptest::prelude::*;
+
+    /// Everything that comes out when the bytes arrive in pieces of these sizes.
+    fn frames(bytes: &[u8], limit: usize, pieces: &[usize]) -> Vec<Frame> {
+        let mut framer = Framer::new(limit);
+        let mut out = Vec::new();
+        let mut rest = bytes;
+        let mut sizes = pieces.iter().copied().cycle();
+        while !rest.is_empty() {
+            let size = sizes.next().unwrap_or(usize::MAX).clamp(1, rest.len());
+            framer.buffer().put_slice(&rest[..size]);
+            rest = &rest[size..];
+            out.extend(std::iter::from_fn(|| framer.next()));
+        }
+        out.extend(framer.finish());
+        out
+    }
+
+    fn lines(bytes: &[u8], limit: usize) -> Vec<String> {
+        frames(bytes, limit, &[usize::MAX])
+            .into_iter()
+            .map(|frame| match frame {
+                Frame::Line(line) => String::from_utf8(line.to_vec()).unwrap(),
+                Frame::Oversize { id } => format!("oversize {id:?}"),
+                Frame::Endless => "endless".to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn f_16_f_20_line_ends_marks_and_a_last_line_without_end() {
+        assert_eq!(
+            lines(
+                b"\xef\xbb\xbf{\"a\":1}\r\n\n \r\n\xef\xbb\xbfb\n c \nlast",
+                100
+            ),
+            ["{\"a\":1}", "b", "c", "last"]
+        );
+        assert_eq!(lines(b"", 100), [""; 0]);
+    }
+
+    #[test]
+    fn f_14_a_line_over_the_limit_is_read_past_and_named() {
+        let long = "x".repeat(50);
+        let text = format!(
+            "{{\"id\":7,\"result\":\"{long}\"}}\nok\n{{\"result\":\"{long}\",\"id\":\"8\"}}\n{long}\nend"
+        );
+        let expected = [
+            "oversize Some(7)",
+            "ok",
+            "oversize Some(8)",
+            "oversize None",
+            "end",
+        ];
+        assert_eq!(lines(text.as_bytes(), 40), expected);
+        let cut = format!("ok\n{{\"result\":\"{long}\",\"id\":9}}");
+        assert_eq!(lines(cut.as_bytes(), 40), ["ok", "oversize Some(9)"]);
+    }
+
+    #[test]
+    fn a_line_of_exactly_the_limit_passes() {
+        let text = format!("{}\r\n{}\n", "x".repeat(40), "y".repeat(41));
+        assert_eq!(
+            lines(text.as_bytes(), 40),
+            ["x".repeat(40), "oversize None".to_owned()]
+        );
+    }
+
+    #[test]
+    fn f_14_an_overlong_line_is_named_before_it_ends_and_given_up_when_it_does_not() {
+        let mut framer = Framer::new(1000);
+        framer
+            .buffer()
+            .put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":\"");
+        let chunk = vec![b'x'; 1 << 20];
+        let mut seen = Vec::new();
+        for _ in 0..66 {
+            framer.buffer().put_slice(&chunk);
+            seen.extend(framer.next());
+            assert!(framer.buffer.is_empty(), "nothing is kept");
+        }
+        assert_eq!(seen[0], Frame::Oversize { id: Some(3) });
+        assert!(seen.len() > 1 && seen[1..].iter().all(|frame| *frame == Frame::Endless));
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_frames(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    "[a-z{}\":, \r]{0,60}",
+                    Just("{\"id\":5,\"result\":{\"text\":\"01234567890123456789012345678901\"}}".to_owned()),
+                    Just("{\"result\":\"0123456789\\\\\\\"}01234567890123456789\",\"id\":\"6\"}".to_owned()),
+                ], 0..12),
+            pieces in prop::collection::vec(1usize..40, 1..20),
+            last in any::<bool>(),
+        ) {
+            let mut text = parts.join("\n");
+            if last { text.push('\n'); }
+            prop_assert_eq!(
+                frames(text.as_bytes(), 30, &pieces),
+                frames(text.as_bytes(), 30, &[usize::MAX])
+            );
+        }
+
+        #[test]
+        fn hostile_bytes_never_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..400),
+            pieces in prop::collection::vec(1usize..40, 1..20),
+        ) {
+            frames(&bytes, 16, &pieces);
+        }
+    }
+}

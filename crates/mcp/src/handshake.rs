@@ -1,0 +1,317 @@
+//! Agrees with a server on an era: asks in the one that is likelier, and in the other beside it when
+//! there is no answer in time. The first conclusive answer decides.
+
+use std::time::Duration;
+
+use broker_model::SourceCause;
+use broker_model::mcp::{
+    Era, HEADER_MISMATCH, LEGACY, META_SERVER_INFO, MISSING_CAPABILITY, MODERN, UNSUPPORTED_VERSION,
+};
+use broker_model::redact::Redactor;
+use broker_model::text::shown_line;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tokio::time::sleep;
+
+use crate::connection::{Connection, Kind, Unanswered};
+use crate::failure::SourceFailure;
+use crate::request;
+
+/// What a server said of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Agreed {
+    pub(crate) era: Era,
+    pub(crate) server_info: Value,
+    pub(crate) protocol_version: String,
+    pub(crate) capabilities: Value,
+    pub(crate) instructions: Option<String>,
+}
+
+/// Why there is no agreement.
+#[derive(Debug)]
+pub(crate) enum Disagreement {
+    /// The connection ended; in a process of its own the other era may do.
+    Died(SourceFailure),
+    /// The server will not do.
+    Refused(SourceFailure),
+}
+
+/// What one question came to.
+#[derive(Debug)]
+enum Answer {
+    Agreed(Box<Agreed>),
+    /// The server does not speak this era, so the other is worth asking for.
+    Other(SourceFailure),
+    Died(SourceFailure),
+    Refused(SourceFailure),
+}
+
+/// Asks in `first`, and in the other era where `both`. Waits without end; the caller has the deadline.
+pub(crate) async fn agree(
+    connection: &Connection,
+    first: Era,
+    both: bool,
+    probe: Duration,
+    redactor: &Redactor,
+) -> Result<Agreed, Disagreement> {
+    let mut asked = Box::pin(ask(connection, first, redactor));
+    let early = if both {
+        tokio::select! {
+            biased;
+            answer = &mut asked => Some(answer),
+            () = sleep(probe) => None,
+        }
+    } else {
+        Some(asked.as_mut().await)
+    };
+    let answer = match early {
+        Some(Answer::Other(_)) if both => ask(connection, other(first), redactor).await,
+        Some(answer) => answer,
+        None => {
+            let mut beside = Box::pin(ask(connection, other(first), redactor));
+            tokio::select! {
+                biased;
+                answer = &mut asked => match answer {
+                    Answer::Other(_) => beside.await,
+                    answer => answer,
+                },
+                answer = &mut beside => match answer {
+                    Answer::Other(_) => asked.await,
+                    answer => answer,
+                },
+            }
+        }
+    };
+    match answer {
+        Answer::Agreed(agreed) => {
+            if agreed.era == Era::Legacy {
+                connection.notify(request::initialized()).await;
+            }
+            Ok(*agreed)
+        }
+        Answer::Other(failure) | Answer::Refused(failure) => Err(Disagreement::Refused(failure)),
+        Answer::Died(failure) => Err(Disagreement::Died(failure)),
+    }
+}
+
+/// The other era.
+pub(crate) fn other(era: Era) -> Era {
+    match era {
+        Era::Legacy => Era::Modern,
+        Era::Modern => Era::Legacy,
+    }
+}
+
+/// Whoever asks ends by the caller's deadline, so the request's own is out of the way.
+const NO_DEADLINE: Duration = Duration::from_secs(24 * 3600);
+
+async fn ask(connection: &Connection, era: Era, redactor: &Redactor) -> Answer {
+    let line = match era {
+        Era::Modern => request::discover,
+        Era::Legacy => request::initialize,
+    };
+    match connection.request(Kind::Opening, line, NO_DEADLINE).await {
+        Ok(result) => match era {
+            Era::Modern => read_discovery(&result, redactor),
+            Era::Legacy => read_initialization(&result, redactor),
+        },
+        Err(Unanswered::Error(error)) => read_error(era, &error, redactor),
+        Err(Unanswered::Gone { failure, .. }) => Answer::Died(failure),
+        Err(Unanswered::Broken(reason)) => Answer::Refused(refused(reason)),
+        Err(Unanswered::TooLarge) => Answer::Refused(refused("the answer is over the line limit")),
+        Err(Unanswered::Timeout { .. } | Unanswered::Overloaded { .. }) => {
+            Answer::Refused(refused("no answer"))
+        }
+    }
+}
+
+fn refused(message: impl Into<String>) -> SourceFailure {
+    SourceFailure::new(SourceCause::HandshakeFailed, message)
+}
+
+fn read_discovery(result: &Bytes, redactor: &Redactor) -> Answer {
+    let Some(mut result) = object(result) else {
+        return Answer::Other(refused(
+            "the server answered `server/discover` with no object",
+        ));
+    };
+    // A server that answers anything with something has no `supportedVersions`.
+    let Some(versions) = result.get("supportedVersions").and_then(Value::as_array) else {
+        return Answer::Other(refused(
+            "the server answered `server/discover` without `supportedVersions`",
+        ));
+    };
+    let versions: Vec<_> = versions.iter().filter_map(Value::as_str).collect();
+    if !versions.contains(&MODERN) {
+        return unsupported(&versions, redactor);
+    }
+    let server_info = result
+        .get("_meta")
+        .and_then(|meta| meta.get(META_SERVER_INFO))
+        .cloned();
+    let server_info = server_info.or_else(|| result.remove("serverInfo"));
+    Answer::Agreed(Box::new(agreed(Era::Modern, MODERN, server_info, result)))
+}
+
+fn read_initialization(result: &Bytes, redactor: &Redactor) -> Answer {
+    let Some(mut result) = object(result) else {
+        return Answer::Refused(refused("the server answered `initialize` with no object"));
+    };
+    let version = result.get("protocolVersion").and_then(Value::as_str);
+    let Some(&version) = version.and_then(|version| LEGACY.iter().find(|known| **known == version))
+    else {
+        let named = version.unwrap_or("no revision");
+        return Answer::Refused(refused(format!(
+            "the server wants to speak `{}`, which the broker does not",
+            shown_line(&redactor.redact(named), 60)
+        )));
+    };
+    let server_info = result.remove("serverInfo");
+    Answer::Agreed(Box::new(agreed(Era::Legacy, version, server_info, result)))
+}
+
+fn agreed(era: Era, version: &str, info: Option<Value>, mut result: Map<String, Value>) -> Agreed {
+    let empty = || Value::Object(Map::new());
+    Agreed {
+        era,
+        server_info: info.unwrap_or_else(empty),
+        protocol_version: version.to_owned(),
+        capabilities: result.remove("capabilities").unwrap_or_else(empty),
+        instructions: result
+            .remove("instructions")
+            .and_then(|text| text.as_str().map(str::to_owned)),
+    }
+}
+
+/// An error to the opening request. Only the modern codes say that the server is modern; no other
+/// code says anything but that it is not.
+fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> Answer {
+    let error = object(error).unwrap_or_default();
+    let code = error
+        .get("code")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
+    let message = error.get("message").and_then(Value::as_str).unwrap_or("");
+    let method = match era {
+        Era::Modern => "server/discover",
+        Era::Legacy => "initialize",
+    };
+    let failure = refused(format!(
+        "the server refused `{method}` with error {code}: {}",
+        shown_line(&redactor.redact(message), 300)
+    ));
+    if era == Era::Legacy {
+        return Answer::Other(failure);
+    }
+    match code {
+        UNSUPPORTED_VERSION => {
+            let supported = error.get("data").and_then(|data| data.get("supported"));
+            let versions: Vec<_> = supported
+                .and_then(Value::as_array)
+                .map(|versions| versions.iter().filter_map(Value::as_str).collect())
+                .unwrap_or_default();
+            unsupported(&versions, redactor)
+        }
+        HEADER_MISMATCH | MISSING_CAPABILITY => Answer::Refused(failure),
+        _ => Answer::Other(failure),
+    }
+}
+
+/// A server that names what it speaks, and that is not the modern revision.
+fn unsupported(versions: &[&str], redactor: &Redactor) -> Answer {
+    let names: Vec<_> = versions
+        .iter()
+        .take(8)
+        .map(|version| format!("`{}`", shown_line(&redactor.redact(version), 40)))
+        .collect();
+    let failure = refused(format!(
+        "the server speaks only {}",
+        if names.is_empty() {
+            "revisions it does not name".to_owned()
+        } else {
+            names.join(", ")
+        }
+    ));
+    if versions.iter().any(|version| LEGACY.contains(version)) {
+        Answer::Other(failure)
+    } else {
+        Answer::Refused(failure)
+    }
+}
+
+fn object(json: &[u8]) -> Option<Map<String, Value>> {
+    serde_json::from_slice(json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn bytes(value: &Value) -> Bytes {
+        Bytes::from(value.to_string())
+    }
+
+    fn kind(answer: &Answer) -> &'static str {
+        match answer {
+            Answer::Agreed(_) => "agreed",
+            Answer::Other(_) => "other",
+            Answer::Died(_) => "died",
+            Answer::Refused(_) => "refused",
+        }
+    }
+
+    #[test]
+    fn only_modern_codes_mean_a_modern_server() {
+        let redactor = Redactor::default();
+        let check = |error: Value, expected: &str| {
+            let answer = read_error(Era::Modern, &bytes(&error), &redactor);
+            assert_eq!(kind(&answer), expected, "{error}");
+        };
+        for code in [-32601, -32602, -32603, -32000, 0, 7] {
+            check(json!({"code": code, "message": "x"}), "other");
+        }
+        check(json!({"code": -32020, "message": "x"}), "refused");
+        check(json!({"code": -32021, "message": "x"}), "refused");
+        check(json!({"code": -32022, "message": "x"}), "refused");
+        check(
+            json!({"code": -32022, "data": {"supported": ["2099-01-01"]}}),
+            "refused",
+        );
+        check(
+            json!({"code": -32022, "data": {"supported": ["2099-01-01", "2025-06-18"]}}),
+            "other",
+        );
+        check(json!("text"), "other");
+    }
+
+    #[test]
+    fn results_are_read_and_odd_ones_lead_to_the_other_era() {
+        let redactor = Redactor::default();
+        let discovery = |value: Value| read_discovery(&bytes(&value), &redactor);
+        let Answer::Agreed(agreed) = discovery(
+            json!({"supportedVersions": [MODERN], "capabilities": {"tools": {}},
+            "instructions": "hi", "_meta": {META_SERVER_INFO: {"name": "n"}}}),
+        ) else {
+            panic!("not agreed")
+        };
+        assert_eq!(agreed.server_info, json!({"name": "n"}));
+        assert_eq!(agreed.instructions.as_deref(), Some("hi"));
+        assert_eq!(kind(&discovery(json!({}))), "other");
+        assert_eq!(kind(&discovery(json!([]))), "other");
+        assert_eq!(
+            kind(&discovery(json!({"supportedVersions": ["2025-11-25"]}))),
+            "other"
+        );
+        assert_eq!(
+            kind(&discovery(json!({"supportedVersions": ["2030-01-01"]}))),
+            "refused"
+        );
+        let legacy = |value: Value| read_initialization(&bytes(&value), &redactor);
+        for version in LEGACY {
+            assert_eq!(kind(&legacy(json!({"protocolVersion": version}))), "agreed");
+        }
+        assert_eq!(kind(&legacy(json!({"protocolVersion": MODERN}))), "refused");
+        assert_eq!(kind(&legacy(json!({}))), "refused");
+    }
+}

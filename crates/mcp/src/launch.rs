@@ -1,0 +1,286 @@
+//! Everything needed to start one source, worked out from config and environment once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use broker_model::config::{self, CommandLine, Limits, Template};
+use broker_model::filter::ToolFilter;
+use broker_model::json::escape_token;
+use broker_model::redact::{Redactor, Secret, is_secret_name};
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+
+use crate::environment::{Environment, is_base, random_u64, withheld};
+use crate::lookup::search_folders;
+
+/// The variable by which whatever a child started is found again.
+const COOKIE: &str = "MCP_BROKER_COOKIE";
+/// What runs a command with shell syntax.
+const SHELL: &str = "/bin/sh";
+/// Calls that may wait for a place at the server.
+const QUEUE: usize = 256;
+
+/// Everything needed to start one source: variables expanded, places to look for the program known.
+/// `Debug` shows no value.
+#[derive(Clone)]
+pub struct Launch {
+    /// The source, which is the path of its node.
+    pub source: NodePath,
+    /// The program: an absolute path, or a bare name that is looked up at every start.
+    pub program: String,
+    /// Folders in which a bare name is looked for, in this order.
+    pub search: Vec<PathBuf>,
+    /// The program's arguments.
+    pub args: Vec<String>,
+    /// The child's whole environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs; the broker's own folder where absent.
+    pub cwd: Option<PathBuf>,
+    /// How long it may take until it listed its tools.
+    pub startup_timeout: Duration,
+    /// The longest line it may send.
+    pub line_bytes: usize,
+    /// Calls at the server at one time.
+    pub max_in_flight: usize,
+    /// Calls that may wait beyond those.
+    pub queue: usize,
+    /// Knows this source's secrets.
+    pub redactor: Redactor,
+    /// Names of variables that the child does not get and that look relevant for a failed start.
+    pub withheld: Vec<String>,
+    /// Whether `program` is a shell that runs the configured command.
+    pub shell: bool,
+    /// Bounds that have no key in the config.
+    pub timing: Timing,
+}
+
+/// Bounds of starting and stopping that have no key in the config.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long the first era is waited for before the other is tried beside it.
+    pub probe: Duration,
+    /// How long a process has to leave after its stdin was closed.
+    pub close_grace: Duration,
+    /// How long it has to leave after TERM, before KILL.
+    pub term_grace: Duration,
+    /// The least time between two checks after `tools/list_changed`.
+    pub recheck_gap: Duration,
+    /// The first delay before a restart; it doubles up to `backoff_cap`.
+    pub backoff: Duration,
+    /// The longest delay before a restart.
+    pub backoff_cap: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            probe: Duration::from_secs(10),
+            close_grace: Duration::from_secs(2),
+            term_grace: Duration::from_secs(2),
+            recheck_gap: Duration::from_secs(1),
+            backoff: Duration::from_secs(1),
+            backoff_cap: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Expands every variable of `source` and decides what its child gets. Reports every problem: all
+/// missing variables (`env_missing`) and all values that cannot be used (`env_value`). A program
+/// that is not there is no problem here; it is a [`crate::SourceFailure`] when it is started.
+pub fn resolve(
+    source: &config::Source,
+    limits: &Limits,
+    environment: &Environment,
+    base: &Path,
+) -> Result<Launch, Vec<Diagnostic>> {
+    let base = std::path::absolute(if base.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        base
+    })
+    .unwrap_or_else(|_| base.to_owned());
+    let mut expander = Expander::new(environment);
+    let at = |place: &str| format!("{}{place}", source.pointer);
+
+    let mut env = inherited(source, environment, &mut expander);
+    let (mut program, args, shell) = match &source.command {
+        CommandLine::Direct { program, args } => {
+            let program = expander.expand(program, &at("/command"), false);
+            if program.is_empty() && expander.problems.is_empty() {
+                expander.problem(
+                    DiagnosticCode::EnvValue,
+                    "the program's name is empty",
+                    &at("/command"),
+                );
+            }
+            let args = args
+                .iter()
+                .map(|arg| expander.expand(arg, &source.pointer, false))
+                .collect();
+            (program, args, false)
+        }
+        CommandLine::Shell { script, variables } => {
+            for (name, template) in variables {
+                let value = expander.expand(template, &at("/command"), false);
+                env.insert(name.clone(), value);
+            }
+            (
+                SHELL.to_owned(),
+                vec!["-c".to_owned(), script.clone()],
+                true,
+            )
+        }
+    };
+    for (name, template) in &source.env {
+        let place = at("/env/") + &escape_token(name);
+        if name.is_empty() || name.contains(['=', '\0']) {
+            expander.problem(
+                DiagnosticCode::EnvValue,
+                "a variable's name is empty or holds `=` or NUL",
+                &place,
+            );
+            continue;
+        }
+        let value = expander.expand(template, &place, is_secret_name(name));
+        env.insert(name.clone(), value);
+    }
+    let cwd = source
+        .cwd
+        .as_ref()
+        .map(|cwd| expander.expand(cwd, &at("/cwd"), false));
+    for (name, value) in [("PYTHONUTF8", "1"), ("PYTHONIOENCODING", "utf-8")] {
+        env.entry(name.to_owned())
+            .or_insert_with(|| value.to_owned());
+    }
+    env.insert(COOKIE.to_owned(), cookie().to_owned());
+    if !expander.problems.is_empty() {
+        return Err(expander.problems);
+    }
+
+    if !shell && program.contains('/') {
+        program = base.join(program).to_string_lossy().into_owned();
+    }
+    let path = env.get("PATH").map_or("", String::as_str);
+    Ok(Launch {
+        source: source.path.clone(),
+        search: search_folders(environment.exe_dir(), path, &base),
+        withheld: withheld(source, environment, &env),
+        program,
+        args,
+        env,
+        cwd: Some(cwd.map_or_else(|| base.clone(), |cwd| base.join(cwd))),
+        startup_timeout: source.startup_timeout,
+        line_bytes: limits.line_bytes,
+        max_in_flight: source.max_in_flight.max(1),
+        queue: QUEUE,
+        redactor: Redactor::new(expander.secrets),
+        shell,
+        timing: Timing::default(),
+    })
+}
+
+/// What the child gets of the broker's environment: the base, and what `inherit_env` names.
+fn inherited(
+    source: &config::Source,
+    environment: &Environment,
+    expander: &mut Expander<'_>,
+) -> BTreeMap<String, String> {
+    let globs = match ToolFilter::compile(&source.inherit_env) {
+        Ok(globs) => globs,
+        Err(errors) => {
+            for error in errors {
+                let place = format!("{}/inherit_env/{}", source.pointer, error.index);
+                expander.problem(DiagnosticCode::GlobSyntax, &error.to_string(), &place);
+            }
+            return BTreeMap::new();
+        }
+    };
+    let named = |name: &str| !source.inherit_env.is_empty() && globs.admits(name);
+    let mut env = BTreeMap::new();
+    for (name, value) in environment.iter() {
+        if is_base(name) || named(name) {
+            if is_secret_name(name) {
+                expander.secrets.push(Secret::new(value));
+            }
+            env.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    env
+}
+
+/// Expands templates; collects every problem and every value that must not be shown.
+struct Expander<'a> {
+    environment: &'a Environment,
+    problems: Vec<Diagnostic>,
+    secrets: Vec<Secret>,
+}
+
+impl<'a> Expander<'a> {
+    fn new(environment: &'a Environment) -> Self {
+        Self {
+            environment,
+            problems: Vec::new(),
+            secrets: Vec::new(),
+        }
+    }
+
+    fn problem(&mut self, code: DiagnosticCode, message: &str, place: &str) {
+        self.problems
+            .push(Diagnostic::error(code, message).at(place));
+    }
+
+    /// The expanded text; empty where there was a problem, which is then on record. With `secret`,
+    /// the whole text must not be shown; what came from a variable must not be in any case, but for
+    /// the few that every child is given.
+    fn expand(&mut self, template: &Template, place: &str, secret: bool) -> String {
+        for name in template.variables() {
+            let Some(value) = self.environment.get(name) else {
+                continue;
+            };
+            if value.contains(['\n', '\r', '\0']) {
+                let message = format!("the value of `{name}` holds a newline or a NUL");
+                self.problem(DiagnosticCode::EnvValue, &message, place);
+            }
+            if !is_base(name) {
+                self.secrets.push(Secret::new(value));
+            }
+        }
+        let text = match template.expand(&|name| self.environment.get(name).map(str::to_owned)) {
+            Ok(text) => text,
+            Err(missing) => {
+                let names: Vec<_> = missing.iter().map(|name| format!("`{}`", name.0)).collect();
+                let (verb, names) = (
+                    if names.len() == 1 { "is" } else { "are" },
+                    names.join(", "),
+                );
+                let message = format!("{names} {verb} not set");
+                self.problem(DiagnosticCode::EnvMissing, &message, place);
+                return String::new();
+            }
+        };
+        if template.variables().next().is_none() && text.contains('\0') {
+            self.problem(DiagnosticCode::EnvValue, "the text holds a NUL", place);
+        }
+        if secret {
+            self.secrets.push(Secret::new(text.as_str()));
+        }
+        text
+    }
+}
+
+/// A value of this process alone, in the environment of every child and of whatever it starts.
+fn cookie() -> &'static str {
+    static COOKIE: OnceLock<String> = OnceLock::new();
+    COOKIE.get_or_init(|| format!("{:016x}{:016x}", random_u64(), random_u64()))
+}
+
+impl fmt::Debug for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launch")
+            .field("source", &self.source)
+            .field("shell", &self.shell)
+            .finish_non_exhaustive()
+    }
+}

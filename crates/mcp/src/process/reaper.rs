@@ -1,0 +1,162 @@
+//! The task that owns a child: it waits for its end, ends it when asked or when nobody holds it any
+//! more, and sweeps its group after every end. Every step is bounded.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStderr};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+use tokio_util::task::TaskTracker;
+
+use super::unix::Group;
+use super::{Process, ProcessHandle, StderrTail};
+use crate::failure::ExitReport;
+use crate::launch::Timing;
+
+/// How often a group is looked at while it is leaving.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long the kernel has to end what was killed.
+const KILL_GRACE: Duration = Duration::from_secs(2);
+/// How long a member of the group has between TERM and KILL once the leader is gone.
+const SWEEP_GRACE: Duration = Duration::from_millis(500);
+
+/// Takes a child over: its pipes go to the caller, itself to a task.
+pub(super) fn adopt(
+    mut child: Child,
+    tail: &StderrTail,
+    timing: Timing,
+    tasks: &TaskTracker,
+    runtime: &Handle,
+) -> Process {
+    let pid = child.id().unwrap_or_default();
+    let (exit_sender, exit) = watch::channel(None);
+    let (swept_sender, swept) = watch::channel(false);
+    let (ended_sender, stderr_ended) = watch::channel(false);
+    let (stop, stop_receiver) = mpsc::channel(1);
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    if let Some(stderr) = child.stderr.take() {
+        tasks.spawn_on(drain(stderr, tail.clone(), ended_sender), runtime);
+    }
+    let reaper = Reaper {
+        child,
+        group: Group::of_leader(pid),
+        timing,
+        exit: exit_sender,
+        swept: swept_sender,
+    };
+    tasks.spawn_on(reaper.run(stop_receiver), runtime);
+    let longest_stop =
+        timing.close_grace + timing.term_grace + SWEEP_GRACE + 2 * KILL_GRACE + KILL_GRACE;
+    Process {
+        stdin,
+        stdout,
+        handle: ProcessHandle {
+            pid,
+            exit,
+            swept,
+            stderr_ended,
+            stop,
+            longest_stop,
+        },
+    }
+}
+
+struct Reaper {
+    child: Child,
+    group: Option<Group>,
+    timing: Timing,
+    exit: watch::Sender<Option<ExitReport>>,
+    swept: watch::Sender<bool>,
+}
+
+impl Reaper {
+    async fn run(mut self, mut stop: mpsc::Receiver<()>) {
+        let asked = tokio::select! {
+            ended = self.child.wait() => {
+                self.publish(ended.ok());
+                None
+            }
+            asked = stop.recv() => Some(asked.is_some()),
+        };
+        if let Some(asked) = asked {
+            // Nobody holds a process that was dropped: then there is no reason to wait.
+            let grace = if asked {
+                self.timing.close_grace
+            } else {
+                Duration::ZERO
+            };
+            self.end(grace).await;
+        }
+        self.sweep().await;
+        self.swept.send_replace(true);
+    }
+
+    /// Waits for the leader to leave by itself, then asks it, then ends it.
+    async fn end(&mut self, grace: Duration) {
+        if let Ok(ended) = timeout(grace, self.child.wait()).await {
+            return self.publish(ended.ok());
+        }
+        if let Some(group) = self.group {
+            group.terminate();
+        }
+        if let Ok(ended) = timeout(self.timing.term_grace, self.child.wait()).await {
+            return self.publish(ended.ok());
+        }
+        if let Some(group) = self.group {
+            group.kill();
+        }
+        match timeout(KILL_GRACE, self.child.wait()).await {
+            Ok(ended) => self.publish(ended.ok()),
+            Err(_) => {
+                tracing::warn!("a killed process did not end");
+                self.publish(None);
+            }
+        }
+    }
+
+    fn publish(&self, status: Option<ExitStatus>) {
+        self.exit.send_replace(Some(ExitReport {
+            code: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+        }));
+    }
+
+    /// Ends what the leader left behind. A leader that left cleanly can leave a group behind too.
+    /// The group's number cannot be taken by another while a member of it lives; with none left,
+    /// the first signal goes out right after the leader was reaped, before the number comes round.
+    async fn sweep(&self) {
+        let Some(group) = self.group else { return };
+        if !group.terminate() || self.left_within(group, SWEEP_GRACE).await {
+            return;
+        }
+        group.kill();
+        if !self.left_within(group, KILL_GRACE).await {
+            tracing::warn!("members of a process group are left after KILL");
+        }
+    }
+
+    async fn left_within(&self, group: Group, grace: Duration) -> bool {
+        let gone = async {
+            while group.has_members() {
+                sleep(LOOK).await;
+            }
+        };
+        timeout(grace, gone).await.is_ok()
+    }
+}
+
+/// Reads stderr to its end, always: a child that waits for its stderr to be read would hang.
+async fn drain(mut stderr: ChildStderr, tail: StderrTail, ended: watch::Sender<bool>) {
+    let mut chunk = vec![0; 16 << 10];
+    loop {
+        match stderr.read(&mut chunk).await {
+            Ok(0) | Err(_) => break,
+            Ok(read) => tail.push(&chunk[..read]),
+        }
+    }
+    ended.send_replace(true);
+}

@@ -1,0 +1,129 @@
+//! The one thread that starts children. It lives as long as the process, since the parent-death
+//! signal follows the thread that spawned and not the process.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::thread;
+
+use broker_model::SourceCause;
+use tokio::process::Command;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+use super::{Process, StderrTail, reaper, spawn_failure};
+use crate::failure::SourceFailure;
+use crate::launch::Launch;
+use crate::lookup;
+
+/// Starts that may wait for the thread; one takes about a millisecond.
+const WAITING: usize = 64;
+
+struct Request {
+    launch: Launch,
+    tail: StderrTail,
+    tasks: TaskTracker,
+    runtime: Handle,
+    reply: oneshot::Sender<Result<Process, SourceFailure>>,
+}
+
+/// Has the thread start `launch`'s program.
+pub(super) async fn spawn(
+    launch: &Launch,
+    tail: &StderrTail,
+    tasks: &TaskTracker,
+) -> Result<Process, SourceFailure> {
+    let (reply, started) = oneshot::channel();
+    let request = Request {
+        launch: launch.clone(),
+        tail: tail.clone(),
+        tasks: tasks.clone(),
+        runtime: Handle::current(),
+        reply,
+    };
+    let gone = || SourceFailure::new(SourceCause::SpawnFailed, "the spawning thread is gone");
+    let thread = thread().map_err(|error| {
+        SourceFailure::new(
+            SourceCause::SpawnFailed,
+            format!("the spawning thread cannot be started: {error}"),
+        )
+    })?;
+    thread.send(request).await.map_err(|_| gone())?;
+    started.await.map_err(|_| gone())?
+}
+
+/// The way to the thread, which the first use starts.
+fn thread() -> Result<&'static mpsc::Sender<Request>, &'static io::Error> {
+    static THREAD: OnceLock<io::Result<mpsc::Sender<Request>>> = OnceLock::new();
+    THREAD
+        .get_or_init(|| {
+            let (sender, receiver) = mpsc::channel(WAITING);
+            thread::Builder::new()
+                .name("mcp-spawner".to_owned())
+                .spawn(move || run(receiver))?;
+            Ok(sender)
+        })
+        .as_ref()
+}
+
+fn run(mut requests: mpsc::Receiver<Request>) {
+    while let Some(request) = requests.blocking_recv() {
+        let started = start(&request);
+        // A process whose opener is gone is dropped here, and its reaper ends it.
+        if request.reply.send(started).is_err() {
+            tracing::debug!(source = %request.launch.source.as_str(), "nobody waits for the process any more");
+        }
+    }
+}
+
+fn start(request: &Request) -> Result<Process, SourceFailure> {
+    let launch = &request.launch;
+    if let Some(cwd) = launch.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+        return Err(SourceFailure::new(
+            SourceCause::SpawnFailed,
+            format!("`cwd` is not a folder: `{}`", shown(launch, cwd)),
+        ));
+    }
+    let program = lookup::find(launch)?;
+    let _runtime = request.runtime.enter();
+    let mut command = command(launch, &program);
+    let child = command
+        .spawn()
+        .map_err(|error| spawn_failure(&shown(launch, &program), &error))?;
+    Ok(reaper::adopt(
+        child,
+        &request.tail,
+        launch.timing,
+        &request.tasks,
+        &request.runtime,
+    ))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the spawner: its thread outlives every child"
+)]
+fn command(launch: &Launch, program: &PathBuf) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(&launch.args)
+        .env_clear()
+        .envs(&launch.env)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // The reaper ends children; this is for a runtime that goes before its reapers do.
+        .kill_on_drop(true);
+    if let Some(cwd) = &launch.cwd {
+        command.current_dir(cwd);
+    }
+    super::unix::isolate(&mut command);
+    command
+}
+
+fn shown(launch: &Launch, path: &std::path::Path) -> String {
+    let text = path.to_string_lossy();
+    broker_model::text::shown_line(&launch.redactor.redact(&text), 300)
+}

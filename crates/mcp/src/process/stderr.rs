@@ -1,0 +1,172 @@
+//! What a server last said on stderr: always drained, bounded, redacted when it is read.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use broker_model::redact::Redactor;
+use broker_model::text::shown_line;
+use memchr::memchr2;
+use tokio::time::Instant;
+
+/// The longest piece of one line that is kept.
+const LINE_BYTES: usize = 2 << 10;
+/// The most that is kept of one process.
+const RING_BYTES: usize = 256 << 10;
+/// Lines that go into a failure.
+const FAILURE_LINES: usize = 20;
+
+/// A handle to the last stderr lines of a source. Cheap to clone; usable before a process is there.
+#[derive(Clone)]
+pub struct StderrTail(Arc<Shared>);
+
+struct Shared {
+    redactor: Redactor,
+    bytes: AtomicU64,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Default)]
+struct Ring {
+    lines: VecDeque<Vec<u8>>,
+    kept: usize,
+    partial: Vec<u8>,
+    last_activity: Option<Instant>,
+}
+
+impl StderrTail {
+    /// An empty tail that masks what `redactor` knows.
+    pub fn new(redactor: Redactor) -> Self {
+        Self(Arc::new(Shared {
+            redactor,
+            bytes: AtomicU64::new(0),
+            ring: Mutex::default(),
+        }))
+    }
+
+    /// The last lines, at most `max`, oldest first, redacted and printable.
+    pub fn lines(&self, max: usize) -> Vec<String> {
+        let ring = self.ring();
+        let partial = Some(&ring.partial).filter(|line| !line.is_empty());
+        let total = ring.lines.len() + usize::from(partial.is_some());
+        let raw: Vec<Vec<u8>> = ring
+            .lines
+            .iter()
+            .chain(partial)
+            .skip(total.saturating_sub(max))
+            .cloned()
+            .collect();
+        drop(ring);
+        raw.iter()
+            .map(|line| {
+                let text = String::from_utf8_lossy(line);
+                shown_line(&self.0.redactor.redact(&text), LINE_BYTES)
+            })
+            .collect()
+    }
+
+    /// The last line.
+    pub fn last_line(&self) -> Option<String> {
+        self.lines(1).pop()
+    }
+
+    /// Bytes that were ever read; grows while the server says something.
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The lines that go into a failure.
+    pub(crate) fn for_failure(&self) -> Vec<String> {
+        self.lines(FAILURE_LINES)
+    }
+
+    /// When the server last said something.
+    pub(crate) fn last_activity(&self) -> Option<Instant> {
+        self.ring().last_activity
+    }
+
+    /// Forgets the lines of an earlier process.
+    pub(crate) fn clear(&self) {
+        *self.ring() = Ring::default();
+    }
+
+    /// Takes in what was read. A carriage return ends a line as well: progress bars use it.
+    pub(crate) fn push(&self, mut chunk: &[u8]) {
+        self.0
+            .bytes
+            .fetch_add(chunk.len() as u64, Ordering::Relaxed);
+        let mut ring = self.ring();
+        ring.last_activity = Some(Instant::now());
+        while let Some(at) = memchr2(b'\n', b'\r', chunk) {
+            ring.extend(&chunk[..at]);
+            ring.end_line();
+            chunk = &chunk[at + 1..];
+        }
+        ring.extend(chunk);
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        // A panic elsewhere leaves at worst a cut line behind.
+        self.0.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ring {
+    fn extend(&mut self, bytes: &[u8]) {
+        let room = LINE_BYTES.saturating_sub(self.partial.len());
+        self.partial
+            .extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn end_line(&mut self) {
+        if self.partial.is_empty() {
+            return;
+        }
+        let line = std::mem::take(&mut self.partial);
+        self.kept += line.len();
+        self.lines.push_back(line);
+        while self.kept > RING_BYTES || self.lines.len() > RING_BYTES / 64 {
+            let Some(oldest) = self.lines.pop_front() else {
+                break;
+            };
+            self.kept -= oldest.len();
+        }
+    }
+}
+
+impl fmt::Debug for StderrTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StderrTail")
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use broker_model::redact::Secret;
+
+    #[test]
+    fn keeps_the_last_lines_redacted_and_printable() {
+        let tail = StderrTail::new(Redactor::new([Secret::new("hunter2")]));
+        tail.push(b"one\n\ntwo hunt");
+        tail.push(b"er2\x1b[31m\r\n50%\r99%\rlast");
+        assert_eq!(tail.lines(4), ["two ••••\\u{1b}[31m", "50%", "99%", "last"]);
+        assert_eq!(tail.last_line().as_deref(), Some("last"));
+    }
+
+    #[test]
+    fn f_24_a_flood_stays_within_the_ring() {
+        let tail = StderrTail::new(Redactor::default());
+        for _ in 0..1000 {
+            tail.push(&[b'x'; 5000]);
+            tail.push(b"\n");
+        }
+        assert_eq!(tail.bytes(), 1000 * 5001);
+        let ring = tail.ring();
+        assert!(ring.kept <= RING_BYTES);
+        assert!(ring.lines.iter().all(|line| line.len() <= LINE_BYTES));
+    }
+}

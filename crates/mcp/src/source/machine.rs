@@ -1,0 +1,183 @@
+//! When a source is tried again. Pure: the clock and the dice are handed in.
+
+use std::time::Duration;
+
+use broker_model::SourceCause;
+use tokio::time::Instant;
+
+use crate::launch::Timing;
+
+/// A source that was up this long counts as healthy again.
+const HEALTHY: Duration = Duration::from_secs(30);
+/// Calls wake a source that is down at most this often.
+const WAKE_GAP: Duration = Duration::from_secs(5);
+/// Calls wake a source that will not heal by itself at most this often.
+const FAILED_WAKE_GAP: Duration = Duration::from_secs(30);
+/// How far a delay strays from its nominal length, either way.
+const JITTER: f64 = 0.2;
+
+/// What comes after an end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Next {
+    /// How long to wait; `None`: until a call asks for it.
+    pub(super) delay: Option<Duration>,
+    /// How long calls do not wake it.
+    pub(super) wake_gap: Duration,
+}
+
+/// Counts failures in a row.
+#[derive(Debug)]
+pub(super) struct Machine {
+    timing: Timing,
+    failures: u32,
+    up_since: Option<Instant>,
+}
+
+impl Machine {
+    pub(super) fn new(timing: Timing) -> Self {
+        Self {
+            timing,
+            failures: 0,
+            up_since: None,
+        }
+    }
+
+    /// Whether nothing has failed since the source was last healthy.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.failures == 0
+    }
+
+    /// It is up.
+    pub(super) fn started(&mut self, now: Instant) {
+        self.up_since = Some(now);
+    }
+
+    /// A start failed, or a source that was up is lost. `dice` is between 0 and 1.
+    pub(super) fn ended(&mut self, cause: SourceCause, now: Instant, dice: f64) -> Next {
+        let up = self.up_since.take().map(|since| now - since);
+        if up.is_some_and(|up| up >= HEALTHY) {
+            self.failures = 0;
+        }
+        self.failures = self.failures.saturating_add(1);
+        if !heals(cause) {
+            return Next {
+                delay: None,
+                wake_gap: FAILED_WAKE_GAP,
+            };
+        }
+        let doublings = (self.failures - 1).min(16);
+        let nominal = self.timing.backoff.saturating_mul(1 << doublings);
+        let delay = nominal
+            .min(self.timing.backoff_cap)
+            .mul_f64(1.0 - JITTER + 2.0 * JITTER * dice);
+        // What was up for a while may come back at once; what never came up may not be hammered.
+        let wake_gap = if up.is_some_and(|up| up >= delay) {
+            Duration::ZERO
+        } else {
+            delay.min(WAKE_GAP)
+        };
+        Next {
+            delay: Some(delay),
+            wake_gap,
+        }
+    }
+}
+
+/// Whether trying again without anybody's doing can help.
+fn heals(cause: SourceCause) -> bool {
+    !matches!(
+        cause,
+        SourceCause::SpawnNotFound
+            | SourceCause::SpawnDenied
+            | SourceCause::SpawnFormat
+            | SourceCause::NeedsAuth
+            | SourceCause::EnvMissing
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const CRASH: SourceCause = SourceCause::ExitBeforeReady;
+
+    fn seconds(next: Next) -> u64 {
+        next.delay.unwrap().as_secs()
+    }
+
+    #[test]
+    fn f_27_delays_double_to_a_cap() {
+        let mut machine = Machine::new(Timing::default());
+        let now = Instant::now();
+        let delays: Vec<_> = (0..9)
+            .map(|_| seconds(machine.ended(CRASH, now, 0.5)))
+            .collect();
+        assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+
+    #[test]
+    fn f_27_at_most_twelve_starts_in_five_minutes() {
+        let mut machine = Machine::new(Timing::default());
+        let now = Instant::now();
+        let mut at = Duration::ZERO;
+        let mut starts = 0;
+        while at <= Duration::from_secs(300) {
+            starts += 1;
+            at += machine.ended(CRASH, now, 0.0).delay.unwrap();
+        }
+        assert!(starts <= 12, "{starts}");
+    }
+
+    #[test]
+    fn a_source_that_was_healthy_begins_anew() {
+        let mut machine = Machine::new(Timing::default());
+        let now = Instant::now();
+        for _ in 0..5 {
+            machine.ended(CRASH, now, 0.5);
+        }
+        assert!(!machine.is_fresh());
+        machine.started(now);
+        let next = machine.ended(SourceCause::Exited, now + HEALTHY, 0.5);
+        assert_eq!((seconds(next), next.wake_gap), (1, Duration::ZERO));
+    }
+
+    #[test]
+    fn one_that_dies_right_after_it_came_up_does_not() {
+        let mut machine = Machine::new(Timing::default());
+        let now = Instant::now();
+        machine.started(now);
+        assert_eq!(seconds(machine.ended(SourceCause::Exited, now, 0.5)), 1);
+        machine.started(now);
+        let next = machine.ended(SourceCause::Exited, now, 0.5);
+        assert_eq!((seconds(next), next.wake_gap.as_secs()), (2, 2));
+    }
+
+    #[test]
+    fn what_does_not_heal_waits_for_a_call() {
+        for cause in SourceCause::ALL {
+            let next = Machine::new(Timing::default()).ended(*cause, Instant::now(), 0.5);
+            assert_eq!(next.delay.is_none(), !heals(*cause), "{cause}");
+            assert!(next.wake_gap > Duration::ZERO);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn delays_stay_within_their_bounds(
+            ups in prop::collection::vec((0u64..120, 0.0f64..=1.0), 1..80)
+        ) {
+            let mut machine = Machine::new(Timing::default());
+            let mut now = Instant::now();
+            for (up, dice) in ups {
+                machine.started(now);
+                now += Duration::from_secs(up);
+                let next = machine.ended(SourceCause::Exited, now, dice);
+                let delay = next.delay.unwrap();
+                prop_assert!(delay >= Duration::from_millis(800));
+                prop_assert!(delay <= Duration::from_secs(72));
+                prop_assert!(next.wake_gap <= delay);
+            }
+        }
+    }
+}

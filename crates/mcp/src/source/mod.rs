@@ -1,0 +1,253 @@
+//! A supervised source: what callers hold. The supervisor behind it starts, judges and restarts.
+
+mod machine;
+mod supervisor;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use broker_model::Snapshot;
+use broker_model::mcp::Era;
+use bytes::Bytes;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::failure::{CallFailure, SourceFailure};
+use crate::launch::Launch;
+use crate::process::StderrTail;
+use crate::session::Session;
+use crate::status::{Counters, State, Status};
+use supervisor::Supervisor;
+
+/// Holds a listing against what was reviewed. Called on a blocking thread; may take milliseconds.
+pub trait Judge: Send + Sync + 'static {
+    /// What becomes of the source with this listing.
+    fn judge(&self, snapshot: &Snapshot) -> Verdict;
+}
+
+/// What becomes of a source after a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It takes calls; single tools are the judge's own business.
+    Serve,
+    /// None of its tools may be called.
+    WithdrawSource {
+        /// Why.
+        message: String,
+    },
+}
+
+/// A supervised source: started, judged, restarted, called. Cheap to clone.
+#[derive(Clone)]
+pub struct Source(Arc<Shared>);
+
+/// What callers and the supervisor share. The supervisor alone writes, but for the wish to wake it.
+struct Shared {
+    name: String,
+    status: watch::Sender<Status>,
+    /// The session that takes calls; there only while the state is [`State::Ready`].
+    live: RwLock<Option<Arc<Session>>>,
+    /// Before this, a call does not wake the source.
+    wake_from: Mutex<Instant>,
+    wake: Notify,
+    stopping: CancellationToken,
+    stopped: CancellationToken,
+    tail: StderrTail,
+    counters: Arc<Counters>,
+}
+
+impl Source {
+    /// Starts supervising; `era` is tried first. Must be called within a runtime.
+    pub fn start(
+        launch: Launch,
+        era: Option<Era>,
+        judge: Arc<dyn Judge>,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let counters = Arc::new(Counters::default());
+        let shared = Arc::new(Shared {
+            name: launch.source.as_str().to_owned(),
+            status: watch::Sender::new(Status {
+                state: State::Starting,
+                since: SystemTime::now(),
+                failure: None,
+                attempts: 0,
+                verdicts: 0,
+                next_attempt: None,
+                restarts: 0,
+                counters: counters.clone(),
+            }),
+            live: RwLock::new(None),
+            wake_from: Mutex::new(Instant::now()),
+            wake: Notify::new(),
+            stopping: CancellationToken::new(),
+            stopped: CancellationToken::new(),
+            tail: StderrTail::new(launch.redactor.clone()),
+            counters,
+        });
+        let supervisor = Supervisor::new(shared.clone(), launch, era, judge);
+        tasks.spawn(supervisor.run());
+        Self(shared)
+    }
+
+    /// Its status, now and whenever it changes.
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.0.status.subscribe()
+    }
+
+    /// What its process last said on stderr.
+    pub fn stderr_tail(&self) -> StderrTail {
+        self.0.tail.clone()
+    }
+
+    /// Calls a tool by its upstream name. Waits for a start in progress within `timeout`. Wakes a
+    /// source that is down, unless its last start ended too short a time ago.
+    pub async fn call(
+        &self,
+        tool: &str,
+        args: &[u8],
+        timeout: Duration,
+    ) -> Result<Bytes, CallFailure> {
+        self.0.counters.add_call();
+        let result = match self.0.live() {
+            Some(session) => session.call(tool, args, timeout).await,
+            None => self.call_when_up(tool, args, timeout).await,
+        };
+        if result.is_err() {
+            self.0.counters.add_failure();
+        }
+        result
+    }
+
+    async fn call_when_up(
+        &self,
+        tool: &str,
+        args: &[u8],
+        timeout: Duration,
+    ) -> Result<Bytes, CallFailure> {
+        let deadline = Instant::now() + timeout;
+        match timeout_at(deadline, self.up()).await {
+            Ok(session) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                session?
+                    .call(tool, args, left)
+                    .await
+                    .map_err(|failure| match failure {
+                        CallFailure::Timeout { maybe_executed, .. } => CallFailure::Timeout {
+                            after: timeout,
+                            maybe_executed,
+                        },
+                        other => other,
+                    })
+            }
+            Err(_) => Err(CallFailure::Timeout {
+                after: timeout,
+                maybe_executed: false,
+            }),
+        }
+    }
+
+    /// The session, once it is up; joins a start in progress, or asks for one.
+    async fn up(&self) -> Result<Arc<Session>, CallFailure> {
+        let mut status = self.0.status.subscribe();
+        let attempts = status.borrow().attempts;
+        let mut woken = false;
+        loop {
+            let now = status.borrow_and_update().clone();
+            match now.state {
+                State::Ready => {
+                    if let Some(session) = self.0.live() {
+                        return Ok(session);
+                    }
+                }
+                State::Starting => {}
+                State::Stopping => return Err(CallFailure::Stopping),
+                State::Withdrawn => return Err(unavailable(now)),
+                State::Backoff | State::Failed => {
+                    if now.attempts > attempts || (!woken && !self.0.may_wake()) {
+                        return Err(unavailable(now));
+                    }
+                    if !std::mem::replace(&mut woken, true) {
+                        self.0.wake.notify_one();
+                    }
+                }
+            }
+            if status.changed().await.is_err() {
+                return Err(CallFailure::Stopping);
+            }
+        }
+    }
+
+    /// Stops it: no new calls, what is in flight ends, stdin closed, TERM, KILL, sweep, reap.
+    /// Idempotent; returns when it is done.
+    pub async fn stop(&self) {
+        self.0.stopping.cancel();
+        self.0.stopped.cancelled().await;
+    }
+}
+
+impl Shared {
+    /// The session that takes calls, unless it is over and the supervisor has not yet seen it.
+    fn live(&self) -> Option<Arc<Session>> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.as_ref().filter(|session| !session.is_over()).cloned()
+    }
+
+    fn set_live(&self, session: Option<Arc<Session>>) {
+        *self.live.write().unwrap_or_else(PoisonError::into_inner) = session;
+    }
+
+    fn may_wake(&self) -> bool {
+        let from = self
+            .wake_from
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Instant::now() >= *from
+    }
+
+    fn set_wake_from(&self, from: Instant) {
+        *self
+            .wake_from
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = from;
+    }
+
+    /// Changes the status; the time is taken where the state changes.
+    fn update(&self, change: impl FnOnce(&mut Status)) {
+        self.status.send_modify(|status| {
+            let before = status.state;
+            change(status);
+            if status.state != before {
+                status.since = SystemTime::now();
+            }
+        });
+    }
+}
+
+fn unavailable(status: Status) -> CallFailure {
+    let failure = status.failure.unwrap_or_else(|| {
+        SourceFailure::new(
+            broker_model::SourceCause::Stopped,
+            "the source is not ready",
+        )
+    });
+    let retry_after = status
+        .next_attempt
+        .map(|next| next.duration_since(SystemTime::now()).unwrap_or_default());
+    CallFailure::Unavailable {
+        failure,
+        retry_after,
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("name", &self.0.name)
+            .field("state", &self.0.status.borrow().state)
+            .finish_non_exhaustive()
+    }
+}

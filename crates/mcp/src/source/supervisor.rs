@@ -1,0 +1,254 @@
+//! The task behind a source: starts it, has its listing judged, watches it, and tries again.
+//! It alone decides the state.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use broker_model::SourceCause;
+use broker_model::mcp::Era;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::task::TaskTracker;
+
+use super::machine::{Machine, Next};
+use super::{Judge, Shared, Verdict};
+use crate::environment::random_u64;
+use crate::failure::SourceFailure;
+use crate::launch::Launch;
+use crate::session::{Opening, Session};
+use crate::startup;
+use crate::status::State;
+
+/// Sources of this process that are started again at one time. First starts are not held back.
+static RESTARTS: Semaphore = Semaphore::const_new(4);
+/// How long the tasks of a stopped source have to end; their own bounds are below this.
+const LAST_TASKS: Duration = Duration::from_secs(15);
+
+pub(super) struct Supervisor {
+    shared: Arc<Shared>,
+    launch: Launch,
+    /// The era that is tried first: what the caller said, then what was last agreed on.
+    era: Option<Era>,
+    judge: Arc<dyn Judge>,
+    machine: Machine,
+    /// The tasks of its processes.
+    tasks: TaskTracker,
+}
+
+impl Supervisor {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        launch: Launch,
+        era: Option<Era>,
+        judge: Arc<dyn Judge>,
+    ) -> Self {
+        Self {
+            machine: Machine::new(launch.timing),
+            shared,
+            launch,
+            era,
+            judge,
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        // Whoever stops the source waits for this, whatever way this task ends.
+        let _stopped = self.shared.stopped.clone().drop_guard();
+        let stopping = self.shared.stopping.clone();
+        loop {
+            // A start that is dropped half-way takes its process with it.
+            let Some(started) = stopping.run_until_cancelled(self.start()).await else {
+                break;
+            };
+            let failure = match started {
+                Ok(session) => {
+                    let lost = stopping.run_until_cancelled(self.watch(&session)).await;
+                    self.shared.set_live(None);
+                    let next = lost.map(|failure| (self.down(&failure), failure));
+                    if next.is_none() {
+                        self.stopping();
+                    }
+                    session.shut_down().await;
+                    next
+                }
+                Err(failure) => Some((self.down(&failure), failure)),
+            };
+            let Some((next, failure)) = failure else {
+                break;
+            };
+            tracing::warn!(source = %self.shared.name, cause = failure.cause.as_str(), %failure, retry_in = ?next.delay, "source is down");
+            if stopping
+                .run_until_cancelled(self.rest(next))
+                .await
+                .is_none()
+            {
+                break;
+            }
+        }
+        self.stopping();
+        self.tasks.close();
+        if timeout(LAST_TASKS, self.tasks.wait()).await.is_err() {
+            tracing::warn!(source = %self.shared.name, "tasks of the source are left");
+        }
+    }
+
+    /// One attempt: process, handshake, listing, verdict.
+    async fn start(&mut self) -> Result<Arc<Session>, SourceFailure> {
+        let again = self.shared.status.borrow().attempts > 0;
+        let _turn = self.turn(again).await;
+        self.shared.update(|status| {
+            status.state = State::Starting;
+            status.next_attempt = None;
+            status.restarts += u64::from(again);
+        });
+        let opening = Opening {
+            tail: &self.shared.tail,
+            counters: &self.shared.counters,
+            tasks: &self.tasks,
+            second_process: self.machine.is_fresh(),
+        };
+        let session = Session::open_supervised(&self.launch, self.era, &opening).await?;
+        let session = Arc::new(session);
+        match self.check(&session, true).await {
+            Ok(()) => {
+                self.era = Some(session.era());
+                self.machine.started(Instant::now());
+                Ok(session)
+            }
+            Err(failure) => {
+                session.shut_down().await;
+                Err(startup::explain(failure, &self.launch, &self.shared.tail))
+            }
+        }
+    }
+
+    /// A place among those that are started again; a first start needs none.
+    async fn turn(&self, again: bool) -> Option<SemaphorePermit<'static>> {
+        if !again {
+            return None;
+        }
+        // The semaphore is never closed.
+        RESTARTS.acquire().await.ok()
+    }
+
+    /// Lists and judges; the state follows the verdict. Calls go on meanwhile.
+    async fn check(&self, session: &Arc<Session>, is_start: bool) -> Result<(), SourceFailure> {
+        let snapshot = session.snapshot().await?;
+        let judge = self.judge.clone();
+        let judged = self
+            .tasks
+            .spawn_blocking(move || judge.judge(&snapshot))
+            .await;
+        let verdict = judged.map_err(|error| {
+            let message = format!("the listing could not be judged: {error}");
+            SourceFailure::new(SourceCause::DriftSource, message)
+        })?;
+        let (state, failure) = match verdict {
+            Verdict::Serve => (State::Ready, None),
+            Verdict::WithdrawSource { message } => {
+                let failure = SourceFailure::new(SourceCause::DriftSource, message);
+                (State::Withdrawn, Some(failure))
+            }
+        };
+        // Whoever sees the state finds the session there.
+        self.shared
+            .set_live((state == State::Ready).then(|| session.clone()));
+        self.shared.update(|status| {
+            status.state = state;
+            status.failure = failure;
+            status.next_attempt = None;
+            status.attempts += u64::from(is_start);
+            status.verdicts += 1;
+        });
+        Ok(())
+    }
+
+    /// Watches a session until it is lost. Announced changes are checked one at a time and not too
+    /// often; one that comes during a check is checked after it.
+    async fn watch(&self, session: &Arc<Session>) -> SourceFailure {
+        let mut end = session.end();
+        tokio::select! {
+            biased;
+            ended = end.wait_for(Option::is_some) => match ended {
+                Ok(failure) => failure.clone().unwrap_or_else(gone),
+                Err(_) => gone(),
+            },
+            failure = self.follow_changes(session) => failure,
+        }
+    }
+
+    /// Checks again whenever the server says that its tools changed; returns when it cannot be
+    /// checked, since a listing that nobody has seen may not be served.
+    async fn follow_changes(&self, session: &Arc<Session>) -> SourceFailure {
+        let mut changes = session.list_changes();
+        let gap = self.launch.timing.recheck_gap;
+        let mut earliest = Instant::now();
+        loop {
+            if changes.changed().await.is_err() {
+                return gone();
+            }
+            sleep_until(earliest).await;
+            changes.mark_unchanged();
+            if let Err(failure) = self.check(session, false).await {
+                tracing::info!(source = %self.shared.name, %failure, "a check failed; trying once more");
+                sleep(gap).await;
+                if let Err(failure) = self.check(session, false).await {
+                    return failure;
+                }
+            }
+            earliest = Instant::now() + gap;
+        }
+    }
+
+    /// Takes note of a failure and shows when it is tried again.
+    fn down(&mut self, failure: &SourceFailure) -> Next {
+        let now = Instant::now();
+        let dice = (random_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let next = self.machine.ended(failure.cause, now, dice);
+        let is_start = self.shared.status.borrow().state == State::Starting;
+        self.shared.set_wake_from(now + next.wake_gap);
+        self.shared.update(|status| {
+            status.state = match next.delay {
+                Some(_) => State::Backoff,
+                None => State::Failed,
+            };
+            status.failure = Some(failure.clone());
+            status.next_attempt = next.delay.map(|delay| SystemTime::now() + delay);
+            status.attempts += u64::from(is_start);
+        });
+        next
+    }
+
+    /// Waits for the next attempt: for its time, or for a call that may ask for it.
+    async fn rest(&self, next: Next) {
+        let asked = async {
+            loop {
+                self.shared.wake.notified().await;
+                // A wish from before the failure is not one for another attempt.
+                if self.shared.may_wake() {
+                    return;
+                }
+            }
+        };
+        match next.delay {
+            Some(delay) => {
+                if timeout(delay, asked).await.is_ok() {
+                    tracing::debug!(source = %self.shared.name, "woken by a call");
+                }
+            }
+            None => asked.await,
+        }
+    }
+
+    fn stopping(&self) {
+        self.shared.update(|status| {
+            status.state = State::Stopping;
+            status.next_attempt = None;
+        });
+    }
+}
+
+fn gone() -> SourceFailure {
+    SourceFailure::new(SourceCause::Stopped, "the connection was dropped")
+}

@@ -1,0 +1,106 @@
+//! The time a start may take, and what is said of one that failed.
+
+use std::time::Duration;
+
+use broker_model::SourceCause;
+use tokio::time::{Instant, sleep_until};
+
+use crate::failure::SourceFailure;
+use crate::launch::Launch;
+use crate::process::StderrTail;
+
+/// A start that still makes progress gets at most this many times its timeout.
+const MOST_TIMES: u32 = 3;
+/// Progress is what was said on stderr within this time.
+const PROGRESS: Duration = Duration::from_secs(15);
+
+/// Returns when the time for a start is up. While stderr moves, an installer is at work, and to end
+/// it would throw away what it has done.
+pub(crate) async fn expired(base: Duration, tail: &StderrTail) -> SourceFailure {
+    let start = Instant::now();
+    let last = start + base * MOST_TIMES;
+    let window = PROGRESS.min(base / 2);
+    let mut deadline = start + base;
+    loop {
+        sleep_until(deadline).await;
+        let moved = tail.last_activity().filter(|at| *at + window > deadline);
+        match moved {
+            Some(at) if deadline < last => deadline = (at + window).min(last),
+            _ => break,
+        }
+    }
+    SourceFailure {
+        cause: SourceCause::StartupTimeout,
+        message: format!("no answer within {} s", start.elapsed().as_secs()),
+        exit: None,
+        stderr: tail.for_failure(),
+    }
+}
+
+/// A failed start in full: an end of the process is an end before it was ready, and variables that
+/// the child did not get are named.
+pub(crate) fn explain(
+    mut failure: SourceFailure,
+    launch: &Launch,
+    tail: &StderrTail,
+) -> SourceFailure {
+    if failure.cause == SourceCause::Exited {
+        failure.cause = SourceCause::ExitBeforeReady;
+        let clean = failure.exit.is_some_and(|exit| exit.code == Some(0));
+        failure.message = if clean {
+            "exited 0 without speaking MCP; is it a stdio server?".to_owned()
+        } else {
+            format!("{} before it answered", failure.message)
+        };
+        if let Some(last) = tail.last_line().filter(|_| !clean) {
+            failure.message = format!("{}; it last said: {}", failure.message, cut(&last));
+        }
+    }
+    if !launch.withheld.is_empty() && failure.cause != SourceCause::Stopped {
+        let names: Vec<_> = launch
+            .withheld
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        failure.message = format!(
+            "{}; these variables were not passed on: {}",
+            failure.message,
+            names.join(", ")
+        );
+    }
+    failure
+}
+
+fn cut(line: &str) -> String {
+    broker_model::text::shown_line(line, 200)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use broker_model::redact::Redactor;
+
+    #[tokio::test]
+    async fn f_29_a_start_that_says_something_gets_more_time() {
+        let silent = StderrTail::new(Redactor::default());
+        let base = Duration::from_millis(60);
+        let start = Instant::now();
+        let failure = expired(base, &silent).await;
+        assert_eq!(failure.cause, SourceCause::StartupTimeout);
+        assert!(start.elapsed() >= base);
+
+        let busy = StderrTail::new(Redactor::default());
+        let start = Instant::now();
+        let talk = async {
+            loop {
+                busy.push(b"fetching\n");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            failure = expired(base, &busy) => assert_eq!(failure.stderr.last().map(String::as_str), Some("fetching")),
+            () = talk => {}
+        }
+        assert!(start.elapsed() >= base * MOST_TIMES);
+    }
+}

@@ -1,0 +1,107 @@
+//! What a supervised source shows of itself: its state, why, and counters that only grow.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use crate::failure::SourceFailure;
+
+/// The state of a supervised source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// An attempt to start it is under way.
+    Starting,
+    /// Listed, judged, and taking calls.
+    Ready,
+    /// Down; it will be tried again at a known time, or when a call needs it.
+    Backoff,
+    /// Down for a cause that does not heal by itself; only a call makes it try again.
+    Failed,
+    /// Up, but the source itself no longer matches what was reviewed.
+    Withdrawn,
+    /// Being stopped, or stopped.
+    Stopping,
+}
+
+/// A supervised source at one moment. The counters are live.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// What it does.
+    pub state: State,
+    /// Since when.
+    pub since: SystemTime,
+    /// Why it is not ready, or why it last was not while it is starting again.
+    pub failure: Option<SourceFailure>,
+    /// Finished attempts to start it.
+    pub attempts: u64,
+    /// How often a listing was judged.
+    pub verdicts: u64,
+    /// When it is tried again by itself.
+    pub next_attempt: Option<SystemTime>,
+    /// Attempts after the first.
+    pub restarts: u64,
+    /// What happened since the source was made; shared, so it stays current.
+    pub counters: Arc<Counters>,
+}
+
+/// Counts of one source over all its processes.
+#[derive(Debug, Default)]
+pub struct Counters {
+    calls: AtomicU64,
+    failures: AtomicU64,
+    noise_lines: AtomicU64,
+    unknown_ids: AtomicU64,
+    late_answers: AtomicU64,
+    oversize_lines: AtomicU64,
+    invalid_utf8_lines: AtomicU64,
+    server_requests: AtomicU64,
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident / $add:ident;)*) => {
+        impl Counters {
+            $($(#[$doc])*
+            pub fn $name(&self) -> u64 {
+                self.$name.load(Ordering::Relaxed)
+            }
+
+            pub(crate) fn $add(&self) {
+                self.$name.fetch_add(1, Ordering::Relaxed);
+            }
+            )*
+        }
+    };
+}
+
+counters! {
+    /// Calls that were taken.
+    calls / add_call;
+    /// Calls that ended in a [`crate::CallFailure`].
+    failures / add_failure;
+    /// Lines on stdout that were no JSON-RPC message.
+    noise_lines / add_noise_line;
+    /// Answers to ids that were never given out.
+    unknown_ids / add_unknown_id;
+    /// Answers to calls that had already ended, and second answers.
+    late_answers / add_late_answer;
+    /// Lines longer than the limit.
+    oversize_lines / add_oversize_line;
+    /// Lines whose text had to be repaired.
+    invalid_utf8_lines / add_invalid_utf8_line;
+    /// Requests that the server sent to us.
+    server_requests / add_server_request;
+}
+
+impl State {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Backoff => "backoff",
+            Self::Failed => "failed",
+            Self::Withdrawn => "withdrawn",
+            Self::Stopping => "stopping",
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Small scripted servers for the client's tests: a POSIX shell loop whose answers are functions
+//! that each test replaces. Knows nothing of what is tested.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use broker_mcp::{Launch, Timing};
+use broker_model::NodePath;
+use broker_model::redact::Redactor;
+
+/// The longest that anything in a test may take.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A legacy server with two tools; every line it reads goes to `$LOG`.
+const SERVER: &str = r#"
+id=
+say() { printf '%s\n' "$1"; }
+ok() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
+err() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":$1,\"message\":\"$2\"}}"; }
+tools='{"name":"echo","inputSchema":{"type":"object"}},{"name":"other","inputSchema":{"type":"object"}}'
+caps='{"tools":{"listChanged":true}}'
+discover() { err -32601 'no such method'; }
+init() { ok "{\"protocolVersion\":\"2025-06-18\",\"capabilities\":$caps,\"serverInfo\":{\"name\":\"sh\"}}"; }
+list() { ok "{\"tools\":[$tools]}"; }
+call() { ok '{"content":[{"type":"text","text":"hi"}]}'; }
+other() { :; }
+after() { :; }
+modern() { ok "{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":$caps,\"ttlMs\":0,\"cacheScope\":\"public\"}"; }
+"#;
+
+const LOOP: &str = r#"
+while IFS= read -r line; do
+  [ -n "$LOG" ] && printf '%s\n' "$line" >> "$LOG"
+  id=${line#*'"id":'}; id=${id%%[,\}]*}
+  case $line in
+    *'"server/discover"'*) discover;;
+    *'"initialize"'*) init;;
+    *'"tools/list"'*) list;;
+    *'"tools/call"'*) call;;
+    *) other;;
+  esac
+done
+after
+"#;
+
+/// A folder for one test, with what its servers wrote down.
+pub struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What the server read, and whatever else was written to `name`.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(name)).unwrap_or_default()
+    }
+
+    /// A server whose functions are replaced by those in `script`.
+    pub fn server(&self, script: &str) -> Launch {
+        self.launch(&format!("{SERVER}\n{script}\n{LOOP}"))
+    }
+
+    /// Any shell script.
+    pub fn launch(&self, script: &str) -> Launch {
+        let log = self.file("log").to_str().unwrap().to_owned();
+        let dir = self.folder.path().to_str().unwrap().to_owned();
+        let path = std::env::var("PATH").unwrap();
+        Launch {
+            source: NodePath::parse("/sh").unwrap(),
+            program: "/bin/sh".to_owned(),
+            search: Vec::new(),
+            args: vec!["-c".to_owned(), script.to_owned()],
+            env: BTreeMap::from(
+                [("PATH", path), ("LOG", log), ("DIR", dir)].map(|(k, v)| (k.to_owned(), v)),
+            ),
+            cwd: None,
+            startup_timeout: PATIENCE,
+            line_bytes: 1 << 20,
+            max_in_flight: 32,
+            queue: 256,
+            redactor: Redactor::default(),
+            withheld: Vec::new(),
+            shell: true,
+            timing: Timing {
+                close_grace: Duration::from_millis(300),
+                term_grace: Duration::from_millis(300),
+                recheck_gap: Duration::from_millis(20),
+                backoff: Duration::from_millis(20),
+                backoff_cap: Duration::from_millis(100),
+                ..Timing::default()
+            },
+        }
+    }
+}
+
+/// Waits until `condition` holds.
+pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(
+        tokio::time::timeout(PATIENCE, waiting).await.is_ok(),
+        "{what}"
+    );
+}
+
+/// Whether a process of this number is there and is no zombie.
+pub fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.rsplit(')')
+        .next()
+        .and_then(|rest| rest.split_whitespace().next())
+        .is_some_and(|state| state != "Z" && state != "X")
+}

@@ -1,0 +1,492 @@
+//! One session with a scripted server: eras, listing, calls, faults, stopping.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use broker_mcp::{CallFailure, Session};
+use broker_model::SourceCause;
+use broker_model::mcp::Era;
+use common::{PATIENCE, Scene, eventually, is_alive};
+
+async fn open(launch: &broker_mcp::Launch) -> Session {
+    Session::open(launch, None).await.unwrap()
+}
+
+async fn call(session: &Session, args: &str) -> Result<String, CallFailure> {
+    let result = session.call("echo", args.as_bytes(), PATIENCE).await?;
+    Ok(String::from_utf8(result.to_vec()).unwrap())
+}
+
+const HI: &str = r#"{"content":[{"type":"text","text":"hi"}]}"#;
+
+fn names(snapshot: &broker_model::Snapshot) -> Vec<&str> {
+    snapshot
+        .tools
+        .iter()
+        .map(broker_model::snapshot::tool_name)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_legacy_server_is_probed_listed_and_called() {
+    let scene = Scene::new();
+    let session = open(&scene.server("")).await;
+    assert_eq!(session.era(), Era::Legacy);
+    let snapshot = session.snapshot().await.unwrap();
+    assert_eq!(snapshot.protocol_version, "2025-06-18");
+    assert_eq!(snapshot.server_info["name"], "sh");
+    assert_eq!(names(&snapshot), ["echo", "other"]);
+    assert_eq!(call(&session, "{\n\"a\":1}").await.unwrap(), HI);
+    session.stop().await;
+    let log = scene.read("log");
+    let lines: Vec<_> = log.lines().collect();
+    assert!(lines[0].contains("server/discover") && lines[0].contains("2026-07-28"));
+    assert!(lines[1].contains(r#""initialize""#) && lines[1].contains(r#""capabilities":{}"#));
+    assert!(lines[2].contains("notifications/initialized"));
+    assert!(lines[4].contains(r#""arguments":{ "a":1}"#), "{}", lines[4]);
+}
+
+#[tokio::test]
+async fn a_modern_server_gets_self_describing_requests_and_a_subscription() {
+    let scene = Scene::new();
+    let launch = scene.server(
+        "discover() { modern; }\ncall() { ok '{\"resultType\":\"complete\",\"content\":[]}'; }",
+    );
+    let session = open(&launch).await;
+    assert_eq!(session.era(), Era::Modern);
+    assert_eq!(names(&session.snapshot().await.unwrap()), ["echo", "other"]);
+    let result = call(&session, "{}").await.unwrap();
+    assert_eq!(result, r#"{"resultType":"complete","content":[]}"#);
+    session.stop().await;
+    let log = scene.read("log");
+    assert!(!log.contains("initialize"));
+    assert!(
+        log.lines()
+            .any(|line| line.contains("subscriptions/listen"))
+    );
+    for line in log.lines() {
+        assert!(
+            line.contains("io.modelcontextprotocol/protocolVersion"),
+            "{line}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_era_of_the_lock_is_tried_first_and_the_other_when_it_fails() {
+    let scene = Scene::new();
+    let session = Session::open(&scene.server(""), Some(Era::Legacy))
+        .await
+        .unwrap();
+    session.stop().await;
+    assert!(!scene.read("log").contains("server/discover"));
+
+    let scene = Scene::new();
+    let launch = scene.server("discover() { modern; }\ninit() { err -32601 gone; }");
+    let session = Session::open(&launch, Some(Era::Legacy)).await.unwrap();
+    assert_eq!(session.era(), Era::Modern);
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_at_the_probe_is_started_again_for_the_other_era() {
+    let scene = Scene::new();
+    let session = open(&scene.server("discover() { exit 7; }")).await;
+    assert_eq!(session.era(), Era::Legacy);
+    session.stop().await;
+    assert_eq!(scene.read("log").matches("server/discover").count(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_silent_at_the_probe_is_asked_in_the_other_era_beside_it() {
+    let scene = Scene::new();
+    let mut launch = scene.server("discover() { :; }");
+    launch.timing.probe = Duration::from_millis(50);
+    let session = open(&launch).await;
+    assert_eq!(session.era(), Era::Legacy);
+    session.stop().await;
+    assert!(
+        !scene.read("log").contains("notifications/cancelled"),
+        "an opening is never cancelled"
+    );
+}
+
+#[tokio::test]
+async fn the_first_conclusive_answer_decides() {
+    let scene = Scene::new();
+    // Silent until it is asked in the legacy era, and then it answers the first question.
+    let mut launch = scene.server("discover() { first=$id; }\ninit() { id=$first; modern; }");
+    launch.timing.probe = Duration::from_millis(50);
+    let session = open(&launch).await;
+    assert_eq!(session.era(), Era::Modern);
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn f_03_an_end_before_the_handshake_is_told_with_code_and_stderr() {
+    let scene = Scene::new();
+    let failure = Session::open(&scene.launch("echo 'no key given' >&2; exit 3"), None)
+        .await
+        .unwrap_err();
+    assert_eq!(failure.cause, SourceCause::ExitBeforeReady);
+    assert_eq!(failure.exit.unwrap().code, Some(3));
+    assert_eq!(failure.stderr, ["no key given"]);
+    assert!(failure.message.contains("exited with code 3"), "{failure}");
+}
+
+#[tokio::test]
+async fn f_04_a_clean_end_before_the_handshake_is_no_stdio_server() {
+    let scene = Scene::new();
+    let mut launch = scene.launch("exit 0");
+    launch.withheld = vec!["SOME_TOKEN".to_owned()];
+    let failure = Session::open(&launch, None).await.unwrap_err();
+    assert_eq!(failure.cause, SourceCause::ExitBeforeReady);
+    assert!(
+        failure
+            .message
+            .starts_with("exited 0 without speaking MCP; is it a stdio server?")
+    );
+    assert!(failure.message.contains("`SOME_TOKEN`"), "{failure}");
+}
+
+#[tokio::test]
+async fn f_05_a_server_that_never_answers_is_ended_at_its_deadline() {
+    let scene = Scene::new();
+    let mut launch = scene.launch("echo $$ > $DIR/pid; trap '' TERM; while :; do read -r x; done");
+    launch.startup_timeout = Duration::from_millis(200);
+    let failure = Session::open(&launch, None).await.unwrap_err();
+    assert_eq!(failure.cause, SourceCause::StartupTimeout);
+    assert!(!is_alive(&scene.read("pid")));
+}
+
+#[tokio::test]
+async fn pages_are_followed_through_an_empty_cursor() {
+    let scene = Scene::new();
+    let session = open(&scene.server(
+        r#"list() { case $line in
+            *'"cursor":"2"'*) ok '{"tools":[{"name":"c"}]}';;
+            *'"cursor":""'*) ok '{"tools":[{"name":"b"}],"nextCursor":"2"}';;
+            *) ok '{"tools":[{"name":"a"}],"nextCursor":""}';;
+        esac; }"#,
+    ))
+    .await;
+    assert_eq!(names(&session.snapshot().await.unwrap()), ["a", "b", "c"]);
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn a_list_that_never_ends_is_invalid() {
+    let scene = Scene::new();
+    let session =
+        open(&scene.server(r#"list() { ok '{"tools":[],"nextCursor":"again"}'; }"#)).await;
+    let failure = session.snapshot().await.unwrap_err();
+    assert_eq!(failure.cause, SourceCause::ListInvalid);
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn no_such_method_and_no_such_capability_are_an_empty_list() {
+    for script in [
+        "list() { err -32601 none; }",
+        "caps='{}'\nlist() { exit 1; }",
+    ] {
+        let scene = Scene::new();
+        let session = open(&scene.server(script)).await;
+        assert!(session.snapshot().await.unwrap().tools.is_empty());
+        session.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn f_06_an_end_in_the_middle_of_a_call_fails_every_waiting_call_with_the_same_reason() {
+    let scene = Scene::new();
+    // The sleeper keeps stdout open, so the end of the process is what counts.
+    let launch = scene.server("n=0\ncall() { n=$((n+1)); [ $n = 3 ] || return; echo last words >&2; sleep 60 & kill -SEGV $$; }");
+    let session = open(&launch).await;
+    let start = Instant::now();
+    let calls = tokio::join!(
+        call(&session, "{}"),
+        call(&session, "{}"),
+        call(&session, "{}")
+    );
+    assert!(start.elapsed() < PATIENCE / 2);
+    for result in [calls.0, calls.1, calls.2] {
+        let Err(CallFailure::Exited {
+            failure,
+            maybe_executed: true,
+        }) = result
+        else {
+            panic!("{result:?}")
+        };
+        assert_eq!(failure.cause, SourceCause::Exited);
+        assert_eq!(failure.exit.unwrap().signal, Some(11));
+        assert_eq!(failure.stderr, ["last words"]);
+    }
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn f_08_a_hang_ends_by_the_deadline_and_the_server_is_told() {
+    let scene = Scene::new();
+    let session = open(&scene.server("call() { :; }")).await;
+    let timeout = Duration::from_millis(50);
+    let failure = session.call("echo", b"{}", timeout).await.unwrap_err();
+    assert!(
+        matches!(
+            failure,
+            CallFailure::Timeout {
+                maybe_executed: true,
+                ..
+            }
+        ),
+        "{failure:?}"
+    );
+    eventually("the cancel arrives", || {
+        scene.read("log").contains("notifications/cancelled")
+    })
+    .await;
+    let log = scene.read("log");
+    let sent = log
+        .lines()
+        .find(|line| line.contains("tools/call"))
+        .unwrap();
+    let id = sent
+        .split(r#""id":"#)
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap();
+    assert!(log.contains(&format!(r#""requestId":{id},"#)), "{log}");
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn f_37_a_caller_that_leaves_cancels_its_call() {
+    let scene = Scene::new();
+    let session = open(&scene.server("call() { :; }")).await;
+    {
+        let mut leaving = Box::pin(session.call("echo", b"{}", PATIENCE));
+        tokio::select! {
+            _ = &mut leaving => panic!("it hangs"),
+            () = eventually("the call arrives", || scene.read("log").contains("tools/call")) => {}
+        }
+    }
+    eventually("the cancel arrives", || {
+        scene.read("log").contains("notifications/cancelled")
+    })
+    .await;
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn f_10_a_deadline_fires_though_the_write_is_stuck_and_later_calls_have_surely_not_run() {
+    let scene = Scene::new();
+    let session = open(&scene.server("other() { sleep 60; }")).await;
+    let big = format!("{{\"x\":\"{}\"}}", "x".repeat(4 << 20));
+    let timeout = Duration::from_millis(200);
+    let (stuck, behind) = tokio::join!(
+        session.call("echo", big.as_bytes(), timeout),
+        session.call("echo", b"{}", timeout)
+    );
+    assert!(
+        matches!(
+            stuck,
+            Err(CallFailure::Timeout {
+                maybe_executed: true,
+                ..
+            })
+        ),
+        "{stuck:?}"
+    );
+    assert!(
+        matches!(
+            behind,
+            Err(CallFailure::Timeout {
+                maybe_executed: false,
+                ..
+            })
+        ),
+        "{behind:?}"
+    );
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn f_11_answers_are_read_while_the_server_does_not_read() {
+    let scene = Scene::new();
+    let mut launch = scene.server(
+        r#"call() { printf '{"jsonrpc":"2.0","id":%s,"result":{"x":"' $id; head -c 3000000 /dev/zero | tr '\0' x; say '"}}'; }"#,
+    );
+    launch.line_bytes = 8 << 20;
+    let session = open(&launch).await;
+    let big = format!("{{\"x\":\"{}\"}}", "y".repeat(300_000));
+    let calls = tokio::join!(
+        call(&session, &big),
+        call(&session, &big),
+        call(&session, &big)
+    );
+    for result in [calls.0, calls.1, calls.2] {
+        assert_eq!(result.unwrap().len(), 3_000_000 + r#"{"x":""}"#.len());
+    }
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn f_12_f_13_noise_is_skipped_and_never_answered() {
+    let scene = Scene::new();
+    let session = open(&scene.server(
+        r#"call() { say 'Listening…'; say '{"level":"info"}'; say '{"jsonrpc":"2.0","id":"s","method":"ping"}'; say '{"jsonrpc":"2.0","id":9,"method":"roots/list"}'; ok '{}'; }"#,
+    ))
+    .await;
+    assert_eq!(call(&session, "{}").await.unwrap(), "{}");
+    eventually("both requests are answered", || {
+        scene.read("log").contains("-32601")
+    })
+    .await;
+    session.stop().await;
+    let log = scene.read("log");
+    let answers: Vec<_> = log
+        .lines()
+        .skip_while(|line| !line.contains("tools/call"))
+        .skip(1)
+        .collect();
+    assert_eq!(answers.len(), 2, "{answers:?}");
+    assert!(answers[0].contains(r#""id":"s","result":{}"#));
+    assert!(answers[1].contains(r#""id":9,"error""#));
+}
+
+#[tokio::test]
+async fn f_14_an_overlong_answer_fails_its_call_and_the_connection_goes_on() {
+    let scene = Scene::new();
+    let session = open(&scene.server(
+        r#"call() { case $line in *big*) printf '{"result":"'; head -c 2000000 /dev/zero | tr '\0' x; say "\",\"id\":$id}";; *) ok '{}';; esac; }"#,
+    ))
+    .await;
+    let (big, small) = tokio::join!(call(&session, r#"{"big":1}"#), call(&session, "{}"));
+    assert!(
+        matches!(big, Err(CallFailure::OutputTooLarge { limit }) if limit == 1 << 20),
+        "{big:?}"
+    );
+    assert_eq!(small.unwrap(), "{}");
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn f_20_an_answer_without_a_final_newline_is_delivered() {
+    let scene = Scene::new();
+    let launch = scene.server(
+        r#"call() { printf '{"jsonrpc":"2.0","id":%s,"result":{"last":1}}' "$id"; exit 0; }"#,
+    );
+    let session = open(&launch).await;
+    assert_eq!(call(&session, "{}").await.unwrap(), r#"{"last":1}"#);
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn f_23_odd_answers_end_their_call_at_once() {
+    let check = async |reply: &str, part: &str| {
+        let scene = Scene::new();
+        let session = open(&scene.server(&format!("call() {{ say \"{reply}\"; }}"))).await;
+        let failure = call(&session, "{}").await.unwrap_err();
+        assert!(format!("{failure:?}").contains(part), "{failure:?}");
+        session.stop().await;
+    };
+    check(
+        r#"{\"id\":$id,\"result\":{},\"error\":{\"code\":1}}"#,
+        "both `result` and `error`",
+    )
+    .await;
+    check(
+        r#"{\"id\":$id,\"error\":{\"code\":-32602,\"message\":\"bad\"}}"#,
+        "code: -32602",
+    )
+    .await;
+    check(r#"{\"id\":$id,\"result\":[]}"#, "not an object").await;
+    check(
+        r#"{\"id\":$id,\"result\":{\"resultType\":\"input_required\"}}"#,
+        "not complete",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn f_36_beyond_places_and_queue_calls_are_refused_at_once() {
+    let scene = Scene::new();
+    let mut launch = scene.server("call() { :; }");
+    (launch.max_in_flight, launch.queue) = (2, 3);
+    let session = open(&launch).await;
+    let timeout = Duration::from_millis(300);
+    let calls: Vec<_> = (0..8)
+        .map(|_| Box::pin(session.call("echo", b"{}", timeout)))
+        .collect();
+    let mut counts = (0, 0, 0);
+    let mut running = calls;
+    // All are polled once before any can end, since they wait for an answer that never comes.
+    let results = std::future::poll_fn(|cx| {
+        use std::future::Future;
+        let mut waiting = Vec::new();
+        for mut call in std::mem::take(&mut running) {
+            match call.as_mut().poll(cx) {
+                std::task::Poll::Ready(Err(CallFailure::Overloaded { limit: 5 })) => counts.0 += 1,
+                std::task::Poll::Ready(Err(CallFailure::Timeout {
+                    maybe_executed: true,
+                    ..
+                })) => counts.1 += 1,
+                std::task::Poll::Ready(Err(CallFailure::Timeout {
+                    maybe_executed: false,
+                    ..
+                })) => counts.2 += 1,
+                std::task::Poll::Ready(other) => panic!("{other:?}"),
+                std::task::Poll::Pending => waiting.push(call),
+            }
+        }
+        running = waiting;
+        if running.is_empty() {
+            std::task::Poll::Ready(counts)
+        } else {
+            std::task::Poll::Pending
+        }
+    })
+    .await;
+    // Places come free as calls are given up, so how many of the five got one depends on the order.
+    assert_eq!(results.0, 3);
+    assert_eq!(results.1 + results.2, 5);
+    assert!(results.1 >= 2);
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn a_grandchild_goes_with_its_group_when_the_leader_leaves_cleanly() {
+    let scene = Scene::new();
+    let session = open(&scene.server("sleep 300 & echo $! > $DIR/grandchild")).await;
+    let grandchild = scene.read("grandchild");
+    assert!(is_alive(&grandchild));
+    session.stop().await;
+    assert!(!is_alive(&grandchild));
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_the_end_of_its_input_and_term_is_killed() {
+    let scene = Scene::new();
+    let launch =
+        scene.server("trap '' TERM; echo $$ > $DIR/pid\nafter() { while :; do sleep 1; done; }");
+    let session = open(&launch).await;
+    let start = Instant::now();
+    session.stop().await;
+    assert!(!is_alive(&scene.read("pid")));
+    assert!(start.elapsed() >= launch.timing.close_grace + launch.timing.term_grace);
+}
+
+#[tokio::test]
+async fn a_session_that_is_dropped_takes_its_processes_with_it() {
+    let scene = Scene::new();
+    let session =
+        open(&scene.server("sleep 300 & echo $! > $DIR/grandchild; echo $$ > $DIR/pid")).await;
+    drop(session);
+    eventually("both are gone", || {
+        !is_alive(&scene.read("pid")) && !is_alive(&scene.read("grandchild"))
+    })
+    .await;
+}

@@ -1,0 +1,199 @@
+//! What `command` and `args` mean: a program that is executed directly, or a script for the shell.
+//!
+//! A string without shell syntax is split as a shell would, so that no shell stands between the
+//! broker and the server; a value that a variable brings in never adds a word or becomes syntax.
+
+use super::CommandLine;
+use super::fields;
+use super::findings::{Cursor, Findings};
+use super::shell;
+use super::spanned::Data;
+use super::template::{Part, Template};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+
+/// What a command string is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Split {
+    /// Words, to be executed as they are.
+    Words(Vec<Template>),
+    /// Something that only a shell can run.
+    Shell,
+    /// A quote at this byte that is not closed.
+    Unclosed(usize),
+}
+
+/// Reads `command` and `args`. With `verbatim`, a string is the program itself.
+pub(super) fn read(
+    findings: &mut Findings<'_>,
+    command: &Cursor<'_>,
+    args: Option<&Cursor<'_>>,
+    verbatim: bool,
+) -> Option<CommandLine> {
+    let args_given = args.is_some();
+    let args = args.map(|args| {
+        fields::strings(findings, args, |findings, item, text| {
+            fields::template_of(findings, item, text)
+        })
+    });
+    match &command.value.data {
+        Data::Array(items) => {
+            let count = items.len();
+            let mut words = fields::strings(findings, command, |findings, item, text| {
+                fields::template_of(findings, item, text)
+            });
+            if words.len() < count {
+                return None;
+            }
+            if words.first().is_none_or(|program| program.raw().is_empty()) {
+                return empty(findings, command);
+            }
+            let program = words.remove(0);
+            words.extend(args.unwrap_or_default());
+            Some(CommandLine::Direct {
+                program,
+                args: words,
+            })
+        }
+        Data::String(text) if text.trim().is_empty() => empty(findings, command),
+        Data::String(text) if verbatim || args_given => Some(CommandLine::Direct {
+            program: fields::template_of(findings, command, text)?,
+            args: args.unwrap_or_default(),
+        }),
+        Data::String(text) => {
+            fields::template_of(findings, command, text)?;
+            line(findings, command, text)
+        }
+        _ => {
+            fields::wrong_type(findings, command, "a string or a list of strings");
+            None
+        }
+    }
+}
+
+fn empty(findings: &mut Findings<'_>, command: &Cursor<'_>) -> Option<CommandLine> {
+    let diagnostic = Diagnostic::error(Code::ConfigSourceKind, "`command` names no program");
+    findings.add(command, diagnostic.help("write the program to run"));
+    None
+}
+
+/// A command string whose variables were checked.
+fn line(findings: &mut Findings<'_>, command: &Cursor<'_>, text: &str) -> Option<CommandLine> {
+    match split(text) {
+        Split::Words(mut words) => {
+            if words.first().is_none_or(|program| program.raw().is_empty()) {
+                return empty(findings, command);
+            }
+            let program = words.remove(0);
+            Some(CommandLine::Direct {
+                program,
+                args: words,
+            })
+        }
+        Split::Unclosed(at) => {
+            unclosed(findings, command, at);
+            None
+        }
+        Split::Shell => match shell::rewrite(text) {
+            Ok((script, variables)) => Some(CommandLine::Shell { script, variables }),
+            Err(errors) => {
+                for error in errors {
+                    match error {
+                        shell::ShellError::Unclosed(at) => unclosed(findings, command, at),
+                        shell::ShellError::Place { .. } => findings.add(
+                            command,
+                            Diagnostic::error(Code::ShellPlace, error.to_string()),
+                        ),
+                    }
+                }
+                None
+            }
+        },
+    }
+}
+
+fn unclosed(findings: &mut Findings<'_>, command: &Cursor<'_>, at: usize) {
+    let message = format!("what is opened at byte {at} of `command` is not closed");
+    let diagnostic = Diagnostic::error(Code::ConfigSourceKind, message);
+    findings.add(
+        command,
+        diagnostic.help("close the quote, or write `command` as a list"),
+    );
+}
+
+/// Splits `text`, whose variables were checked, unless it needs a shell.
+pub(super) fn split(text: &str) -> Split {
+    if begins_with_assignment(text) {
+        return Split::Shell;
+    }
+    let mut words = Vec::new();
+    let mut word: Option<Vec<Part>> = None;
+    let mut quote: Option<(char, usize)> = None;
+    // An open quote is only certain at the end; shell syntax before it decides first.
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        if let Some((part, length)) = variable(rest) {
+            word.get_or_insert_default().push(part);
+            at += length;
+            continue;
+        }
+        let next = rest[c.len_utf8()..].chars().next();
+        at += c.len_utf8();
+        match (quote, c) {
+            (Some((open, _)), _) if c == open => quote = None,
+            (Some(('\'', _)), _) => push(&mut word, c),
+            (None, '"' | '\'') => {
+                quote = Some((c, at - 1));
+                word.get_or_insert_default();
+            }
+            (_, '\\') => match next {
+                // An escaped dollar sign is left to a shell: as a word it would look like a variable.
+                Some('$' | '`' | '\n') => return Split::Shell,
+                Some(escaped) if quote.is_none() || matches!(escaped, '"' | '\\') => {
+                    push(&mut word, escaped);
+                    at += escaped.len_utf8();
+                }
+                _ => push(&mut word, '\\'),
+            },
+            (_, '$' | '`') => return Split::Shell,
+            (Some(_), _) => push(&mut word, c),
+            (
+                None,
+                '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?' | '~' | '#' | '\n' | '\r',
+            ) => return Split::Shell,
+            (None, ' ' | '\t') => words.extend(word.take().map(Template::from_parts)),
+            (None, _) => push(&mut word, c),
+        }
+    }
+    if let Some((_, at)) = quote {
+        return Split::Unclosed(at);
+    }
+    words.extend(word.map(Template::from_parts));
+    Split::Words(words)
+}
+
+fn push(word: &mut Option<Vec<Part>>, c: char) {
+    let parts = word.get_or_insert_default();
+    match parts.last_mut() {
+        Some(Part::Literal(text)) => text.push(c),
+        _ => parts.push(Part::Literal(c.to_string())),
+    }
+}
+
+/// The variable with which `text` begins, and its length.
+pub(super) fn variable(text: &str) -> Option<(Part, usize)> {
+    if !text.starts_with("${") {
+        return None;
+    }
+    let length = text.find('}')? + 1;
+    let template = Template::parse(&text[..length]).ok()?;
+    Some((template.parts().first()?.clone(), length))
+}
+
+/// `NAME=…` before the program, which only a shell understands.
+fn begins_with_assignment(text: &str) -> bool {
+    text.trim_start_matches([' ', '\t'])
+        .split_once('=')
+        .is_some_and(|(name, _)| super::template::is_variable_name(name))
+}

@@ -1,0 +1,133 @@
+//! The document that is compiled into the binary: what the broker reads of the config, with the
+//! environment asked for every secret that was written out.
+
+use serde_json::{Map, Value};
+
+use super::keys::Level;
+use super::source::variable_for;
+use super::template::{Part, Template};
+use super::{Config, servers};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::json::child_pointer;
+use crate::redact::is_secret_name;
+use crate::text::shown_line;
+
+impl Config {
+    /// The document to compile in, and a warning for each secret that was taken out of it. Keys of
+    /// other clients and disabled entries are left out: nobody knows what stands in them.
+    pub fn compiled(&self) -> (Value, Vec<Diagnostic>) {
+        let mut document = self.document.value.clone();
+        let mut warnings = Vec::new();
+        if let Some(tree) = document.get_mut("tree") {
+            nodes(tree, "/tree", &mut warnings);
+        }
+        if let Some(Value::Object(entries)) = document.get_mut("mcpServers") {
+            entries.retain(|_, entry| !servers::is_left_out(entry));
+            for (name, entry) in entries {
+                keep(entry, Level::Source, &["type"]);
+                source(entry, &child_pointer("/mcpServers", name), &mut warnings);
+            }
+        }
+        keep(&mut document, Level::Top, &[]);
+        let warnings = warnings.into_iter().map(|w| self.place(w)).collect();
+        (document, warnings)
+    }
+}
+
+fn keep(object: &mut Value, level: Level, besides: &[&str]) {
+    if let Value::Object(members) = object {
+        members.retain(|key, _| {
+            level.keys().contains(&key.as_str()) || besides.contains(&key.as_str())
+        });
+        // A time that other clients meant in milliseconds was passed over and says nothing here.
+        if level == Level::Source
+            && members
+                .get("timeout")
+                .and_then(Value::as_f64)
+                .is_some_and(|t| t > *super::source::TIMEOUT.end())
+        {
+            members.remove("timeout");
+        }
+    }
+}
+
+fn nodes(value: &mut Value, pointer: &str, warnings: &mut Vec<Diagnostic>) {
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                nodes(item, &format!("{pointer}/{index}"), warnings);
+            }
+        }
+        Value::Object(members) => {
+            if let Some(mounted) = members.get_mut("source") {
+                source(mounted, &format!("{pointer}/source"), warnings);
+            }
+            if let Some(children) = members.get_mut("children") {
+                nodes(children, &format!("{pointer}/children"), warnings);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn source(value: &mut Value, pointer: &str, warnings: &mut Vec<Diagnostic>) {
+    for (key, header) in [("env", false), ("headers", true)] {
+        if let Some(Value::Object(members)) = value.get_mut(key) {
+            hide(members, header, &format!("{pointer}/{key}"), warnings);
+        }
+    }
+}
+
+fn hide(
+    members: &mut Map<String, Value>,
+    header: bool,
+    pointer: &str,
+    warnings: &mut Vec<Diagnostic>,
+) {
+    for (name, value) in members.iter_mut().filter(|(name, _)| is_secret_name(name)) {
+        let Some(replacement) = value.as_str().and_then(|text| asked(name, text, header)) else {
+            continue;
+        };
+        let message = format!(
+            "the value of `{}` is written out; the compiled-in config asks for `{replacement}`",
+            shown_line(name, 80)
+        );
+        warnings.push(
+            Diagnostic::warning(Code::LiteralSecret, message).at(child_pointer(pointer, name)),
+        );
+        *value = Value::String(replacement);
+    }
+}
+
+/// What stands instead of a value with a secret in it; `None` for a value without one. A default is
+/// as much written out as a value.
+fn asked(name: &str, text: &str, header: bool) -> Option<String> {
+    if text.is_empty() {
+        return None;
+    }
+    let template = Template::parse(text).ok()?;
+    if template.variables().next().is_none() {
+        return Some(format!("${{{}}}", variable_for(name, header)));
+    }
+    let mut hidden = false;
+    let parts = template
+        .parts()
+        .iter()
+        .map(|part| match part {
+            Part::Variable {
+                name,
+                default: Some(default),
+            } if !default.is_empty() => {
+                hidden = true;
+                Part::Variable {
+                    name: name.clone(),
+                    default: None,
+                }
+            }
+            part => part.clone(),
+        })
+        .collect();
+    let template = Template::from_parts(parts);
+    hidden.then(|| template.raw().to_owned())
+}

@@ -1,0 +1,68 @@
+//! `config_digest`: what a lock depends on. Values of `env` and `headers`, `cwd`, limits, timeouts
+//! and texts are left out, so that changing them needs no new lock.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{CommandLine, Config, Source};
+use crate::digest::Digest;
+
+const DOMAIN: &str = "mcp-broker:config:1";
+
+impl Config {
+    /// The digest of everything that a lock depends on.
+    pub fn digest(&self) -> Digest {
+        let mut sources: Vec<&Source> = self.sources().collect();
+        sources.sort_by(|a, b| a.path.cmp(&b.path));
+        let sources: Vec<Value> = sources.into_iter().map(covered).collect();
+        Digest::of(DOMAIN, &json!({ "sources": sources }))
+    }
+}
+
+impl Source {
+    /// The digest of what a lock depends on of this source alone.
+    pub fn digest(&self) -> Digest {
+        Digest::of(DOMAIN, &covered(self))
+    }
+}
+
+fn covered(source: &Source) -> Value {
+    members(source)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .chain([("path".to_owned(), json!(source.path.as_str()))])
+        .collect()
+}
+
+/// What the digest covers of one source, but for its path. What is absent is empty.
+pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
+    let (command, args) = match &source.command {
+        CommandLine::Direct { program, args } => (
+            json!(program.raw()),
+            args.iter().map(|arg| json!(arg.raw())).collect(),
+        ),
+        CommandLine::Shell { script, variables } => {
+            // As written but for quotes: what the private variables are called must not matter.
+            let mut written = script.clone();
+            for (name, template) in variables.iter().rev() {
+                written = written.replace(&format!("${{{name}}}"), template.raw());
+            }
+            (json!({ "shell": written }), Vec::new())
+        }
+    };
+    let sorted = |list: &[String]| -> Value {
+        let list: BTreeSet<&String> = list.iter().collect();
+        json!(list)
+    };
+    vec![
+        ("backend", json!(source.backend())),
+        ("command", command),
+        ("args", Value::Array(args)),
+        ("env", json!(source.env.keys().collect::<Vec<_>>())),
+        ("inherit_env", sorted(&source.inherit_env)),
+        ("tool_filter", sorted(source.filter.patterns())),
+        ("path_aliases", json!(source.aliases)),
+        ("volatile", json!(source.volatile)),
+    ]
+}

@@ -1,0 +1,215 @@
+//! Values of one type each, read from under a cursor. What does not fit is reported with what was
+//! expected and what stands there; the value itself is never quoted, since it may be a secret.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::findings::{Cursor, Findings};
+use super::spanned::{Data, Member, Spanned, number_of};
+use super::template::Template;
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::text::shown_line;
+
+/// Reports a value of the wrong type.
+pub(super) fn wrong_type(findings: &mut Findings<'_>, cursor: &Cursor<'_>, expected: &str) {
+    let message = format!("expected {expected}, got {}", cursor.value.type_name());
+    findings.add(cursor, Diagnostic::error(Code::ConfigType, message));
+}
+
+pub(super) fn out_of_range(findings: &mut Findings<'_>, cursor: &Cursor<'_>, message: String) {
+    findings.add(cursor, Diagnostic::error(Code::ConfigRange, message));
+}
+
+pub(super) fn boolean(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<bool> {
+    match cursor.value.data {
+        Data::Bool(value) => Some(value),
+        _ => {
+            wrong_type(findings, cursor, "a boolean");
+            None
+        }
+    }
+}
+
+pub(super) fn string<'a>(findings: &mut Findings<'_>, cursor: &Cursor<'a>) -> Option<&'a str> {
+    match &cursor.value.data {
+        Data::String(text) => Some(text),
+        _ => {
+            wrong_type(findings, cursor, "a string");
+            None
+        }
+    }
+}
+
+pub(super) fn object<'a>(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'a>,
+    expected: &str,
+) -> Option<&'a [Member]> {
+    match &cursor.value.data {
+        Data::Object(members) => Some(members),
+        _ => {
+            wrong_type(findings, cursor, expected);
+            None
+        }
+    }
+}
+
+pub(super) fn list<'a>(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'a>,
+    expected: &str,
+) -> Option<&'a [Spanned]> {
+    match &cursor.value.data {
+        Data::Array(items) => Some(items),
+        _ => {
+            wrong_type(findings, cursor, expected);
+            None
+        }
+    }
+}
+
+/// Every string of a list, with its cursor given to `check`.
+pub(super) fn strings<T>(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    mut check: impl FnMut(&mut Findings<'_>, &Cursor<'_>, &str) -> Option<T>,
+) -> Vec<T> {
+    let mut out = Vec::new();
+    for (index, item) in list(findings, cursor, "a list of strings")
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+    {
+        let item = cursor.item(index, item);
+        if let Some(text) = string(findings, &item) {
+            out.extend(check(findings, &item, text));
+        }
+    }
+    out
+}
+
+/// A whole number within `range`.
+pub(super) fn integer(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    range: RangeInclusive<u64>,
+) -> Option<usize> {
+    let expected = format!("a whole number from {} to {}", range.start(), range.end());
+    let Data::Number(text) = &cursor.value.data else {
+        wrong_type(findings, cursor, &expected);
+        return None;
+    };
+    match text.parse::<u64>().ok().filter(|n| range.contains(n)) {
+        Some(number) => usize::try_from(number).ok(),
+        None => {
+            let message = format!("expected {expected}, got {}", shown_line(text, 40));
+            out_of_range(findings, cursor, message);
+            None
+        }
+    }
+}
+
+/// A time in seconds, fractions allowed, within `range`.
+pub(super) fn seconds(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    range: RangeInclusive<f64>,
+) -> Option<Duration> {
+    let expected = format!(
+        "seconds, a number from {} to {}",
+        range.start(),
+        range.end()
+    );
+    let found = match &cursor.value.data {
+        Data::Number(text) => {
+            if let Some(number) = text.parse::<f64>().ok().filter(|n| range.contains(n)) {
+                return Some(Duration::from_secs_f64(number));
+            }
+            shown_line(text, 40)
+        }
+        // `"30s"` is a time that cannot be said rather than a thing of another kind.
+        Data::String(_) => "a string".to_owned(),
+        _ => {
+            wrong_type(findings, cursor, &expected);
+            return None;
+        }
+    };
+    out_of_range(
+        findings,
+        cursor,
+        format!("expected {expected}, got {found}"),
+    );
+    None
+}
+
+/// A string in which `${NAME}` stands for a variable.
+pub(super) fn template(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Template> {
+    let text = string(findings, cursor)?;
+    template_of(findings, cursor, text)
+}
+
+/// The same of a string that was already read.
+pub(super) fn template_of(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    text: &str,
+) -> Option<Template> {
+    if text.contains('\0') {
+        let message = "a NUL cannot be passed to a process or over the network";
+        findings.add(cursor, Diagnostic::error(Code::EnvValue, message));
+        return None;
+    }
+    match Template::parse(text) {
+        Ok(template) => Some(template),
+        Err(error) => {
+            let message = error.to_string();
+            findings.add(cursor, Diagnostic::error(Code::EnvSyntax, message));
+            None
+        }
+    }
+}
+
+/// An object of templates. `is_name` says which names are possible, `kind` what they are called.
+pub(super) fn templates(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    kind: &str,
+    is_name: impl Fn(&str) -> bool,
+) -> BTreeMap<String, Template> {
+    let mut out = BTreeMap::new();
+    for member in object(findings, cursor, "an object of strings").unwrap_or_default() {
+        let value = cursor.member(member);
+        if !is_name(&member.key) {
+            let message = format!("`{}` is no {kind}", shown_line(&member.key, 80));
+            let diagnostic = Diagnostic::error(Code::EnvSyntax, message);
+            findings.add_key(&value, diagnostic.help(format!("correct the {kind}")));
+        }
+        if let Some(template) = template(findings, &value) {
+            out.insert(member.key.clone(), template);
+        }
+    }
+    out
+}
+
+/// Reports numbers below the cursor that cannot be kept as they are written.
+pub(super) fn check_numbers(findings: &mut Findings<'_>, cursor: &Cursor<'_>) {
+    match &cursor.value.data {
+        Data::Number(text) if number_of(text).is_none() => {
+            let message = format!("the number {} cannot be kept exactly", shown_line(text, 40));
+            out_of_range(findings, cursor, message);
+        }
+        Data::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                check_numbers(findings, &cursor.item(index, item));
+            }
+        }
+        Data::Object(members) => {
+            for member in members {
+                check_numbers(findings, &cursor.member(member));
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,207 @@
+//! Every key that the config knows, by level, and what to say of one that it does not know.
+
+use super::findings::{Cursor, Findings};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::text::shown_line;
+
+/// Where keys stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    Top,
+    Node,
+    Source,
+    Override,
+    Limits,
+}
+
+const LEVELS: [Level; 5] = [
+    Level::Top,
+    Level::Node,
+    Level::Source,
+    Level::Override,
+    Level::Limits,
+];
+
+/// Keys that other clients put into an entry of `mcpServers` and that mean nothing here.
+const FOREIGN: [&str; 31] = [
+    "alwaysAllow",
+    "allowedTools",
+    "autoApprove",
+    "auth",
+    "chatEnabled",
+    "description",
+    "dev",
+    "disabledTools",
+    "displayName",
+    "envFile",
+    "excludeTools",
+    "gallery",
+    "httpUrl",
+    "icon",
+    "id",
+    "includeTools",
+    "initTimeout",
+    "iconPath",
+    "label",
+    "logo",
+    "metadata",
+    "name",
+    "note",
+    "oauth",
+    "registry",
+    "sandbox",
+    "serverUrl",
+    "source",
+    "tools",
+    "transport",
+    "version",
+];
+
+impl Level {
+    /// The keys of this level, those of later versions included.
+    pub(super) fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Top => &[
+                "$schema",
+                "tree",
+                "mcpServers",
+                "types",
+                "limits",
+                "allowed_hosts",
+                "allowed_origins",
+                "trust",
+                "mcp",
+                "audits_required",
+            ],
+            Self::Node => &[
+                "path",
+                "type",
+                "summary",
+                "description",
+                "children",
+                "source",
+            ],
+            Self::Source => &[
+                "backend",
+                "command",
+                "args",
+                "env",
+                "inherit_env",
+                "cwd",
+                "url",
+                "headers",
+                "tool_filter",
+                "path_aliases",
+                "tool_overrides",
+                "required",
+                "startup_timeout",
+                "timeout",
+                "max_in_flight",
+                "instances",
+                "types",
+                "volatile",
+                "retry_idempotent",
+                "trust",
+            ],
+            Self::Override => &[
+                "summary",
+                "description",
+                "max_output_chars",
+                "timeout",
+                "example_args",
+                "render_mode",
+            ],
+            Self::Limits => &["body_bytes", "line_bytes"],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Top => "the top level",
+            Self::Node => "a node",
+            Self::Source => "a source",
+            Self::Override => "a tool override",
+            Self::Limits => "`limits`",
+        }
+    }
+}
+
+/// The key of this level that `key` was most likely meant to be.
+pub(super) fn nearest(key: &str, level: Level) -> Option<&'static str> {
+    let wanted = plain(key);
+    level
+        .keys()
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(&wanted, &plain(known)), *known))
+        .filter(|(distance, known)| *distance <= (known.len() / 3).clamp(1, 3))
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// Lower case without `_` and `-`, so that `toolFilter` is `tool_filter`. Long keys are cut: the
+/// distance costs the product of both lengths, and no key of ours is that long.
+fn plain(key: &str) -> String {
+    key.chars()
+        .filter(|c| !matches!(c, '_' | '-'))
+        .take(40)
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// Reports a key that this level does not know.
+pub(super) fn unknown(findings: &mut Findings<'_>, cursor: &Cursor<'_>, key: &str, level: Level) {
+    let shown = shown_line(key, 80);
+    let message = format!("unknown key `{shown}` in {}", level.name());
+    let diagnostic = Diagnostic::error(Code::ConfigUnknownKey, message);
+    if findings.is_full() {
+        return findings.add_key(cursor, diagnostic);
+    }
+    let elsewhere: Vec<&str> = LEVELS
+        .into_iter()
+        .filter(|other| *other != level && other.keys().contains(&key))
+        .map(Level::name)
+        .collect();
+    let help = if !elsewhere.is_empty() {
+        format!("`{shown}` belongs in {}", elsewhere.join(" or "))
+    } else if let Some(near) = nearest(key, level) {
+        format!("did you mean `{near}`?")
+    } else {
+        format!("known here: {}", level.keys().join(", "))
+    };
+    findings.add_key(cursor, diagnostic.help(help));
+}
+
+/// Reports a key of an `mcpServers` file: other clients' keys are passed over with a warning, one
+/// that is nearly ours is taken for a mistake.
+pub(super) fn unknown_or_foreign(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    key: &str,
+    level: Level,
+) {
+    if !FOREIGN.contains(&key) && nearest(key, level).is_some() {
+        return unknown(findings, cursor, key, level);
+    }
+    let shown = shown_line(key, 80);
+    let message = format!("`{shown}` has no meaning here and is ignored");
+    let mut diagnostic = Diagnostic::warning(Code::KeyIgnored, message);
+    if matches!(
+        key,
+        "includeTools" | "excludeTools" | "allowedTools" | "disabledTools" | "tools"
+    ) {
+        diagnostic = diagnostic.help("say which tools are exposed with `tool_filter`");
+    }
+    findings.add_key(cursor, diagnostic);
+}
+
+/// Reports a key whose feature is of a later version. Its type and range were checked before.
+pub(super) fn later(findings: &mut Findings<'_>, cursor: &Cursor<'_>, what: &str) {
+    findings.add_key(
+        cursor,
+        Diagnostic::error(
+            Code::NotSupportedYet,
+            format!("{what} is not supported by this version"),
+        ),
+    );
+}

@@ -1,0 +1,108 @@
+//! The lists of a source and of the top level whose items have a grammar of their own.
+
+use std::collections::BTreeSet;
+
+use super::Template;
+use super::fields;
+use super::findings::{Cursor, Findings};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::filter::ToolFilter;
+use crate::text::shown_line;
+
+pub(super) fn tool_filter(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolFilter {
+    let patterns = fields::strings(findings, cursor, |findings, item, text| {
+        check_glob(findings, item, text).then(|| text.to_owned())
+    });
+    // Each pattern was compiled alone; a bad one has refused the config.
+    ToolFilter::compile(&patterns).unwrap_or_default()
+}
+
+pub(super) fn inherit_env(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<String> {
+    fields::strings(findings, cursor, |findings, item, text| {
+        if text.starts_with('!') {
+            let message = "`inherit_env` has no denies: nothing is inherited but what it names";
+            findings.add(item, Diagnostic::error(Code::GlobSyntax, message));
+            return None;
+        }
+        check_glob(findings, item, text).then(|| text.to_owned())
+    })
+}
+
+fn check_glob(findings: &mut Findings<'_>, item: &Cursor<'_>, text: &str) -> bool {
+    let Err(errors) = ToolFilter::compile(&[text]) else {
+        return true;
+    };
+    for error in errors {
+        let message = format!(
+            "`{}` is not a glob: {}",
+            shown_line(&error.pattern, 80),
+            error.reason
+        );
+        findings.add(item, Diagnostic::error(Code::GlobSyntax, message));
+    }
+    false
+}
+
+/// Pointers below a tool, so that no tool leaves the lock as a whole.
+pub(super) fn volatile(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> BTreeSet<String> {
+    fields::strings(findings, cursor, |findings, item, text| {
+        let mut tokens = text.strip_prefix("/tools/").unwrap_or("").split('/');
+        let whole = |token: Option<&str>| token.is_none_or(str::is_empty);
+        let (tool, member) = (tokens.next(), tokens.next());
+        if whole(tool) || whole(member) || member == Some("*") {
+            fields::out_of_range(
+                findings,
+                item,
+                "a `volatile` pointer begins with `/tools/NAME/MEMBER`; `*` may stand for NAME"
+                    .to_owned(),
+            );
+            return None;
+        }
+        Some(text.to_owned())
+    })
+    .into_iter()
+    .collect()
+}
+
+pub(super) fn allowed_hosts(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<Template> {
+    fields::strings(findings, cursor, |findings, item, text| {
+        let template = fields::template_of(findings, item, text)?;
+        if is_literal(&template) && !is_host(text) {
+            fields::out_of_range(
+                findings,
+                item,
+                "expected a host name, without scheme, path or `*`".to_owned(),
+            );
+        }
+        Some(template)
+    })
+}
+
+pub(super) fn allowed_origins(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<Template> {
+    fields::strings(findings, cursor, |findings, item, text| {
+        let template = fields::template_of(findings, item, text)?;
+        let host = text
+            .strip_prefix("https://")
+            .or_else(|| text.strip_prefix("http://"));
+        if is_literal(&template) && !host.is_some_and(is_host) {
+            fields::out_of_range(
+                findings,
+                item,
+                "expected an origin, `https://host` or `https://host:port`".to_owned(),
+            );
+        }
+        Some(template)
+    })
+}
+
+fn is_literal(template: &Template) -> bool {
+    template.variables().next().is_none()
+}
+
+fn is_host(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|b| {
+            b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']')
+        })
+}

@@ -1,0 +1,261 @@
+//! A config that is given at start, beside the one that was compiled in: a tighter filter narrows,
+//! values and limits may differ, and anything else needs a new lock or a new build.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Config, Node, Source, ToolOverride, digest};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::path::NodePath;
+use crate::text::shown_line;
+
+/// The tools of one source by upstream name, as the lock has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownTools {
+    /// Exposed by the lock.
+    pub exposed: Vec<String>,
+    /// Filtered out by the lock.
+    pub hidden: Vec<String>,
+}
+
+/// What the given config takes away.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Narrowing {
+    /// Source and upstream name of every tool that is no longer exposed.
+    pub hidden: BTreeSet<(NodePath, String)>,
+}
+
+/// Holds `given` against `built`. All differences are reported together, at their places in the
+/// given file.
+pub fn compare(
+    built: &Config,
+    given: &Config,
+    known: &dyn Fn(&NodePath) -> KnownTools,
+) -> Result<Narrowing, Vec<Diagnostic>> {
+    let mut comparison = Comparison {
+        digests: format!("built {}, given {}", built.digest(), given.digest()),
+        narrowing: Narrowing::default(),
+        found: Vec::new(),
+    };
+    comparison.shape(&built.root, &given.root);
+    let (locked_sources, given_sources) = (by_path(built), by_path(given));
+    for source in given.sources() {
+        match locked_sources.get(&source.path) {
+            Some(locked) => comparison.source(locked, source, &known(&source.path)),
+            None => comparison.widens(
+                &source.pointer,
+                format!("the source `{}` was not compiled in", source.path),
+            ),
+        }
+    }
+    for source in built.sources() {
+        if !given_sources.contains_key(&source.path) {
+            comparison.differs(
+                "",
+                format!("the compiled-in source `{}` is missing", source.path),
+            );
+        }
+    }
+    if comparison.found.is_empty() {
+        return Ok(comparison.narrowing);
+    }
+    Err(comparison
+        .found
+        .into_iter()
+        .map(|found| given.place(found))
+        .collect())
+}
+
+fn by_path(config: &Config) -> BTreeMap<&NodePath, &Source> {
+    config
+        .sources()
+        .map(|source| (&source.path, source))
+        .collect()
+}
+
+struct Comparison {
+    digests: String,
+    narrowing: Narrowing,
+    found: Vec<Diagnostic>,
+}
+
+impl Comparison {
+    fn widens(&mut self, pointer: &str, message: String) {
+        let help = "lock and build anew with this config: `broker-gen lock`, then `cargo build`";
+        self.found.push(
+            Diagnostic::error(Code::LockWiden, message)
+                .at(pointer)
+                .help(help),
+        );
+    }
+
+    /// A difference that the digest covers.
+    fn differs(&mut self, pointer: &str, message: String) {
+        let message = format!("{message} ({})", self.digests);
+        let help = "lock and build anew with this config: `broker-gen lock`, then `cargo build`";
+        self.found.push(
+            Diagnostic::error(Code::LockMismatch, message)
+                .at(pointer)
+                .help(help),
+        );
+    }
+
+    /// A difference in what the catalog says.
+    fn catalog(&mut self, pointer: &str, message: String) {
+        let help = "it is compiled in: build the broker with this config";
+        self.found.push(
+            Diagnostic::error(Code::LockMismatch, message)
+                .at(pointer)
+                .help(help),
+        );
+    }
+
+    /// Two nodes of one path, and all below.
+    fn shape(&mut self, built: &Node, given: &Node) {
+        let texts = [
+            ("summary", built.summary != given.summary),
+            ("description", built.description != given.description),
+        ];
+        let texts = names(texts);
+        if !texts.is_empty() {
+            self.catalog(
+                &given.pointer,
+                format!(
+                    "{texts} of `{}` differs from what was compiled in",
+                    given.path
+                ),
+            );
+        }
+        let paths = |node: &Node| -> Vec<NodePath> {
+            node.children.iter().map(|n| n.path.clone()).collect()
+        };
+        let (was, is) = (paths(built), paths(given));
+        if was != is {
+            self.children(given, &was, &is);
+        }
+        let built: BTreeMap<_, _> = built.children.iter().map(|n| (&n.path, n)).collect();
+        for child in &given.children {
+            if let Some(same) = built.get(&child.path) {
+                self.shape(same, child);
+            }
+        }
+    }
+
+    fn children(&mut self, given: &Node, was: &[NodePath], is: &[NodePath]) {
+        let list = |from: &[NodePath], other: &[NodePath]| -> String {
+            let paths: Vec<String> = from
+                .iter()
+                .filter(|path| !other.contains(path))
+                .map(|path| format!("`{path}`"))
+                .collect();
+            paths.join(", ")
+        };
+        let (new, gone) = (list(is, was), list(was, is));
+        let mut parts = Vec::new();
+        if !new.is_empty() {
+            parts.push(format!("new {new}"));
+        }
+        if !gone.is_empty() {
+            parts.push(format!("missing {gone}"));
+        }
+        if parts.is_empty() {
+            parts.push("another order".to_owned());
+        }
+        self.catalog(
+            &given.pointer,
+            format!(
+                "the nodes under `{}` are not those that were compiled in: {}",
+                given.path,
+                parts.join("; ")
+            ),
+        );
+    }
+
+    fn source(&mut self, built: &Source, given: &Source, known: &KnownTools) {
+        let differing: Vec<String> = digest::members(built)
+            .into_iter()
+            .zip(digest::members(given))
+            .filter(|((name, was), (_, is))| *name != "tool_filter" && was != is)
+            .map(|((name, _), _)| format!("`{name}`"))
+            .collect();
+        if !differing.is_empty() {
+            self.differs(
+                &given.pointer,
+                format!(
+                    "{} of the source `{}` differ from the config that was locked",
+                    differing.join(", "),
+                    given.path
+                ),
+            );
+        }
+        self.filter(given, known);
+        self.overrides(built, given);
+    }
+
+    fn filter(&mut self, given: &Source, known: &KnownTools) {
+        let pointer = format!("{}/tool_filter", given.pointer);
+        let wider: Vec<String> = known
+            .hidden
+            .iter()
+            .filter(|name| given.filter.admits(name))
+            .map(|name| format!("`{}`", shown_line(name, 80)))
+            .collect();
+        if !wider.is_empty() {
+            self.widens(
+                &pointer,
+                format!(
+                    "the filter of `{}` would expose {}, which the lock hides",
+                    given.path,
+                    wider.join(", ")
+                ),
+            );
+        }
+        self.narrowing.hidden.extend(
+            known
+                .exposed
+                .iter()
+                .filter(|name| !given.filter.admits(name))
+                .map(|name| (given.path.clone(), name.clone())),
+        );
+    }
+
+    fn overrides(&mut self, built: &Source, given: &Source) {
+        let none = ToolOverride::default();
+        let tools: BTreeSet<&String> = built
+            .overrides
+            .keys()
+            .chain(given.overrides.keys())
+            .collect();
+        for tool in tools {
+            let was = built.overrides.get(tool).unwrap_or(&none);
+            let is = given.overrides.get(tool).unwrap_or(&none);
+            let differing = names([
+                ("summary", was.summary != is.summary),
+                ("description", was.description != is.description),
+                ("example_args", was.example_args != is.example_args),
+            ]);
+            if !differing.is_empty() {
+                let pointer =
+                    crate::json::child_pointer(&format!("{}/tool_overrides", given.pointer), tool);
+                self.catalog(
+                    &pointer,
+                    format!(
+                        "{differing} of `{}` at `{}` differs from what was compiled in",
+                        shown_line(tool, 80),
+                        given.path
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// The names that are marked, in backticks.
+fn names<const N: usize>(marked: [(&str, bool); N]) -> String {
+    let names: Vec<String> = marked
+        .iter()
+        .filter(|(_, marked)| *marked)
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    names.join(", ")
+}

@@ -1,0 +1,115 @@
+//! `path_aliases` and `tool_overrides`: what the reviewer says of single tools. Whether the tools
+//! exist is known only beside the lock, and judged there.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+
+use serde_json::Value;
+
+use super::findings::{Cursor, Findings};
+use super::keys::{self, Level};
+use super::spanned::Data;
+use super::{ToolOverride, fields, source};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::path::NodePath;
+use crate::text::shown_line;
+
+const MAX_OUTPUT_CHARS: RangeInclusive<u64> = 500..=10_000_000;
+const RENDER_MODES: [&str; 3] = ["json", "text", "structured"];
+
+/// Leaf names by upstream tool name; each is one segment, and no two are one.
+pub(super) fn aliases(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    let mut taken: HashMap<&str, (&str, usize)> = HashMap::new();
+    for member in fields::object(findings, cursor, "an object of strings").unwrap_or_default() {
+        let value = cursor.member(member);
+        let Some(alias) = fields::string(findings, &value) else {
+            continue;
+        };
+        if let Err(error) = NodePath::root().join(alias) {
+            let message = format!("the alias `{}`: {error}", shown_line(alias, 80));
+            let diagnostic = Diagnostic::error(Code::PathInvalid, message);
+            findings.add(&value, diagnostic.help("an alias is one path segment"));
+        }
+        match taken.get(alias) {
+            // The same key twice was already found as such.
+            Some((tool, first)) if *tool != member.key => {
+                let message = format!(
+                    "`{}` and `{}` both get the alias `{}`",
+                    shown_line(tool, 80),
+                    shown_line(&member.key, 80),
+                    shown_line(alias, 80)
+                );
+                let diagnostic = Diagnostic::error(Code::LeafClash, message);
+                findings.add_also(&value, diagnostic, *first);
+            }
+            _ => {
+                taken.insert(alias, (&member.key, member.value.at));
+            }
+        }
+        out.insert(member.key.clone(), alias.to_owned());
+    }
+    out
+}
+
+/// Overrides by upstream tool name.
+pub(super) fn read(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+) -> BTreeMap<String, ToolOverride> {
+    let mut out = BTreeMap::new();
+    for member in fields::object(findings, cursor, "an object of overrides").unwrap_or_default() {
+        let value = cursor.member(member);
+        out.insert(member.key.clone(), one(findings, &value));
+    }
+    out
+}
+
+fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
+    let mut out = ToolOverride::default();
+    for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
+        let value = cursor.member(member);
+        match member.key.as_str() {
+            "summary" => out.summary = fields::string(findings, &value).map(str::to_owned),
+            "description" => {
+                out.description = fields::string(findings, &value).map(str::to_owned);
+            }
+            "timeout" => out.timeout = fields::seconds(findings, &value, source::TIMEOUT),
+            "example_args" => {
+                if fields::object(findings, &value, "an object, the arguments").is_some() {
+                    fields::check_numbers(findings, &value);
+                    if let Value::Object(args) = value.value.to_value() {
+                        out.example_args = Some(args);
+                    }
+                }
+            }
+            "max_output_chars" => {
+                if fields::integer(findings, &value, MAX_OUTPUT_CHARS).is_some() {
+                    keys::later(findings, &value, "`max_output_chars`");
+                }
+            }
+            "render_mode" => render_mode(findings, &value),
+            unknown => keys::unknown(findings, &value, unknown, Level::Override),
+        }
+    }
+    out
+}
+
+fn render_mode(findings: &mut Findings<'_>, cursor: &Cursor<'_>) {
+    match &cursor.value.data {
+        Data::String(mode) if mode == RENDER_MODES[0] => {}
+        Data::String(mode) if RENDER_MODES.contains(&mode.as_str()) => {
+            keys::later(findings, cursor, &format!("`render_mode` `{mode}`"));
+        }
+        Data::String(_) => fields::out_of_range(
+            findings,
+            cursor,
+            format!("expected one of `{}`", RENDER_MODES.join("`, `")),
+        ),
+        _ => fields::wrong_type(findings, cursor, "a string"),
+    }
+}

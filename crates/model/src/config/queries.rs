@@ -1,0 +1,129 @@
+//! Questions to a checked config: its nodes and sources, the variables it names, where something
+//! stands in its file, and which of its values are secrets.
+
+use std::collections::BTreeSet;
+
+use super::template::{Part, Template};
+use super::{CommandLine, Config, Node, Source};
+use crate::diagnostic::Diagnostic;
+use crate::json::position_of_pointer;
+use crate::path::NodePath;
+use crate::redact::is_secret_name;
+
+impl Config {
+    /// Every node, parents before children, in the config's order.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        let mut waiting = vec![&self.root];
+        std::iter::from_fn(move || {
+            let node = waiting.pop()?;
+            waiting.extend(node.children.iter().rev());
+            Some(node)
+        })
+    }
+
+    /// Every source, in the order of its node.
+    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.nodes().filter_map(|node| node.source.as_ref())
+    }
+
+    /// The source that is mounted on `path`.
+    pub fn source(&self, path: &NodePath) -> Option<&Source> {
+        self.sources().find(|source| source.path == *path)
+    }
+
+    /// The node at `path`.
+    pub fn node(&self, path: &NodePath) -> Option<&Node> {
+        self.nodes().find(|node| node.path == *path)
+    }
+
+    /// The names of all variables that the config asks the environment for.
+    pub fn variables(&self) -> BTreeSet<&str> {
+        self.sources()
+            .flat_map(Source::templates)
+            .chain(&self.allowed_hosts)
+            .chain(&self.allowed_origins)
+            .flat_map(Template::variables)
+            .collect()
+    }
+
+    /// The same diagnostic with this config's file, and with line and column of its pointer.
+    #[must_use]
+    pub fn place(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+        diagnostic.file = Some(self.file.clone());
+        if let (None, Some(pointer)) = (diagnostic.position, &diagnostic.pointer) {
+            diagnostic.position = position_of_pointer(&self.document.text, pointer);
+        }
+        diagnostic
+    }
+}
+
+impl Source {
+    /// `stdio`; sources over the network are not read yet.
+    pub fn backend(&self) -> &'static str {
+        "stdio"
+    }
+
+    /// Whether it is run by a shell.
+    pub fn is_shell(&self) -> bool {
+        matches!(self.command, CommandLine::Shell { .. })
+    }
+
+    /// Every string of it that is expanded before its process starts.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        let command: Vec<&Template> = match &self.command {
+            CommandLine::Direct { program, args } => std::iter::once(program).chain(args).collect(),
+            CommandLine::Shell { variables, .. } => variables.values().collect(),
+        };
+        command
+            .into_iter()
+            .chain(self.env.values())
+            .chain(&self.cwd)
+    }
+
+    /// What must be masked in everything the source says: the value of every variable, whole values
+    /// of `env` under secret-looking names, and arguments that follow a secret-looking option.
+    ///
+    /// A template that names a variable which is not set stands for nothing.
+    pub fn secret_templates(&self) -> Vec<Template> {
+        let mut out: Vec<Template> = self
+            .templates()
+            .flat_map(Template::variables)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .map(|name| {
+                Template::from_parts(vec![Part::Variable {
+                    name: name.to_owned(),
+                    default: None,
+                }])
+            })
+            .collect();
+        out.extend(
+            self.env
+                .iter()
+                .filter(|(name, _)| is_secret_name(name))
+                .map(|(_, value)| value.clone()),
+        );
+        if let CommandLine::Direct { args, .. } = &self.command {
+            out.extend(secret_arguments(args));
+        }
+        out
+    }
+}
+
+/// `--token=VALUE`, and VALUE after `--token`.
+fn secret_arguments(args: &[Template]) -> Vec<Template> {
+    let mut out = Vec::new();
+    let mut before: Option<&str> = None;
+    for arg in args {
+        let raw = arg.raw();
+        match (raw.starts_with('-'), raw.split_once('=')) {
+            (true, Some((option, value))) if is_secret_name(option) => {
+                out.extend(Template::parse(value));
+            }
+            (false, _) if before.is_some_and(is_secret_name) => out.push(arg.clone()),
+            _ => {}
+        }
+        before = (raw.starts_with('-') && !raw.contains('=')).then_some(raw);
+    }
+    out
+}

@@ -1,0 +1,92 @@
+//! `mcpServers` as other clients write it: one node with a source for each entry.
+
+use std::collections::HashMap;
+
+use super::findings::{Cursor, Findings};
+use super::tree::Paths;
+use super::{Node, fields, source};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::path::NodePath;
+use crate::text::shown_line;
+
+/// Reads the entries. The result is `/` with a node for each that is not disabled.
+pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool) -> Node {
+    let mut root = Node::bare(NodePath::root(), cursor.pointer());
+    let mut names: HashMap<NodePath, (&str, usize)> = HashMap::new();
+    let mut paths = Paths::default();
+    for member in fields::object(findings, cursor, "an object of servers").unwrap_or_default() {
+        let entry = cursor.member(member);
+        if is_disabled(findings, &entry) {
+            let name = shown_line(&member.key, 80);
+            let message = format!("`{name}` is disabled and left out");
+            findings.add_key(&entry, Diagnostic::warning(Code::KeyIgnored, message));
+            continue;
+        }
+        let Some(path) = path_of(findings, &entry, &member.key) else {
+            // Its keys are checked all the same.
+            source::read(
+                findings,
+                &entry,
+                &NodePath::root(),
+                types,
+                source::Form::Entry,
+            );
+            continue;
+        };
+        match names.get(&path) {
+            Some((other, first)) if *other != member.key => {
+                let message = format!(
+                    "`{}` and `{}` both become `{path}`",
+                    shown_line(other, 80),
+                    shown_line(&member.key, 80)
+                );
+                let diagnostic = Diagnostic::error(Code::NameClash, message);
+                findings.add_also(&entry, diagnostic, *first);
+            }
+            Some(_) => {}
+            None => {
+                names.insert(path.clone(), (&member.key, member.at));
+                paths.add(findings, &entry, &path);
+            }
+        }
+        let mut node = Node::bare(path.clone(), entry.pointer());
+        node.source = source::read(findings, &entry, &path, types, source::Form::Entry);
+        root.children.push(node);
+    }
+    root
+}
+
+/// `disabled: true`, or `enabled: false` as some clients say it.
+fn is_disabled(findings: &mut Findings<'_>, entry: &Cursor<'_>) -> bool {
+    let mut said = |key: &str| {
+        entry
+            .get(key)
+            .and_then(|value| fields::boolean(findings, &value))
+    };
+    let disabled = said("disabled") == Some(true);
+    said("enabled") == Some(false) || disabled
+}
+
+/// Whether a raw entry is one that [`read`] leaves out.
+pub(super) fn is_left_out(entry: &serde_json::Value) -> bool {
+    entry["disabled"] == true || entry["enabled"] == false
+}
+
+fn path_of(findings: &mut Findings<'_>, entry: &Cursor<'_>, name: &str) -> Option<NodePath> {
+    let segment: String = name
+        .chars()
+        .map(|c| match c {
+            c if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') => c,
+            _ => '-',
+        })
+        .collect();
+    match NodePath::root().join(&segment) {
+        Ok(path) => Some(path),
+        Err(error) => {
+            let message = format!("the name `{}` makes no path: {error}", shown_line(name, 80));
+            findings.add_key(entry, Diagnostic::error(Code::PathInvalid, message));
+            None
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! One `source` object, or one entry of `mcpServers`: every key checked by type and range, then the
+//! rules between them. Keys of later versions are checked like the others and then refused.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::findings::{Cursor, Findings};
+use super::keys::{self, Level};
+use super::spanned::Data;
+use super::template::is_variable_name;
+use super::{Source, command, fields, lists, overrides};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::filter::ToolFilter;
+use crate::path::NodePath;
+
+/// Seconds that a call may be given.
+pub(super) const TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
+const STARTUP_TIMEOUT: RangeInclusive<f64> = 1.0..=3_600.0;
+const MAX_IN_FLIGHT: RangeInclusive<u64> = 1..=10_000;
+const INSTANCES: RangeInclusive<u64> = 1..=64;
+
+/// How a source is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `source` of a node: strict.
+    Tree,
+    /// An entry of `mcpServers`: other clients' keys are known, `command` is the program itself.
+    Entry,
+}
+
+/// Reads a source for the node at `path`. `None` only where there is nothing that could be one;
+/// what was found decides whether the config is refused.
+pub(super) fn read(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    path: &NodePath,
+    types: bool,
+    form: Form,
+) -> Option<Source> {
+    let members = fields::object(findings, cursor, "an object, the source")?;
+    let mut source = blank(path, cursor, types);
+    for member in members {
+        let value = cursor.member(member);
+        key(findings, &value, &member.key, &mut source, form);
+    }
+    let line = kind(findings, cursor, form).and_then(|command| {
+        let args = cursor.get("args");
+        command::read(findings, &command, args.as_ref(), form == Form::Entry)
+    });
+    if cursor.get("command").is_none()
+        && let Some(args) = cursor.get("args")
+    {
+        // Their types count even where there is nothing to give them to.
+        fields::strings(findings, &args, |findings, item, text| {
+            fields::template_of(findings, item, text)
+        });
+    }
+    source.command = line?;
+    Some(source)
+}
+
+fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
+    Source {
+        path: path.clone(),
+        command: super::CommandLine::Direct {
+            program: super::Template::literal(""),
+            args: Vec::new(),
+        },
+        env: Default::default(),
+        inherit_env: Vec::new(),
+        cwd: None,
+        filter: ToolFilter::default(),
+        aliases: Default::default(),
+        overrides: Default::default(),
+        required: true,
+        startup_timeout: Duration::from_secs(120),
+        timeout: Duration::from_secs(60),
+        max_in_flight: 32,
+        types,
+        volatile: BTreeSet::new(),
+        pointer: cursor.pointer(),
+    }
+}
+
+fn key(
+    findings: &mut Findings<'_>,
+    value: &Cursor<'_>,
+    key: &str,
+    source: &mut Source,
+    form: Form,
+) {
+    match key {
+        // The rules between these are `kind`'s.
+        "command" | "args" => {}
+        "backend" => {
+            fields::string(findings, value);
+        }
+        "type" | "disabled" | "enabled" if form == Form::Entry => {
+            if key == "type" {
+                fields::string(findings, value);
+            }
+        }
+        "url" => {
+            fields::template(findings, value);
+        }
+        "headers" => {
+            fields::templates(findings, value, "header name", is_header_name);
+            keys::later(findings, value, "`headers`");
+        }
+        "env" => {
+            source.env = fields::templates(findings, value, "variable name", is_env_name);
+        }
+        "inherit_env" => source.inherit_env = lists::inherit_env(findings, value),
+        "cwd" => source.cwd = fields::template(findings, value),
+        "tool_filter" => source.filter = lists::tool_filter(findings, value),
+        "path_aliases" => source.aliases = overrides::aliases(findings, value),
+        "tool_overrides" => source.overrides = overrides::read(findings, value),
+        "volatile" => source.volatile = lists::volatile(findings, value),
+        "required" => set(fields::boolean(findings, value), &mut source.required),
+        "types" => set(fields::boolean(findings, value), &mut source.types),
+        "startup_timeout" => set(
+            fields::seconds(findings, value, STARTUP_TIMEOUT),
+            &mut source.startup_timeout,
+        ),
+        "timeout" if form == Form::Entry && is_milliseconds(value) => {
+            let message = "`timeout` is in seconds here, at most 86400; it is ignored";
+            let diagnostic = Diagnostic::warning(Code::KeyIgnored, message);
+            findings.add(
+                value,
+                diagnostic.help("other clients count milliseconds; write seconds"),
+            );
+        }
+        "timeout" => set(
+            fields::seconds(findings, value, TIMEOUT),
+            &mut source.timeout,
+        ),
+        "max_in_flight" => set(
+            fields::integer(findings, value, MAX_IN_FLIGHT),
+            &mut source.max_in_flight,
+        ),
+        "instances" => {
+            if fields::integer(findings, value, INSTANCES).is_some_and(|count| count > 1) {
+                keys::later(findings, value, "more than one of `instances`");
+            }
+        }
+        "retry_idempotent" => {
+            if fields::boolean(findings, value).is_some() {
+                keys::later(findings, value, "`retry_idempotent`");
+            }
+        }
+        "trust" => keys::later(findings, value, "`trust`"),
+        unknown if form == Form::Entry => {
+            keys::unknown_or_foreign(findings, value, unknown, Level::Source);
+        }
+        unknown => keys::unknown(findings, value, unknown, Level::Source),
+    }
+}
+
+fn set<T>(read: Option<T>, field: &mut T) {
+    if let Some(value) = read {
+        *field = value;
+    }
+}
+
+/// What the source is started by; nothing where it is no process or the keys contradict each other.
+fn kind<'a>(findings: &mut Findings<'_>, cursor: &'a Cursor<'a>, form: Form) -> Option<Cursor<'a>> {
+    let (command, url) = (cursor.get("command"), cursor.get("url"));
+    let wrong = |findings: &mut Findings<'_>, at: &Cursor<'_>, message: &str| {
+        findings.add(at, Diagnostic::error(Code::ConfigSourceKind, message));
+        None
+    };
+    let mut said = backend(findings, cursor, "backend", form);
+    let typed = match form {
+        Form::Entry => backend(findings, cursor, "type", form),
+        Form::Tree => None,
+    };
+    if let (Some((one, _)), Some((other, at))) = (&said, &typed)
+        && one != other
+    {
+        return wrong(findings, at, "`backend` and `type` contradict each other");
+    }
+    said = said.or(typed);
+    match (command, url, said) {
+        (Some(_), Some(url), _) => wrong(
+            findings,
+            &url,
+            "the source has both `command` and `url`; give exactly one",
+        ),
+        (None, None, Some(("http", at))) => wrong(findings, &at, "an `http` source needs a `url`"),
+        (None, None, _) => wrong(
+            findings,
+            cursor,
+            "the source has neither `command` nor `url`; give exactly one",
+        ),
+        (Some(command), None, Some(("http", _))) => wrong(
+            findings,
+            &command,
+            "an `http` source has a `url` and no `command`",
+        ),
+        (None, Some(url), Some(("stdio", _))) => wrong(
+            findings,
+            &url,
+            "a `stdio` source has a `command` and no `url`",
+        ),
+        (None, Some(url), said) => {
+            let at = said.map_or(url, |(_, at)| at);
+            keys::later(findings, &at, "a source over `http`");
+            if let Some(args) = cursor.get("args") {
+                wrong(findings, &args, "`args` go with `command`");
+            }
+            None
+        }
+        (Some(command), None, _) => Some(command),
+    }
+}
+
+/// What `backend` or `type` says, in our words, and where.
+fn backend<'a>(
+    findings: &mut Findings<'_>,
+    cursor: &'a Cursor<'a>,
+    key: &str,
+    form: Form,
+) -> Option<(&'static str, Cursor<'a>)> {
+    let at = cursor.get(key)?;
+    let Data::String(text) = &at.value.data else {
+        return None;
+    };
+    let known = match text.as_str() {
+        "stdio" => Some("stdio"),
+        "http" => Some("http"),
+        "sse" | "streamable-http" | "streamableHttp" | "streamable_http" if form == Form::Entry => {
+            Some("http")
+        }
+        _ => None,
+    };
+    if known.is_none() {
+        fields::out_of_range(
+            findings,
+            &at,
+            format!("`{key}` is neither `stdio` nor `http`"),
+        );
+    }
+    known.map(|known| (known, at))
+}
+
+/// Other clients count milliseconds; what is too much for seconds is taken for such.
+fn is_milliseconds(value: &Cursor<'_>) -> bool {
+    matches!(&value.value.data, Data::Number(text)
+        if text.parse::<f64>().is_ok_and(|n| n > *TIMEOUT.end() && n < 1e9))
+}
+
+fn is_env_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+fn is_header_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+/// The variable that the compiled-in config asks for instead of a literal value of this name.
+pub(super) fn variable_for(name: &str, header: bool) -> String {
+    let mut variable: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    if header {
+        variable.make_ascii_uppercase();
+    }
+    if !is_variable_name(&variable) {
+        variable.insert(0, '_');
+    }
+    variable
+}

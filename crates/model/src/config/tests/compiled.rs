@@ -1,0 +1,63 @@
+//! What is compiled in: no secret that was written out, and the same digest.
+
+use super::*;
+
+#[test]
+fn literal_secrets_ask_the_environment() {
+    let text = with_source(
+        r#""env":{"API_TOKEN":"canary1","PLAIN":"p","DB_PASSWORD":"${PW:-canary2}","MY_KEY":"${K}","A_SECRET":"","x-api-key":"canary3","9_KEY":"canary4"}"#,
+    );
+    let config = parse(&text).config;
+    let (document, warnings) = config.compiled();
+    let env = &document["tree"][0]["source"]["env"];
+    assert_eq!(env["API_TOKEN"], "${API_TOKEN}");
+    assert_eq!(env["PLAIN"], "p");
+    assert_eq!(env["DB_PASSWORD"], "${PW}");
+    assert_eq!(env["MY_KEY"], "${K}");
+    assert_eq!(env["A_SECRET"], "");
+    assert_eq!(env["x-api-key"], "${x_api_key}");
+    assert_eq!(env["9_KEY"], "${_9_KEY}");
+    assert_eq!(warnings.len(), 4);
+    assert!(
+        warnings
+            .iter()
+            .all(|w| w.code == Code::LiteralSecret && w.position.is_some())
+    );
+    assert!(!shown(&warnings).contains("canary") && !document.to_string().contains("canary"));
+    let again = parse(&document.to_string());
+    assert_eq!(again.config.digest(), config.digest());
+    assert_eq!(again.config.compiled().1, []);
+}
+
+#[test]
+fn other_clients_keys_and_disabled_entries_stay_out() {
+    let config = parse(
+        r#"{"preferences":{"k":"canary"},"mcpServers":{
+            "a":{"type":"stdio","command":"x","oauth":{"s":"canary"},"timeout":300000,"env":{"TOKEN":"canary"}},
+            "b":{"disabled":true,"url":"http://canary"},"c":{"enabled":false,"command":"canary"}}}"#,
+    )
+    .config;
+    let (document, warnings) = config.compiled();
+    assert!(!document.to_string().contains("canary"), "{document}");
+    assert_eq!(
+        places(&warnings),
+        [(Code::LiteralSecret, "/mcpServers/a/env/TOKEN")]
+    );
+    let again = parse(&document.to_string());
+    assert_eq!(again.warnings, []);
+    assert_eq!(again.config.digest(), config.digest());
+}
+
+#[test]
+fn secrets_below_children_and_in_a_root_node() {
+    let config = parse(
+        r#"{"tree":{"path":"/","children":[{"path":"/a","children":[{"path":"/a/b","source":{"command":"x","env":{"TOKEN":"canary"}}}]}]}}"#,
+    )
+    .config;
+    let (document, warnings) = config.compiled();
+    assert!(!document.to_string().contains("canary"), "{document}");
+    assert_eq!(
+        warnings[0].pointer.as_deref(),
+        Some("/tree/children/0/children/0/source/env/TOKEN")
+    );
+}

@@ -1,0 +1,479 @@
+//! One test for each row of the table of config faults that parsing decides.
+
+use super::*;
+
+fn at(diagnostic: &Diagnostic) -> (usize, usize) {
+    let position = diagnostic.position.unwrap();
+    (position.line, position.column)
+}
+
+#[test]
+fn cfg_01_syntax_error_with_a_caret_and_masked_strings() {
+    let found = only("{\n  \"tree\": [],\n  \"note\": \"hunter2\", }\n");
+    assert_eq!(found.code, Code::ConfigSyntax);
+    assert_eq!(at(&found), (3, 22));
+    assert_eq!(
+        found.message,
+        "trailing comma\n  3 |   \"note\": \"•••••••\", }\n    |                      ^"
+    );
+    for hostile in [
+        r#"{"env":{"TOKEN":"hunter2""#,
+        r#"{"env":{"TOKEN":"hunter2}"#,
+        r#"{"env":{"TOKEN":hunter2}}"#,
+        r#"{"env":{"TOKEN":'hunter2'}}"#,
+        r#"{"env":{"TOKEN":"a"hunter2"}}"#,
+        r#"{"env":{"TOKEN":"hunter2":1}}"#,
+        "{\"env\":{\"TOKEN\":\"x\nhunter2\"}}",
+        r#"{"env":{"TOKEN":"x\qhunter2"}}"#,
+        r#"{"TOKEN":"\ud800hunter2"}"#,
+    ] {
+        let found = only(hostile);
+        assert_eq!(found.code, Code::ConfigSyntax, "{hostile}");
+        assert!(!found.to_string().contains("hunter2"), "{found}");
+    }
+}
+
+#[test]
+fn cfg_01_comments_are_not_json() {
+    assert_eq!(at(&only("{\n // note\n \"tree\": []}")), (2, 2));
+}
+
+#[test]
+fn cfg_02_a_byte_order_mark_is_accepted() {
+    let text = "\u{feff}{\"tree\":[]}";
+    assert!(Config::parse("c.json", text.as_bytes()).is_ok());
+    // It takes up no column.
+    assert_eq!(at(&only("\u{feff}{\"tree\":1}")), (1, 9));
+}
+
+#[test]
+fn cfg_03_encodings_other_than_utf_8() {
+    let utf16: Vec<u8> = "{\"tree\":[]}"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    for bytes in [&utf16[..], &[&[0xff, 0xfe][..], &utf16].concat()] {
+        let found = Config::parse("c.json", bytes).unwrap_err();
+        assert_eq!(found[0].code, Code::ConfigEncoding);
+        assert!(found[0].message.contains("byte 0") && found[0].message.contains("UTF-16"));
+    }
+    let found = Config::parse("c.json", b"{\n\"tree\": \"\xff\"}").unwrap_err();
+    assert_eq!(found[0].code, Code::ConfigEncoding);
+    assert!(found[0].message.contains("byte 11"), "{}", found[0]);
+    assert_eq!(at(&found[0]), (2, 10));
+}
+
+#[test]
+fn cfg_04_no_object_with_a_tree() {
+    for text in ["", " \n", "null", "[]", "3", "\"tree\"", "{}"] {
+        let found = only(text);
+        assert_eq!(found.code, Code::ConfigShape, "{text}");
+        assert!(
+            found.message.contains("expected an object with `tree`"),
+            "{found}"
+        );
+    }
+    assert_eq!(
+        only(r#"{"tree":[],"mcpServers":{}}"#).code,
+        Code::ConfigShape
+    );
+}
+
+#[test]
+fn cfg_05_unknown_key() {
+    let found = refused(r#"{"tree":[{"path":"/a","source":{"comand":"x"}}]}"#);
+    let unknown = found
+        .iter()
+        .find(|d| d.code == Code::ConfigUnknownKey)
+        .unwrap();
+    assert_eq!(unknown.pointer.as_deref(), Some("/tree/0/source/comand"));
+    assert_eq!(unknown.help.as_deref(), Some("did you mean `command`?"));
+    assert_eq!(at(unknown), (1, 33));
+}
+
+#[test]
+fn cfg_05_a_key_of_another_level_is_said_so() {
+    for (text, help) in [
+        (
+            r#"{"tree":[],"startup_timeout":3}"#,
+            "`startup_timeout` belongs in a source",
+        ),
+        (
+            r#"{"tree":[{"path":"/a","command":"x"}]}"#,
+            "`command` belongs in a source",
+        ),
+        (
+            r#"{"tree":[],"body_bytes":3}"#,
+            "`body_bytes` belongs in `limits`",
+        ),
+        (
+            r#"{"tree":[],"limits":{"bodyBytes":3000}}"#,
+            "did you mean `body_bytes`?",
+        ),
+        (
+            r#"{"tree":[],"zzz":3}"#,
+            "known here: $schema, tree, mcpServers",
+        ),
+        (
+            &with_source(r#""tool_overrides":{"t":{"sumary":"x"}}"#),
+            "did you mean `summary`?",
+        ),
+    ] {
+        let found = only(text);
+        assert_eq!(found.code, Code::ConfigUnknownKey, "{text}");
+        assert!(found.remedy().starts_with(help), "{found}");
+    }
+}
+
+#[test]
+fn cfg_06_another_programs_file_names_the_import() {
+    let found = only(r#"{"servers":{"x":{"command":"y"}},"inputs":[]}"#);
+    assert_eq!(found.code, Code::ConfigShape);
+    assert!(found.remedy().contains("broker-gen import"), "{found}");
+}
+
+#[test]
+fn cfg_07_every_duplicate_key_and_nothing_else_lost() {
+    let found = refused(
+        "{\"tree\":[{\"path\":\"/a\",\n\"path\":\"/b\",\"source\":{\"command\":\"x\",\n\"env\":{\"K\":\"1\",\"K\":2}}}],\n\"tree\":[],\"nope\":1}",
+    );
+    assert_eq!(
+        places(&found),
+        [
+            (Code::ConfigDupKey, "/tree/0/path"),
+            (Code::ConfigDupKey, "/tree/0/source/env/K"),
+            (Code::ConfigType, "/tree/0/source/env/K"),
+            (Code::ConfigDupKey, "/tree"),
+            (Code::ConfigUnknownKey, "/nope"),
+        ]
+    );
+    assert_eq!(at(&found[0]), (2, 1));
+    assert!(
+        found[0].message.ends_with("(first at c.json:1:11)"),
+        "{}",
+        found[0]
+    );
+}
+
+#[test]
+fn cfg_07_duplicates_in_a_large_object() {
+    let mut members: Vec<String> = (0..40).map(|i| format!("\"K{i}\":\"v\"")).collect();
+    members.extend([
+        "\"K3\":\"v\"".to_owned(),
+        "\"K39\":\"v\"".to_owned(),
+        "\"K3\":\"v\"".to_owned(),
+    ]);
+    let found = refused(&with_source(&format!("\"env\":{{{}}}", members.join(","))));
+    assert_eq!(
+        places(&found),
+        [
+            "/tree/0/source/env/K3",
+            "/tree/0/source/env/K39",
+            "/tree/0/source/env/K3"
+        ]
+        .map(|pointer| (Code::ConfigDupKey, pointer))
+    );
+}
+
+#[test]
+fn cfg_08_wrong_types() {
+    let found = refused(&with_source(
+        r#""args":"a b","env":[],"cwd":1,"required":"yes","tool_filter":"get_*","path_aliases":{"t":1},"max_in_flight":"x","tool_overrides":{"t":{"example_args":[]}}"#,
+    ));
+    assert!(
+        found.iter().all(|d| d.code == Code::ConfigType),
+        "{}",
+        shown(&found)
+    );
+    let pointers: Vec<_> = found
+        .iter()
+        .map(|d| d.pointer.as_deref().unwrap())
+        .collect();
+    assert_eq!(
+        pointers,
+        [
+            "args",
+            "env",
+            "cwd",
+            "required",
+            "tool_filter",
+            "path_aliases/t",
+            "max_in_flight",
+            "tool_overrides/t/example_args"
+        ]
+        .map(|key| format!("/tree/0/source/{key}"))
+    );
+    assert_eq!(found[0].message, "expected a list of strings, got a string");
+}
+
+#[test]
+fn cfg_09_command_and_url() {
+    for source in [
+        r#""command":"x","url":"http://y""#,
+        r#""env":{}"#,
+        r#""backend":"stdio","url":"http://y""#,
+        r#""backend":"http","command":"x""#,
+        r#""backend":"http""#,
+        r#""args":["x"]"#,
+        r#""command":" ""#,
+        r#""command":[]"#,
+        r#""command":"'' x""#,
+        r#""command":"x 'y""#,
+        r#""command":"x $(y""#,
+    ] {
+        let text = format!(r#"{{"tree":[{{"path":"/a","source":{{{source}}}}}]}}"#);
+        assert_eq!(only(&text).code, Code::ConfigSourceKind, "{source}");
+    }
+}
+
+#[test]
+fn cfg_11_broken_variables_in_every_place() {
+    for bad in [
+        "${VAR", "$${A}", "${A${B}}", "${}", "${1A}", "${A-b}", "${env:A}",
+    ] {
+        for member in [
+            format!(r#""env":{{"K":"{bad}"}}"#),
+            format!(r#""args":["{bad}"]"#),
+            format!(r#""cwd":"{bad}""#),
+        ] {
+            let found = only(&with_source(&member));
+            assert_eq!(found.code, Code::EnvSyntax, "{member}");
+        }
+        let text =
+            format!(r#"{{"tree":[],"allowed_hosts":["{bad}"],"allowed_origins":["{bad}"]}}"#);
+        let found = refused(&text);
+        assert_eq!(found.len(), 2);
+        let text = format!(r#"{{"tree":[{{"path":"/a","source":{{"command":"x | {bad}"}}}}]}}"#);
+        assert_eq!(only(&text).code, Code::EnvSyntax);
+    }
+}
+
+#[test]
+fn cfg_12_a_nul_reaches_no_process() {
+    let found = only(&with_source(r#""env":{"K":"a\u0000b"}"#));
+    assert_eq!(found.code, Code::EnvValue);
+    assert_eq!(
+        only(&with_source(r#""env":{"A=B":"v"}"#)).code,
+        Code::EnvSyntax
+    );
+}
+
+#[test]
+fn cfg_14_invalid_paths_name_their_rule() {
+    let long = format!("/{}", "a/".repeat(300));
+    for (path, rule) in [
+        ("a", "begins with `/`"),
+        ("/a//b", "no empty segment"),
+        ("/a/../b", "`.` and `..`"),
+        ("/%2e", "letters, digits"),
+        ("/a b", "letters, digits"),
+        (&long, "at most 512 bytes"),
+    ] {
+        let found = only(&format!(r#"{{"tree":[{{"path":"{path}"}}]}}"#));
+        assert_eq!(
+            (found.code, found.pointer.as_deref()),
+            (Code::PathInvalid, Some("/tree/0/path"))
+        );
+        assert!(found.message.contains(rule), "{found}");
+    }
+    assert_eq!(
+        only(r#"{"tree":[{"type":"node"}]}"#).code,
+        Code::PathInvalid
+    );
+    let found = only(&with_source(r#""path_aliases":{"t":"a/b"}"#));
+    assert_eq!(found.code, Code::PathInvalid);
+}
+
+#[test]
+fn cfg_15_two_nodes_with_one_path() {
+    let found = only(
+        "{\"tree\":[{\"path\":\"/a\"},\n{\"path\":\"/b\",\"children\":[]},{\"path\":\"/a\"}]}",
+    );
+    assert_eq!(found.code, Code::PathDup);
+    assert_eq!(found.pointer.as_deref(), Some("/tree/2/path"));
+    assert!(found.message.contains("first at c.json:1:18"), "{found}");
+    assert_eq!(at(&found), (2, 37));
+}
+
+#[test]
+fn cfg_16_two_aliases_become_one_name() {
+    let found = only(&with_source(
+        r#""path_aliases":{"one":"x","two":"y","three":"x"}"#,
+    ));
+    assert_eq!(found.code, Code::LeafClash);
+    assert!(found.message.contains("`one` and `three`"), "{found}");
+}
+
+#[test]
+fn cfg_17_paths_that_differ_in_case_only() {
+    let parsed = parse(r#"{"tree":[{"path":"/a"},{"path":"/A"}]}"#);
+    assert_eq!(places(&parsed.warnings), [(Code::PathCase, "/tree/1/path")]);
+    assert!(parsed.warnings[0].message.contains("`/A` and `/a`"));
+}
+
+#[test]
+fn cfg_18_a_child_outside_its_parent() {
+    for child in ["/b", "/a", "/ab", "/"] {
+        let found = refused(&format!(
+            r#"{{"tree":[{{"path":"/a","children":[{{"path":"{child}"}}]}}]}}"#
+        ));
+        assert_eq!(found[0].code, Code::PathParent, "{child}");
+    }
+    let found = only(r#"{"tree":[{"path":"/a","children":[{"path":"/b"}]}]}"#);
+    assert_eq!(
+        found.help.as_deref(),
+        Some("write `/a/b`, or move the node")
+    );
+}
+
+#[test]
+fn cfg_19_globs_that_are_none() {
+    let found = refused(&with_source(
+        r#""tool_filter":["ok","[","!{a"],"inherit_env":["LC_*","[",""]"#,
+    ));
+    assert_eq!(
+        places(&found),
+        [
+            "tool_filter/1",
+            "tool_filter/2",
+            "inherit_env/1",
+            "inherit_env/2"
+        ]
+        .map(|key| format!("/tree/0/source/{key}"))
+        .each_ref()
+        .map(|pointer| (Code::GlobSyntax, pointer.as_str()))
+    );
+}
+
+#[test]
+fn cfg_21_ranges() {
+    for value in [
+        "-1",
+        "0",
+        "1e99",
+        "1e999",
+        "86401",
+        "\"30 bananas\"",
+        "0.05",
+    ] {
+        let found = only(&with_source(&format!(r#""timeout":{value}"#)));
+        assert_eq!(found.code, Code::ConfigRange, "{value}");
+        assert!(found.message.contains("from 0.1 to 86400"), "{found}");
+    }
+    assert_eq!(
+        only(&with_source(r#""timeout":NaN"#)).code,
+        Code::ConfigSyntax
+    );
+    for member in [
+        r#""startup_timeout":0.5"#,
+        r#""startup_timeout":3601"#,
+        r#""max_in_flight":0"#,
+        r#""max_in_flight":10001"#,
+        r#""max_in_flight":1.5"#,
+        r#""instances":65"#,
+        r#""tool_overrides":{"t":{"timeout":0}}"#,
+        r#""tool_overrides":{"t":{"max_output_chars":499}}"#,
+        r#""tool_overrides":{"t":{"render_mode":"yaml"}}"#,
+        r#""tool_overrides":{"t":{"example_args":{"n":18446744073709551616}}}"#,
+        r#""volatile":["/tools/t"]"#,
+        r#""volatile":["tools/t/x"]"#,
+        r#""volatile":["/tools/t/*"]"#,
+        r#""backend":"grpc""#,
+    ] {
+        assert_eq!(
+            only(&with_source(member)).code,
+            Code::ConfigRange,
+            "{member}"
+        );
+    }
+    for limits in [r#""body_bytes":1023"#, r#""line_bytes":1073741825"#] {
+        let text = format!(r#"{{"tree":[],"limits":{{{limits}}}}}"#);
+        assert_eq!(only(&text).code, Code::ConfigRange, "{limits}");
+    }
+    for origin in ["https://a/b", "a.example", "*", "https://*.a"] {
+        let text = format!(r#"{{"tree":[],"allowed_origins":["{origin}"]}}"#);
+        assert_eq!(only(&text).code, Code::ConfigRange, "{origin}");
+    }
+}
+
+#[test]
+fn cfg_23_size_and_nesting() {
+    let large = format!("{{\"tree\":[],\"note\":\"{}\"}}", "x".repeat(10 << 20));
+    assert_eq!(only(&large).code, Code::ConfigSize);
+    let deep = "[".repeat(1_000) + &"]".repeat(1_000);
+    let found = only(&format!("{{\"tree\":{deep}}}"));
+    assert_eq!(found.code, Code::ConfigSize);
+    assert_eq!(at(&found), (1, 72));
+    assert_eq!(only(&"{\"a\":".repeat(100_000)).code, Code::ConfigSize);
+    // Brackets inside strings are none.
+    parse(&format!(
+        r#"{{"tree":[{{"path":"/a","summary":"{}"}}]}}"#,
+        "[".repeat(100)
+    ));
+}
+
+#[test]
+fn cfg_23_many_nodes_and_many_findings() {
+    let nodes: Vec<String> = (0..100_000)
+        .map(|i| format!("{{\"path\":\"/n{i}\"}}"))
+        .collect();
+    let parsed = parse(&format!("{{\"tree\":[{}]}}", nodes.join(",")));
+    assert_eq!(parsed.config.root.children.len(), 100_000);
+    let nodes = vec!["{\"path\":\"/n\",\"path\":0}"; 100_000];
+    let found = refused(&format!("{{\"tree\":[{}]}}", nodes.join(",")));
+    assert_eq!(found.len(), 101);
+    assert_eq!(found[100].message, "and 199900 more; mend these first");
+}
+
+#[test]
+fn later_keys_are_checked_and_then_refused() {
+    for member in [
+        r#""retry_idempotent":true"#,
+        r#""trust":{}"#,
+        r#""instances":2"#,
+        r#""headers":{"X-Api-Key":"v"}"#,
+        r#""tool_overrides":{"t":{"render_mode":"text"}}"#,
+        r#""tool_overrides":{"t":{"max_output_chars":500}}"#,
+    ] {
+        assert_eq!(
+            only(&with_source(member)).code,
+            Code::NotSupportedYet,
+            "{member}"
+        );
+    }
+    for member in [
+        r#""retry_idempotent":1"#,
+        r#""instances":"2""#,
+        r#""tool_overrides":{"t":{"render_mode":1}}"#,
+    ] {
+        assert_eq!(
+            only(&with_source(member)).code,
+            Code::ConfigType,
+            "{member}"
+        );
+    }
+    for key in ["trust", "mcp", "audits_required"] {
+        let found = only(&format!(r#"{{"tree":[],"{key}":true}}"#));
+        assert_eq!(found.code, Code::NotSupportedYet, "{key}");
+    }
+    for source in [
+        r#""url":"http://y""#,
+        r#""backend":"http","url":"http://y""#,
+    ] {
+        let text = format!(r#"{{"tree":[{{"path":"/a","source":{{{source}}}}}]}}"#);
+        assert_eq!(only(&text).code, Code::NotSupportedYet);
+    }
+    parse(&with_source(
+        r#""instances":1,"tool_overrides":{"t":{"render_mode":"json"}}"#,
+    ));
+}
+
+#[test]
+fn everything_wrong_is_told_in_file_order() {
+    let found = refused(
+        "{\n\"limits\":{\"body_bytes\":1},\n\"tree\":[\n{\"path\":\"x\",\"kind\":1},\n{\"path\":\"/b\",\"source\":{\"command\":\"x `${A}`\",\"timeout\":0}}],\n\"types\":1}",
+    );
+    let lines: Vec<_> = found.iter().map(|d| at(d).0).collect();
+    assert_eq!(lines, [2, 4, 4, 5, 5, 6], "{}", shown(&found));
+    assert!(found.iter().all(|d| d.file.as_deref() == Some("c.json")));
+}

@@ -1,0 +1,114 @@
+//! `mcpServers` files as other clients write them.
+
+use super::*;
+
+#[test]
+fn cfg_06_an_mcp_servers_file_is_a_config_as_it_is() {
+    let parsed = parse(
+        r#"{"globalShortcut":"x","mcpServers":{
+             "my server":{"type":"stdio","command":"npx -y","args":["a b","$HOME","${DIR}"],"env":{"K":"v"},
+               "autoApprove":[],"disabled":false,"description":"d","tool_filter":["get_*"],"timeout":30},
+             "off":{"url":"http://x","disabled":true},
+             "off2":{"url":"http://x","enabled":false}}}"#,
+    );
+    let config = parsed.config;
+    let sources: Vec<_> = config.sources().collect();
+    assert_eq!(sources.len(), 1);
+    assert_eq!(sources[0].path.as_str(), "/my-server");
+    // The program itself: neither split nor run by a shell.
+    assert_eq!(
+        words(&sources[0].command),
+        ["npx -y", "a b", "$HOME", "${DIR}"]
+    );
+    assert!(!sources[0].filter.admits("put"));
+    assert_eq!(sources[0].timeout.as_secs(), 30);
+    assert!(parsed.warnings.iter().all(|w| w.code == Code::KeyIgnored));
+    let keys: Vec<_> = parsed
+        .warnings
+        .iter()
+        .map(|w| w.pointer.as_deref().unwrap())
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            "/globalShortcut",
+            "/mcpServers/my server/autoApprove",
+            "/mcpServers/my server/description",
+            "/mcpServers/off",
+            "/mcpServers/off2",
+        ]
+    );
+}
+
+#[test]
+fn two_names_that_become_one_path() {
+    let found = only(r#"{"mcpServers":{"a b":{"command":"x"},"a/b":{"command":"y"}}}"#);
+    assert_eq!(found.code, Code::NameClash);
+    assert!(
+        found.message.contains("`a b` and `a/b` both become `/a-b`"),
+        "{found}"
+    );
+}
+
+#[test]
+fn names_that_make_no_path() {
+    for name in ["", ".", "..", &"n".repeat(129)] {
+        let text = format!(r#"{{"mcpServers":{{"{name}":{{"command":"x"}}}}}}"#);
+        assert_eq!(only(&text).code, Code::PathInvalid, "{name}");
+    }
+}
+
+#[test]
+fn a_key_that_is_nearly_ours_is_a_mistake() {
+    let found = refused(
+        r#"{"mcpServers":{"a":{"command":"x","argz":[],"toolFilter":["x"],"whatever":1}}}"#,
+    );
+    assert_eq!(
+        places(&found),
+        [
+            (Code::ConfigUnknownKey, "/mcpServers/a/argz"),
+            (Code::ConfigUnknownKey, "/mcpServers/a/toolFilter"),
+            (Code::KeyIgnored, "/mcpServers/a/whatever"),
+        ]
+    );
+    assert_eq!(
+        found[1].help.as_deref(),
+        Some("did you mean `tool_filter`?")
+    );
+}
+
+#[test]
+fn types_are_backends() {
+    for entry in [
+        r#"{"type":"http","url":"http://x"}"#,
+        r#"{"type":"sse","url":"http://x"}"#,
+        r#"{"type":"streamable-http","url":"http://x"}"#,
+        r#"{"url":"http://x"}"#,
+    ] {
+        let found = only(&format!(r#"{{"mcpServers":{{"a":{entry}}}}}"#));
+        assert_eq!(found.code, Code::NotSupportedYet, "{entry}");
+    }
+    for entry in [
+        r#"{"type":"http","command":"x"}"#,
+        r#"{"type":"stdio","backend":"http","command":"x"}"#,
+        "{}",
+    ] {
+        let found = only(&format!(r#"{{"mcpServers":{{"a":{entry}}}}}"#));
+        assert_eq!(found.code, Code::ConfigSourceKind, "{entry}");
+    }
+}
+
+#[test]
+fn a_timeout_in_milliseconds_is_passed_over() {
+    let parsed = parse(r#"{"mcpServers":{"a":{"command":"x","timeout":300000}}}"#);
+    assert_eq!(
+        places(&parsed.warnings),
+        [(Code::KeyIgnored, "/mcpServers/a/timeout")]
+    );
+    assert_eq!(
+        parsed.config.sources().next().unwrap().timeout.as_secs(),
+        60
+    );
+    let found = only(r#"{"mcpServers":{"a":{"command":"x","timeout":-1}}}"#);
+    assert_eq!(found.code, Code::ConfigRange);
+}

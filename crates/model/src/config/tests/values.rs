@@ -1,0 +1,115 @@
+//! Nothing that is handed in makes the parser panic, and its own reader agrees with serde_json.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::config::findings::Findings;
+use crate::config::reader;
+
+/// Text made of what configs are made of.
+fn jsonish() -> impl Strategy<Value = String> {
+    let token = prop_oneof![
+        Just("{"),
+        Just("}"),
+        Just("["),
+        Just("]"),
+        Just(":"),
+        Just(","),
+        Just("\"tree\":"),
+        Just("\"mcpServers\":"),
+        Just("\"path\":\"/a\""),
+        Just("\"source\":{"),
+        Just("\"command\":\"a | ${B}\""),
+        Just("\"env\":{\"K\":"),
+        Just("\"x\""),
+        Just("1e999"),
+        Just("-0"),
+        Just("null"),
+        Just("true"),
+        Just("\\"),
+        Just("\""),
+        Just("ä"),
+        Just("\u{feff}"),
+        Just("\0"),
+        Just("\n"),
+        Just("\"\\ud800\""),
+        Just("'"),
+    ];
+    proptest::collection::vec(token, 0..24).prop_map(|tokens| tokens.concat())
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e300f64..1e300).prop_map(Value::from),
+        ".{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 5, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            proptest::collection::btree_map("[a-z~/\"ä]{0,4}", inner, 0..5)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        let _outcome = Config::parse("c.json", &bytes);
+    }
+
+    #[test]
+    fn arbitrary_json_like_text_never_panics(text in jsonish()) {
+        let outcome = Config::parse("c.json", text.as_bytes());
+        if let Err(found) = outcome {
+            prop_assert!(found.iter().any(Diagnostic::is_error));
+        }
+    }
+
+    #[test]
+    fn any_value_anywhere_never_panics(value in value()) {
+        for text in [
+            value.to_string(),
+            format!(r#"{{"tree":[{{"path":"/a","source":{value}}}]}}"#),
+            format!(r#"{{"tree":{value},"limits":{value}}}"#),
+            format!(r#"{{"mcpServers":{{"a":{value}}}}}"#),
+            with_source(&format!(r#""env":{value},"tool_overrides":{{"t":{value}}},"path_aliases":{value}"#)),
+        ] {
+            let _outcome = Config::parse("c.json", text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn the_reader_agrees_with_serde_json(value in value(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
+        let mut findings = Findings::new("c.json", &text);
+        let spanned = reader::read(&text, &mut findings).unwrap();
+        prop_assert_eq!(spanned.to_value(), serde_json::from_str::<Value>(&text).unwrap());
+        prop_assert_eq!(findings.finish(), vec![]);
+    }
+}
+
+#[test]
+fn tmp_timing() {
+    let time = |name: &str, text: String| {
+        let start = std::time::Instant::now();
+        let outcome = Config::parse("c.json", text.as_bytes());
+        eprintln!("{name} {} bytes {:?} ok={} n={}", text.len(), start.elapsed(), outcome.is_ok(), outcome.as_ref().err().map_or(0, Vec::len));
+    };
+    let nodes: Vec<String> = (0..100_000).map(|i| format!("{{\"path\":\"/n{i}\"}}")).collect();
+    time("nodes", format!("{{\"tree\":[{}]}}", nodes.join(",")));
+    time("dups", format!("{{\"tree\":[{}]}}", vec!["{\"path\":\"/n\",\"path\":0}"; 100_000].join(",")));
+    time("unknown", format!("{{\"tree\":[{{{}}}]}}", (0..300_000).map(|i| format!("\"k{i}\":0")).collect::<Vec<_>>().join(",")));
+    time("foreign", format!("{{\"mcpServers\":{{\"a\":{{{}}}}}}}", (0..300_000).map(|i| format!("\"k{i}\":0")).collect::<Vec<_>>().join(",")));
+    time("longkey", format!("{{\"mcpServers\":{{\"{}\":{{\"args\":[{}]}}}}}}", "n".repeat(2 << 20), vec!["1"; 900_000].join(",")));
+    time("deep", "[".repeat(1000));
+    time("big", "[1,".repeat(4 << 20));
+    time("sources", format!("{{\"tree\":[{}]}}", (0..60_000).map(|i| format!("{{\"path\":\"/n{i}\",\"source\":{{\"command\":\"a b ${{C}}\"}}}}")).collect::<Vec<_>>().join(",")));
+    time("command", format!("{{\"tree\":[{{\"path\":\"/n\",\"source\":{{\"command\":\"a | {}\"}}}}]}}", "${AB} ".repeat(500_000)));
+    time("manyvars", format!("{{\"tree\":[{{\"path\":\"/n\",\"source\":{{\"command\":\"a | {}\"}}}}]}}", (0..300_000).map(|i| format!("${{A{i}}} ")).collect::<String>()));
+    time("unclosed", format!("{{\"tree\":[{{\"path\":\"/n\",\"source\":{{\"command\":\"a | {}\"}}}}]}}", "${".repeat(1_500_000)));
+}

@@ -1,0 +1,148 @@
+//! The top level of a config, and the run that turns bytes into a checked config or every reason
+//! why not.
+
+use std::ops::RangeInclusive;
+
+use super::findings::{Cursor, Findings};
+use super::keys::{self, Level};
+use super::reader;
+use super::spanned::{Data, Member};
+use super::{Config, Document, Limits, Node, Parsed, fields, lists, servers, tree};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::path::NodePath;
+
+const LIMIT_BYTES: RangeInclusive<u64> = 1024..=1 << 30;
+const EXPECTED: &str = "expected an object with `tree` or `mcpServers`";
+
+pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>> {
+    let alone = |refusal: reader::Refusal| vec![refusal.in_file(file)];
+    let text = reader::text_of(bytes).map_err(alone)?;
+    let mut findings = Findings::new(file, text);
+    let spanned = match reader::read(text, &mut findings) {
+        Ok(spanned) => spanned,
+        Err(refusal) => return Err(alone(refusal)),
+    };
+    let config = top(&mut findings, &Cursor::root(&spanned), file, text);
+    let refused = findings.refused();
+    let told = findings.finish();
+    match config {
+        Some(config) if !refused => Ok(Parsed {
+            config,
+            warnings: told,
+        }),
+        _ => Err(told),
+    }
+}
+
+fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str) -> Option<Config> {
+    let Data::Object(members) = &cursor.value.data else {
+        let message = format!("{EXPECTED}, got {}", cursor.value.type_name());
+        findings.add(cursor, Diagnostic::error(Code::ConfigShape, message));
+        return None;
+    };
+    let shape = shape(findings, cursor, members);
+    // `types` is the default of every source, wherever in the file it stands.
+    let types = match cursor.get("types").map(|value| &value.value.data) {
+        Some(Data::Bool(types)) => *types,
+        _ => true,
+    };
+    let mut config = Config {
+        file: file.to_owned(),
+        root: Node::bare(NodePath::root(), String::new()),
+        limits: Limits::default(),
+        types,
+        allowed_hosts: Vec::new(),
+        allowed_origins: Vec::new(),
+        document: Document::default(),
+    };
+    for member in members {
+        let value = cursor.member(member);
+        match member.key.as_str() {
+            "$schema" => {
+                fields::string(findings, &value);
+            }
+            "tree" => config.root = tree::read(findings, &value, types),
+            "mcpServers" => config.root = servers::read(findings, &value, types),
+            "types" => {
+                fields::boolean(findings, &value);
+            }
+            "limits" => config.limits = limits(findings, &value),
+            "allowed_hosts" => config.allowed_hosts = lists::allowed_hosts(findings, &value),
+            "allowed_origins" => {
+                config.allowed_origins = lists::allowed_origins(findings, &value);
+            }
+            later @ ("trust" | "mcp" | "audits_required") => {
+                keys::later(findings, &value, &format!("`{later}`"));
+            }
+            "servers" | "inputs" if shape == Shape::Foreign => {}
+            unknown if shape == Shape::Servers => {
+                keys::unknown_or_foreign(findings, &value, unknown, Level::Top);
+            }
+            unknown => keys::unknown(findings, &value, unknown, Level::Top),
+        }
+    }
+    config.document = Document {
+        value: cursor.value.to_value(),
+        text: text.to_owned(),
+    };
+    Some(config)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Tree,
+    Servers,
+    /// Another program's file.
+    Foreign,
+    Unclear,
+}
+
+fn shape(findings: &mut Findings<'_>, cursor: &Cursor<'_>, members: &[Member]) -> Shape {
+    let has = |key: &str| members.iter().any(|member| member.key == key);
+    match (has("tree"), has("mcpServers")) {
+        (true, false) => Shape::Tree,
+        (false, true) => Shape::Servers,
+        (true, true) => {
+            let message = "the config has both `tree` and `mcpServers`; give exactly one";
+            if let Some(at) = cursor.get("mcpServers") {
+                findings.add_key(&at, Diagnostic::error(Code::ConfigShape, message));
+            }
+            Shape::Unclear
+        }
+        (false, false) => {
+            if let Some(at) = cursor.get("servers") {
+                let message =
+                    "`servers` is how VS Code writes it; a config has `mcpServers` or `tree`";
+                let diagnostic = Diagnostic::error(Code::ConfigShape, message);
+                findings.add_key(
+                    &at,
+                    diagnostic.help("convert it with `broker-gen import FILE`"),
+                );
+                return Shape::Foreign;
+            }
+            let message = format!("the config has neither `tree` nor `mcpServers`; {EXPECTED}");
+            findings.add(cursor, Diagnostic::error(Code::ConfigShape, message));
+            Shape::Unclear
+        }
+    }
+}
+
+fn limits(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Limits {
+    let mut out = Limits::default();
+    for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
+        let value = cursor.member(member);
+        let limit = match member.key.as_str() {
+            "body_bytes" => &mut out.body_bytes,
+            "line_bytes" => &mut out.line_bytes,
+            unknown => {
+                keys::unknown(findings, &value, unknown, Level::Limits);
+                continue;
+            }
+        };
+        if let Some(bytes) = fields::integer(findings, &value, LIMIT_BYTES) {
+            *limit = bytes;
+        }
+    }
+    out
+}

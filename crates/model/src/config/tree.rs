@@ -1,0 +1,147 @@
+//! The nodes of `tree`: their keys, their paths, and what paths must be to each other.
+
+use std::collections::HashMap;
+
+use super::findings::{Cursor, Findings};
+use super::keys::{self, Level};
+use super::spanned::Data;
+use super::{Node, fields, source};
+use crate::codes::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::path::NodePath;
+use crate::text::shown_line;
+
+/// Every path so far, and the byte at which it stands.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    exact: HashMap<NodePath, usize>,
+    folded: HashMap<String, (NodePath, usize)>,
+}
+
+/// Reads `tree`, a list of nodes or the root itself. The result is always `/`.
+pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool) -> Node {
+    let mut paths = Paths::default();
+    let mut nodes = Vec::new();
+    match &cursor.value.data {
+        Data::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let item = cursor.item(index, item);
+                nodes.extend(node(findings, &item, None, &mut paths, types));
+            }
+        }
+        Data::Object(_) => nodes.extend(node(findings, cursor, None, &mut paths, types)),
+        _ => fields::wrong_type(findings, cursor, "a list of nodes, or the root node"),
+    }
+    let mut root = Node::bare(NodePath::root(), cursor.pointer());
+    for node in nodes {
+        if node.path.is_root() {
+            let beside = std::mem::replace(&mut root, node).children;
+            root.children.splice(0..0, beside);
+        } else {
+            root.children.push(node);
+        }
+    }
+    root
+}
+
+/// Reads one node and all below. Without a usable path there is no node, but all is checked.
+fn node(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    parent: Option<&NodePath>,
+    paths: &mut Paths,
+    types: bool,
+) -> Option<Node> {
+    let members = fields::object(findings, cursor, "an object, a node")?;
+    let path = path(findings, cursor, parent, paths);
+    // Below a node without a path, paths are checked by themselves.
+    let here = path.clone().unwrap_or_else(NodePath::root);
+    let mut out = Node::bare(here.clone(), cursor.pointer());
+    for member in members {
+        let value = cursor.member(member);
+        match member.key.as_str() {
+            "path" => {}
+            "type" => node_type(findings, &value),
+            "summary" => out.summary = fields::string(findings, &value).map(str::to_owned),
+            "description" => {
+                out.description = fields::string(findings, &value).map(str::to_owned);
+            }
+            "children" => {
+                let items = fields::list(findings, &value, "a list of nodes").unwrap_or_default();
+                for (index, item) in items.iter().enumerate() {
+                    let item = value.item(index, item);
+                    let child = node(findings, &item, Some(&here), paths, types);
+                    out.children.extend(child);
+                }
+            }
+            "source" => {
+                out.source = source::read(findings, &value, &here, types, source::Form::Tree);
+            }
+            unknown => keys::unknown(findings, &value, unknown, Level::Node),
+        }
+    }
+    path.map(|_| out)
+}
+
+fn node_type(findings: &mut Findings<'_>, cursor: &Cursor<'_>) {
+    if fields::string(findings, cursor).is_some_and(|text| text != "node") {
+        let message = "expected `node`; tools come from the source".to_owned();
+        fields::out_of_range(findings, cursor, message);
+    }
+}
+
+fn path(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    parent: Option<&NodePath>,
+    paths: &mut Paths,
+) -> Option<NodePath> {
+    let Some(value) = cursor.get("path") else {
+        let diagnostic = Diagnostic::error(Code::PathInvalid, "the node has no `path`");
+        findings.add(cursor, diagnostic);
+        return None;
+    };
+    let text = fields::string(findings, &value)?;
+    let path = match NodePath::parse(text) {
+        Ok(path) => path,
+        Err(error) => {
+            let message = format!("the path `{}`: {error}", shown_line(text, 80));
+            findings.add(&value, Diagnostic::error(Code::PathInvalid, message));
+            return None;
+        }
+    };
+    if let Some(parent) = parent
+        && !path.is_below(parent)
+    {
+        let message = format!("`{path}` does not lie under its parent `{parent}`");
+        let mut diagnostic = Diagnostic::error(Code::PathParent, message);
+        if let Ok(better) = parent.join(path.leaf()) {
+            diagnostic = diagnostic.help(format!("write `{better}`, or move the node"));
+        }
+        findings.add(&value, diagnostic);
+    }
+    paths.add(findings, &value, &path);
+    Some(path)
+}
+
+impl Paths {
+    /// Notes a path; reports one that is already there, or that differs from one only in case.
+    pub(super) fn add(&mut self, findings: &mut Findings<'_>, at: &Cursor<'_>, path: &NodePath) {
+        if let Some(first) = self.exact.get(path) {
+            let message = format!("two nodes have the path `{path}`");
+            findings.add_also(at, Diagnostic::error(Code::PathDup, message), *first);
+            return;
+        }
+        self.exact.insert(path.clone(), at.value.at);
+        let folded = path.as_str().to_ascii_lowercase();
+        match self.folded.get(&folded) {
+            Some((other, first)) => {
+                let message = format!("`{path}` and `{other}` differ only in case");
+                findings.add_also(at, Diagnostic::warning(Code::PathCase, message), *first);
+            }
+            None => {
+                self.folded.insert(folded, (path.clone(), at.value.at));
+            }
+        }
+    }
+}

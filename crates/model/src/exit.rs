@@ -1,0 +1,119 @@
+//! Exit codes of both binaries, and which one wins when several would do.
+
+use crate::codes::DiagnosticCode;
+use crate::diagnostic::Diagnostic;
+use crate::drift::Report;
+
+/// How a program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: fine.
+    Ok,
+    /// 1: a failure of ours.
+    Failure,
+    /// 2: usage, config or environment; also a collision of paths and a filter that matches nothing.
+    Usage,
+    /// 3: drift.
+    Drift,
+    /// 4: a source could not be started or checked, or nothing was checked; also an unstable source
+    /// and a schema that `lock` refuses.
+    Unchecked,
+    /// 5: the lock is missing, damaged, stale or of another version.
+    Lock,
+    /// 7: the address cannot be bound.
+    Bind,
+    /// 130: interrupted twice.
+    Interrupted,
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failure => 1,
+            Self::Usage => 2,
+            Self::Drift => 3,
+            Self::Unchecked => 4,
+            Self::Lock => 5,
+            Self::Bind => 7,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The one of the two that is reported when both hold: 2, 5, 4, 3 in that order, then the rest.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        const ORDER: [Exit; 8] =
+            [Exit::Interrupted, Exit::Usage, Exit::Lock, Exit::Unchecked, Exit::Drift, Exit::Bind, Exit::Failure, Exit::Ok];
+        let rank = |exit| ORDER.iter().position(|known| *known == exit);
+        if rank(self) <= rank(other) { self } else { other }
+    }
+
+    /// What these diagnostics end with; warnings do not count.
+    pub fn of_diagnostics<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> Self {
+        diagnostics.into_iter().filter(|d| d.is_error()).fold(Self::Ok, |exit, d| exit.or(Self::of_code(d.code)))
+    }
+
+    /// What a report ends with: drift, or a source that could not be held against the lock.
+    pub fn of_report(report: &Report) -> Self {
+        let drift = if report.has_drift() { Self::Drift } else { Self::Ok };
+        let unchecked = if report.has_unchecked() { Self::Unchecked } else { Self::Ok };
+        drift.or(unchecked)
+    }
+
+    fn of_code(code: DiagnosticCode) -> Self {
+        use DiagnosticCode as Code;
+        match code {
+            Code::LockMissing | Code::LockCorrupt | Code::LockVersion | Code::LockStale | Code::LockOrphan => Self::Lock,
+            Code::SchemaInvalid
+            | Code::SchemaRef
+            | Code::SchemaCycle
+            | Code::SchemaLimit
+            | Code::SchemaPattern
+            | Code::SchemaDialect
+            | Code::NumberRange
+            | Code::ToolInvalid
+            | Code::SourceUnstable
+            | Code::SourceFailed => Self::Unchecked,
+            Code::FileWrite => Self::Failure,
+            _ => Self::Usage,
+        }
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precedence_is_2_5_4_3() {
+        let order = [Exit::Usage, Exit::Lock, Exit::Unchecked, Exit::Drift, Exit::Ok];
+        for (index, worse) in order.iter().enumerate() {
+            for better in &order[index..] {
+                assert_eq!((worse.or(*better), better.or(*worse)), (*worse, *worse));
+            }
+        }
+    }
+
+    #[test]
+    fn codes_of_diagnostics() {
+        let exit = |codes: &[DiagnosticCode]| {
+            let list: Vec<_> = codes.iter().map(|code| Diagnostic::error(*code, "x")).collect();
+            Exit::of_diagnostics(&list).code()
+        };
+        assert_eq!(exit(&[]), 0);
+        assert_eq!(exit(&[DiagnosticCode::LockStale, DiagnosticCode::SourceUnstable]), 5);
+        assert_eq!(exit(&[DiagnosticCode::SchemaRef]), 4);
+        for usage in [DiagnosticCode::LeafClash, DiagnosticCode::FilterEmpty, DiagnosticCode::BindOpen, DiagnosticCode::LockWiden, DiagnosticCode::LockMismatch] {
+            assert_eq!(exit(&[DiagnosticCode::LockMissing, usage]), 2);
+        }
+        assert_eq!(Exit::of_diagnostics(&[Diagnostic::warning(DiagnosticCode::FilterEmpty, "x")]), Exit::Ok);
+    }
+}

@@ -1,0 +1,129 @@
+//! The slow calls that wait on a thread of their own, so that they can be cancelled by request id.
+//! It bounds how many wait at once and knows nothing of what they answer.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The most slow calls that wait at once.
+pub(crate) const MAX_PENDING: usize = 64;
+
+/// Why a slow call was not begun.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    TooMany,
+    IdInUse,
+    NoThread,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Pending {
+    // The key is the id as JSON, so that `1` and `"1"` are two calls.
+    cancels: Arc<Mutex<HashMap<String, SyncSender<()>>>>,
+}
+
+impl Pending {
+    /// Runs `finish` after `wait` on another thread, unless the call is cancelled before.
+    pub(crate) fn begin(
+        &self,
+        id: &Value,
+        wait: Duration,
+        finish: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Refused> {
+        let cancelled = self.register(id)?;
+        let pending = self.clone();
+        let key = id.to_string();
+        let started = std::thread::Builder::new()
+            .name("slow call".to_owned())
+            .spawn(move || {
+                let woken = cancelled.recv_timeout(wait);
+                pending.forget(&key);
+                if woken == Err(RecvTimeoutError::Timeout) {
+                    finish();
+                }
+            });
+        match started {
+            Ok(_detached) => Ok(()),
+            Err(_) => {
+                self.forget(&id.to_string());
+                Err(Refused::NoThread)
+            }
+        }
+    }
+
+    /// Ends the wait of the call with this id; an id that is not waiting is of no interest.
+    pub(crate) fn cancel(&self, id: &Value) {
+        let cancels = self.cancels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cancel) = cancels.get(&id.to_string()) {
+            match cancel.try_send(()) {
+                // Full: it was cancelled already. Disconnected: its wait has just ended.
+                Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
+            }
+        }
+    }
+
+    fn register(&self, id: &Value) -> Result<Receiver<()>, Refused> {
+        let mut cancels = self.cancels.lock().unwrap_or_else(PoisonError::into_inner);
+        if cancels.len() >= MAX_PENDING {
+            return Err(Refused::TooMany);
+        }
+        if cancels.contains_key(&id.to_string()) {
+            return Err(Refused::IdInUse);
+        }
+        let (cancel, cancelled) = sync_channel(1);
+        cancels.insert(id.to_string(), cancel);
+        Ok(cancelled)
+    }
+
+    fn forget(&self, key: &str) {
+        let mut cancels = self.cancels.lock().unwrap_or_else(PoisonError::into_inner);
+        cancels.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_over_the_bound_and_an_id_in_use_are_refused() {
+        let pending = Pending::default();
+        let hour = Duration::from_secs(3600);
+        for id in 0..MAX_PENDING - 1 {
+            pending.begin(&json!(id), hour, || ()).unwrap();
+        }
+        assert_eq!(pending.begin(&json!(0), hour, || ()), Err(Refused::IdInUse));
+        pending.begin(&json!("0"), hour, || ()).unwrap();
+        assert_eq!(
+            pending.begin(&json!("x"), hour, || ()),
+            Err(Refused::TooMany)
+        );
+    }
+
+    #[test]
+    fn only_the_cancelled_call_does_not_finish() {
+        let pending = Pending::default();
+        let (done, finished) = sync_channel(2);
+        let first = done.clone();
+        pending
+            .begin(&json!(1), Duration::from_secs(3600), move || {
+                first.send("cancelled").unwrap();
+            })
+            .unwrap();
+        pending.cancel(&json!("1"));
+        assert!(pending.cancels.lock().unwrap().contains_key("1"));
+        pending.cancel(&json!(1));
+        pending
+            .begin(&json!("1"), Duration::ZERO, move || {
+                done.send("finished").unwrap();
+            })
+            .unwrap();
+        // Both senders are gone when both threads have ended.
+        assert_eq!(finished.iter().collect::<Vec<_>>(), ["finished"]);
+    }
+}

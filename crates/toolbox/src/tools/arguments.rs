@@ -1,0 +1,167 @@
+//! The arguments of one call: held against the tool's own schema as far as the schemas here go
+//! (known and required members, type, enum, range), then read by name.
+
+use serde_json::{Map, Value};
+
+use super::Failure;
+
+#[derive(Debug)]
+pub(crate) struct Arguments<'a> {
+    values: &'a Map<String, Value>,
+}
+
+impl<'a> Arguments<'a> {
+    pub(super) fn check(values: &'a Map<String, Value>, schema: &Value) -> Result<Self, Failure> {
+        check_object("argument ", values, schema)?;
+        Ok(Self { values })
+    }
+
+    /// A required text; the schema says that it is there and a string.
+    pub(super) fn text(&self, name: &str) -> Result<&'a str, Failure> {
+        self.find(name)?.ok_or_else(|| missing("argument ", name))
+    }
+
+    /// A text that may be left out.
+    pub(super) fn find(&self, name: &str) -> Result<Option<&'a str>, Failure> {
+        match self.values.get(name) {
+            None => Ok(None),
+            Some(value) => value
+                .as_str()
+                .map(Some)
+                .ok_or_else(|| wrong_type("argument ", name, "string")),
+        }
+    }
+
+    /// An integer that may be left out; `1.0` is one as well.
+    pub(super) fn integer(&self, name: &str) -> Result<Option<i64>, Failure> {
+        match self.values.get(name) {
+            None => Ok(None),
+            Some(value) => as_integer(value)
+                .map(Some)
+                .ok_or_else(|| wrong_type("argument ", name, "integer")),
+        }
+    }
+
+    /// Any value, as the caller gave it.
+    pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
+        self.values.get(name)
+    }
+}
+
+/// The members of an object against `properties`, `required` and `additionalProperties: false`.
+pub(super) fn check_object(
+    what: &str,
+    values: &Map<String, Value>,
+    schema: &Value,
+) -> Result<(), Failure> {
+    let empty = Map::new();
+    let properties = schema["properties"].as_object().unwrap_or(&empty);
+    for (name, value) in values {
+        let Some(property) = properties.get(name) else {
+            let known: Vec<_> = properties.keys().map(|key| format!("`{key}`")).collect();
+            return Err(Failure::new(format!(
+                "{what}`{}` is not known; known are {}",
+                name.escape_debug(),
+                if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                }
+            )));
+        };
+        check_value(what, name, value, property)?;
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        let name = name.as_str().unwrap_or_default();
+        if !values.contains_key(name) {
+            return Err(missing(what, name));
+        }
+    }
+    Ok(())
+}
+
+fn check_value(what: &str, name: &str, value: &Value, schema: &Value) -> Result<(), Failure> {
+    match &schema["type"] {
+        Value::String(kind) if !is_of(value, kind) => return Err(wrong_type(what, name, kind)),
+        Value::Array(kinds) => {
+            let kinds: Vec<_> = kinds.iter().filter_map(Value::as_str).collect();
+            if !kinds.iter().any(|kind| is_of(value, kind)) {
+                return Err(wrong_type(what, name, &kinds.join(" or ")));
+            }
+        }
+        _ => {}
+    }
+    if let Some(choices) = schema["enum"].as_array()
+        && !choices.contains(value)
+    {
+        let choices: Vec<_> = choices
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|choice| format!("`{choice}`"))
+            .collect();
+        return Err(Failure::new(format!(
+            "{what}`{name}` must be one of {}",
+            choices.join(", ")
+        )));
+    }
+    if let (Some(given), Some(least), Some(most)) = (
+        as_integer(value),
+        schema["minimum"].as_i64(),
+        schema["maximum"].as_i64(),
+    ) && !(least..=most).contains(&given)
+    {
+        return Err(Failure::new(format!(
+            "{what}`{name}` must be from {least} to {most}"
+        )));
+    }
+    Ok(())
+}
+
+fn is_of(value: &Value, kind: &str) -> bool {
+    match kind {
+        "string" => value.is_string(),
+        "integer" => as_integer(value).is_some(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        _ => false,
+    }
+}
+
+/// JSON Schema counts `1.0` as an integer; a float this small is exact.
+fn as_integer(value: &Value) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    value.as_i64().or_else(|| {
+        let float = value.as_f64()?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the range and the fraction are checked before"
+        )]
+        (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64)
+    })
+}
+
+fn missing(what: &str, name: &str) -> Failure {
+    Failure::new(format!("{what}`{name}` is missing"))
+}
+
+fn wrong_type(what: &str, name: &str, kind: &str) -> Failure {
+    Failure::new(format!("{what}`{name}` must be of type {kind}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_float_is_an_integer_and_a_broken_one_is_not() {
+        assert_eq!(as_integer(&json!(2.0)), Some(2));
+        assert_eq!(as_integer(&json!(2.5)), None);
+        assert_eq!(as_integer(&json!(1e300)), None);
+        assert_eq!(as_integer(&json!("2")), None);
+    }
+}

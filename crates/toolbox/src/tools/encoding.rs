@@ -1,0 +1,218 @@
+//! The tools `base64_encode`, `base64_decode` and `hex`, with the codecs behind them.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::schema::{choice, object, string};
+use super::{Answer, Arguments, Failure, Tool};
+
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+pub(super) fn tools() -> Vec<Tool> {
+    let alphabet = choice(
+        "`standard` is padded, `url` is not; standard when left out",
+        &["standard", "url"],
+    );
+    vec![
+        Tool {
+            name: "base64_encode",
+            title: "Encode base64",
+            description: "Encodes the UTF-8 bytes of a text as base64 (RFC 4648).",
+            input: object(
+                json!({"text": string("The text to encode"), "alphabet": alphabet.clone()}),
+                &["text"],
+            ),
+            output: None,
+            run: encode,
+        },
+        Tool {
+            name: "base64_decode",
+            title: "Decode base64",
+            description: "Decodes base64 (RFC 4648) to the text it holds; refuses bytes that are not UTF-8.",
+            input: object(
+                json!({"text": string("The base64 to decode; padding may be missing"), "alphabet": alphabet}),
+                &["text"],
+            ),
+            output: None,
+            run: decode,
+        },
+        Tool {
+            name: "hex",
+            title: "Encode or decode hexadecimal",
+            description: "Writes the UTF-8 bytes of a text as lower-case hexadecimal digits, or reads such digits back to text.",
+            input: object(
+                json!({
+                    "text": string("The text to encode, or the digits to decode"),
+                    "direction": choice("Which way to go", &["encode", "decode"]),
+                }),
+                &["text", "direction"],
+            ),
+            output: None,
+            run: hex,
+        },
+    ]
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(super) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        write!(digits, "{byte:02x}").expect("a string takes every write");
+        digits
+    })
+}
+
+fn encode(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
+    let text = arguments.text("text")?;
+    Ok(Answer::Text(match arguments.find("alphabet")? {
+        Some("url") => to_base64(text.as_bytes(), URL, false),
+        _ => to_base64(text.as_bytes(), STANDARD, true),
+    }))
+}
+
+fn decode(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
+    let text = arguments.text("text")?;
+    let alphabet = match arguments.find("alphabet")? {
+        Some("url") => URL,
+        _ => STANDARD,
+    };
+    let bytes =
+        from_base64(text, alphabet).ok_or_else(|| Failure::new("the text is not valid base64"))?;
+    utf8(bytes)
+}
+
+fn hex(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
+    let text = arguments.text("text")?;
+    if arguments.text("direction")? == "encode" {
+        return Ok(Answer::Text(to_hex(text.as_bytes())));
+    }
+    let bytes = from_hex(text)
+        .ok_or_else(|| Failure::new("the text is not an even number of hexadecimal digits"))?;
+    utf8(bytes)
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<Answer, Failure> {
+    String::from_utf8(bytes)
+        .map(Answer::Text)
+        .map_err(|_| Failure::new("the decoded bytes are not UTF-8 text"))
+}
+
+fn to_base64(bytes: &[u8], alphabet: &[u8; 64], padded: bool) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let mut bits = 0_usize;
+        for at in 0..3 {
+            bits = bits << 8 | usize::from(group.get(at).copied().unwrap_or_default());
+        }
+        for at in 0..=group.len() {
+            text.push(char::from(alphabet[bits >> (18 - 6 * at) & 63]));
+        }
+        if padded {
+            text.extend(std::iter::repeat_n('=', 3 - group.len()));
+        }
+    }
+    text
+}
+
+/// Strict but for the padding, which may be missing as a whole: bits that say nothing must be zero.
+fn from_base64(text: &str, alphabet: &[u8; 64]) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=');
+    let padding = text.len() - digits.len();
+    if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) || digits.len() % 4 == 1 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
+    for group in digits.as_bytes().chunks(4) {
+        let mut bits = 0_u32;
+        for at in 0..4 {
+            let value = match group.get(at) {
+                Some(digit) => alphabet.iter().position(|known| known == digit)?,
+                None => 0,
+            };
+            bits = bits << 6 | u32::try_from(value).ok()?;
+        }
+        let [_, first, second, third] = bits.to_be_bytes();
+        let decoded = [first, second, third];
+        let (kept, rest) = decoded.split_at(group.len() - 1);
+        if rest.iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        bytes.extend_from_slice(kept);
+    }
+    Some(bytes)
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{refusal, text};
+    use super::*;
+
+    #[test]
+    fn base64_matches_the_vectors_of_rfc_4648() {
+        for (plain, encoded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(text("base64_encode", json!({"text": plain})), encoded);
+            assert_eq!(text("base64_decode", json!({"text": encoded})), plain);
+            let bare = encoded.trim_end_matches('=');
+            assert_eq!(text("base64_decode", json!({"text": bare})), plain);
+        }
+    }
+
+    #[test]
+    fn the_url_alphabet_has_its_own_digits_and_no_padding() {
+        let plain = "ü?>~";
+        let encoded = text("base64_encode", json!({"text": plain, "alphabet": "url"}));
+        assert_eq!(encoded, "w7w_Pn4");
+        let back = json!({"text": encoded, "alphabet": "url"});
+        assert_eq!(text("base64_decode", back), plain);
+        assert!(refusal("base64_decode", json!({"text": encoded})).contains("base64"));
+    }
+
+    #[test]
+    fn what_is_not_base64_is_refused() {
+        for wrong in [
+            "Z", "Zg=", "Zh==", "Zg==Zg==", "Z m8", "====", "Zm9v=", "Zm9vY===",
+        ] {
+            assert_eq!(
+                refusal("base64_decode", json!({"text": wrong})),
+                "the text is not valid base64",
+                "{wrong}"
+            );
+        }
+        assert_eq!(
+            refusal("base64_decode", json!({"text": "//8="})),
+            "the decoded bytes are not UTF-8 text"
+        );
+    }
+
+    #[test]
+    fn hexadecimal_goes_both_ways() {
+        let forth = json!({"text": "né", "direction": "encode"});
+        assert_eq!(text("hex", forth), "6ec3a9");
+        let back = json!({"text": "6EC3a9", "direction": "decode"});
+        assert_eq!(text("hex", back), "né");
+        for wrong in ["6", "6g", "ü"] {
+            let wrong = json!({"text": wrong, "direction": "decode"});
+            assert!(refusal("hex", wrong).contains("hexadecimal"));
+        }
+    }
+}

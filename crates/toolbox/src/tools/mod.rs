@@ -1,0 +1,194 @@
+//! The catalog: what a tool is, the list of all tools, and how a call finds its tool and has its
+//! arguments held against the tool's own schema. It knows no protocol message.
+
+mod arguments;
+mod data;
+mod diagnostics;
+mod encoding;
+mod hash;
+mod schema;
+mod table;
+mod text;
+mod time;
+mod words;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+pub(crate) use self::arguments::Arguments;
+
+/// The longest text a tool answers with, in bytes.
+const MAX_TEXT: usize = 8 * 1024 * 1024;
+
+/// One tool: what a client sees of it and the function behind it.
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    input: Value,
+    output: Option<Value>,
+    run: fn(&Arguments<'_>) -> Result<Answer, Failure>,
+}
+
+/// What a tool answers.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Answer {
+    Text(String),
+    /// An object that fits the tool's output schema; the client gets it as text as well.
+    Structured(Value),
+    /// The answer is a text that is due only after the wait.
+    Later(Duration, String),
+}
+
+/// How a call fails.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Failure {
+    /// The tool says what is wrong, in a result with `isError`.
+    Tool(String),
+    /// The call ends with a JSON-RPC error.
+    Rpc { code: i64, message: String },
+}
+
+impl Failure {
+    fn new(message: impl Into<String>) -> Self {
+        Self::Tool(message.into())
+    }
+}
+
+/// Every tool, in the order in which a client sees them.
+pub(crate) fn all() -> Vec<Tool> {
+    let mut tools = time::tools();
+    tools.extend(text::tools());
+    tools.extend(data::tools());
+    tools.extend(encoding::tools());
+    tools.extend(hash::tools());
+    tools.extend(diagnostics::tools());
+    tools
+}
+
+impl Tool {
+    /// The tool as a member of a `tools/list` result.
+    pub(crate) fn describe(&self) -> Value {
+        let mut tool = json!({
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.input,
+            "annotations": {
+                "readOnlyHint": true,
+                "destructiveHint": false,
+                "idempotentHint": true,
+                "openWorldHint": false,
+            },
+        });
+        if let Some(output) = &self.output {
+            tool["outputSchema"] = output.clone();
+        }
+        tool
+    }
+
+    /// Checks the arguments and runs the tool.
+    pub(crate) fn call(&self, arguments: &Map<String, Value>) -> Result<Answer, Failure> {
+        let arguments = Arguments::check(arguments, &self.input)?;
+        let answer = (self.run)(&arguments)?;
+        match &answer {
+            Answer::Text(text) if text.len() > MAX_TEXT => Err(Failure::new(format!(
+                "the answer would be longer than {MAX_TEXT} bytes"
+            ))),
+            _ => Ok(answer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls a tool of the catalog by name, as a client would.
+    pub(super) fn call(name: &str, arguments: Value) -> Result<Answer, Failure> {
+        let tools = all();
+        let tool = tools
+            .iter()
+            .find(|tool| tool.name == name)
+            .expect("the tool exists");
+        tool.call(arguments.as_object().expect("arguments are an object"))
+    }
+
+    /// The text answer of a call that works.
+    pub(super) fn text(name: &str, arguments: Value) -> String {
+        match call(name, arguments).unwrap() {
+            Answer::Text(text) => text,
+            other => panic!("no text: {other:?}"),
+        }
+    }
+
+    /// The structured answer of a call that works.
+    pub(super) fn structured(name: &str, arguments: Value) -> Value {
+        match call(name, arguments).unwrap() {
+            Answer::Structured(value) => value,
+            other => panic!("no structure: {other:?}"),
+        }
+    }
+
+    /// The message of a call that the tool refuses.
+    pub(super) fn refusal(name: &str, arguments: Value) -> String {
+        match call(name, arguments) {
+            Err(Failure::Tool(message)) => message,
+            other => panic!("no refusal: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_tool_is_described_in_full_and_its_schema_is_closed() {
+        let tools = all();
+        let mut names: Vec<_> = tools.iter().map(|tool| tool.name).collect();
+        for tool in &tools {
+            let seen = tool.describe();
+            assert!(tool.description.len() > 20, "{}", tool.name);
+            assert!(!tool.title.is_empty(), "{}", tool.name);
+            assert_eq!(seen["inputSchema"]["type"], "object", "{}", tool.name);
+            assert_eq!(
+                seen["inputSchema"]["additionalProperties"], false,
+                "{}",
+                tool.name
+            );
+            let properties = seen["inputSchema"]["properties"].as_object().unwrap();
+            for (property, schema) in properties {
+                assert!(
+                    schema["description"].is_string(),
+                    "{}.{property}",
+                    tool.name
+                );
+            }
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn arguments_are_held_against_the_schema_of_the_tool() {
+        assert_eq!(
+            refusal("text_case", json!({"text": "a"})),
+            "argument `to` is missing"
+        );
+        assert_eq!(
+            refusal("text_case", json!({"text": "a", "to": "upper", "too": 1})),
+            "argument `too` is not known; known are `text`, `to`"
+        );
+        assert_eq!(
+            refusal("text_case", json!({"text": 1, "to": "upper"})),
+            "argument `text` must be of type string"
+        );
+        assert_eq!(
+            refusal("text_case", json!({"text": "a", "to": "loud"})),
+            "argument `to` must be one of `upper`, `lower`, `title`, `snake`, `kebab`"
+        );
+        assert_eq!(
+            refusal("text_lorem", json!({"paragraphs": 201})),
+            "argument `paragraphs` must be from 1 to 200"
+        );
+    }
+}

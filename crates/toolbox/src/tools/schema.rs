@@ -1,0 +1,25 @@
+//! Short ways to write the schemas of the tools. It holds no schema of any tool.
+
+use serde_json::{Value, json};
+
+/// A closed object schema; `required` names the members that must be there.
+pub(super) fn object(properties: Value, required: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+pub(super) fn string(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+pub(super) fn integer(description: &str, least: i64, most: i64) -> Value {
+    json!({"type": "integer", "description": description, "minimum": least, "maximum": most})
+}
+
+pub(super) fn choice(description: &str, values: &[&str]) -> Value {
+    json!({"type": "string", "description": description, "enum": values})
+}

@@ -1,0 +1,169 @@
+//! Wires everything: command line, config, secret, listener, core, surface, and the way out. It
+//! decides nothing about tools and nothing about requests.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_mcp::Environment;
+use broker_model::Diagnostic;
+use clap::Parser as _;
+use tokio::runtime;
+
+mod failure;
+mod lifecycle;
+mod listen;
+mod settings;
+mod signals;
+mod tree;
+
+use crate::catalog::{self, Catalog};
+use crate::cli::Cli;
+use crate::core::{Core, Mode, Setup};
+use crate::exit::Exit;
+use crate::logging::Output;
+use crate::secret::{self, Places};
+use crate::surface::http::{Options, Surface};
+use failure::Failure;
+use lifecycle::Running;
+use settings::Settings;
+use signals::Signals;
+
+/// How long threads may take to end once everything is over.
+const LAST_BREATH: Duration = Duration::from_secs(1);
+
+/// Runs a broker over `catalog` until it is told to stop; what a binary's `main` calls.
+pub fn main(catalog: &'static Catalog) -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to stdout with 0, everything else to stderr with 2. Where neither can be
+            // written, the exit code says what is left to say.
+            drop(error.print());
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    let output = Output::new(cli.log_format);
+    output.install(cli.log_level.into());
+    let exit = run(catalog, &cli, &output).unwrap_or_else(|failure| {
+        failure.report(&output);
+        failure.exit()
+    });
+    exit.into()
+}
+
+fn run(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Failure> {
+    if catalog.format != catalog::FORMAT {
+        return Err(Failure::Catalog {
+            found: catalog.format,
+        });
+    }
+    if cli.version {
+        let version = env!("CARGO_PKG_VERSION");
+        let digest = catalog.catalog_digest;
+        return tree::print(&format!("mcp-broker {version}\ncatalog {digest}\n"));
+    }
+    if cli.dump_tree {
+        return tree::print(&tree::render(catalog));
+    }
+    let runtime = runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Internal(format!("cannot start the runtime: {error}")))?;
+    let outcome = runtime.block_on(start(catalog, cli, output));
+    runtime.shutdown_timeout(match &outcome {
+        Ok(Exit::Interrupted) => Duration::ZERO,
+        _ => LAST_BREATH,
+    });
+    outcome
+}
+
+async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Failure> {
+    // Before anything else: a signal during the start must end it in order as well.
+    let signals = Signals::listen()?;
+    let address = cli.address.as_deref().unwrap_or_default();
+    let addresses = listen::resolve(address).await?;
+    let environment = Environment::capture();
+    let settings = Settings::load(catalog, cli.config.as_deref())?;
+    let secret = load_secret(cli)?;
+    settings.warnings.iter().for_each(warn);
+
+    // Problems of the address, of the gate and of the sources are reported together.
+    let mut diagnostics = Vec::new();
+    if secret.is_none() && !cli.allow_unauthenticated {
+        diagnostics.extend(listen::open_bind(address, &addresses));
+    }
+    let gate = settings.gate(&cli.allow_host, &environment, &mut diagnostics);
+    let limits = settings.config.limits;
+    output.mask(settings.redactor(secret.as_ref(), &environment));
+    let mode = if cli.ignore_broken_tool {
+        Mode::Tolerant
+    } else {
+        Mode::Plain
+    };
+    let core = match Core::new(Setup {
+        catalog,
+        config: settings.config,
+        environment: &environment,
+        base: &settings.base,
+        mode,
+    }) {
+        Ok(core) if !diagnostics.iter().any(Diagnostic::is_error) => core,
+        Ok(_) => return Err(Failure::Diagnostics(diagnostics)),
+        Err(more) => {
+            diagnostics.extend(more);
+            return Err(Failure::Diagnostics(diagnostics));
+        }
+    };
+
+    // The listener comes before the first child: a taken port must not cost a start of every source.
+    let listener = listen::bind(address, &addresses).await?;
+    let local = listener
+        .local_addr()
+        .map_err(|error| Failure::bind(address, &error))?;
+    let options = Options {
+        gate,
+        secret,
+        body_bytes: limits.body_bytes,
+    };
+    let surface = Surface::new(core.clone(), options, local);
+    tracing::info!("listening on http://{local}");
+    let running = Running::start(core, Arc::clone(&surface), listener);
+    Ok(running.until_end(signals, output).await)
+}
+
+fn load_secret(cli: &Cli) -> Result<Option<broker_model::redact::Secret>, Failure> {
+    let variable = match std::env::var(secret::VARIABLE) {
+        Ok(text) => Some(text),
+        Err(std::env::VarError::NotPresent) => None,
+        // Taking this for "no secret" would open the broker.
+        Err(std::env::VarError::NotUnicode(_)) => {
+            return Err(Failure::Usage(format!(
+                "`{}` is not UTF-8",
+                secret::VARIABLE
+            )));
+        }
+    };
+    let loaded = secret::load(&Places {
+        argument: cli.secret.as_deref(),
+        file: cli.secret_file.as_deref(),
+        variable: variable.as_deref(),
+    })?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    loaded.diagnostics.iter().for_each(warn);
+    Ok(loaded.secret)
+}
+
+/// One diagnostic that refuses nothing, in one line.
+fn warn(diagnostic: &Diagnostic) {
+    tracing::warn!(
+        code = diagnostic.code.as_str(),
+        file = diagnostic.file,
+        pointer = diagnostic.pointer,
+        "{}; {}",
+        diagnostic.message,
+        diagnostic.remedy()
+    );
+}

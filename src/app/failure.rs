@@ -1,0 +1,82 @@
+//! Why a start ends before it served anything, and how that is told.
+
+use std::io;
+
+use broker_model::Diagnostic;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::logging::Output;
+use crate::secret::SecretError;
+
+/// A start that failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// What was typed makes no sense.
+    Usage(String),
+    /// Config, environment, address or secret, all problems of one run.
+    Diagnostics(Vec<Diagnostic>),
+    /// The address cannot be listened on.
+    Bind {
+        /// As it was typed.
+        address: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// The compiled-in catalog is of another version than this library.
+    Catalog {
+        /// The catalog's version.
+        found: u32,
+    },
+    /// The broker itself failed.
+    Internal(String),
+}
+
+impl Failure {
+    /// `address` cannot be listened on.
+    pub(super) fn bind(address: &str, error: &io::Error) -> Self {
+        Self::Bind {
+            address: address.to_owned(),
+            reason: error.to_string(),
+        }
+    }
+
+    /// How the process ends.
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) => Exit::Usage,
+            Self::Diagnostics(diagnostics) => Exit::of_diagnostics(diagnostics),
+            Self::Bind { .. } => Exit::Bind,
+            Self::Catalog { .. } => Exit::Lock,
+            Self::Internal(_) => Exit::Failure,
+        }
+    }
+
+    /// Tells it, whole and at once.
+    pub(super) fn report(&self, output: &Output) {
+        let message = match self {
+            Self::Usage(message) | Self::Internal(message) => message.clone(),
+            Self::Diagnostics(diagnostics) => {
+                let texts: Vec<_> = diagnostics.iter().map(ToString::to_string).collect();
+                let objects: Vec<_> = diagnostics.iter().map(Diagnostic::to_json).collect();
+                output.report(&texts.join("\n"), &json!({ "diagnostics": objects }));
+                return;
+            }
+            Self::Bind { address, reason } => format!("cannot listen on `{address}`: {reason}"),
+            Self::Catalog { found } => format!(
+                "the catalog that was compiled in has format {found}, this library reads {}; build anew",
+                crate::catalog::FORMAT
+            ),
+        };
+        output.report(&format!("error: {message}"), &json!({ "error": message }));
+    }
+}
+
+impl From<SecretError> for Failure {
+    fn from(error: SecretError) -> Self {
+        match error {
+            SecretError::Unusable(diagnostic) => Self::Diagnostics(vec![*diagnostic]),
+            other => Self::Usage(other.to_string()),
+        }
+    }
+}

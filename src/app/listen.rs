@@ -1,0 +1,86 @@
+//! From `host:port` to a bound socket, and whether that socket is open to others.
+
+use std::io;
+use std::net::SocketAddr;
+
+use broker_model::{Diagnostic, DiagnosticCode};
+use tokio::net::{TcpListener, lookup_host};
+
+use super::failure::Failure;
+use crate::cli::split_address;
+
+/// The addresses that `text` names, IPv4 first: `localhost` should be where most clients look.
+pub(super) async fn resolve(text: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let (host, port) = split_address(text).map_err(Failure::Usage)?;
+    let mut addresses: Vec<_> = lookup_host((host, port))
+        .await
+        .map_err(|error| Failure::bind(text, &error))?
+        .collect();
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    addresses.dedup();
+    Ok(addresses)
+}
+
+/// The problem of listening where other machines can reach us without a secret.
+pub(super) fn open_bind(text: &str, addresses: &[SocketAddr]) -> Option<Diagnostic> {
+    let open = addresses
+        .iter()
+        .any(|address| !address.ip().to_canonical().is_loopback());
+    open.then(|| {
+        Diagnostic::error(
+            DiagnosticCode::BindOpen,
+            format!("`{text}` is reachable from other machines and no secret is set"),
+        )
+    })
+}
+
+/// Binds the first address that can be bound.
+pub(super) async fn bind(text: &str, addresses: &[SocketAddr]) -> Result<TcpListener, Failure> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in addresses {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(Failure::bind(text, &last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    async fn open(text: &str) -> bool {
+        open_bind(text, &resolve(text).await.unwrap()).is_some()
+    }
+
+    #[tokio::test]
+    async fn cfg_20_open_binds() {
+        for text in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:10.0.0.1]:0"] {
+            assert!(open(text).await, "{text}");
+        }
+        for text in [
+            "127.0.0.1:0",
+            "127.1.2.3:0",
+            "[::1]:0",
+            "[::ffff:127.0.0.1]:0",
+            "localhost:0",
+        ] {
+            assert!(!open(text).await, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_taken_port_is_named() {
+        let taken = bind("", &resolve("127.0.0.1:0").await.unwrap())
+            .await
+            .unwrap();
+        let text = taken.local_addr().unwrap().to_string();
+        let failure = bind(&text, &resolve(&text).await.unwrap())
+            .await
+            .unwrap_err();
+        assert_eq!(failure.exit(), Exit::Bind);
+        assert!(matches!(failure, Failure::Bind { address, .. } if address == text));
+    }
+}

@@ -1,0 +1,187 @@
+//! The command line: what was typed, checked as far as that goes without touching anything.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use tracing::Level;
+
+use crate::logging::Format;
+
+/// Puts reviewed, locked MCP tools behind three stable meta-tools.
+#[derive(Debug, Parser)]
+#[command(name = "mcp-broker", disable_version_flag = true)]
+pub(crate) struct Cli {
+    /// Where to listen: `host:port`, for example `127.0.0.1:8100`; port 0 takes a free one.
+    #[arg(value_name = "ADDR", required_unless_present_any = ["dump_tree", "version"])]
+    pub(crate) address: Option<String>,
+
+    /// The config; without it, the one that was compiled in.
+    #[arg(value_name = "CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The secret that callers must present. Better: MCP_BROKER_SECRET or `--secret-file`.
+    #[arg(value_name = "SECRET")]
+    pub(crate) secret: Option<String>,
+
+    /// Start although tools differ from the lock or sources fail; such tools are withdrawn.
+    #[arg(long)]
+    pub(crate) ignore_broken_tool: bool,
+
+    /// What is logged.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log_level: LogLevel,
+
+    /// How it is logged.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) log_format: Format,
+
+    /// Print the compiled-in tree and exit; starts nothing.
+    #[arg(long)]
+    pub(crate) dump_tree: bool,
+
+    /// Let other machines call without a secret.
+    #[arg(long)]
+    pub(crate) allow_unauthenticated: bool,
+
+    /// A name that the `Host` header may carry, with or without a port; may be repeated.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+
+    /// A file that holds the secret.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+
+    /// Print the version and the catalog's digest.
+    #[arg(short = 'V', long)]
+    pub(crate) version: bool,
+}
+
+/// What is logged: this and everything worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogLevel {
+    /// Failures of the broker.
+    Error,
+    /// What an operator should look at.
+    Warn,
+    /// What the broker does.
+    Info,
+    /// Why it does it.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl From<LogLevel> for Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+            LogLevel::Trace => Self::TRACE,
+        }
+    }
+}
+
+/// Splits `host:port`; says why where it is not that.
+pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
+    if text == "stdio" {
+        return Err(
+            "`stdio` is not supported yet; give `host:port`, for example `127.0.0.1:8100`"
+                .to_owned(),
+        );
+    }
+    let wrong = || {
+        format!(
+            "`{}` is not `host:port`, for example `127.0.0.1:8100`",
+            text.escape_debug()
+        )
+    };
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let bare = match host.strip_prefix('[') {
+        Some(inner) => inner.strip_suffix(']').ok_or_else(wrong)?,
+        None if host.contains(':') => return Err(wrong()),
+        None => host,
+    };
+    let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    match port.parse() {
+        Ok(port) if digits && !bare.is_empty() => Ok((bare, port)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(std::iter::once("mcp-broker").chain(args.iter().copied()))
+    }
+
+    #[test]
+    fn the_command_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_and_defaults() {
+        let cli = parse(&[
+            "127.0.0.1:8100",
+            "c.json",
+            "s",
+            "--allow-host",
+            "a",
+            "--allow-host",
+            "b:1",
+        ])
+        .unwrap();
+        assert_eq!(cli.address.as_deref(), Some("127.0.0.1:8100"));
+        assert_eq!(cli.secret.as_deref(), Some("s"));
+        assert_eq!(cli.allow_host, ["a", "b:1"]);
+        assert_eq!(
+            (cli.log_level, cli.log_format),
+            (LogLevel::Info, Format::Human)
+        );
+        assert!(parse(&["--dump-tree"]).unwrap().address.is_none());
+        assert!(parse(&["--version"]).unwrap().version);
+        for wrong in [
+            &[][..],
+            &["--nope"],
+            &["a:1", "--log-level", "loud"],
+            &["a:1", "c", "s", "extra"],
+        ] {
+            assert_eq!(parse(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn addresses() {
+        for (text, expected) in [
+            ("127.0.0.1:8100", ("127.0.0.1", 8100)),
+            ("localhost:0", ("localhost", 0)),
+            ("[::1]:8100", ("::1", 8100)),
+        ] {
+            assert_eq!(split_address(text), Ok(expected));
+        }
+        for text in [
+            "",
+            "8100",
+            ":8100",
+            "localhost",
+            "localhost:",
+            "::1:8100",
+            "a:+1",
+            "a:65536",
+            "[::1]",
+            "[]:1",
+        ] {
+            assert!(split_address(text).is_err(), "{text}");
+        }
+        assert!(
+            split_address("stdio")
+                .unwrap_err()
+                .contains("not supported yet")
+        );
+    }
+}

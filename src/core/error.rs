@@ -1,0 +1,127 @@
+//! What core answers instead of a reply. The meaning of a code for a transport is the surface's.
+
+use std::fmt;
+use std::time::Duration;
+
+use broker_model::CallCode;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A failure of the broker, of the caller or of a server, ready to be shown.
+#[derive(Clone, Debug)]
+pub struct CoreError {
+    /// The stable code.
+    pub code: CallCode,
+    /// What is wrong: a lowercase fragment.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The path that it is about.
+    pub path: Option<String>,
+    /// The nearest names, best first.
+    pub did_you_mean: Vec<String>,
+    /// What a program can use.
+    pub details: Option<Value>,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// Whether the server may have executed the call; `None` where the question does not arise.
+    pub maybe_executed: Option<bool>,
+    /// When to come back.
+    pub retry_after: Option<Duration>,
+}
+
+impl CoreError {
+    /// A failure with nothing but its code, its message, and the code's remedy as its hint.
+    pub fn new(code: CallCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: Some(code.remedy().to_owned()),
+            path: None,
+            did_you_mean: Vec::new(),
+            details: None,
+            retryable: false,
+            maybe_executed: None,
+            retry_after: None,
+        }
+    }
+
+    /// The same with advice of its own.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same about a path.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// The same with details.
+    #[must_use]
+    pub fn details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// The same, worth another try after `wait`.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retryable = true;
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// The same, saying whether the server may have executed the call.
+    #[must_use]
+    pub fn maybe_executed(mut self, maybe: bool) -> Self {
+        self.maybe_executed = Some(maybe);
+        self
+    }
+
+    /// Its JSON object, members in the order of the documentation; `request_id` only where given.
+    pub fn members<'a>(&'a self, request_id: Option<&'a str>) -> ErrorMembers<'a> {
+        ErrorMembers {
+            code: self.code.as_str(),
+            message: &self.message,
+            hint: self.hint.as_deref(),
+            path: self.path.as_deref(),
+            did_you_mean: &self.did_you_mean,
+            details: self.details.as_ref(),
+            retryable: self.retryable,
+            maybe_executed: self.maybe_executed,
+            request_id,
+        }
+    }
+}
+
+/// What goes under `"error"` on the wire.
+#[derive(Debug, Serialize)]
+pub struct ErrorMembers<'a> {
+    code: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    did_you_mean: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Value>,
+    retryable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    maybe_executed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+}
+
+impl fmt::Display for CoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for CoreError {}

@@ -1,0 +1,231 @@
+//! What a source's failure to serve a call means to the caller.
+
+use std::time::Duration;
+
+use broker_mcp::{CallFailure, SourceFailure};
+use broker_model::CallCode;
+use serde_json::{Map, Value, json};
+
+use super::error::CoreError;
+
+/// When to come back where nobody knows better.
+pub(super) const SHORT_WAIT: Duration = Duration::from_secs(1);
+
+/// The error for a call of the tool at `path`, whose source is mounted at `source`.
+pub(super) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<CoreError> {
+    let error = match failure {
+        CallFailure::Overloaded { limit } => CoreError::new(
+            CallCode::Overloaded,
+            format!("`{source}` has {limit} calls in flight or queued"),
+        )
+        .details(json!({"limit": limit}))
+        .retry_after(SHORT_WAIT)
+        .maybe_executed(false),
+        CallFailure::Timeout {
+            after,
+            maybe_executed,
+        } => retryable_unless(
+            maybe_executed,
+            CoreError::new(
+                CallCode::CallTimeout,
+                format!("no answer within {} s", after.as_secs_f64()),
+            )
+            .details(json!({"timeout_seconds": after.as_secs_f64()})),
+        ),
+        CallFailure::Exited {
+            failure,
+            maybe_executed,
+        } => retryable_unless(
+            maybe_executed,
+            CoreError::new(CallCode::SourceExited, failure.message.clone())
+                .details(about(&failure)),
+        ),
+        CallFailure::Rpc {
+            error,
+            code,
+            message,
+        } => CoreError::new(
+            CallCode::SourceError,
+            format!("the server answered with error {code}: {message}"),
+        )
+        .details(json!({"rpc": rpc(&error)})),
+        CallFailure::Protocol {
+            message,
+            maybe_executed,
+        } => CoreError::new(CallCode::SourceProtocol, message).maybe_executed(maybe_executed),
+        CallFailure::OutputTooLarge { limit } => CoreError::new(
+            CallCode::OutputTooLarge,
+            format!("the server's answer is longer than {limit} bytes"),
+        )
+        .details(json!({"limit_bytes": limit}))
+        .maybe_executed(true),
+        CallFailure::Unavailable {
+            failure,
+            retry_after,
+        } => {
+            let hint = failure.cause.remedy();
+            let error = CoreError::new(CallCode::SourceUnavailable, failure.message.clone())
+                .hint(hint)
+                .details(about(&failure))
+                .maybe_executed(false);
+            match retry_after {
+                Some(wait) => error.retry_after(wait),
+                None => error,
+            }
+        }
+        CallFailure::Stopping => shutting_down().maybe_executed(false),
+    };
+    Box::new(error.path(path))
+}
+
+/// The error for whatever comes while the broker goes down.
+pub(super) fn shutting_down() -> CoreError {
+    CoreError::new(CallCode::ShuttingDown, "the broker is going down").retry_after(SHORT_WAIT)
+}
+
+/// A call that surely was not executed may be sent again as it is.
+fn retryable_unless(maybe_executed: bool, mut error: CoreError) -> CoreError {
+    error.retryable = !maybe_executed;
+    error.maybe_executed(maybe_executed)
+}
+
+/// `cause`, and of a process that ended its exit and its last words.
+fn about(failure: &SourceFailure) -> Value {
+    let mut details = Map::new();
+    details.insert("cause".to_owned(), failure.cause.as_str().into());
+    if let Some(exit) = failure.exit {
+        details.insert("exit_code".to_owned(), exit.code.into());
+        details.insert("signal".to_owned(), exit.signal.into());
+    }
+    if !failure.stderr.is_empty() {
+        details.insert("stderr".to_owned(), failure.stderr.clone().into());
+    }
+    details.into()
+}
+
+/// The server's error object. A number that no double holds makes it unreadable; then its text
+/// stands for it.
+fn rpc(error: &serde_json::value::RawValue) -> Value {
+    serde_json::from_str(error.get()).unwrap_or_else(|_| Value::from(error.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use broker_mcp::ExitReport;
+    use broker_model::SourceCause;
+    use serde_json::value::RawValue;
+
+    fn map(failure: CallFailure) -> CoreError {
+        let error = *from_call(failure, "/a/t", "/a");
+        assert_eq!(error.path.as_deref(), Some("/a/t"));
+        error
+    }
+
+    fn down() -> SourceFailure {
+        SourceFailure {
+            exit: Some(ExitReport {
+                code: Some(3),
+                signal: None,
+            }),
+            stderr: vec!["last words".to_owned()],
+            ..SourceFailure::new(SourceCause::Exited, "the server exited with code 3")
+        }
+    }
+
+    #[test]
+    fn what_surely_was_not_sent_may_be_sent_again() {
+        for (maybe_executed, code, failure) in [
+            (
+                true,
+                CallCode::CallTimeout,
+                CallFailure::Timeout {
+                    after: Duration::from_millis(1500),
+                    maybe_executed: true,
+                },
+            ),
+            (
+                false,
+                CallCode::CallTimeout,
+                CallFailure::Timeout {
+                    after: Duration::from_secs(1),
+                    maybe_executed: false,
+                },
+            ),
+            (
+                true,
+                CallCode::SourceExited,
+                CallFailure::Exited {
+                    failure: down(),
+                    maybe_executed: true,
+                },
+            ),
+            (
+                false,
+                CallCode::SourceExited,
+                CallFailure::Exited {
+                    failure: down(),
+                    maybe_executed: false,
+                },
+            ),
+            (
+                false,
+                CallCode::Overloaded,
+                CallFailure::Overloaded { limit: 288 },
+            ),
+            (false, CallCode::ShuttingDown, CallFailure::Stopping),
+        ] {
+            let error = map(failure);
+            assert_eq!(
+                (error.code, error.maybe_executed, error.retryable),
+                (code, Some(maybe_executed), !maybe_executed)
+            );
+        }
+    }
+
+    #[test]
+    fn an_exit_says_how_and_with_which_last_words() {
+        let error = map(CallFailure::Exited {
+            failure: down(),
+            maybe_executed: true,
+        });
+        assert_eq!(
+            error.details.unwrap(),
+            json!({"cause": "exited", "exit_code": 3, "signal": null, "stderr": ["last words"]})
+        );
+    }
+
+    #[test]
+    fn a_json_rpc_error_is_handed_on_whole() {
+        let text = r#"{"code":-32602,"message":"no","data":{"z":1,"a":[null,18446744073709551615]},"extra":true}"#;
+        let error = map(CallFailure::Rpc {
+            error: RawValue::from_string(text.to_owned()).unwrap(),
+            code: -32602,
+            message: "no".to_owned(),
+        });
+        assert_eq!(error.code, CallCode::SourceError);
+        assert_eq!(
+            error.details.unwrap()["rpc"],
+            serde_json::from_str::<Value>(text).unwrap()
+        );
+    }
+
+    #[test]
+    fn an_unavailable_source_names_its_cause_and_when_to_come_back() {
+        let wait = Some(Duration::from_secs(7));
+        let error = map(CallFailure::Unavailable {
+            failure: down(),
+            retry_after: wait,
+        });
+        assert_eq!(
+            (error.code, error.retry_after, error.retryable),
+            (CallCode::SourceUnavailable, wait, true)
+        );
+        assert_eq!(error.details.unwrap()["cause"], "exited");
+        let error = map(CallFailure::Unavailable {
+            failure: SourceFailure::new(SourceCause::NeedsAuth, "no"),
+            retry_after: None,
+        });
+        assert!(!error.retryable && error.retry_after.is_none());
+    }
+}

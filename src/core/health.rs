@@ -1,0 +1,89 @@
+//! What a broker shows of itself: whether it is ready, and the state of every source.
+
+use std::sync::atomic::Ordering;
+
+use broker_mcp::State;
+use serde::Serialize;
+
+use super::Inner;
+use super::time::rfc3339;
+use super::view::View;
+use crate::catalog::Source;
+
+/// The reply of `/readyz`, in the order of its members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Health {
+    /// Whether the gate is open and no shutdown has begun.
+    pub ready: bool,
+    /// The digest of the catalog.
+    pub catalog_digest: &'static str,
+    /// Every source, in the order of their paths.
+    pub sources: Vec<SourceHealth>,
+}
+
+/// One source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceHealth {
+    /// The path of its node.
+    pub path: &'static str,
+    /// `starting`, `ready`, `backoff`, `failed`, `withdrawn` or `stopping`.
+    pub state: &'static str,
+    /// Why it is not ready, one of the source causes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// Since when, RFC 3339 in UTC.
+    pub since: String,
+    /// How many tools it exposes.
+    pub tools: usize,
+    /// How many of them are withdrawn.
+    pub withdrawn: usize,
+}
+
+impl Inner {
+    pub(super) fn health(&self) -> Health {
+        let view = self.verdicts.view.load();
+        let sources = self.catalog.sources.iter().enumerate();
+        Health {
+            ready: self.verdicts.gate.is_ready()
+                && !self.calls.is_stopping()
+                && !self.closing.load(Ordering::Acquire),
+            catalog_digest: self.catalog.catalog_digest,
+            sources: sources
+                .map(|(at, source)| self.source_health(at, source, &view))
+                .collect(),
+        }
+    }
+
+    fn source_health(&self, at: usize, source: &'static Source, view: &View) -> SourceHealth {
+        let shown = source.tools.iter().filter(|tool| !view.is_hidden(**tool));
+        let (mut tools, mut withdrawn) = (0, 0);
+        for tool in shown {
+            tools += 1;
+            withdrawn += usize::from(view.withdrawn(*tool).is_some());
+        }
+        let status = self.upstreams.get().map(|all| all[at].status());
+        let status = status.as_ref().map(|status| status.borrow());
+        let (mut state, since, mut cause) = match &status {
+            Some(status) => (
+                status.state,
+                rfc3339(status.since),
+                status.failure.as_ref().map(|failure| failure.cause),
+            ),
+            None => (State::Starting, rfc3339(self.made), None),
+        };
+        if state == State::Ready {
+            cause = None;
+            if tools > 0 && withdrawn == tools {
+                state = State::Withdrawn;
+            }
+        }
+        SourceHealth {
+            path: source.path,
+            state: state.as_str(),
+            cause: cause.map(|cause| cause.as_str()),
+            since,
+            tools,
+            withdrawn,
+        }
+    }
+}

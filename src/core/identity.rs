@@ -1,0 +1,11 @@
+//! Who calls. Decided at a surface, passed explicitly ever after.
+
+/// The caller, as a surface found it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Identity {
+    /// Nobody in particular.
+    #[default]
+    Anonymous,
+    /// Whoever knows the broker's secret.
+    Secret,
+}

@@ -1,0 +1,111 @@
+//! Starts and stops the sources, and watches each until its first outcome.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use broker_mcp::{Source, SourceFailure, State};
+use broker_model::SourceCause;
+use broker_model::mcp::Era;
+use tokio::task::JoinSet;
+
+use super::Inner;
+use super::upstream::Upstream;
+use super::verdict::SourceJudge;
+
+/// How long the tasks of stopped sources have to end. Every step of a stop has a bound of its own;
+/// this one is for a bound that was forgotten.
+const TASKS_GRACE: Duration = Duration::from_secs(20);
+
+impl Inner {
+    pub(super) fn start_sources(self: &Arc<Self>) {
+        let launches =
+            std::mem::take(&mut *self.launches.lock().unwrap_or_else(PoisonError::into_inner));
+        if launches.len() != self.catalog.sources.len() {
+            return;
+        }
+        let upstreams = launches.into_iter().enumerate().map(|(source, launch)| {
+            let era = Era::of_revision(self.catalog.sources[source].protocol_version);
+            let judge = SourceJudge {
+                verdicts: self.verdicts.clone(),
+                source,
+            };
+            Upstream::Server(Source::start(launch, era, Arc::new(judge), &self.tasks))
+        });
+        self.adopt(upstreams.collect());
+    }
+
+    /// Takes over running sources and watches them.
+    pub(super) fn adopt(self: &Arc<Self>, upstreams: Box<[Upstream]>) {
+        let count = upstreams.len();
+        if self.upstreams.set(upstreams).is_err() {
+            return;
+        }
+        for source in 0..count {
+            let inner = self.clone();
+            self.tasks
+                .spawn(async move { inner.watch_first_outcome(source).await });
+        }
+    }
+
+    /// Ends when the source was judged or failed, whichever is first. A verdict is settled by the
+    /// judge; here only failures are.
+    async fn watch_first_outcome(&self, source: usize) {
+        let Some(upstream) = self.upstreams.get().map(|all| &all[source]) else {
+            return;
+        };
+        let mut status = upstream.status();
+        while !self.verdicts.gate.is_settled(source) {
+            let failure = {
+                let status = status.borrow_and_update();
+                match &status.failure {
+                    _ if status.state == State::Stopping => Some(stopped()),
+                    Some(failure) if status.attempts > 0 => Some(failure.clone()),
+                    _ => None,
+                }
+            };
+            if let Some(failure) = failure {
+                let last = self.verdicts.gate.is_strict(source);
+                self.verdicts.failed(source, &failure);
+                if last {
+                    // A plain start makes one attempt a source, and it is lost already.
+                    upstream.stop().await;
+                }
+                return;
+            }
+            if status.changed().await.is_err() {
+                self.verdicts.failed(source, &stopped());
+                return;
+            }
+        }
+    }
+
+    pub(super) async fn stop_sources(&self) {
+        self.calls.stop();
+        self.closing.store(true, Ordering::Release);
+        let Some(upstreams) = self.upstreams.get() else {
+            return;
+        };
+        let mut stops = JoinSet::new();
+        for upstream in upstreams {
+            let upstream = upstream.clone();
+            stops.spawn(async move { upstream.stop().await });
+        }
+        while let Some(ended) = stops.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "stopping a source failed");
+            }
+        }
+        self.tasks.close();
+        if tokio::time::timeout(TASKS_GRACE, self.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::error!(tasks = self.tasks.len(), "tasks of stopped sources go on");
+        }
+    }
+}
+
+fn stopped() -> SourceFailure {
+    SourceFailure::new(SourceCause::Stopped, "the broker stopped the source")
+}

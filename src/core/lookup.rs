@@ -1,0 +1,123 @@
+//! From a path to an entry, or to an error that says which path was meant.
+
+use broker_model::CallCode;
+use broker_model::path;
+use broker_model::text::shown_line;
+
+use super::admission::admits;
+use super::error::CoreError;
+use super::identity::Identity;
+use super::view::View;
+use crate::catalog::{Catalog, Entry, Kind};
+
+/// Suggestions in one error.
+const SUGGESTIONS: usize = 3;
+/// Names that one search compares; an unknown path must stay cheap whatever the catalog.
+const MAX_COMPARED: usize = 4000;
+/// Of a longer last segment only the beginning is compared.
+const MAX_COMPARED_CHARS: usize = 64;
+/// Below this likeness a name is no suggestion.
+const LEAST_LIKENESS: f64 = 0.6;
+
+/// The place of the entry that a caller names.
+pub(super) fn resolve(
+    catalog: &Catalog,
+    view: &View,
+    identity: &Identity,
+    text: &str,
+) -> Result<u32, Box<CoreError>> {
+    if let Some(at) = catalog.find(text)
+        && admits(identity, view, catalog.entry(at))
+    {
+        return Ok(at);
+    }
+    let shown = shown_line(text, 120);
+    if let Err(rule) = path::check(text) {
+        let error = CoreError::new(
+            CallCode::PathInvalid,
+            format!("`{shown}` is not a path: {rule}"),
+        );
+        return Err(Box::new(error));
+    }
+    let mut error =
+        CoreError::new(CallCode::PathNotFound, format!("nothing is at `{shown}`")).path(text);
+    error.did_you_mean = nearest(catalog, view, identity, text);
+    Err(Box::new(error))
+}
+
+/// The error for `meta_tree` on a tool.
+pub(super) fn is_tool(path: &str) -> Box<CoreError> {
+    let hint = format!(
+        "describe it by `meta_desc` with {{\"path\":\"{path}\"}}, call it by `meta_call` with {{\"path\":\"{path}\",\"args\":{{…}}}}"
+    );
+    let error = CoreError::new(CallCode::PathIsTool, format!("`{path}` is a tool"));
+    Box::new(error.path(path).hint(hint))
+}
+
+/// The error for `meta_call` on a node.
+pub(super) fn is_node(path: &str) -> Box<CoreError> {
+    let hint = format!(
+        "list it by `meta_tree` with {{\"path\":\"{path}\"}}, then call one of its tools by `meta_call`"
+    );
+    let error = CoreError::new(CallCode::PathIsNode, format!("`{path}` is a node"));
+    Box::new(error.path(path).hint(hint))
+}
+
+/// At most three paths that may have been meant: names beside it first, then the same or a similar
+/// name anywhere.
+fn nearest(catalog: &Catalog, view: &View, identity: &Identity, text: &str) -> Vec<String> {
+    let (parent, wanted) = split(text);
+    let wanted: String = wanted.chars().take(MAX_COMPARED_CHARS).collect();
+    let mut found: Vec<(f64, &'static str)> = Vec::new();
+    let mut budget = MAX_COMPARED;
+    let mut offer = |entry: &'static Entry, bonus: f64| {
+        let leaf = split(entry.path).1;
+        let like = if leaf.eq_ignore_ascii_case(&wanted) {
+            1.0
+        } else if budget > 0 && may_be_like(&wanted, leaf) {
+            budget -= 1;
+            strsim::normalized_levenshtein(&wanted, leaf)
+        } else {
+            0.0
+        };
+        if like >= LEAST_LIKENESS && admits(identity, view, entry) {
+            found.push((like + bonus, entry.path));
+        }
+    };
+    let siblings: &[u32] = match catalog.find(parent).map(|at| &catalog.entry(at).kind) {
+        Some(Kind::Node { children, .. }) => children,
+        _ => &[],
+    };
+    for child in siblings {
+        offer(catalog.entry(*child), 1.0);
+    }
+    for entry in catalog.entries {
+        if entry.path != "/" && split(entry.path).0 != parent {
+            offer(entry, 0.0);
+        }
+    }
+    found.sort_by(|a, b| {
+        // Equal names are told apart by the rest of their paths.
+        let whole = |path: &str| strsim::jaro_winkler(text, path);
+        b.0.total_cmp(&a.0)
+            .then_with(|| whole(b.1).total_cmp(&whole(a.1)))
+            .then_with(|| a.1.cmp(b.1))
+    });
+    let paths = found.into_iter().take(SUGGESTIONS);
+    paths.map(|(_, path)| path.to_owned()).collect()
+}
+
+/// Whether names can be like enough at all: they differ in at least as many places as in length.
+fn may_be_like(wanted: &str, name: &str) -> bool {
+    let (short, long) = (wanted.len().min(name.len()), wanted.len().max(name.len()));
+    long <= 2 * MAX_COMPARED_CHARS && short as f64 >= LEAST_LIKENESS * long as f64
+}
+
+/// The path above and the last segment.
+fn split(path: &str) -> (&str, &str) {
+    match path.rsplit_once('/') {
+        Some(("", leaf)) => ("/", leaf),
+        Some((parent, leaf)) => (parent, leaf),
+        None => ("/", path),
+    }
+}

@@ -1,0 +1,122 @@
+//! A core from a catalog and a config: which tools it serves, with which bounds, and how their
+//! servers are started. Reports every problem at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::SystemTime;
+
+use broker_model::config::{self, Node};
+use broker_model::{Diagnostic, DiagnosticCode};
+use tokio_util::task::TaskTracker;
+
+use super::gate::Gate;
+use super::render::heights;
+use super::shutdown::InFlight;
+use super::validate::LazyValidator;
+use super::verdict::{Reviewed, Verdicts};
+use super::view::View;
+use super::{Inner, Setup, ToolSlot};
+use crate::catalog::{Catalog, FORMAT};
+
+pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
+    let catalog = setup.catalog;
+    if catalog.format != FORMAT {
+        return Err(vec![Diagnostic::error(
+            DiagnosticCode::LockVersion,
+            format!(
+                "the catalog was compiled in format {}, and this library reads {FORMAT}",
+                catalog.format
+            ),
+        )]);
+    }
+    let mut configured = BTreeMap::new();
+    collect(&setup.config.root, &mut configured);
+
+    let (mut problems, mut launches, mut reviewed, mut required) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for source in catalog.sources {
+        let Some(config) = configured.get(source.path).copied() else {
+            problems.push(mismatch(format!(
+                "the config has no source at `{}`, which was compiled in",
+                source.path
+            )));
+            continue;
+        };
+        required.push(config.required);
+        match broker_mcp::resolve(config, &setup.config.limits, setup.environment, setup.base) {
+            Ok(launch) => {
+                reviewed.push(Reviewed {
+                    path: config.path.clone(),
+                    filter: config.filter.clone(),
+                    redactor: launch.redactor.clone(),
+                });
+                launches.push(launch);
+            }
+            Err(found) => problems.extend(found),
+        }
+    }
+    for path in configured
+        .keys()
+        .filter(|path| !catalog.sources.iter().any(|s| s.path == **path))
+    {
+        problems.push(mismatch(format!(
+            "the config has a source at `{path}`, which was not compiled in"
+        )));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let (tools, hidden) = tools(catalog, &configured);
+    let verdicts = Verdicts::new(
+        catalog,
+        View::new(catalog, hidden),
+        Gate::new(setup.mode, required),
+        reviewed,
+    );
+    Ok(Inner {
+        catalog,
+        heights: heights(catalog),
+        tools,
+        verdicts: Arc::new(verdicts),
+        calls: InFlight::default(),
+        launches: Mutex::new(launches),
+        upstreams: OnceLock::new(),
+        tasks: TaskTracker::new(),
+        closing: AtomicBool::new(false),
+        made: SystemTime::now(),
+    })
+}
+
+/// The bounds of every tool, and which tools the config's filters leave out.
+fn tools(
+    catalog: &Catalog,
+    configured: &BTreeMap<&str, &config::Source>,
+) -> (Box<[ToolSlot]>, BTreeSet<u32>) {
+    let mut hidden = BTreeSet::new();
+    let slots = catalog.tools.iter().enumerate().map(|(at, tool)| {
+        let source = configured[catalog.sources[tool.source as usize].path];
+        if !source.filter.admits(tool.name) {
+            hidden.insert(at as u32);
+        }
+        let own = source.overrides.get(tool.name).and_then(|own| own.timeout);
+        ToolSlot {
+            timeout: own.unwrap_or(source.timeout),
+            validator: LazyValidator::default(),
+        }
+    });
+    (slots.collect(), hidden)
+}
+
+fn collect<'a>(node: &'a Node, into: &mut BTreeMap<&'a str, &'a config::Source>) {
+    if let Some(source) = &node.source {
+        into.insert(source.path.as_str(), source);
+    }
+    for child in &node.children {
+        collect(child, into);
+    }
+}
+
+fn mismatch(message: String) -> Diagnostic {
+    Diagnostic::error(DiagnosticCode::LockMismatch, message)
+}

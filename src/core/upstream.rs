@@ -1,0 +1,51 @@
+//! The seam to the servers: a supervised source, or in tests a stand-in with a script.
+
+use std::time::Duration;
+
+use broker_mcp::{CallFailure, Source, Status};
+use bytes::Bytes;
+use tokio::sync::watch;
+
+/// Where calls go. Cheap to clone.
+#[derive(Clone)]
+pub(super) enum Upstream {
+    /// A real server.
+    Server(Source),
+    /// A stand-in.
+    #[cfg(test)]
+    Fake(std::sync::Arc<super::fake::Fake>),
+}
+
+impl Upstream {
+    /// Calls a tool by its upstream name.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        args: &[u8],
+        timeout: Duration,
+    ) -> Result<Bytes, CallFailure> {
+        match self {
+            Self::Server(source) => source.call(tool, args, timeout).await,
+            #[cfg(test)]
+            Self::Fake(fake) => fake.call(tool, args, timeout).await,
+        }
+    }
+
+    /// Its status, now and whenever it changes.
+    pub(super) fn status(&self) -> watch::Receiver<Status> {
+        match self {
+            Self::Server(source) => source.status(),
+            #[cfg(test)]
+            Self::Fake(fake) => fake.status(),
+        }
+    }
+
+    /// Stops it; calls in flight fail.
+    pub(super) async fn stop(&self) {
+        match self {
+            Self::Server(source) => source.stop().await,
+            #[cfg(test)]
+            Self::Fake(fake) => fake.stop().await,
+        }
+    }
+}

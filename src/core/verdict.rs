@@ -1,0 +1,331 @@
+//! Holds what a source lists against what was reviewed of it, withdraws and restores its tools, and
+//! tells the gate. Reads each source's lock out of the catalog when it is needed and keeps none.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use broker_mcp::{Judge, SourceFailure, Verdict};
+use broker_model::digest::Digest;
+use broker_model::drift::{self, Class, Report, ToolDrift};
+use broker_model::filter::ToolFilter;
+use broker_model::lock::{LockedSource, strip_volatile};
+use broker_model::path::NodePath;
+use broker_model::redact::Redactor;
+use broker_model::snapshot::tool_name;
+use broker_model::text::shown_line;
+use broker_model::{Snapshot, SourceCause};
+use serde_json::Value;
+
+use super::gate::Gate;
+use super::time::rfc3339;
+use super::view::{View, Withdrawn};
+use crate::catalog::{Catalog, Kind};
+
+/// The longest message that replies and logs show, in characters.
+const MAX_MESSAGE: usize = 300;
+
+/// What is known of all sources against the lock.
+#[derive(Debug)]
+pub(super) struct Verdicts {
+    pub(super) catalog: &'static Catalog,
+    pub(super) view: ArcSwap<View>,
+    pub(super) gate: Gate,
+    sources: Box<[Reviewed]>,
+    /// The latest report of each source. Held while a verdict is taken in, so that one is at a time.
+    reports: Mutex<Box<[Option<Report>]>>,
+}
+
+/// What a verdict on one source needs to know of it.
+#[derive(Debug)]
+pub(super) struct Reviewed {
+    pub(super) path: NodePath,
+    pub(super) filter: ToolFilter,
+    pub(super) redactor: Redactor,
+}
+
+/// Judges one source.
+#[derive(Debug)]
+pub(super) struct SourceJudge {
+    pub(super) verdicts: Arc<Verdicts>,
+    pub(super) source: usize,
+}
+
+impl Judge for SourceJudge {
+    fn judge(&self, snapshot: &Snapshot) -> Verdict {
+        self.verdicts.judge(self.source, snapshot)
+    }
+}
+
+impl Verdicts {
+    pub(super) fn new(
+        catalog: &'static Catalog,
+        view: View,
+        gate: Gate,
+        sources: Vec<Reviewed>,
+    ) -> Self {
+        Self {
+            catalog,
+            view: ArcSwap::from_pointee(view),
+            gate,
+            reports: Mutex::new(sources.iter().map(|_| None).collect()),
+            sources: sources.into(),
+        }
+    }
+
+    /// Takes in what a source lists now.
+    pub(super) fn judge(&self, source: usize, snapshot: &Snapshot) -> Verdict {
+        let reviewed = &self.sources[source];
+        let (report, withdrawn) = match self.locked(source) {
+            Ok(locked) => {
+                let report = drift::classify(&locked, snapshot, &reviewed.filter);
+                let report = self.shown(report, &reviewed.redactor);
+                let withdrawn = self.withdrawn(source, &report, &locked, snapshot);
+                (report, withdrawn)
+            }
+            // What cannot be compared is not served.
+            Err(problem) => {
+                let report = drift::unchecked(&reviewed.path, SourceCause::DriftSource, &problem);
+                let withdrawn = self.all_of(source, Class::Unknown, "lock-unreadable", &problem);
+                (report, withdrawn)
+            }
+        };
+        let verdict = match report.sources.first() {
+            Some(about) if about.class == Class::Security || about.class == Class::Unchecked => {
+                Verdict::WithdrawSource {
+                    message: about
+                        .findings
+                        .first()
+                        .map(|finding| shown_line(&finding.message, MAX_MESSAGE))
+                        .unwrap_or_default(),
+                }
+            }
+            _ => Verdict::Serve,
+        };
+        self.take_in(source, &report, withdrawn);
+        self.gate.settle(source, &report);
+        verdict
+    }
+
+    /// Takes in that a source could not be started or listed. Only the first outcome of a source
+    /// counts; its tools stay as they are.
+    pub(super) fn failed(&self, source: usize, failure: &SourceFailure) {
+        let mut message = shown_line(&failure.message, MAX_MESSAGE);
+        if let Some(last) = failure.stderr.last()
+            && !failure.message.contains(last.as_str())
+        {
+            message = format!("{message}; it last said: {}", shown_line(last, MAX_MESSAGE));
+        }
+        let path = &self.sources[source].path;
+        if !self.gate.is_settled(source) && !self.gate.is_strict(source) {
+            tracing::warn!(source = %path, cause = %failure.cause, message, "source not checked");
+        }
+        let report = drift::unchecked(path, failure.cause, &message);
+        self.gate.settle(source, &report);
+    }
+
+    fn locked(&self, source: usize) -> Result<LockedSource, String> {
+        let text = self.catalog.text(self.catalog.sources[source].lock);
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| format!("the compiled lock cannot be read: {error}"))?;
+        LockedSource::from_json(&value).map_err(|problems| {
+            let first = problems.first().map(|problem| problem.message.as_str());
+            format!(
+                "the compiled lock cannot be read: {}",
+                first.unwrap_or("no reason given")
+            )
+        })
+    }
+
+    /// The report without tools that this config leaves out, and without secrets: a server may have
+    /// put one into its texts.
+    fn shown(&self, mut report: Report, redactor: &Redactor) -> Report {
+        let view = self.view.load();
+        report.tools.retain(|tool| {
+            tool.class == Class::Added || self.tool_at(tool).is_none_or(|at| !view.is_hidden(at))
+        });
+        let about_tools = report.tools.iter_mut().flat_map(|tool| &mut tool.findings);
+        let about_sources = report.sources.iter_mut().flat_map(|one| &mut one.findings);
+        for finding in about_tools.chain(about_sources) {
+            finding.message = redactor.redact(&finding.message);
+            let values = [&mut finding.old, &mut finding.new, &mut finding.witness];
+            for value in values.into_iter().flatten() {
+                redact(value, redactor);
+            }
+        }
+        report
+    }
+
+    fn tool_at(&self, drift: &ToolDrift) -> Option<u32> {
+        match self.catalog.entry(self.catalog.find(&drift.path)?).kind {
+            Kind::Tool(tool) => Some(tool),
+            Kind::Node { .. } => None,
+        }
+    }
+
+    /// The withdrawals that a report asks for.
+    fn withdrawn(
+        &self,
+        source: usize,
+        report: &Report,
+        locked: &LockedSource,
+        snapshot: &Snapshot,
+    ) -> BTreeMap<u32, Arc<Withdrawn>> {
+        if let Some(about) = report.sources.iter().find(|s| s.class == Class::Security) {
+            let first = about.findings.first();
+            let rule = first.map_or("source-changed", |finding| finding.rule);
+            let message = first.map_or("", |finding| finding.message.as_str());
+            return self.all_of(source, about.class, rule, message);
+        }
+        let mut out = BTreeMap::new();
+        for drift in report.tools.iter().filter(|tool| tool.class.withdraws()) {
+            // An added tool may want the path of another; what is not of this source is not touched.
+            let Some(at) = self.tool_at(drift) else {
+                continue;
+            };
+            let found = snapshot
+                .tools
+                .iter()
+                .find(|raw| tool_name(raw) == drift.tool);
+            let found = found.map(|raw| {
+                let mut raw = raw.clone();
+                strip_volatile(&mut raw, &locked.volatile);
+                Digest::of_tool(&raw).as_str().to_owned()
+            });
+            let mut message = drift.findings[..]
+                .first()
+                .map(|finding| shown_line(&finding.message, MAX_MESSAGE))
+                .unwrap_or_default();
+            if drift.findings.len() > 1 {
+                message = format!("{message}, and {} more", drift.findings.len() - 1);
+            }
+            let withdrawn = Withdrawn::new(
+                drift.class,
+                drift.rules(),
+                message,
+                rfc3339(SystemTime::now()),
+                found,
+            );
+            out.insert(at, Arc::new(withdrawn));
+        }
+        out
+    }
+
+    fn all_of(
+        &self,
+        source: usize,
+        class: Class,
+        rule: &'static str,
+        message: &str,
+    ) -> BTreeMap<u32, Arc<Withdrawn>> {
+        let withdrawn = Arc::new(Withdrawn::new(
+            class,
+            vec![rule],
+            shown_line(message, MAX_MESSAGE),
+            rfc3339(SystemTime::now()),
+            None,
+        ));
+        let tools = self.catalog.sources[source].tools.iter();
+        tools.map(|tool| (*tool, withdrawn.clone())).collect()
+    }
+
+    /// Makes the view follow a verdict. The view is replaced only where it changes, so that kept
+    /// replies survive the re-checks that find nothing.
+    fn take_in(
+        &self,
+        source: usize,
+        report: &Report,
+        mut withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
+    ) {
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = self.view.load_full();
+        let mut changed = false;
+        for tool in self.catalog.sources[source].tools {
+            let (before, now) = (view.withdrawn(*tool), withdrawn.get_mut(tool));
+            match (before, now) {
+                // Withdrawn for the same reason: since then, not since now.
+                (Some(before), Some(now)) if before.same_reason(now) => *now = before.clone(),
+                (None, None) => {}
+                _ => changed = true,
+            }
+        }
+        if changed {
+            let next = view.with_source(self.catalog, source, withdrawn);
+            if !self.gate.is_strict(source) {
+                self.log_tools(source, &view, &next);
+            }
+            self.view.store(Arc::new(next));
+        }
+        let last = reports[source].replace(report.clone());
+        if !self.gate.is_strict(source) && last.as_ref() != Some(report) {
+            log_report(report);
+        }
+    }
+
+    fn log_tools(&self, source: usize, before: &View, now: &View) {
+        for at in self.catalog.sources[source].tools {
+            let tool = self.catalog.tool(*at);
+            let path = self.catalog.entry(tool.entry).path;
+            match (before.withdrawn(*at), now.withdrawn(*at)) {
+                (before, Some(now)) if before.is_none_or(|before| !before.same_reason(now)) => {
+                    tracing::warn!(
+                        source = self.catalog.sources[source].path,
+                        path,
+                        class = now.class.as_str(),
+                        rules = ?now.rules,
+                        expected = tool.digest,
+                        found = now.found.as_deref(),
+                        reason = now.message,
+                        "tool withdrawn"
+                    );
+                }
+                (Some(_), None) => tracing::info!(
+                    source = self.catalog.sources[source].path,
+                    path,
+                    digest = tool.digest,
+                    "tool restored"
+                ),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Logs what differs and withdraws nothing; withdrawals have lines of their own.
+fn log_report(report: &Report) {
+    let about_tools = report
+        .tools
+        .iter()
+        .filter(|tool| !tool.class.withdraws())
+        .flat_map(|tool| {
+            let findings = tool.findings.iter();
+            findings.map(move |finding| (&tool.source, tool.path.as_str(), finding))
+        });
+    let about_sources = report.sources.iter().flat_map(|one| {
+        let findings = one.findings.iter();
+        findings.map(move |finding| (&one.source, one.source.as_str(), finding))
+    });
+    for (source, path, finding) in about_tools.chain(about_sources) {
+        let path = shown_line(path, MAX_MESSAGE);
+        let message = shown_line(&finding.message, MAX_MESSAGE);
+        let (rule, class) = (finding.rule, finding.class);
+        let class = class.as_str();
+        if finding.class.refuses() {
+            tracing::warn!(%source, path, class, rule, message, "source differs from the lock");
+        } else {
+            tracing::info!(%source, path, class, rule, message, "source has news");
+        }
+    }
+}
+
+fn redact(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.redact(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| redact(member, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

@@ -1,0 +1,167 @@
+//! What of the catalog is served at a moment: which tools are withdrawn, which are left out. A view
+//! never changes; another takes its place.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use broker_model::drift::Class;
+use serde::Serialize;
+
+use super::Reply;
+use crate::catalog::Catalog;
+
+/// Composed replies that one view keeps, in bytes of their bodies.
+const CACHE_BYTES: usize = 8 << 20;
+
+/// The catalog as it is served now.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
+    hidden: Arc<BTreeSet<u32>>,
+    /// Nodes whose compiled replies no longer hold, since a tool right below is not as compiled.
+    touched: BTreeSet<u32>,
+    cache: Mutex<Cache>,
+}
+
+/// Why a tool is out of service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Withdrawn {
+    pub(super) class: Class,
+    pub(super) rules: Vec<&'static str>,
+    pub(super) message: String,
+    /// RFC 3339.
+    pub(super) since: String,
+    /// The live tool's digest; `None` where there is no live tool.
+    pub(super) found: Option<String>,
+    /// `"withdrawn":{…}`, as it stands in replies.
+    pub(super) member: String,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
+    replies: HashMap<(u32, u8), Reply>,
+    bytes: usize,
+}
+
+#[derive(Serialize)]
+struct Member<'a> {
+    class: &'a str,
+    rules: &'a [&'static str],
+    message: &'a str,
+    since: &'a str,
+}
+
+impl Withdrawn {
+    pub(super) fn new(
+        class: Class,
+        rules: Vec<&'static str>,
+        message: String,
+        since: String,
+        found: Option<String>,
+    ) -> Self {
+        let member = Member {
+            class: class.as_str(),
+            rules: &rules,
+            message: &message,
+            since: &since,
+        };
+        let member = format!(
+            "\"withdrawn\":{}",
+            serde_json::to_string(&member).expect("strings always serialize")
+        );
+        Self {
+            class,
+            rules,
+            message,
+            since,
+            found,
+            member,
+        }
+    }
+
+    /// Whether it says the same but for the time.
+    pub(super) fn same_reason(&self, other: &Self) -> bool {
+        self.class == other.class
+            && self.rules == other.rules
+            && self.message == other.message
+            && self.found == other.found
+    }
+}
+
+impl View {
+    /// A view without withdrawals that leaves out the tools in `hidden`.
+    pub(super) fn new(catalog: &Catalog, hidden: BTreeSet<u32>) -> Self {
+        Self {
+            hidden: Arc::new(hidden),
+            ..Self::default()
+        }
+        .with_touched(catalog)
+    }
+
+    /// The same, with exactly these withdrawals among the tools of one source.
+    pub(super) fn with_source(
+        &self,
+        catalog: &Catalog,
+        source: usize,
+        withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
+    ) -> Self {
+        let mut all = self.withdrawn.clone();
+        all.retain(|tool, _| catalog.tool(*tool).source as usize != source);
+        all.extend(withdrawn);
+        Self {
+            withdrawn: all,
+            hidden: self.hidden.clone(),
+            ..Self::default()
+        }
+        .with_touched(catalog)
+    }
+
+    fn with_touched(mut self, catalog: &Catalog) -> Self {
+        let sources: BTreeSet<_> = self
+            .withdrawn
+            .keys()
+            .chain(self.hidden.iter())
+            .map(|tool| catalog.tool(*tool).source)
+            .collect();
+        // A tool always stands right below the node of its source.
+        self.touched = sources
+            .into_iter()
+            .filter_map(|source| catalog.find(catalog.sources[source as usize].path))
+            .collect();
+        self
+    }
+
+    /// Why a tool is out of service, where it is.
+    pub(super) fn withdrawn(&self, tool: u32) -> Option<&Arc<Withdrawn>> {
+        self.withdrawn.get(&tool)
+    }
+
+    /// Whether a tool is left out of everything.
+    pub(super) fn is_hidden(&self, tool: u32) -> bool {
+        self.hidden.contains(&tool)
+    }
+
+    /// Whether a node's compiled replies do not hold.
+    pub(super) fn is_touched(&self, entry: u32) -> bool {
+        self.touched.contains(&entry)
+    }
+
+    /// The reply under `key`, composed by `make` unless it was kept. The lock is not held meanwhile.
+    pub(super) fn cached(&self, key: (u32, u8), make: impl FnOnce() -> Reply) -> Reply {
+        if let Some(reply) = self.cache().replies.get(&key) {
+            return reply.clone();
+        }
+        let reply = make();
+        let mut cache = self.cache();
+        let bytes = cache.bytes + reply.body.len();
+        if bytes <= CACHE_BYTES && cache.replies.insert(key, reply.clone()).is_none() {
+            cache.bytes = bytes;
+        }
+        reply
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
+        // What a panic could leave behind is a cache that holds less.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,167 @@
+//! Everything the broker writes for people: the log, and reports. All of it goes to stderr, through
+//! one sink that masks known secrets and shows what would otherwise act on a terminal.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use broker_model::redact::Redactor;
+use broker_model::text::{is_invisible, shown};
+use serde_json::Value;
+use tracing::Level;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// How the log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One readable line an event.
+    Human,
+    /// One JSON object an event.
+    Json,
+}
+
+/// The sink. Cheap to clone; all clones know the same secrets.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    format: Format,
+    redactor: Arc<ArcSwap<Redactor>>,
+}
+
+impl Output {
+    /// A sink that knows no secret yet.
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            redactor: Arc::new(ArcSwap::from_pointee(Redactor::default())),
+        }
+    }
+
+    /// Makes `tracing` write here. A process has one log: a second call changes nothing.
+    pub(crate) fn install(&self, level: Level) {
+        let builder = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(self.clone());
+        let installed = match self.format {
+            // Colours are not compiled in: the same bytes reach a terminal and a file.
+            Format::Human => builder.with_target(false).try_init(),
+            Format::Json => builder.json().flatten_event(true).try_init(),
+        };
+        if installed.is_err() {
+            tracing::debug!("the log was set up before");
+        }
+        std::panic::set_hook(Box::new(|panic| {
+            let place = panic.location().map(ToString::to_string);
+            let message = panic.payload_as_str().unwrap_or("no message");
+            tracing::error!(place, "panic: {message}");
+        }));
+    }
+
+    /// From here on these secrets are masked.
+    pub(crate) fn mask(&self, redactor: Redactor) {
+        self.redactor.store(Arc::new(redactor));
+    }
+
+    /// Writes a report at once: the text for people, or the object as one line of JSON.
+    pub(crate) fn report(&self, human: &str, json: &Value) {
+        match self.format {
+            Format::Human => write_line(shown(self.masked(human).trim_end())),
+            Format::Json => write_line(json_line(&self.masked(&json.to_string()))),
+        }
+    }
+
+    /// Writes what was asked for to stdout, and fails where nobody can read it.
+    pub(crate) fn print(text: &str) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    /// Masks first: what `shown` rewrites could otherwise hide a secret from the redactor.
+    fn masked(&self, text: &str) -> String {
+        self.redactor.load().redact(text)
+    }
+
+    fn write_event(&self, event: &str) {
+        let event = self.masked(event.trim_end_matches('\n'));
+        match self.format {
+            // One event, one line: text from elsewhere must not be able to begin another.
+            Format::Human => write_line(shown(&event).replace('\n', "\\n")),
+            Format::Json => write_line(json_line(&event)),
+        }
+    }
+}
+
+fn write_line(mut line: String) {
+    line.push('\n');
+    // A closed or full stderr must not stop the broker, and there is nowhere left to say so.
+    drop(io::stderr().lock().write_all(line.as_bytes()));
+}
+
+/// JSON text in which nothing invisible is left: in JSON it can only stand inside strings.
+fn json_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !is_invisible(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    out
+}
+
+impl<'a> MakeWriter<'a> for Output {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line {
+            output: self,
+            buffer: Vec::new(),
+        }
+    }
+}
+
+/// One event, held until it is whole, so that a secret is never split between two writes.
+#[derive(Debug)]
+pub(crate) struct Line<'a> {
+    output: &'a Output,
+    buffer: Vec<u8>,
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        if !self.buffer.is_empty() {
+            self.output
+                .write_event(&String::from_utf8_lossy(&self.buffer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_stays_json_and_shows_what_hides() {
+        let text = serde_json::json!({ "a": "x\u{202e}\u{1b}[31m\u{e0041}é\n" }).to_string();
+        let line = json_line(&text);
+        assert_eq!(line, r#"{"a":"x\u202e\u001b[31m\udb40\udc41é\n"}"#);
+        assert_eq!(
+            serde_json::from_str::<Value>(&line).unwrap(),
+            serde_json::from_str::<Value>(&text).unwrap()
+        );
+    }
+}

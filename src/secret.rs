@@ -1,0 +1,236 @@
+//! Where the caller's secret comes from. Read once, checked, and never shown again.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use broker_model::redact::Secret;
+use broker_model::{Diagnostic, DiagnosticCode};
+
+/// The variable that may hold the secret. The allow-list of children's variables keeps it here.
+pub(crate) const VARIABLE: &str = "MCP_BROKER_SECRET";
+/// A file longer than this is no secret.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
+/// The three places, as they were given.
+#[derive(Debug, Default)]
+pub(crate) struct Places<'a> {
+    /// The third argument.
+    pub(crate) argument: Option<&'a str>,
+    /// `--secret-file`.
+    pub(crate) file: Option<&'a Path>,
+    /// `MCP_BROKER_SECRET`.
+    pub(crate) variable: Option<&'a str>,
+}
+
+/// A secret, or none, and what the operator should know about it.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) secret: Option<Secret>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// Why there is no secret although one was meant. No variant holds its text.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SecretError {
+    /// It would be unclear which one counts.
+    #[error("the secret is given more than once: {0}; keep one")]
+    Several(String),
+    /// The file cannot be read.
+    #[error("cannot read the secret file `{file}`: {reason}")]
+    Unreadable {
+        /// As the user named it.
+        file: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// It cannot be used.
+    #[error("{0}")]
+    Unusable(Box<Diagnostic>),
+}
+
+/// Takes the secret from the one place where it is given.
+pub(crate) fn load(places: &Places<'_>) -> Result<Loaded, SecretError> {
+    let given: Vec<&str> = [
+        places.argument.map(|_| "the third argument"),
+        places.file.map(|_| "`--secret-file`"),
+        places.variable.map(|_| "the variable `MCP_BROKER_SECRET`"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if given.len() > 1 {
+        return Err(SecretError::Several(given.join(", ")));
+    }
+    let mut loaded = Loaded::default();
+    if let Some(text) = places.argument {
+        loaded.warnings.push(format!(
+            "the secret is an argument, so every user of this machine can see it in the process table; use `{VARIABLE}` or `--secret-file`"
+        ));
+        loaded.secret = Some(check(text, given[0])?);
+    } else if let Some(file) = places.file {
+        let (text, diagnostic) = read(file)?;
+        loaded.diagnostics.extend(diagnostic);
+        loaded.secret = Some(check(&text, given[0])?);
+    } else if let Some(text) = places.variable {
+        loaded.secret = Some(check(text, given[0])?);
+    }
+    Ok(loaded)
+}
+
+fn read(file: &Path) -> Result<(String, Option<Diagnostic>), SecretError> {
+    let shown = file.display().to_string();
+    let unreadable = |reason: String| SecretError::Unreadable {
+        file: shown.clone(),
+        reason,
+    };
+    let metadata = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;
+    if metadata.len() > MAX_FILE_BYTES {
+        return Err(unreadable(format!(
+            "it has more than {MAX_FILE_BYTES} bytes"
+        )));
+    }
+    let mut text = std::fs::read_to_string(file).map_err(|error| unreadable(error.to_string()))?;
+    // Editors and `echo` end a file with a newline that nobody means.
+    text.truncate(text.trim_end_matches(['\n', '\r']).len());
+    let mode = metadata.permissions().mode() & 0o777;
+    let warning = (mode & 0o077 != 0).then(|| {
+        Diagnostic::warning(
+            DiagnosticCode::SecretPermissions,
+            format!("the secret file has mode {mode:04o}, so others can read it"),
+        )
+        .in_file(shown.as_str())
+    });
+    Ok((text, warning))
+}
+
+fn check(text: &str, place: &str) -> Result<Secret, SecretError> {
+    let unusable = |code, message: String| {
+        Err(SecretError::Unusable(Box::new(Diagnostic::error(
+            code, message,
+        ))))
+    };
+    if text.trim().is_empty() {
+        return unusable(
+            DiagnosticCode::SecretEmpty,
+            format!("the secret from {place} is empty"),
+        );
+    }
+    if text.contains("${") {
+        return unusable(
+            DiagnosticCode::SecretUnexpanded,
+            format!("the secret from {place} holds a literal `${{`"),
+        );
+    }
+    if text.chars().any(char::is_control) || text.trim() != text {
+        return unusable(
+            DiagnosticCode::EnvValue,
+            format!(
+                "the secret from {place} holds a control character or outer spaces, which no header can carry"
+            ),
+        );
+    }
+    Ok(Secret::new(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn file(text: &str, mode: u32) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(file.path(), permissions).unwrap();
+        file
+    }
+
+    fn code(error: SecretError) -> DiagnosticCode {
+        match error {
+            SecretError::Unusable(diagnostic) => diagnostic.code,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn one_place_gives_it() {
+        assert!(load(&Places::default()).unwrap().secret.is_none());
+        let loaded = load(&Places {
+            argument: Some("s3cret"),
+            ..Places::default()
+        })
+        .unwrap();
+        assert_eq!(loaded.secret.unwrap().expose(), "s3cret");
+        assert!(loaded.warnings[0].contains("process table"));
+        let loaded = load(&Places {
+            variable: Some("s3cret"),
+            ..Places::default()
+        })
+        .unwrap();
+        assert_eq!((loaded.warnings.len(), loaded.diagnostics.len()), (0, 0));
+        let two = Places {
+            argument: Some("a"),
+            variable: Some("b"),
+            ..Places::default()
+        };
+        assert!(matches!(load(&two), Err(SecretError::Several(_))));
+    }
+
+    #[test]
+    fn cfg_24_secret_file_permissions() {
+        let private = file("s3cret\n", 0o600);
+        let loaded = load(&Places {
+            file: Some(private.path()),
+            ..Places::default()
+        })
+        .unwrap();
+        assert_eq!(loaded.secret.unwrap().expose(), "s3cret");
+        assert!(loaded.diagnostics.is_empty());
+        let open = file("s3cret", 0o644);
+        let loaded = load(&Places {
+            file: Some(open.path()),
+            ..Places::default()
+        })
+        .unwrap();
+        assert_eq!(
+            loaded.diagnostics[0].code,
+            DiagnosticCode::SecretPermissions
+        );
+        assert!(!loaded.diagnostics[0].is_error());
+        let missing = Places {
+            file: Some(Path::new("/nonexistent/secret")),
+            ..Places::default()
+        };
+        assert!(matches!(
+            load(&missing),
+            Err(SecretError::Unreadable { .. })
+        ));
+    }
+
+    #[test]
+    fn cfg_25_empty_or_unexpanded() {
+        for (text, expected) in [
+            ("", DiagnosticCode::SecretEmpty),
+            (" \t", DiagnosticCode::SecretEmpty),
+            ("s3cret${TOKEN}", DiagnosticCode::SecretUnexpanded),
+            ("s3cret\nb", DiagnosticCode::EnvValue),
+            (" s3cret", DiagnosticCode::EnvValue),
+        ] {
+            let error = load(&Places {
+                variable: Some(text),
+                ..Places::default()
+            })
+            .unwrap_err();
+            assert!(!error.to_string().contains("s3cret"));
+            assert_eq!(code(error), expected, "{text:?}");
+        }
+        let blank = file("\n", 0o600);
+        let error = load(&Places {
+            file: Some(blank.path()),
+            ..Places::default()
+        })
+        .unwrap_err();
+        assert_eq!(code(error), DiagnosticCode::SecretEmpty);
+    }
+}

@@ -1,0 +1,241 @@
+//! Who calls: compares the secret that a request presents, in a time that tells nothing of it, and
+//! refuses secrets in a place where proxies and logs would keep them.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName, header};
+use broker_model::CallCode;
+use broker_model::redact::{Secret, is_secret_name};
+use subtle::{Choice, ConstantTimeEq};
+use tokio::time::Instant;
+
+use super::respond::Refusal;
+use crate::core::Identity;
+
+/// Wrong attempts are logged at most this often.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// Knows the secret, where one is set.
+#[derive(Debug)]
+pub(super) struct Auth {
+    secret: Option<Secret>,
+    refused: Mutex<Refused>,
+}
+
+/// Wrong attempts since they were last logged.
+#[derive(Debug, Default)]
+struct Refused {
+    count: u64,
+    logged: Option<Instant>,
+}
+
+/// What a request presents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presented {
+    /// The right secret.
+    Right,
+    /// None.
+    Nothing,
+    /// A wrong one.
+    Wrong,
+}
+
+impl Auth {
+    pub(super) fn new(secret: Option<Secret>) -> Self {
+        Self {
+            secret,
+            refused: Mutex::default(),
+        }
+    }
+
+    /// Looks at the headers. Without a secret set, nothing that is presented is right.
+    pub(super) fn presented(&self, headers: &HeaderMap) -> Presented {
+        let mut candidates = headers
+            .get_all(header::AUTHORIZATION)
+            .iter()
+            .filter_map(|value| bearer(value.as_bytes()))
+            .chain(
+                headers
+                    .get_all(API_KEY)
+                    .iter()
+                    .map(|value| value.as_bytes()),
+            )
+            .peekable();
+        if candidates.peek().is_none() {
+            // Another scheme than Bearer is a wrong secret, not a missing one.
+            return if headers.contains_key(header::AUTHORIZATION) {
+                Presented::Wrong
+            } else {
+                Presented::Nothing
+            };
+        }
+        let Some(secret) = &self.secret else {
+            return Presented::Wrong;
+        };
+        let right = candidates.fold(Choice::from(0), |right, candidate| {
+            right | equals(candidate, secret.expose().as_bytes())
+        });
+        if right.into() {
+            Presented::Right
+        } else {
+            Presented::Wrong
+        }
+    }
+
+    /// Who calls; refuses where a secret is set and not presented.
+    pub(super) fn identify(&self, headers: &HeaderMap) -> Result<Identity, Refusal> {
+        if self.secret.is_none() {
+            return Ok(Identity::Anonymous);
+        }
+        match self.presented(headers) {
+            Presented::Right => Ok(Identity::Secret),
+            Presented::Nothing => Err(Refusal::new(
+                CallCode::Unauthorized,
+                "the secret is missing",
+            )),
+            Presented::Wrong => {
+                self.log_wrong();
+                Err(Refusal::new(CallCode::Unauthorized, "the secret is wrong"))
+            }
+        }
+    }
+
+    fn log_wrong(&self) {
+        let Ok(mut refused) = self.refused.lock() else {
+            return;
+        };
+        refused.count += 1;
+        if refused.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
+            tracing::warn!(attempts = refused.count, "a wrong secret was presented");
+            *refused = Refused {
+                count: 0,
+                logged: Some(Instant::now()),
+            };
+        }
+    }
+}
+
+/// Refuses a query with a member whose name usually holds a secret.
+pub(super) fn check_query(query: Option<&str>) -> Result<(), Refusal> {
+    let secret = query.is_some_and(|query| {
+        query.split(['&', ';']).any(|pair| {
+            let name = decoded(pair.split('=').next().unwrap_or_default());
+            is_secret_name(&name) || name.eq_ignore_ascii_case("bearer")
+        })
+    });
+    if secret {
+        return Err(Refusal::new(
+            CallCode::HeaderInvalid,
+            "a secret does not belong in the query, where proxies and logs keep it",
+        ));
+    }
+    Ok(())
+}
+
+/// The credential of a `Bearer` header; the scheme's case does not matter.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = value.split_at_checked(7)?;
+    scheme
+        .eq_ignore_ascii_case(b"bearer ")
+        .then(|| rest.trim_ascii())
+}
+
+/// Compares in a time that depends on the candidate's length only.
+fn equals(candidate: &[u8], secret: &[u8]) -> Choice {
+    let same_length = (candidate.len() as u64).ct_eq(&(secret.len() as u64));
+    candidate
+        .iter()
+        .zip(secret.iter().cycle())
+        .fold(same_length, |same, (a, b)| same & a.ct_eq(b))
+}
+
+/// `text` with `%XX` decoded, for names only: what is no escape stays.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escape = (bytes[at] == b'%')
+            .then(|| text.get(at + 1..at + 3))
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        out.push(escape.unwrap_or(bytes[at]));
+        at += if escape.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    fn presented(secret: Option<&str>, headers: &[(&'static str, &str)]) -> Presented {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        Auth::new(secret.map(Secret::new)).presented(&map)
+    }
+
+    #[test]
+    fn http_16_secrets() {
+        use Presented::{Nothing, Right, Wrong};
+        for (headers, expected) in [
+            (&[][..], Nothing),
+            (&[("authorization", "Bearer s3cret")], Right),
+            (&[("authorization", "bearer  s3cret ")], Right),
+            (&[("x-api-key", "s3cret")], Right),
+            (
+                &[("authorization", "Basic eA=="), ("x-api-key", "s3cret")],
+                Right,
+            ),
+            (&[("authorization", "Bearer s3cre")], Wrong),
+            (&[("authorization", "Bearer s3crets3cret")], Wrong),
+            (&[("authorization", "Bearer ")], Wrong),
+            (&[("authorization", "s3cret")], Wrong),
+            (&[("x-api-key", "")], Wrong),
+            (&[("x-api-key", "ü")], Wrong),
+        ] {
+            assert_eq!(presented(Some("s3cret"), headers), expected, "{headers:?}");
+        }
+        assert_eq!(presented(None, &[("x-api-key", "")]), Wrong);
+    }
+
+    #[test]
+    fn a_missing_or_wrong_secret_is_unauthorized() {
+        let auth = Auth::new(Some(Secret::new("s3cret")));
+        assert_eq!(
+            auth.identify(&HeaderMap::new())
+                .map(|_| ())
+                .unwrap_err()
+                .code(),
+            CallCode::Unauthorized
+        );
+        assert!(Auth::new(None).identify(&HeaderMap::new()).is_ok());
+    }
+
+    #[test]
+    fn http_16_secrets_in_the_query() {
+        for query in [
+            "token=x",
+            "a=1&api_key=x",
+            "access_token",
+            "SECRET=",
+            "to%6ben=x",
+            "key=1",
+        ] {
+            assert_eq!(
+                check_query(Some(query)).unwrap_err().code(),
+                CallCode::HeaderInvalid,
+                "{query}"
+            );
+        }
+        for query in ["", "verbose=1", "monkey=1", "a=token", "%"] {
+            assert!(check_query(Some(query)).is_ok(), "{query}");
+        }
+        assert!(check_query(None).is_ok());
+    }
+}

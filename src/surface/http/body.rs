@@ -1,0 +1,199 @@
+//! Takes a request's body: its type is checked before it is read, its size while it is read.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use axum::http::{HeaderMap, header};
+use broker_model::CallCode;
+use bytes::Bytes;
+
+use super::respond::Refusal;
+
+/// How long a body may take to arrive.
+const READ_WITHIN: Duration = Duration::from_secs(30);
+/// How long, and how much of, an unwanted body is still taken in, so that its sender gets to read
+/// the reply instead of a reset.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 16 << 20;
+
+/// Refuses what is not plain JSON. A browser's form or `text/plain` post needs no preflight, so
+/// this is also the defence against cross-site posts.
+pub(super) fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let refuse = |message| Err(Refusal::new(CallCode::ContentType, message));
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let json = match (types.next(), types.next()) {
+        (Some(value), None) => value.to_str().is_ok_and(is_json),
+        _ => false,
+    };
+    if !json {
+        return refuse("the body must be `application/json` in UTF-8");
+    }
+    let encoded = headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .any(|value| {
+            !value
+                .as_bytes()
+                .trim_ascii()
+                .eq_ignore_ascii_case(b"identity")
+        });
+    if encoded {
+        return refuse("the body must not be compressed");
+    }
+    Ok(())
+}
+
+fn is_json(value: &str) -> bool {
+    let mut parts = value.split(';').map(str::trim);
+    let media = parts.next().unwrap_or_default();
+    media.eq_ignore_ascii_case("application/json")
+        && parts.all(|parameter| match parameter.split_once('=') {
+            Some((name, charset)) if name.trim().eq_ignore_ascii_case("charset") => charset
+                .trim()
+                .trim_matches('"')
+                .eq_ignore_ascii_case("utf-8"),
+            _ => true,
+        })
+}
+
+/// Reads the whole body, at most `limit` bytes. One that is announced as larger is not touched and
+/// stays in `body`, for [`linger`].
+pub(super) async fn read(body: &mut Option<Body>, limit: usize) -> Result<Bytes, Refusal> {
+    let Some(taken) = body else {
+        return Ok(Bytes::new());
+    };
+    if taken.size_hint().lower() > limit as u64 {
+        return Err(too_large(limit));
+    }
+    let bytes = match tokio::time::timeout(READ_WITHIN, collect(taken, limit)).await {
+        Ok(outcome) => outcome?,
+        Err(_) => return Err(incomplete("the body did not arrive within 30 s")),
+    };
+    *body = None;
+    Ok(bytes)
+}
+
+async fn collect(body: &mut Body, limit: usize) -> Result<Bytes, Refusal> {
+    // Nearly every body is one frame, which is handed on without a copy.
+    let (mut first, mut joined) = (Bytes::new(), Vec::new());
+    while let Some(chunk) = next_chunk(body).await {
+        let chunk = chunk?;
+        let held = first.len().max(joined.len());
+        if chunk.len() > limit - held {
+            return Err(too_large(limit));
+        }
+        if held == 0 {
+            first = chunk;
+        } else {
+            if joined.is_empty() {
+                joined.extend_from_slice(&first);
+            }
+            joined.extend_from_slice(&chunk);
+        }
+    }
+    Ok(if joined.is_empty() {
+        first
+    } else {
+        joined.into()
+    })
+}
+
+async fn next_chunk(body: &mut Body) -> Option<Result<Bytes, Refusal>> {
+    let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
+    Some(match frame {
+        // Trailers carry nothing for us.
+        Ok(frame) => Ok(frame.into_data().unwrap_or_default()),
+        Err(_) => Err(incomplete("the body broke off")),
+    })
+}
+
+fn too_large(limit: usize) -> Refusal {
+    Refusal::new(
+        CallCode::BodyTooLarge,
+        format!("the body is larger than {limit} bytes"),
+    )
+}
+
+fn incomplete(message: &str) -> Refusal {
+    Refusal::new(CallCode::JsonInvalid, message)
+}
+
+/// Takes in, in the background and within bounds, what is left of a body that was refused.
+pub(super) fn linger(mut body: Body) {
+    tokio::spawn(async move {
+        let drain = async {
+            let mut left = LINGER_BYTES;
+            while let Some(Ok(chunk)) = next_chunk(&mut body).await {
+                match left.checked_sub(chunk.len()) {
+                    Some(rest) => left = rest,
+                    None => break,
+                }
+            }
+        };
+        // The end of this second is as good as the end of the body: then the connection closes.
+        drop(tokio::time::timeout(LINGER, drain).await);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+
+    fn check(headers: &[(HeaderName, &'static str)]) -> bool {
+        let map: HeaderMap = headers
+            .iter()
+            .map(|(name, value)| (name.clone(), HeaderValue::from_static(value)))
+            .collect();
+        check_type(&map).is_ok()
+    }
+
+    #[test]
+    fn http_07_and_10_types_and_encodings() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=UTF-8",
+            "application/json;charset=\"utf-8\"",
+            "application/json; profile=x",
+        ] {
+            assert!(check(&[(header::CONTENT_TYPE, good)]), "{good}");
+        }
+        for bad in [
+            "",
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "application/jsonp",
+            "application/json, text/plain",
+            "application/json; charset=latin1",
+        ] {
+            assert!(!check(&[(header::CONTENT_TYPE, bad)]), "{bad}");
+        }
+        assert!(!check(&[]));
+        let json = (header::CONTENT_TYPE, "application/json");
+        assert!(check(&[
+            json.clone(),
+            (header::CONTENT_ENCODING, "identity")
+        ]));
+        for encoding in ["gzip", "br", "identity, gzip", ""] {
+            assert!(
+                !check(&[json.clone(), (header::CONTENT_ENCODING, encoding)]),
+                "{encoding}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn http_09_a_body_over_the_limit_is_not_taken() {
+        let mut body = Some(Body::from("12345"));
+        assert_eq!(
+            read(&mut body, 4).await.unwrap_err().code(),
+            CallCode::BodyTooLarge
+        );
+        assert!(body.is_some(), "left for lingering");
+        assert_eq!(read(&mut body, 5).await.unwrap(), "12345");
+        assert!(body.is_none());
+    }
+}

@@ -1,0 +1,53 @@
+//! Contains a panic of one request: the connection and every other request live on.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+/// A panic that was caught. What it said went through the panic hook already.
+#[derive(Debug)]
+pub(super) struct Panicked;
+
+/// Runs `future` in place; a panic in any of its polls ends it and is returned.
+///
+/// Unwind safety is asserted: the future is never polled again, and what it shares with other
+/// requests (core's state) keeps its own invariants under locks that are not held across calls.
+pub(super) async fn contain<F: Future>(future: F) -> Result<F::Output, Panicked> {
+    let mut future = pin!(future);
+    poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(payload) => {
+                discard(payload);
+                Poll::Ready(Err(Panicked))
+            }
+        },
+    )
+    .await
+}
+
+/// Drops a panic's payload, whose own drop may panic again.
+fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_returned_and_a_value_passes() {
+        assert_eq!(contain(async { 7 }).await.unwrap(), 7);
+        let later = contain(async {
+            tokio::task::yield_now().await;
+            let nothing: Option<u8> = None;
+            nothing.expect("a planned panic")
+        });
+        assert!(later.await.is_err());
+    }
+}

@@ -1,0 +1,225 @@
+//! The meta API over HTTP/1.1: one handler that makes every check in one stated order, then asks
+//! core. It holds no catalog and no source, and takes no command from anybody.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{Request, State};
+use axum::handler::Handler as _;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Response, StatusCode};
+use axum::serve::ListenerExt as _;
+use broker_model::CallCode;
+use broker_model::redact::Secret;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+mod auth;
+mod authority;
+mod body;
+mod contain;
+mod envelope;
+mod fields;
+mod health;
+mod origin;
+mod request_id;
+mod respond;
+mod route;
+
+pub(crate) use origin::{BadEntry, Gate};
+
+use crate::core::{Call, Core, Describe, Identity, Reply};
+use auth::{Auth, Presented};
+use envelope::CallBody;
+use fields::{DescBody, TreeBody};
+use health::View;
+use request_id::RequestIds;
+use respond::{Answer, Refusal};
+use route::Route;
+
+/// What the operator decided about this surface.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// Which `Host` and `Origin` may be named.
+    pub(crate) gate: Gate,
+    /// What callers must present.
+    pub(crate) secret: Option<Secret>,
+    /// `limits.body_bytes`.
+    pub(crate) body_bytes: usize,
+}
+
+/// The HTTP surface. Cheap to share; one for each listener.
+pub(crate) struct Surface {
+    core: Core,
+    gate: Gate,
+    auth: Auth,
+    body_bytes: usize,
+    /// Whether other machines can reach the listener.
+    exposed: bool,
+    digest: HeaderValue,
+    ids: RequestIds,
+    closing: AtomicBool,
+    panics: AtomicU64,
+}
+
+impl Surface {
+    /// A surface over `core` for a listener that is bound to `address`.
+    pub(crate) fn new(core: Core, options: Options, address: SocketAddr) -> Arc<Self> {
+        Arc::new(Self {
+            digest: HeaderValue::from_static(core.catalog_digest()),
+            core,
+            gate: options.gate,
+            auth: Auth::new(options.secret),
+            body_bytes: options.body_bytes,
+            exposed: !address.ip().to_canonical().is_loopback(),
+            ids: RequestIds::new(),
+            closing: AtomicBool::new(false),
+            panics: AtomicU64::new(0),
+        })
+    }
+
+    /// Serves until `stop`, then until every reply that is under way is sent.
+    pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener, stop: CancellationToken) {
+        let listener = listener.tap_io(|stream| {
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "a connection keeps its delay");
+            }
+        });
+        let served = axum::serve(listener, handle.with_state(self).into_make_service())
+            .with_graceful_shutdown(stop.cancelled_owned())
+            .await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the listener ended");
+        }
+    }
+
+    /// From here on every call is refused with `shutting_down`, and connections close.
+    pub(crate) fn begin_shutdown(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// The checks, in the order that `docs/api.md` states: who may talk to us at all, what is asked
+    /// for, who asks, what was sent; and then core.
+    async fn answer(
+        &self,
+        parts: &Parts,
+        body: &mut Option<Body>,
+        request_id: &str,
+    ) -> Result<Answer, Refusal> {
+        self.gate.check(&parts.uri, &parts.headers)?;
+        let route = find_route(parts)?;
+        auth::check_query(parts.uri.query())?;
+        if route.is_health() {
+            return Ok(self.health(route, parts));
+        }
+        let identity = self.auth.identify(&parts.headers)?;
+        if self.is_closing() {
+            let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is going down");
+            return Err(refusal.retryable());
+        }
+        body::check_type(&parts.headers)?;
+        let bytes = body::read(body, self.body_bytes).await?;
+        let text = fields::utf8(&bytes)?;
+        let reply = self.ask_core(route, &identity, text, request_id).await?;
+        Ok(Answer {
+            status: StatusCode::OK,
+            body: reply.body,
+            etag: reply.etag,
+        })
+    }
+
+    async fn ask_core(
+        &self,
+        route: Route,
+        identity: &Identity,
+        text: &str,
+        request_id: &str,
+    ) -> Result<Reply, Refusal> {
+        match route {
+            Route::Call => {
+                let body = CallBody::parse(text)?;
+                let call = Call {
+                    path: &body.path,
+                    args: body.args.as_bytes(),
+                    args_value: &body.args_value,
+                    request_id,
+                };
+                Ok(self.core.call(identity, call).await?)
+            }
+            Route::Tree => {
+                let body = TreeBody::parse(text)?;
+                Ok(self.core.list(identity, &body.path, body.depth)?)
+            }
+            Route::Desc => {
+                let body = DescBody::parse(text)?;
+                let what = match &body {
+                    DescBody::One(path) => Describe::One(path),
+                    DescBody::Many(paths) => Describe::Many(paths),
+                };
+                Ok(self.core.describe(identity, what)?)
+            }
+            Route::Health | Route::Ready | Route::Sources => Err(Refusal::new(
+                CallCode::RouteNotFound,
+                "a health route has no body",
+            )),
+        }
+    }
+
+    fn health(&self, route: Route, parts: &Parts) -> Answer {
+        let view = if self.exposed && self.auth.presented(&parts.headers) != Presented::Right {
+            View::StateOnly
+        } else {
+            View::Whole
+        };
+        health::answer(route, view, self.core.health(), self.is_closing())
+    }
+
+    fn panicked(&self, request_id: &str) -> Refusal {
+        let panics = self.panics.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::error!(request_id, panics, "a request panicked and was contained");
+        Refusal::new(
+            CallCode::Internal,
+            "the broker failed; its log has the request id",
+        )
+    }
+}
+
+fn find_route(parts: &Parts) -> Result<Route, Refusal> {
+    let path = parts.uri.path();
+    let Some(route) = Route::find(path) else {
+        return Err(Refusal::new(CallCode::RouteNotFound, route::ROUTES)
+            .did_you_mean(fields::alike(path, &Route::paths())));
+    };
+    if !route.takes(&parts.method) {
+        let message = format!("the route takes {}", route.allow());
+        return Err(Refusal::new(CallCode::MethodNotAllowed, message).allow(route.allow()));
+    }
+    Ok(route)
+}
+
+/// One request. Dropped when its caller goes away, and the call with it.
+async fn handle(State(surface): State<Arc<Surface>>, request: Request) -> Response<Body> {
+    let request_id = surface.ids.next();
+    let (parts, body) = request.into_parts();
+    let mut body = Some(body);
+    let outcome = match contain::contain(surface.answer(&parts, &mut body, &request_id)).await {
+        Ok(outcome) => outcome,
+        Err(contain::Panicked) => Err(surface.panicked(&request_id)),
+    };
+    if let Err(refusal) = &outcome {
+        tracing::debug!(request_id, code = refusal.code().as_str(), "refused");
+    }
+    // A body that nobody read would be taken for the next request: the connection ends with it.
+    let unread = body.filter(|body| !body.is_end_stream());
+    let close = unread.is_some() || surface.is_closing();
+    if let Some(unread) = unread {
+        body::linger(unread);
+    }
+    respond::respond(outcome, &surface.digest, request_id, close)
+}

@@ -1,0 +1,201 @@
+//! Turns core's answers and errors into HTTP: the one place where a code gets its status.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use broker_model::CallCode;
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::core::{CoreError, ErrorMembers};
+
+/// Seconds to wait where core has no better estimate.
+const RETRY_AFTER_SECONDS: u64 = 1;
+
+const CATALOG_DIGEST: HeaderName = HeaderName::from_static("x-catalog-digest");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A request that is not served: what core or the surface says, and what only HTTP says.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    error: Box<CoreError>,
+    allow: Option<&'static str>,
+}
+
+/// A request that is served.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// 200 but for a broker that is not ready.
+    pub(super) status: StatusCode,
+    /// JSON.
+    pub(super) body: Bytes,
+    /// As sent, quotes included.
+    pub(super) etag: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal of the surface itself, with the code's remedy as its hint.
+    pub(super) fn new(code: CallCode, message: impl Into<String>) -> Self {
+        Self {
+            error: Box::new(CoreError::new(code, message)),
+            allow: None,
+        }
+    }
+
+    /// The same with suggestions.
+    pub(super) fn did_you_mean(mut self, names: Vec<String>) -> Self {
+        self.error.did_you_mean = names;
+        self
+    }
+
+    /// The same with details.
+    pub(super) fn details(mut self, details: Value) -> Self {
+        self.error.details = Some(details);
+        self
+    }
+
+    /// The same, saying that it may be sent again.
+    pub(super) fn retryable(mut self) -> Self {
+        self.error.retryable = true;
+        self
+    }
+
+    /// The same with an `Allow` header.
+    pub(super) fn allow(mut self, methods: &'static str) -> Self {
+        self.allow = Some(methods);
+        self
+    }
+
+    /// What is said about it, apart from the code.
+    #[cfg(test)]
+    pub(super) fn error(&self) -> &CoreError {
+        &self.error
+    }
+
+    /// What it is.
+    pub(super) fn code(&self) -> CallCode {
+        self.error.code
+    }
+}
+
+impl From<Box<CoreError>> for Refusal {
+    fn from(error: Box<CoreError>) -> Self {
+        Self { error, allow: None }
+    }
+}
+
+/// The HTTP status of a code.
+pub(super) fn status_of(code: CallCode) -> StatusCode {
+    use CallCode as C;
+    match code {
+        C::JsonInvalid
+        | C::PathInvalid
+        | C::PathIsTool
+        | C::PathIsNode
+        | C::FieldUnknown
+        | C::FieldInvalid
+        | C::HeaderInvalid => StatusCode::BAD_REQUEST,
+        C::Unauthorized => StatusCode::UNAUTHORIZED,
+        C::Forbidden | C::HostForbidden | C::OriginForbidden => StatusCode::FORBIDDEN,
+        C::PathNotFound | C::RouteNotFound => StatusCode::NOT_FOUND,
+        C::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        C::ToolWithdrawn => StatusCode::CONFLICT,
+        C::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        C::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        C::ArgsInvalid => StatusCode::UNPROCESSABLE_ENTITY,
+        C::Overloaded => StatusCode::TOO_MANY_REQUESTS,
+        C::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        C::SourceError | C::SourceExited | C::SourceProtocol | C::OutputTooLarge => {
+            StatusCode::BAD_GATEWAY
+        }
+        C::SourceUnavailable | C::Starting | C::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+        C::CallTimeout => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+/// Whether replies with this code carry `Retry-After`.
+fn has_retry_after(code: CallCode) -> bool {
+    matches!(
+        status_of(code),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    )
+}
+
+/// `{"error":…}`
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    error: ErrorMembers<'a>,
+}
+
+/// The reply to one request. Every reply, errors too, names the catalog and the request.
+pub(super) fn respond(
+    outcome: Result<Answer, Refusal>,
+    digest: &HeaderValue,
+    request_id: String,
+    close: bool,
+) -> Response<Body> {
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(header::CONTENT_TYPE, JSON);
+    headers.insert(CATALOG_DIGEST, digest.clone());
+    let (status, body, close) = match outcome {
+        Ok(answer) => {
+            if let Some(etag) = answer
+                .etag
+                .and_then(|etag| HeaderValue::try_from(etag).ok())
+            {
+                headers.insert(header::ETAG, etag);
+            }
+            (answer.status, answer.body, close)
+        }
+        Err(refusal) => {
+            let code = refusal.code();
+            add_error_headers(&mut headers, &refusal);
+            let body = render(&refusal.error, &request_id);
+            let ends = matches!(code, CallCode::BodyTooLarge | CallCode::ShuttingDown);
+            (status_of(code), body, close || ends)
+        }
+    };
+    if close {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Ok(id) = HeaderValue::try_from(request_id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn add_error_headers(headers: &mut HeaderMap, refusal: &Refusal) {
+    if let Some(methods) = refusal.allow {
+        headers.insert(header::ALLOW, HeaderValue::from_static(methods));
+    }
+    if refusal.code() == CallCode::Unauthorized {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if has_retry_after(refusal.code()) {
+        // Whole seconds, rounded up: a caller that obeys must not come too early.
+        let seconds = refusal
+            .error
+            .retry_after
+            .map_or(RETRY_AFTER_SECONDS, |wait| {
+                (wait.as_millis().div_ceil(1000) as u64).max(RETRY_AFTER_SECONDS)
+            });
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+}
+
+fn render(error: &CoreError, request_id: &str) -> Bytes {
+    let body = ErrorBody {
+        error: error.members(Some(request_id)),
+    };
+    serde_json::to_vec(&body)
+        .expect("strings and JSON values always serialize")
+        .into()
+}
+
+#[cfg(test)]
+#[path = "respond_tests.rs"]
+mod tests;

@@ -1,0 +1,278 @@
+//! What may depend on what, under which licence, and what stands twice in the tree. Reads the
+//! committed `Cargo.lock` by `cargo metadata`, offline.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use harness::Run;
+use serde_json::Value;
+
+/// Licences that may be linked, as SPDX identifiers.
+const LICENCES: [&str; 9] = [
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Crates that may stand in the tree in two versions, each with the reason.
+const TWICE: [(&str, &str); 0] = [];
+
+/// What only the generator needs.
+const GENERATOR: [&str; 5] = ["broker-gen", "prettyplease", "proc-macro2", "quote", "syn"];
+
+struct Tree {
+    packages: BTreeMap<String, Value>,
+    nodes: BTreeMap<String, Value>,
+}
+
+impl Tree {
+    fn read() -> Self {
+        let output = Run::new(Path::new(env!("CARGO")))
+            .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
+            .args([
+                "metadata",
+                "--offline",
+                "--locked",
+                "--format-version",
+                "1",
+                "--filter-platform",
+                target(),
+            ])
+            .output();
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        let metadata: Value = serde_json::from_str(&output.stdout).expect("cargo prints JSON");
+        let by_id = |list: &Value| {
+            let items = list.as_array().expect("a list").iter();
+            items
+                .map(|item| (item["id"].as_str().expect("an id").to_owned(), item.clone()))
+                .collect()
+        };
+        Self {
+            packages: by_id(&metadata["packages"]),
+            nodes: by_id(&metadata["resolve"]["nodes"]),
+        }
+    }
+
+    fn name(&self, id: &str) -> &str {
+        self.packages[id]["name"].as_str().expect("a name")
+    }
+
+    fn id(&self, name: &str) -> &str {
+        let found = self
+            .packages
+            .keys()
+            .find(|id| self.name(id) == name && self.nodes.contains_key(*id));
+        found.unwrap_or_else(|| panic!("{name} is not in the tree"))
+    }
+
+    fn is_proc_macro(&self, id: &str) -> bool {
+        let targets = self.packages[id]["targets"].as_array().expect("targets");
+        targets.iter().any(|target| {
+            target["kind"]
+                .as_array()
+                .is_some_and(|kinds| kinds.iter().any(|kind| kind == "proc-macro"))
+        })
+    }
+
+    /// Names of everything that ends up in a binary of this package: normal dependencies, without
+    /// what proc-macro crates need while they run in the compiler.
+    fn linked(&self, name: &str) -> BTreeSet<String> {
+        let mut open = vec![self.id(name).to_owned()];
+        let mut seen = BTreeSet::new();
+        while let Some(id) = open.pop() {
+            if !seen.insert(id.clone()) || self.is_proc_macro(&id) {
+                continue;
+            }
+            for dependency in self.nodes[&id]["deps"].as_array().expect("deps") {
+                let normal = dependency["dep_kinds"]
+                    .as_array()
+                    .expect("kinds")
+                    .iter()
+                    .any(|kind| kind["kind"].is_null());
+                if normal {
+                    open.push(dependency["pkg"].as_str().expect("an id").to_owned());
+                }
+            }
+        }
+        seen.iter()
+            .filter(|id| !self.is_proc_macro(id))
+            .map(|id| self.name(id).to_owned())
+            .collect()
+    }
+}
+
+fn target() -> &'static str {
+    if cfg!(target_os = "macos") {
+        if cfg!(target_arch = "aarch64") {
+            "aarch64-apple-darwin"
+        } else {
+            "x86_64-apple-darwin"
+        }
+    } else if cfg!(target_arch = "aarch64") {
+        "aarch64-unknown-linux-gnu"
+    } else {
+        "x86_64-unknown-linux-gnu"
+    }
+}
+
+#[test]
+fn the_generator_is_not_linked_into_the_broker() {
+    let linked = Tree::read().linked("mcp-broker");
+    for name in GENERATOR {
+        assert!(
+            !linked.contains(name),
+            "{name} is in the broker's normal tree"
+        );
+    }
+    assert!(
+        linked.contains("axum") && linked.contains("broker-mcp"),
+        "the tree was read"
+    );
+}
+
+#[test]
+fn rooms_depend_only_on_the_rooms_below() {
+    let tree = Tree::read();
+    let ours = |name: &str| -> BTreeSet<String> {
+        let mut linked = tree.linked(name);
+        linked.retain(|other| other != name && tree.packages[tree.id(other)]["source"].is_null());
+        linked
+    };
+    let names = |list: &[&str]| {
+        list.iter()
+            .map(|&name| name.to_owned())
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!(ours("broker-model"), names(&[]));
+    assert_eq!(ours("broker-mcp"), names(&["broker-model"]));
+    assert_eq!(ours("broker-gen"), names(&["broker-model", "broker-mcp"]));
+    assert_eq!(ours("mcp-broker"), names(&["broker-model", "broker-mcp"]));
+    for server in ["toolbox-mcp", "chaos-mcp", "harness"] {
+        assert_eq!(
+            ours(server),
+            names(&[]),
+            "{server} shares no code with the broker"
+        );
+    }
+    let model = tree.linked("broker-model");
+    for runtime in ["tokio", "mio", "tracing"] {
+        assert!(
+            !model.contains(runtime),
+            "broker-model is pure, yet links {runtime}"
+        );
+    }
+}
+
+#[test]
+fn a_build_script_compiles_no_runtime_and_launches_nothing() {
+    let output = Run::new(Path::new(env!("CARGO")))
+        .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .args([
+            "tree",
+            "--offline",
+            "--locked",
+            "--package",
+            "corpus-broker",
+            "--edges",
+            "build",
+            "--prefix",
+            "none",
+        ])
+        .output();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(
+        output.stdout.contains("broker-gen") && output.stdout.contains("prettyplease"),
+        "{}",
+        output.stdout
+    );
+    for heavy in ["tokio", "clap", "jsonschema", "broker-mcp"] {
+        let compiled = output
+            .stdout
+            .lines()
+            .any(|line| line.split(' ').next() == Some(heavy));
+        assert!(!compiled, "{heavy} is compiled for build scripts");
+    }
+}
+
+#[test]
+fn serde_json_keeps_its_own_order_and_numbers() {
+    let tree = Tree::read();
+    let features = tree.nodes[tree.id("serde_json")]["features"]
+        .as_array()
+        .expect("features");
+    for forbidden in ["preserve_order", "arbitrary_precision", "unbounded_depth"] {
+        assert!(
+            !features.iter().any(|feature| feature == forbidden),
+            "some crate switches on serde_json's `{forbidden}`"
+        );
+    }
+    assert!(
+        features.iter().any(|feature| feature == "float_roundtrip"),
+        "floats must read back exactly"
+    );
+}
+
+#[test]
+fn every_licence_is_allowed() {
+    let tree = Tree::read();
+    let mut refused = Vec::new();
+    for id in tree.nodes.keys() {
+        let licence = tree.packages[id]["license"].as_str().unwrap_or("none");
+        // An OR needs one allowed alternative, an AND all of its parts.
+        let allowed = licence
+            .replace('/', " OR ")
+            .split(" OR ")
+            .any(|alternative| {
+                alternative
+                    .trim_matches(['(', ')', ' '])
+                    .split(" AND ")
+                    .all(|part| LICENCES.contains(&part.trim_matches(['(', ')', ' '])))
+            });
+        if !allowed {
+            refused.push(format!("{}: {licence}", tree.name(id)));
+        }
+    }
+    assert!(
+        refused.is_empty(),
+        "licences outside the list: {refused:#?}"
+    );
+}
+
+#[test]
+fn no_crate_stands_twice_without_a_reason() {
+    let tree = Tree::read();
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for id in tree.nodes.keys() {
+        versions
+            .entry(tree.name(id))
+            .or_default()
+            .insert(tree.packages[id]["version"].as_str().expect("a version"));
+    }
+    let twice: BTreeSet<_> = versions
+        .iter()
+        .filter(|(_, versions)| versions.len() > 1)
+        .map(|(name, _)| *name)
+        .collect();
+    let allowed: BTreeSet<_> = TWICE.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        twice, allowed,
+        "crates in two versions, and the list of those that may: {versions:?}"
+    );
+}
+
+#[test]
+fn pins_that_must_be_exact_are() {
+    let manifest =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
+            .expect("the manifest");
+    assert!(
+        manifest.contains("jsonschema = { version = \"=0.60.2\", default-features = false }"),
+        "its proof engine is experimental"
+    );
+}

@@ -1,0 +1,140 @@
+//! A broker under test: started, asked, stopped. What it writes is kept.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ExitStatus};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::http::{self, Response};
+use crate::program::{PATIENCE, Run, now, wait_until};
+
+/// A running broker; killed when dropped.
+#[derive(Debug)]
+pub struct Broker {
+    child: Child,
+    address: String,
+    stderr: Arc<Mutex<String>>,
+}
+
+impl Broker {
+    /// Starts it and waits until it says where it listens. `run` has the program, `127.0.0.1:0` and
+    /// what else the test wants.
+    pub fn start(run: Run) -> Self {
+        let mut child = run.into_command().spawn().expect("the broker starts");
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped"));
+        let kept = Arc::clone(&stderr);
+        thread::spawn(move || {
+            let mut line = Vec::new();
+            while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+                kept.lock().expect("the reader does not panic").push_str(&String::from_utf8_lossy(&line));
+                line.clear();
+            }
+        });
+        let mut broker = Self { child, address: String::new(), stderr };
+        let deadline = now() + PATIENCE;
+        while broker.address.is_empty() {
+            let said = broker.stderr();
+            if let Some((_, rest)) = said.split_once("listening on http://") {
+                broker.address = rest.split([' ', '\n', '"']).next().unwrap_or_default().to_owned();
+            }
+            let ended = broker.child.try_wait().expect("its state can be read");
+            assert!(ended.is_none() && now() < deadline, "the broker does not listen ({ended:?}):\n{said}");
+            thread::sleep(std::time::Duration::from_millis(5));
+        }
+        broker
+    }
+
+    /// [`Broker::start`], then waits until `/readyz` answers 200.
+    pub fn start_ready(run: Run) -> Self {
+        let broker = Self::start(run);
+        wait_until("the broker is ready", || http::get(&broker.address, "/readyz").status == 200);
+        broker
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it wrote to standard error so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.lock().expect("the reader does not panic").clone()
+    }
+
+    /// `POST` of a JSON body.
+    pub fn post(&self, route: &str, body: &Value) -> Response {
+        http::post(&self.address, route, body)
+    }
+
+    /// `GET`.
+    pub fn get(&self, route: &str) -> Response {
+        http::get(&self.address, route)
+    }
+
+    /// `meta_call`.
+    pub fn call(&self, path: &str, args: Value) -> Response {
+        self.post("/meta_call", &json!({"path": path, "args": args}))
+    }
+
+    /// The result of a call that must succeed.
+    pub fn result(&self, path: &str, args: Value) -> Value {
+        let response = self.call(path, args);
+        assert_eq!(response.status, 200, "{path}: {}", response.text());
+        response.json()["result"].clone()
+    }
+
+    /// The state of one source in `/readyz`.
+    pub fn source(&self, path: &str) -> Value {
+        let ready = self.get("/readyz").json();
+        let sources = ready["sources"].as_array().cloned().unwrap_or_default();
+        sources.into_iter().find(|source| source["path"] == path).unwrap_or(Value::Null)
+    }
+
+    /// Sends a signal, by name.
+    pub fn signal(&self, name: &str) {
+        let kill = Run::new(std::path::Path::new("/bin/sh")).args(["-c", &format!("kill -{name} {}", self.pid())]).output();
+        assert_eq!(kill.code, Some(0), "{}", kill.stderr);
+    }
+
+    /// SIGTERM, and how it ended.
+    pub fn terminate(mut self) -> (ExitStatus, String) {
+        self.signal("TERM");
+        let status = self.wait();
+        (status, self.stderr())
+    }
+
+    /// Waits for its end; gives its status and what it wrote to standard output.
+    pub fn finish(mut self) -> (ExitStatus, String, String) {
+        let status = self.wait();
+        let mut stdout = String::new();
+        if let Some(mut pipe) = self.child.stdout.take() {
+            pipe.read_to_string(&mut stdout).expect("standard output is text");
+        }
+        (status, stdout, self.stderr())
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("the broker ends", || {
+            status = self.child.try_wait().expect("its state can be read");
+            status.is_some()
+        });
+        status.expect("it ended")
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // A broker that already ended cannot be killed again.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

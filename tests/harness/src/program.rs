@@ -1,0 +1,134 @@
+//! Runs programs to their end, and looks at processes from outside.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up. Generous: machines are shared.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A binary of this workspace, beside the running test. Tests of one package get only their own
+/// binaries built; `cargo test --workspace` builds all.
+pub fn binary(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("the test has a path");
+    let folder = test.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
+    let path = folder.join(name);
+    assert!(path.exists(), "{} is not built; run `cargo test --workspace --locked`", path.display());
+    path
+}
+
+/// A program to run: arguments, folder, environment. Secrets and `CI` of the outer world are taken
+/// away, so that tests do the same everywhere.
+#[derive(Debug)]
+pub struct Run {
+    command: Command,
+}
+
+/// What a program left behind.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its exit code; `None` where a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Run {
+    /// Prepares `program`.
+    pub fn new(program: &Path) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "tests start the programs that they test")]
+        let mut command = Command::new(program);
+        for name in ["CI", "MCP_BROKER_CONFIG", "MCP_BROKER_LOCKED", "MCP_BROKER_SECRET"] {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { command }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<S: AsRef<std::ffi::OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it there.
+    #[must_use]
+    pub fn folder(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Runs it to its end.
+    pub fn output(mut self) -> Output {
+        let output = self.command.output().expect("the program starts");
+        Output {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    pub(crate) fn into_command(self) -> Command {
+        self.command
+    }
+}
+
+/// Awaits a condition, asking again and again; panics with `what` when it does not come about.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = now() + PATIENCE;
+    while !condition() {
+        assert!(now() < deadline, "waited too long: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests have no paused time")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Every living descendant of a process, by `/proc`, zombies not counted.
+pub fn children_of(pid: u32) -> Vec<u32> {
+    let mut parents: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(child) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        if let Some((state, parent)) = state_and_parent(child)
+            && state != "Z"
+        {
+            parents.entry(parent).or_default().push(child);
+        }
+    }
+    let mut found = parents.remove(&pid).unwrap_or_default();
+    let mut at = 0;
+    while at < found.len() {
+        found.extend(parents.remove(&found[at]).unwrap_or_default());
+        at += 1;
+    }
+    found
+}
+
+/// Whether the process runs, other than as a zombie.
+pub fn is_alive(pid: u32) -> bool {
+    state_and_parent(pid).is_some_and(|(state, _)| state != "Z")
+}
+
+fn state_and_parent(pid: u32) -> Option<(String, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+}

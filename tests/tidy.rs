@@ -1,0 +1,145 @@
+//! The house rules that a compiler does not check: one purpose a file, said at its top, and no
+//! left-overs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of a source file, and of a test file.
+const MOST_LINES: usize = 500;
+const MOST_TEST_LINES: usize = 800;
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders: Vec<PathBuf> = ["benches", "broker-gen", "crates", "src", "tests"]
+        .iter()
+        .map(|name| root.join(name))
+        .collect();
+    let mut found = vec![root.join("build.rs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)
+            .expect("the folder is readable")
+            .flatten()
+        {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if path.is_dir() && !matches!(name.as_str(), "target" | "node_modules" | "venv") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("sources are UTF-8");
+        (
+            path.strip_prefix(root).expect("below the root").to_owned(),
+            text,
+        )
+    };
+    found.into_iter().map(read).collect()
+}
+
+fn is_test(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "tests")
+        || path.file_stem().is_some_and(|stem| stem == "tests")
+}
+
+#[test]
+fn every_file_says_what_it_is_for_and_stays_small() {
+    let mut problems = Vec::new();
+    for (path, text) in sources() {
+        if !text.starts_with("//! ") {
+            problems.push(format!(
+                "{} does not begin with its purpose",
+                path.display()
+            ));
+        }
+        let (lines, most) = (
+            text.lines().count(),
+            if is_test(&path) {
+                MOST_TEST_LINES
+            } else {
+                MOST_LINES
+            },
+        );
+        if lines > most {
+            problems.push(format!(
+                "{} has {lines} lines, at most {most}",
+                path.display()
+            ));
+        }
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+}
+
+#[test]
+fn nothing_is_left_over_or_silenced() {
+    // Put together here, so that this file does not find itself.
+    let marks: Vec<String> = [
+        "to do!(",
+        "FIX ME",
+        "TO DO",
+        "dbg !(",
+        "unimplemented !(",
+        "#[all ow(",
+        "#[ign ore",
+        "should_ panic",
+    ]
+    .iter()
+    .map(|mark| mark.replace(' ', ""))
+    .collect();
+    let mut problems = Vec::new();
+    for (path, text) in sources() {
+        for (index, line) in text.lines().enumerate() {
+            if let Some(mark) = marks.iter().find(|mark| line.contains(mark.as_str())) {
+                problems.push(format!("{}:{}: {mark}", path.display(), index + 1));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+}
+
+#[test]
+fn unsafe_code_stands_only_where_the_operating_system_needs_it() {
+    let keyword = ["uns", "afe {"].concat();
+    let places: Vec<_> = sources()
+        .into_iter()
+        .filter(|(_, text)| text.contains(&keyword))
+        .collect();
+    for (path, text) in &places {
+        assert!(
+            path.ends_with("crates/mcp/src/process/unix.rs"),
+            "{}",
+            path.display()
+        );
+        assert_eq!(
+            text.matches(&keyword).count(),
+            text.matches("// SAFETY:").count(),
+            "{}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn core_imports_no_surface_and_surfaces_reach_servers_only_through_core() {
+    for (path, text) in sources() {
+        let code: String = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .collect::<Vec<_>>()
+            .join("\n");
+        if path.starts_with("src/core") {
+            for outer in ["crate::surface", "crate::app", "crate::cli", "axum"] {
+                assert!(!code.contains(outer), "{} names {outer}", path.display());
+            }
+        }
+        if path.starts_with("src/surface") {
+            assert!(
+                !code.contains("broker_mcp"),
+                "{} talks to sources past core",
+                path.display()
+            );
+        }
+    }
+}
