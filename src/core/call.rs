@@ -1,6 +1,10 @@
 //! One call from admission to result: nothing is sent before every check has passed, and the result
 //! is not looked into.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
 use broker_mcp::CallFailure;
 use broker_model::CallCode;
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -10,6 +14,7 @@ use tracing::Level;
 use super::error::CoreError;
 use super::failure::{self, SHORT_WAIT};
 use super::identity::Identity;
+use super::upstream::Link;
 use super::view::Withdrawn;
 use super::{Call, Inner, Reply, lookup};
 use crate::catalog::{Kind, Tool};
@@ -51,13 +56,43 @@ impl Inner {
         };
         let slot = &self.tools[at as usize];
         slot.validator.check(self.catalog, tool, call.args_value)?;
-        let answer = upstreams[tool.source as usize]
-            .call(tool.name, call.args, slot.timeout)
-            .await;
+        let link = &upstreams[tool.source as usize];
+        let answer = link.upstream.call(tool.name, call.args, slot.timeout);
+        let answer = if link.is_ready() {
+            answer.await
+        } else {
+            self.when_up(link, at, answer).await?
+        };
         match answer {
             Ok(result) => wrap(path, &result),
             Err(failure) => Err(self.failed(failure, path, source)),
         }
+    }
+
+    /// Awaits a call of a source that is not up. It waits inside for a start, and the start's verdict
+    /// may withdraw the tool: until the source was seen up, the view is looked at before every step
+    /// that could send the call.
+    async fn when_up(
+        &self,
+        link: &Link,
+        at: u32,
+        answer: impl Future<Output = Result<Bytes, CallFailure>>,
+    ) -> Result<Result<Bytes, CallFailure>, Box<CoreError>> {
+        let mut answer = pin!(answer);
+        let mut seen_up = false;
+        poll_fn(|cx| {
+            if !seen_up {
+                // The state before the view: a source is up only after its verdict was taken in.
+                seen_up = link.is_ready();
+                if let Some(withdrawn) = self.verdicts.view.load().withdrawn(at) {
+                    let tool = self.catalog.tool(at);
+                    let path = self.catalog.entry(tool.entry).path;
+                    return Poll::Ready(Err(out_of_service(path, tool, withdrawn)));
+                }
+            }
+            answer.as_mut().poll(cx).map(Ok)
+        })
+        .await
     }
 
     /// The place of the tool at `path`, if it may be called at all.

@@ -1,1 +1,96 @@
+//! A stand-in for a server in tests: answers from a script and shows the status it is told to.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use broker_mcp::{CallFailure, SourceFailure, State, Status};
+use bytes::Bytes;
+use tokio::sync::watch;
+
+/// One call as the server would see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) tool: String,
+    pub(super) args: String,
+    pub(super) timeout: Duration,
+}
+
+/// A scripted source. A call beyond the script waits until the source is stopped.
+#[derive(Debug)]
+pub(super) struct Fake {
+    status: watch::Sender<Status>,
+    answers: Mutex<VecDeque<Result<Bytes, CallFailure>>>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl Fake {
+    pub(super) fn new() -> Arc<Self> {
+        let status = Status {
+            state: State::Starting,
+            since: SystemTime::UNIX_EPOCH,
+            failure: None,
+            attempts: 0,
+            verdicts: 0,
+            next_attempt: None,
+            restarts: 0,
+            counters: Arc::default(),
+        };
+        Arc::new(Self {
+            status: watch::Sender::new(status),
+            answers: Mutex::default(),
+            seen: Mutex::default(),
+        })
+    }
+
+    pub(super) fn answer(&self, answer: Result<&'static str, CallFailure>) {
+        let answer = answer.map(|text| Bytes::from_static(text.as_bytes()));
+        self.answers.lock().unwrap().push_back(answer);
+    }
+
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub(super) fn set(&self, state: State, failure: Option<SourceFailure>) {
+        self.status.send_modify(|status| {
+            status.state = state;
+            status.attempts += 1;
+            status.failure = failure;
+        });
+    }
+
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        args: &[u8],
+        timeout: Duration,
+    ) -> Result<Bytes, CallFailure> {
+        // As a real one, it waits for a start in progress before anything is sent.
+        let mut status = self.status();
+        let up = status.wait_for(|status| status.state != State::Starting);
+        up.await.unwrap();
+        self.seen.lock().unwrap().push(Seen {
+            tool: tool.to_owned(),
+            args: String::from_utf8(args.to_vec()).unwrap(),
+            timeout,
+        });
+        let answer = self.answers.lock().unwrap().pop_front();
+        if let Some(answer) = answer {
+            return answer;
+        }
+        let mut status = self.status();
+        let stopped = status.wait_for(|status| status.state == State::Stopping);
+        stopped.await.unwrap();
+        Err(CallFailure::Stopping)
+    }
+
+    pub(super) fn status(&self) -> watch::Receiver<Status> {
+        self.status.subscribe()
+    }
+
+    pub(super) async fn stop(&self) {
+        self.status
+            .send_modify(|status| status.state = State::Stopping);
+    }
+}

@@ -39,12 +39,21 @@ impl Gate {
         gate
     }
 
-    /// Takes the first outcome of a source; later ones change nothing here.
-    pub(super) fn settle(&self, source: usize, report: &Report) {
+    /// Takes the first outcome of a source; later ones change nothing here. Whether it was the one
+    /// that let a plain start through.
+    pub(super) fn settle(&self, source: usize, report: &Report) -> bool {
         let new = self.first[source].set(report.clone()).is_ok();
         if new && self.required[source] && self.awaited.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.decide();
+            return self.mode == Mode::Plain && self.open.load(Ordering::Acquire);
         }
+        false
+    }
+
+    /// The first outcomes of the required sources, as far as they are known.
+    pub(super) fn first_of_required(&self) -> impl Iterator<Item = &Report> {
+        let required = self.first.iter().zip(&self.required);
+        required.filter_map(|(first, required)| first.get().filter(|_| *required))
     }
 
     /// Whether a source was judged or failed.
@@ -79,9 +88,8 @@ impl Gate {
 
     fn decide(&self) {
         let mut report = Report::default();
-        let required = self.first.iter().zip(&self.required);
-        for (first, _) in required.filter(|(_, required)| **required) {
-            report.merge(first.get().cloned().unwrap_or_default());
+        for first in self.first_of_required() {
+            report.merge(first.clone());
         }
         let refuse = match self.mode {
             Mode::Tolerant => None,

@@ -61,7 +61,7 @@ impl Inner {
             tools += 1;
             withdrawn += usize::from(view.withdrawn(*tool).is_some());
         }
-        let status = self.upstreams.get().map(|all| all[at].status());
+        let status = self.upstreams.get().map(|all| all[at].upstream.status());
         let status = status.as_ref().map(|status| status.borrow());
         let (mut state, since, mut cause) = match &status {
             Some(status) => (

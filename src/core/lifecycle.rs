@@ -10,7 +10,7 @@ use broker_model::mcp::Era;
 use tokio::task::JoinSet;
 
 use super::Inner;
-use super::upstream::Upstream;
+use super::upstream::{Link, Upstream};
 use super::verdict::SourceJudge;
 
 /// How long the tasks of stopped sources have to end. Every step of a stop has a bound of its own;
@@ -36,9 +36,10 @@ impl Inner {
     }
 
     /// Takes over running sources and watches them.
-    pub(super) fn adopt(self: &Arc<Self>, upstreams: Box<[Upstream]>) {
+    pub(super) fn adopt(self: &Arc<Self>, upstreams: Vec<Upstream>) {
         let count = upstreams.len();
-        if self.upstreams.set(upstreams).is_err() {
+        let links = upstreams.into_iter().map(Link::new).collect();
+        if self.upstreams.set(links).is_err() {
             return;
         }
         for source in 0..count {
@@ -51,7 +52,7 @@ impl Inner {
     /// Ends when the source was judged or failed, whichever is first. A verdict is settled by the
     /// judge; here only failures are.
     async fn watch_first_outcome(&self, source: usize) {
-        let Some(upstream) = self.upstreams.get().map(|all| &all[source]) else {
+        let Some(upstream) = self.upstreams.get().map(|all| &all[source].upstream) else {
             return;
         };
         let mut status = upstream.status();
@@ -87,8 +88,8 @@ impl Inner {
             return;
         };
         let mut stops = JoinSet::new();
-        for upstream in upstreams {
-            let upstream = upstream.clone();
+        for link in upstreams {
+            let upstream = link.upstream.clone();
             stops.spawn(async move { upstream.stop().await });
         }
         while let Some(ended) = stops.join_next().await {

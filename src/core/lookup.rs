@@ -76,7 +76,7 @@ fn nearest(catalog: &Catalog, view: &View, identity: &Identity, text: &str) -> V
             1.0
         } else if budget > 0 && may_be_like(&wanted, leaf) {
             budget -= 1;
-            strsim::normalized_levenshtein(&wanted, leaf)
+            likeness(&wanted, leaf)
         } else {
             0.0
         };
@@ -111,6 +111,12 @@ fn nearest(catalog: &Catalog, view: &View, identity: &Identity, text: &str) -> V
 fn may_be_like(wanted: &str, name: &str) -> bool {
     let (short, long) = (wanted.len().min(name.len()), wanted.len().max(name.len()));
     long <= 2 * MAX_COMPARED_CHARS && short as f64 >= LEAST_LIKENESS * long as f64
+}
+
+/// 1 for equal names, 0 for names with nothing in common; a swap of neighbours is one edit.
+fn likeness(wanted: &str, name: &str) -> f64 {
+    let longest = wanted.len().max(name.len()).max(1);
+    1.0 - strsim::osa_distance(wanted, name) as f64 / longest as f64
 }
 
 /// The path above and the last segment.

@@ -19,6 +19,7 @@ use crate::catalog::{Catalog, Kind};
 
 mod admission;
 mod call;
+mod drift_log;
 mod error;
 mod failure;
 mod gate;
@@ -46,7 +47,7 @@ pub use identity::Identity;
 
 use render::Renderer;
 use shutdown::InFlight;
-use upstream::Upstream;
+use upstream::Link;
 use validate::LazyValidator;
 use verdict::Verdicts;
 use view::View;
@@ -70,7 +71,7 @@ struct Inner {
     /// What is started; taken when it is.
     launches: Mutex<Vec<Launch>>,
     /// By the catalog's sources, once they are started.
-    upstreams: OnceLock<Box<[Upstream]>>,
+    upstreams: OnceLock<Box<[Link]>>,
     tasks: TaskTracker,
     closing: AtomicBool,
     made: SystemTime,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
-use broker_model::config::{self, Node};
+use broker_model::config;
 use broker_model::{Diagnostic, DiagnosticCode};
 use tokio_util::task::TaskTracker;
 
@@ -30,8 +30,11 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
             ),
         )]);
     }
-    let mut configured = BTreeMap::new();
-    collect(&setup.config.root, &mut configured);
+    let configured: BTreeMap<_, _> = setup
+        .config
+        .sources()
+        .map(|source| (source.path.as_str(), source))
+        .collect();
 
     let (mut problems, mut launches, mut reviewed, mut required) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -53,7 +56,9 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
                 });
                 launches.push(launch);
             }
-            Err(found) => problems.extend(found),
+            Err(found) => {
+                problems.extend(found.into_iter().map(|one| setup.config.place(one)));
+            }
         }
     }
     for path in configured
@@ -106,15 +111,6 @@ fn tools(
         }
     });
     (slots.collect(), hidden)
-}
-
-fn collect<'a>(node: &'a Node, into: &mut BTreeMap<&'a str, &'a config::Source>) {
-    if let Some(source) = &node.source {
-        into.insert(source.path.as_str(), source);
-    }
-    for child in &node.children {
-        collect(child, into);
-    }
 }
 
 fn mismatch(message: String) -> Diagnostic {

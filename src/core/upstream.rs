@@ -2,9 +2,27 @@
 
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Source, Status};
+use broker_mcp::{CallFailure, Source, State, Status};
 use bytes::Bytes;
 use tokio::sync::watch;
+
+/// A source and what it last said of itself.
+pub(super) struct Link {
+    pub(super) upstream: Upstream,
+    status: watch::Receiver<Status>,
+}
+
+impl Link {
+    pub(super) fn new(upstream: Upstream) -> Self {
+        let status = upstream.status();
+        Self { upstream, status }
+    }
+
+    /// Whether it takes calls right now: started, listed and judged.
+    pub(super) fn is_ready(&self) -> bool {
+        self.status.borrow().state == State::Ready
+    }
+}
 
 /// Where calls go. Cheap to clone.
 #[derive(Clone)]

@@ -18,13 +18,14 @@ use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
 use serde_json::Value;
 
+use super::drift_log;
 use super::gate::Gate;
 use super::time::rfc3339;
 use super::view::{View, Withdrawn};
 use crate::catalog::{Catalog, Kind};
 
 /// The longest message that replies and logs show, in characters.
-const MAX_MESSAGE: usize = 300;
+pub(super) const MAX_MESSAGE: usize = 300;
 
 /// What is known of all sources against the lock.
 #[derive(Debug)]
@@ -104,7 +105,12 @@ impl Verdicts {
             _ => Verdict::Serve,
         };
         self.take_in(source, &report, withdrawn);
-        self.gate.settle(source, &report);
+        if self.gate.settle(source, &report) {
+            // Until now a refusal could have said all this; it did not come.
+            self.gate
+                .first_of_required()
+                .for_each(drift_log::differences);
+        }
         verdict
     }
 
@@ -253,68 +259,13 @@ impl Verdicts {
         if changed {
             let next = view.with_source(self.catalog, source, withdrawn);
             if !self.gate.is_strict(source) {
-                self.log_tools(source, &view, &next);
+                drift_log::withdrawals(self.catalog, source, &view, &next);
             }
             self.view.store(Arc::new(next));
         }
         let last = reports[source].replace(report.clone());
         if !self.gate.is_strict(source) && last.as_ref() != Some(report) {
-            log_report(report);
-        }
-    }
-
-    fn log_tools(&self, source: usize, before: &View, now: &View) {
-        for at in self.catalog.sources[source].tools {
-            let tool = self.catalog.tool(*at);
-            let path = self.catalog.entry(tool.entry).path;
-            match (before.withdrawn(*at), now.withdrawn(*at)) {
-                (before, Some(now)) if before.is_none_or(|before| !before.same_reason(now)) => {
-                    tracing::warn!(
-                        source = self.catalog.sources[source].path,
-                        path,
-                        class = now.class.as_str(),
-                        rules = ?now.rules,
-                        expected = tool.digest,
-                        found = now.found.as_deref(),
-                        reason = now.message,
-                        "tool withdrawn"
-                    );
-                }
-                (Some(_), None) => tracing::info!(
-                    source = self.catalog.sources[source].path,
-                    path,
-                    digest = tool.digest,
-                    "tool restored"
-                ),
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Logs what differs and withdraws nothing; withdrawals have lines of their own.
-fn log_report(report: &Report) {
-    let about_tools = report
-        .tools
-        .iter()
-        .filter(|tool| !tool.class.withdraws())
-        .flat_map(|tool| {
-            let findings = tool.findings.iter();
-            findings.map(move |finding| (&tool.source, tool.path.as_str(), finding))
-        });
-    let about_sources = report.sources.iter().flat_map(|one| {
-        let findings = one.findings.iter();
-        findings.map(move |finding| (&one.source, one.source.as_str(), finding))
-    });
-    for (source, path, finding) in about_tools.chain(about_sources) {
-        let path = shown_line(path, MAX_MESSAGE);
-        let message = shown_line(&finding.message, MAX_MESSAGE);
-        let (rule, class) = (finding.rule, finding.class);
-        let class = class.as_str();
-        if finding.class.refuses() {
-            tracing::warn!(%source, path, class, rule, message, "source differs from the lock");
-        } else {
-            tracing::info!(%source, path, class, rule, message, "source has news");
+            drift_log::differences(report);
         }
     }
 }

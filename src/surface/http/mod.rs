@@ -223,3 +223,6 @@ async fn handle(State(surface): State<Arc<Surface>>, request: Request) -> Respon
     }
     respond::respond(outcome, &surface.digest, request_id, close)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use tokio::process::Command;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{Process, StderrTail, reaper, spawn_failure};
 use crate::failure::SourceFailure;
@@ -25,6 +26,8 @@ struct Request {
     launch: Launch,
     tail: StderrTail,
     tasks: TaskTracker,
+    /// Whoever waits for the tasks also waits for a start that is under way.
+    _under_way: TaskTrackerToken,
     runtime: Handle,
     reply: oneshot::Sender<Result<Process, SourceFailure>>,
 }
@@ -40,6 +43,7 @@ pub(super) async fn spawn(
         launch: launch.clone(),
         tail: tail.clone(),
         tasks: tasks.clone(),
+        _under_way: tasks.token(),
         runtime: Handle::current(),
         reply,
     };
@@ -70,6 +74,9 @@ fn thread() -> Result<&'static mpsc::Sender<Request>, &'static io::Error> {
 
 fn run(mut requests: mpsc::Receiver<Request>) {
     while let Some(request) = requests.blocking_recv() {
+        if request.reply.is_closed() {
+            continue;
+        }
         let started = start(&request);
         // A process whose opener is gone is dropped here, and its reaper ends it.
         if request.reply.send(started).is_err() {

@@ -11,7 +11,7 @@ use broker_model::Snapshot;
 use broker_model::mcp::Era;
 use bytes::Bytes;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -39,6 +39,9 @@ pub enum Verdict {
         message: String,
     },
 }
+
+/// A call waits this long for a source that may not be woken yet; rather than longer, it fails.
+const SHORT_WAIT: Duration = Duration::from_millis(1500);
 
 /// A supervised source: started, judged, restarted, called. Cheap to clone.
 #[derive(Clone)]
@@ -167,8 +170,16 @@ impl Source {
                 State::Stopping => return Err(CallFailure::Stopping),
                 State::Withdrawn => return Err(unavailable(now)),
                 State::Backoff | State::Failed => {
-                    if now.attempts > attempts || (!woken && !self.0.may_wake()) {
+                    let wait = self.0.wake_wait();
+                    if now.attempts > attempts || (!woken && wait > SHORT_WAIT) {
                         return Err(unavailable(now));
+                    }
+                    if !woken && !wait.is_zero() {
+                        // It may come up by itself meanwhile, which is as good.
+                        if let Ok(Err(_)) = timeout(wait, status.changed()).await {
+                            return Err(CallFailure::Stopping);
+                        }
+                        continue;
                     }
                     if !std::mem::replace(&mut woken, true) {
                         self.0.wake.notify_one();
@@ -200,12 +211,13 @@ impl Shared {
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
-    fn may_wake(&self) -> bool {
+    /// How long it is until a call may wake the source.
+    fn wake_wait(&self) -> Duration {
         let from = self
             .wake_from
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        Instant::now() >= *from
+        from.saturating_duration_since(Instant::now())
     }
 
     fn set_wake_from(&self, from: Instant) {

@@ -226,7 +226,7 @@ impl Supervisor {
             loop {
                 self.shared.wake.notified().await;
                 // A wish from before the failure is not one for another attempt.
-                if self.shared.may_wake() {
+                if self.shared.wake_wait().is_zero() {
                     return;
                 }
             }

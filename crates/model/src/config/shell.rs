@@ -34,6 +34,7 @@ pub(super) fn rewrite(text: &str) -> Result<(String, BTreeMap<String, Template>)
         at: 0,
         out: String::with_capacity(text.len() + 64),
         variables: BTreeMap::new(),
+        private: BTreeMap::new(),
         errors: Vec::new(),
         open: Vec::new(),
         here: Vec::new(),
@@ -68,6 +69,8 @@ struct Rewriter<'a> {
     at: usize,
     out: String,
     variables: BTreeMap<String, Template>,
+    /// The private name of each `${…}` as written.
+    private: BTreeMap<String, String>,
     errors: Vec<ShellError>,
     open: Vec<(Inside, usize)>,
     /// Delimiters of here-documents whose bodies begin at the next newline.
@@ -194,15 +197,14 @@ impl Rewriter<'_> {
         }
         self.at += length;
         let template = Template::from_parts(vec![part]);
-        let known = self.variables.iter().find(|(_, held)| **held == template);
-        let private = match known {
-            Some((private, _)) => private.clone(),
-            None => {
-                let private = format!("{PRIVATE}{}", self.variables.len() + 1);
-                self.variables.insert(private.clone(), template);
-                private
-            }
-        };
+        let written = template.raw().to_owned();
+        let next = self.private.len() + 1;
+        let private = self
+            .private
+            .entry(written)
+            .or_insert_with(|| format!("{PRIVATE}{next}"))
+            .clone();
+        self.variables.entry(private.clone()).or_insert(template);
         self.out.push_str(&format!("{before}${{{private}}}{after}"));
     }
 

@@ -10,7 +10,7 @@ use broker_model::NodePath;
 use broker_model::redact::Redactor;
 
 /// The longest that anything in a test may take.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A legacy server with two tools; every line it reads goes to `$LOG`.
 const SERVER: &str = r#"
@@ -45,42 +45,51 @@ after
 "#;
 
 /// A folder for one test, with what its servers wrote down.
-pub struct Scene {
+pub(crate) struct Scene {
     folder: tempfile::TempDir,
 }
 
 impl Scene {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder: tempfile::tempdir().expect("a folder for the test"),
         }
     }
 
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// What the server read, and whatever else was written to `name`.
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.file(name)).unwrap_or_default()
     }
 
     /// A server whose functions are replaced by those in `script`.
-    pub fn server(&self, script: &str) -> Launch {
+    pub(crate) fn server(&self, script: &str) -> Launch {
         self.launch(&format!("{SERVER}\n{script}\n{LOOP}"))
     }
 
     /// Any shell script.
-    pub fn launch(&self, script: &str) -> Launch {
-        let log = self.file("log").to_str().unwrap().to_owned();
-        let dir = self.folder.path().to_str().unwrap().to_owned();
-        let path = std::env::var("PATH").unwrap();
+    pub(crate) fn launch(&self, script: &str) -> Launch {
+        let log = self
+            .file("log")
+            .to_str()
+            .expect("the folder's name is UTF-8")
+            .to_owned();
+        let dir = self
+            .folder
+            .path()
+            .to_str()
+            .expect("the folder's name is UTF-8")
+            .to_owned();
+        let path = std::env::var("PATH").expect("tests have a PATH");
         Launch {
-            source: NodePath::parse("/sh").unwrap(),
+            source: NodePath::parse("/sh").expect("it is a path"),
             program: "/bin/sh".to_owned(),
             search: Vec::new(),
             args: vec!["-c".to_owned(), script.to_owned()],
@@ -108,7 +117,7 @@ impl Scene {
 }
 
 /// Waits until `condition` holds.
-pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let waiting = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -121,7 +130,10 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Whether a process of this number is there and is no zombie.
-pub fn is_alive(pid: &str) -> bool {
+pub(crate) fn is_alive(pid: &str) -> bool {
+    if pid.trim().is_empty() {
+        return false;
+    }
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     stat.rsplit(')')
         .next()

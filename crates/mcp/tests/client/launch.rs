@@ -1,0 +1,237 @@
+//! What a child is given, and where its program is looked for.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use broker_mcp::{Environment, Launch, Session, resolve};
+use broker_model::config::{CommandLine, Limits, Source, Template};
+use broker_model::filter::ToolFilter;
+use broker_model::{Diagnostic, DiagnosticCode, NodePath, SourceCause};
+
+use crate::common::Scene;
+
+fn template(text: &str) -> Template {
+    Template::parse(text).expect("it is a template")
+}
+
+fn source(program: &str, args: &[&str]) -> Source {
+    Source {
+        path: NodePath::parse("/acme").expect("it is a path"),
+        command: CommandLine::Direct {
+            program: template(program),
+            args: args.iter().map(|arg| template(arg)).collect(),
+        },
+        env: BTreeMap::new(),
+        inherit_env: Vec::new(),
+        cwd: None,
+        filter: ToolFilter::default(),
+        aliases: BTreeMap::new(),
+        overrides: BTreeMap::new(),
+        required: true,
+        startup_timeout: Duration::from_secs(20),
+        timeout: Duration::from_secs(20),
+        max_in_flight: 32,
+        types: true,
+        volatile: Default::default(),
+        pointer: "/tree/0/source".to_owned(),
+    }
+}
+
+fn environment(vars: &[(&str, &str)]) -> Environment {
+    let vars = vars
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Environment::new(vars.collect(), None)
+}
+
+fn resolved(source: &Source, vars: &[(&str, &str)]) -> Result<Launch, Vec<Diagnostic>> {
+    resolve(
+        source,
+        &Limits::default(),
+        &environment(vars),
+        Path::new("/base"),
+    )
+}
+
+const WORLD: [(&str, &str); 9] = [
+    ("PATH", "/bin:/usr/bin"),
+    ("HOME", "/home/me"),
+    ("LC_ALL", "C.UTF-8"),
+    ("XDG_CACHE_HOME", "/c"),
+    ("SSL_CERT_FILE", "/ca.pem"),
+    ("GH_TOKEN", "canary-token"),
+    ("ACME_REGION", "north"),
+    ("APP_ONE", "1"),
+    ("LD_PRELOAD", "/evil.so"),
+];
+
+#[test]
+fn f_42_a_child_gets_the_allowed_variables_and_nothing_else() {
+    let mut source = source("acme-server", &[]);
+    source.inherit_env = vec!["APP_*".to_owned()];
+    source.env.insert("PYTHONUTF8".to_owned(), template("0"));
+    source.env.insert("OWN".to_owned(), template("${HOME}/x"));
+    let launch = resolved(&source, &WORLD).unwrap();
+    let names: Vec<_> = launch.env.keys().map(String::as_str).collect();
+    let expected = [
+        "APP_ONE",
+        "HOME",
+        "LC_ALL",
+        "MCP_BROKER_COOKIE",
+        "OWN",
+        "PATH",
+        "PYTHONIOENCODING",
+        "PYTHONUTF8",
+        "SSL_CERT_FILE",
+        "XDG_CACHE_HOME",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(launch.env["OWN"], "/home/me/x");
+    assert_eq!(launch.env["PYTHONUTF8"], "0");
+    assert_eq!(launch.env["MCP_BROKER_COOKIE"].len(), 32);
+    assert_eq!(launch.withheld, ["ACME_REGION", "GH_TOKEN"]);
+}
+
+#[test]
+fn cfg_10_all_missing_variables_are_listed_at_once_with_places() {
+    let mut source = source("${NO_A}", &["${NO_B} ${NO_C}", "${NO_D:-fine}"]);
+    source.env.insert("X/Y".to_owned(), template("${NO_E}"));
+    source.cwd = Some(template("${NO_F}"));
+    let problems = resolved(&source, &WORLD).unwrap_err();
+    assert!(
+        problems
+            .iter()
+            .all(|problem| problem.code == DiagnosticCode::EnvMissing)
+    );
+    let places: Vec<_> = problems
+        .iter()
+        .map(|problem| {
+            (
+                problem.pointer.as_deref().unwrap(),
+                problem.message.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        places,
+        [
+            ("/tree/0/source/command", "`NO_A` is not set"),
+            ("/tree/0/source", "`NO_B`, `NO_C` are not set"),
+            ("/tree/0/source/env/X~1Y", "`NO_E` is not set"),
+            ("/tree/0/source/cwd", "`NO_F` is not set"),
+        ]
+    );
+}
+
+#[test]
+fn cfg_12_a_value_stays_one_argument_and_newlines_are_refused() {
+    let source = source("p", &["${V}", "literal\nnewline"]);
+    let launch = resolved(&source, &[("V", "a b\";$(x) '${W}")]).unwrap();
+    assert_eq!(launch.args, ["a b\";$(x) '${W}", "literal\nnewline"]);
+    for value in ["canary\nx", "canary\0x"] {
+        let problems = resolved(&source, &[("V", value)]).unwrap_err();
+        assert_eq!(problems[0].code, DiagnosticCode::EnvValue);
+        assert!(!problems[0].to_string().contains("canary"));
+    }
+}
+
+#[test]
+fn shell_variables_are_private_and_secrets_are_known_to_the_redactor() {
+    let mut source = source("", &[]);
+    source.command = CommandLine::Shell {
+        script: "run \"${P}\" | cat".to_owned(),
+        variables: [("P".to_owned(), template("x${GH_TOKEN}"))].into(),
+    };
+    source
+        .env
+        .insert("API_KEY".to_owned(), template("literal-canary"));
+    let launch = resolved(&source, &WORLD).unwrap();
+    assert_eq!((launch.program.as_str(), launch.shell), ("/bin/sh", true));
+    assert_eq!(launch.args, ["-c", "run \"${P}\" | cat"]);
+    assert_eq!(launch.env["P"], "xcanary-token");
+    let shown = launch
+        .redactor
+        .redact("canary-token literal-canary /home/me");
+    assert_eq!(shown, "•••• •••• /home/me");
+    assert!(!format!("{launch:?} {:?}", environment(&WORLD)).contains("canary"));
+}
+
+#[test]
+fn relative_programs_and_folders_resolve_against_the_base() {
+    let mut source = source("./bin/server", &[]);
+    let launch = resolved(&source, &WORLD).unwrap();
+    assert_eq!(Path::new(&launch.program), Path::new("/base/bin/server"));
+    assert_eq!(launch.cwd.as_deref(), Some(Path::new("/base")));
+    source.cwd = Some(template("data"));
+    let launch = resolved(&source, &WORLD).unwrap();
+    assert_eq!(launch.cwd.as_deref(), Some(Path::new("/base/data")));
+}
+
+#[test]
+fn a_bare_name_is_looked_up_beside_the_executable_then_in_the_childs_path() {
+    let mut source = source("server", &[]);
+    source.env.insert("PATH".to_owned(), template("/own"));
+    let check = |exe_dir: &str, expected: &[&str]| {
+        let vars = BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]);
+        let environment = Environment::new(vars, Some(exe_dir.into()));
+        let launch = resolve(
+            &source,
+            &Limits::default(),
+            &environment,
+            Path::new("/base"),
+        )
+        .unwrap();
+        let expected: Vec<_> = expected.iter().map(Path::new).collect();
+        assert_eq!(launch.search, expected);
+    };
+    check("/t/debug", &["/t/debug", "/own"]);
+    check("/t/debug/deps", &["/t/debug/deps", "/t/debug", "/own"]);
+    check(
+        "/t/debug/examples",
+        &["/t/debug/examples", "/t/debug", "/own"],
+    );
+}
+
+#[tokio::test]
+async fn f_02_files_that_are_no_programs_are_told_apart() {
+    let scene = Scene::new();
+    let check = async |name: &str, content: &str, mode: u32, cause: SourceCause| {
+        let file = scene.file(name);
+        std::fs::write(&file, content).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let mut launch = scene.launch("");
+        launch.program = file.to_str().unwrap().to_owned();
+        let failure = Session::open(&launch, None).await.unwrap_err();
+        assert_eq!(failure.cause, cause, "{failure}");
+        let is_refused = cause != SourceCause::ExitBeforeReady;
+        assert_eq!(failure.message.contains(name), is_refused, "{failure}");
+    };
+    check(
+        "not-executable",
+        "#!/bin/sh\n",
+        0o644,
+        SourceCause::SpawnDenied,
+    )
+    .await;
+    check("no-shebang", "echo hi\n", 0o755, SourceCause::SpawnFormat).await;
+    check(
+        "no-interpreter",
+        "#!/no/such/thing\n",
+        0o755,
+        SourceCause::SpawnNotFound,
+    )
+    .await;
+    check(
+        "runs-and-ends",
+        "#!/bin/sh\nexit 5\n",
+        0o755,
+        SourceCause::ExitBeforeReady,
+    )
+    .await;
+    let mut launch = scene.launch("");
+    launch.cwd = Some(scene.file("nowhere"));
+    let failure = Session::open(&launch, None).await.unwrap_err();
+    assert_eq!(failure.cause, SourceCause::SpawnFailed);
+}

@@ -1,0 +1,6 @@
+//! The client against scripted servers, as others use it: by its public interface alone.
+
+mod common;
+mod launch;
+mod session;
+mod source;

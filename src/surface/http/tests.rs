@@ -1,0 +1,205 @@
+//! Whole requests through the handler, over a core without sources: the order of the checks, and
+//! what every reply carries.
+
+use std::path::Path;
+
+use axum::http::request::Builder;
+use broker_mcp::Environment;
+use broker_model::config::Config;
+use serde_json::Value;
+
+use super::*;
+use crate::catalog::{Catalog, Entry, FORMAT, Kind, Span};
+use crate::core::{Mode, Setup};
+
+const TREE: &str = r#"{"path":"/","type":"node","summary":"All","children":[]}"#;
+const HEAD: Span = Span { at: 0, len: 41 };
+const WHOLE: Span = Span {
+    at: 0,
+    len: TREE.len() as u32,
+};
+
+static CATALOG: Catalog = Catalog {
+    format: FORMAT,
+    catalog_digest: "sha256/1:00",
+    root_digest: "",
+    config_digest: "",
+    config_name: "c.json",
+    config: r#"{"tree":[]}"#,
+    blob: TREE,
+    entries: &[Entry {
+        path: "/",
+        kind: Kind::Node {
+            children: &[],
+            tree: WHOLE,
+            tree_etag: "\"e\"",
+        },
+        head: HEAD,
+        desc: WHOLE,
+        desc_head: HEAD,
+        desc_etag: "\"d\"",
+    }],
+    tools: &[],
+    sources: &[],
+};
+
+fn surface(secret: Option<&str>, address: &str) -> Arc<Surface> {
+    let config = Config::parse("c.json", CATALOG.config.as_bytes())
+        .unwrap()
+        .config;
+    let core = Core::new(Setup {
+        catalog: &CATALOG,
+        config,
+        environment: &Environment::new(Default::default(), None),
+        base: Path::new("."),
+        mode: Mode::Tolerant,
+    })
+    .unwrap();
+    let options = Options {
+        gate: Gate::default(),
+        secret: secret.map(Secret::new),
+        body_bytes: 100,
+    };
+    Surface::new(core, options, address.parse().unwrap())
+}
+
+fn post(path: &str) -> Builder {
+    Request::post(path)
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+}
+
+fn get(path: &str) -> Builder {
+    Request::get(path).header("host", "localhost")
+}
+
+/// Status, code (or an empty text), and the reply's head.
+async fn ask(surface: &Arc<Surface>, request: Builder, body: &str) -> (u16, String, Response<()>) {
+    let request = request.body(Body::from(body.to_owned())).unwrap();
+    let (head, body) = handle(State(surface.clone()), request).await.into_parts();
+    let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let value: Value = serde_json::from_slice(&bytes).unwrap();
+    let id = head.headers["x-request-id"].to_str().unwrap();
+    assert_eq!(head.headers["x-catalog-digest"], "sha256/1:00");
+    let code = match value.get("error") {
+        Some(error) => {
+            assert_eq!(error["request_id"], id);
+            error["code"].as_str().unwrap().to_owned()
+        }
+        None => String::new(),
+    };
+    (head.status.as_u16(), code, Response::from_parts(head, ()))
+}
+
+async fn code(surface: &Arc<Surface>, request: Builder, body: &str) -> String {
+    ask(surface, request, body).await.1
+}
+
+#[tokio::test]
+async fn checks_come_in_their_order() {
+    let surface = surface(Some("s3cret"), "127.0.0.1:1");
+    let long = "x".repeat(101);
+    // Each request has every fault that comes later; mending the first fault shows the next.
+    let bare = || Request::put("/nowhere?token=1").header("host", "evil.com");
+    let from = |request: Builder| request.header("origin", "null");
+    assert_eq!(code(&surface, from(bare()), &long).await, "host_forbidden");
+    let local = |method: &str, uri: &str| {
+        Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("host", "localhost")
+    };
+    assert_eq!(
+        code(&surface, from(local("PUT", "/x?token=1")), &long).await,
+        "origin_forbidden"
+    );
+    assert_eq!(
+        code(&surface, local("PUT", "/x?token=1"), &long).await,
+        "route_not_found"
+    );
+    let (status, code_, head) = ask(&surface, local("PUT", "/meta_call?token=1"), &long).await;
+    assert_eq!((status, code_.as_str()), (405, "method_not_allowed"));
+    assert_eq!(head.headers()["allow"], "POST");
+    assert_eq!(
+        code(&surface, local("POST", "/meta_call?token=1"), &long).await,
+        "header_invalid"
+    );
+    let (status, code_, head) = ask(&surface, local("POST", "/meta_call"), &long).await;
+    assert_eq!((status, code_.as_str()), (401, "unauthorized"));
+    assert_eq!(head.headers()["www-authenticate"], "Bearer");
+    assert_eq!(
+        head.headers()["connection"],
+        "close",
+        "an unread body ends the connection"
+    );
+    let known = || local("POST", "/meta_call").header("x-api-key", "s3cret");
+    assert_eq!(code(&surface, known(), &long).await, "content_type");
+    let json = || known().header("content-type", "application/json");
+    assert_eq!(code(&surface, json(), &long).await, "body_too_large");
+    assert_eq!(code(&surface, json(), "{\"argz\":1").await, "json_invalid");
+    assert_eq!(
+        code(&surface, json(), "{\"argz\":1}").await,
+        "field_unknown"
+    );
+    assert_eq!(code(&surface, json(), "{\"args\":1}").await, "path_invalid");
+    assert_eq!(
+        code(&surface, json(), "{\"path\":\"/a\",\"args\":1}").await,
+        "field_invalid"
+    );
+    assert_eq!(
+        code(&surface, json(), "{\"path\":\"/a\"}").await,
+        "path_not_found"
+    );
+}
+
+#[tokio::test]
+async fn listings_are_served_with_their_tag() {
+    let surface = surface(None, "127.0.0.1:1");
+    let (status, _, head) = ask(&surface, post("/meta_tree"), "{}").await;
+    assert_eq!(
+        (status, &head.headers()["etag"]),
+        (200, &HeaderValue::from_static("\"e\""))
+    );
+    let same = post("/meta_tree").header("if-none-match", "\"e\"");
+    assert_eq!(ask(&surface, same, "{}").await.0, 200, "the calls are POST");
+    let (status, _, head) = ask(&surface, post("/meta_desc"), r#"{"path":"/"}"#).await;
+    assert_eq!(
+        (status, &head.headers()["etag"]),
+        (200, &HeaderValue::from_static("\"d\""))
+    );
+    let (status, ..) = ask(&surface, post("/meta_desc"), r#"{"paths":["/","/no"]}"#).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn health_needs_no_secret_and_tells_strangers_little() {
+    for (address, whole) in [("127.0.0.1:1", true), ("0.0.0.0:1", false)] {
+        let surface = surface(Some("s3cret"), address);
+        for (request, shown) in [
+            (get("/healthz"), whole),
+            (
+                get("/healthz").header("authorization", "Bearer s3cret"),
+                true,
+            ),
+        ] {
+            let request = request.body(Body::empty()).unwrap();
+            let body = handle(State(surface.clone()), request).await.into_body();
+            let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+            let value: Value = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(value["status"], "ok");
+            assert_eq!(value.get("version").is_some(), shown, "{address} {value}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_broker_that_goes_down_says_so_and_closes() {
+    let surface = surface(None, "127.0.0.1:1");
+    surface.begin_shutdown();
+    let (status, code, head) = ask(&surface, post("/meta_tree"), "{}").await;
+    assert_eq!((status, code.as_str()), (503, "shutting_down"));
+    assert_eq!(head.headers()["connection"], "close");
+    assert!(head.headers().contains_key("retry-after"));
+    assert_eq!(ask(&surface, get("/readyz"), "").await.0, 503);
+    assert_eq!(ask(&surface, get("/healthz"), "").await.0, 200);
+}
