@@ -1,7 +1,7 @@
 //! The load: connections that each send one call after another, over plain sockets so that the
 //! client costs little.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use std::time::Duration;
 const BODY: &str = r#"{"path":"/text/text_case","args":{"to":"upper","text":"a hundred bytes of arguments make a hundred bytes of result, or nearly so"}}"#;
 
 /// Sends `calls` calls over `connections` connections; an answer other than 200 is an error.
-pub fn run(address: &str, calls: usize, connections: usize) -> io::Result<()> {
+pub(crate) fn run(address: &str, calls: usize, connections: usize) -> io::Result<()> {
     let request = request(address);
+    let share = calls / connections;
     thread::scope(|scope| {
-        let share = calls / connections;
         let tasks: Vec<_> = (0..connections)
             .map(|_| scope.spawn(|| connection(address, &request, share)))
             .collect();
@@ -25,7 +25,7 @@ pub fn run(address: &str, calls: usize, connections: usize) -> io::Result<()> {
 }
 
 /// Waits until a call succeeds: servers behind it may still be starting.
-pub fn until_answered(address: &str) -> io::Result<()> {
+pub(crate) fn until_answered(address: &str) -> io::Result<()> {
     let mut last = io::Error::other("never tried");
     for _ in 0..200 {
         match connection(address, &request(address), 1) {

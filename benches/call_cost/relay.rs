@@ -2,6 +2,7 @@
 //! child, its result out, own ids; the same axum and serde_json, and nothing else.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -43,7 +44,7 @@ struct Answer<'a> {
 }
 
 #[tokio::main]
-pub async fn run(program: &str) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn run(program: &str) -> Result<(), Box<dyn std::error::Error>> {
     #[expect(
         clippy::disallowed_methods,
         reason = "the floor starts its one child plainly"
@@ -66,9 +67,11 @@ pub async fn run(program: &str) -> Result<(), Box<dyn std::error::Error>> {
     tokio::spawn(write(stdin, queue));
     tokio::spawn(read(stdout, Arc::clone(&relay.waiting)));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let mut said = tokio::io::stderr();
-    said.write_all(format!("listening on http://{}\n", listener.local_addr()?).as_bytes())
-        .await?;
+    writeln!(
+        std::io::stderr(),
+        "listening on http://{}",
+        listener.local_addr()?
+    )?;
     axum::serve(
         listener,
         Router::new()

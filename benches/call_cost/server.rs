@@ -11,14 +11,15 @@ use crate::load;
 /// Clock ticks a second in `/proc/PID/stat`; fixed at 100 on Linux for user space.
 const TICKS: f64 = 100.0;
 
-pub struct Server {
+#[derive(Debug)]
+pub(crate) struct Server {
     child: Child,
     address: String,
 }
 
 impl Server {
     /// Starts `program` and waits until it says `listening on http://ADDRESS` on standard error.
-    pub fn start(program: &Path, args: &[&str]) -> io::Result<Self> {
+    pub(crate) fn start(program: &Path, args: &[&str]) -> io::Result<Self> {
         #[expect(
             clippy::disallowed_methods,
             reason = "a benchmark starts what it measures"
@@ -49,7 +50,7 @@ impl Server {
     }
 
     /// CPU microseconds a call of the process itself, its children not counted.
-    pub fn measure(&mut self, calls: usize, connections: usize) -> io::Result<f64> {
+    pub(crate) fn measure(&mut self, calls: usize, connections: usize) -> io::Result<f64> {
         load::run(&self.address, connections * 8, connections)?;
         let before = self.cpu_seconds()?;
         load::run(&self.address, calls, connections)?;
@@ -75,7 +76,7 @@ impl Server {
     }
 
     /// Resident memory of the process itself.
-    pub fn resident_kib(&self) -> io::Result<u64> {
+    pub(crate) fn resident_kib(&self) -> io::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status
             .lines()

@@ -48,19 +48,33 @@ fn run(config: &OsStr) {
             tell_cargo(&format!("cargo::error={}", one_line(problem, &command)));
         }
         // Cargo shows the errors above; the code only has to be other than 0.
-        #[expect(clippy::exit, reason = "a build script reports failure by its exit code")]
+        #[expect(
+            clippy::exit,
+            reason = "a build script reports failure by its exit code"
+        )]
         std::process::exit(1);
     }
 }
 
 /// Reads config and lock, and renders the catalog; writes nothing.
 pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnostic>> {
-    let bytes = fs::read(file).map_err(|error| vec![unreadable(DiagnosticCode::ConfigUnreadable, "config", shown, &error)])?;
+    let bytes = fs::read(file).map_err(|error| {
+        vec![unreadable(
+            DiagnosticCode::ConfigUnreadable,
+            "config",
+            shown,
+            &error,
+        )]
+    })?;
     let config = Config::parse(shown, &bytes)?.config;
     let lock_path = lock_file(file);
     let lock_shown = lock_file(Path::new(shown)).to_string_lossy().into_owned();
     let text = fs::read_to_string(&lock_path).map_err(|error| {
-        let code = if error.kind() == io::ErrorKind::NotFound { DiagnosticCode::LockMissing } else { DiagnosticCode::LockCorrupt };
+        let code = if error.kind() == io::ErrorKind::NotFound {
+            DiagnosticCode::LockMissing
+        } else {
+            DiagnosticCode::LockCorrupt
+        };
         vec![unreadable(code, "lock", &lock_shown, &error)]
     })?;
     let lock = Lock::parse(&lock_shown, &text)?;
@@ -78,7 +92,8 @@ pub fn lock_file(config: &Path) -> PathBuf {
 /// The one command line that makes the lock anew, as it must be typed.
 fn command(folder: &Path, config: &OsStr) -> String {
     // Within the broker's own workspace broker-gen is built from here; elsewhere it is installed.
-    let own = folder.join("broker-gen/Cargo.toml").exists() && folder.join("crates/toolbox").exists();
+    let own =
+        folder.join("broker-gen/Cargo.toml").exists() && folder.join("crates/toolbox").exists();
     let mut command = if own {
         "cargo build -p broker-gen -p toolbox-mcp && target/debug/broker-gen lock".to_owned()
     } else {
@@ -97,13 +112,20 @@ fn unreadable(code: DiagnosticCode, what: &str, file: &str, error: &io::Error) -
 /// Cargo takes one line an error.
 fn one_line(problem: &Diagnostic, command: &str) -> String {
     let by_lock = problem.code.as_str().starts_with("lock_");
-    let remedy = if by_lock { format!("run: {command}") } else { problem.remedy().to_owned() };
+    let remedy = if by_lock {
+        format!("run: {command}")
+    } else {
+        problem.remedy().to_owned()
+    };
     let place = match (&problem.file, problem.position) {
         (Some(file), Some(at)) => format!(" ({file}:{}:{})", at.line, at.column),
         (Some(file), None) => format!(" ({file})"),
         (None, _) => String::new(),
     };
-    broker_model::text::shown_line(&format!("[{}] {}{place}; {remedy}", problem.code, problem.message), 1000)
+    broker_model::text::shown_line(
+        &format!("[{}] {}{place}; {remedy}", problem.code, problem.message),
+        1000,
+    )
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
@@ -111,7 +133,12 @@ fn write(path: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return Ok(());
     }
-    fs::write(path, text).map_err(|error| vec![Diagnostic::error(DiagnosticCode::FileWrite, format!("`{}` cannot be written: {error}", path.display()))])
+    fs::write(path, text).map_err(|error| {
+        vec![Diagnostic::error(
+            DiagnosticCode::FileWrite,
+            format!("`{}` cannot be written: {error}", path.display()),
+        )]
+    })
 }
 
 fn tell_cargo(line: &str) {

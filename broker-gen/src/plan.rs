@@ -55,28 +55,51 @@ pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> 
         let message = match lock.source(source.path.as_str()) {
             None => format!("the source `{}` is not in the lock", source.path),
             Some(locked) if locked.config_digest != source.digest() => {
-                format!("the source `{}` is configured otherwise than when it was locked", source.path)
+                format!(
+                    "the source `{}` is configured otherwise than when it was locked",
+                    source.path
+                )
             }
             Some(_) => continue,
         };
-        problems.push(config.place(Diagnostic::error(DiagnosticCode::LockStale, message).at(&source.pointer)));
+        problems.push(
+            config.place(Diagnostic::error(DiagnosticCode::LockStale, message).at(&source.pointer)),
+        );
     }
-    for locked in lock.sources.iter().filter(|locked| config.source(&locked.path).is_none()) {
-        let message = format!("the lock has the source `{}`, which the config does not have", locked.path);
+    for locked in lock
+        .sources
+        .iter()
+        .filter(|locked| config.source(&locked.path).is_none())
+    {
+        let message = format!(
+            "the lock has the source `{}`, which the config does not have",
+            locked.path
+        );
         problems.push(Diagnostic::error(DiagnosticCode::LockOrphan, message));
     }
     if problems.is_empty() {
-        let message = format!("the lock was made for a config with the digest {}, this one has {}", lock.config_digest, config.digest());
+        let message = format!(
+            "the lock was made for a config with the digest {}, this one has {}",
+            lock.config_digest,
+            config.digest()
+        );
         problems.push(Diagnostic::error(DiagnosticCode::LockStale, message).in_file(&config.file));
     }
     Err(problems)
 }
 
 /// Lays the locked tools out over the config's tree. Every problem is reported.
-pub fn plan<'a>(config: &'a Config, sources: &'a [LockedSource]) -> Result<Plan<'a>, Vec<Diagnostic>> {
+pub fn plan<'a>(
+    config: &'a Config,
+    sources: &'a [LockedSource],
+) -> Result<Plan<'a>, Vec<Diagnostic>> {
     let mut planner = Planner {
         config,
-        plan: Plan { entries: BTreeMap::new(), sources: Vec::new(), warnings: Vec::new() },
+        plan: Plan {
+            entries: BTreeMap::new(),
+            sources: Vec::new(),
+            warnings: Vec::new(),
+        },
         problems: Vec::new(),
     };
     planner.add_node(&config.root);
@@ -88,7 +111,11 @@ pub fn plan<'a>(config: &'a Config, sources: &'a [LockedSource]) -> Result<Plan<
     }
     planner.sort_children();
     planner.warn_about_case();
-    if planner.problems.is_empty() { Ok(planner.plan) } else { Err(planner.problems) }
+    if planner.problems.is_empty() {
+        Ok(planner.plan)
+    } else {
+        Err(planner.problems)
+    }
 }
 
 struct Planner<'a> {
@@ -99,12 +126,25 @@ struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     fn add_node(&mut self, node: &'a Node) {
-        let children = node.children.iter().map(|child| child.path.clone()).collect();
-        self.plan.entries.insert(node.path.clone(), Entry::Node { node, children });
+        let children = node
+            .children
+            .iter()
+            .map(|child| child.path.clone())
+            .collect();
+        self.plan
+            .entries
+            .insert(node.path.clone(), Entry::Node { node, children });
         node.children.iter().for_each(|child| self.add_node(child));
     }
 
-    fn error(&mut self, source: &Source, below: &str, code: DiagnosticCode, message: String, help: Option<String>) {
+    fn error(
+        &mut self,
+        source: &Source,
+        below: &str,
+        code: DiagnosticCode,
+        message: String,
+        help: Option<String>,
+    ) {
         let mut problem = Diagnostic::error(code, message).at(format!("{}{below}", source.pointer));
         problem.help = help;
         self.problems.push(self.config.place(problem));
@@ -115,9 +155,17 @@ impl<'a> Planner<'a> {
             self.add_tool(index, source, tool);
         }
         self.check_filter(source, locked);
-        let names = source.aliases.keys().map(|name| (name, "path_aliases")).chain(source.overrides.keys().map(|name| (name, "tool_overrides")));
+        let names = source
+            .aliases
+            .keys()
+            .map(|name| (name, "path_aliases"))
+            .chain(source.overrides.keys().map(|name| (name, "tool_overrides")));
         for (name, key) in names {
-            if !locked.exposed.iter().any(|tool| tool.upstream_name == *name) {
+            if !locked
+                .exposed
+                .iter()
+                .any(|tool| tool.upstream_name == *name)
+            {
                 self.unknown_tool(source, locked, name, key);
             }
         }
@@ -128,14 +176,26 @@ impl<'a> Planner<'a> {
             Ok(path) => path,
             Err(error) => {
                 let shown = broker_model::text::shown_line(&tool.exposed_name, 100);
-                let message = format!("the tool `{shown}` of `{}` cannot be a path: {error}", source.path);
-                self.error(source, "", DiagnosticCode::AliasNeeded, message, Some(format!("Add `\"{shown}\": \"…\"` to its `path_aliases`.")));
+                let message = format!(
+                    "the tool `{shown}` of `{}` cannot be a path: {error}",
+                    source.path
+                );
+                self.error(
+                    source,
+                    "",
+                    DiagnosticCode::AliasNeeded,
+                    message,
+                    Some(format!("Add `\"{shown}\": \"…\"` to its `path_aliases`.")),
+                );
                 return;
             }
         };
         let clash = match self.plan.entries.get(&path) {
             None => None,
-            Some(Entry::Node { .. }) => Some(format!("the tool `{}` of `{}` lands on the node `{path}`", tool.upstream_name, source.path)),
+            Some(Entry::Node { .. }) => Some(format!(
+                "the tool `{}` of `{}` lands on the node `{path}`",
+                tool.upstream_name, source.path
+            )),
             Some(Entry::Tool(other)) => {
                 let (_, locked) = self.plan.sources[other.source];
                 Some(format!(
@@ -145,12 +205,22 @@ impl<'a> Planner<'a> {
             }
         };
         if let Some(message) = clash {
-            let help = format!("Give `{}` an alias in `path_aliases`, or deny it in `tool_filter`.", tool.upstream_name);
+            let help = format!(
+                "Give `{}` an alias in `path_aliases`, or deny it in `tool_filter`.",
+                tool.upstream_name
+            );
             self.error(source, "", DiagnosticCode::LeafClash, message, Some(help));
             return;
         }
         let said = source.overrides.get(&tool.upstream_name);
-        self.plan.entries.insert(path.clone(), Entry::Tool(ToolEntry { source: index, tool, said }));
+        self.plan.entries.insert(
+            path.clone(),
+            Entry::Tool(ToolEntry {
+                source: index,
+                tool,
+                said,
+            }),
+        );
         if let Some(Entry::Node { children, .. }) = self.plan.entries.get_mut(&source.path) {
             children.push(path);
         }
@@ -158,24 +228,45 @@ impl<'a> Planner<'a> {
 
     /// A filter that exposes nothing is refused; a single pattern that matches nothing is told.
     fn check_filter(&mut self, source: &'a Source, locked: &LockedSource) {
-        let names: Vec<&str> =
-            locked.exposed.iter().map(|tool| tool.upstream_name.as_str()).chain(locked.hidden.iter().map(|tool| tool.name.as_str())).collect();
+        let names: Vec<&str> = locked
+            .exposed
+            .iter()
+            .map(|tool| tool.upstream_name.as_str())
+            .chain(locked.hidden.iter().map(|tool| tool.name.as_str()))
+            .collect();
         if locked.exposed.is_empty() && !source.filter.patterns().is_empty() {
-            let message = format!("the filter of `{}` matches none of its {} tools", source.path, names.len());
+            let message = format!(
+                "the filter of `{}` matches none of its {} tools",
+                source.path,
+                names.len()
+            );
             let wanted = source.filter.patterns().iter().map(String::as_str);
-            let help = format!("Its tools nearest to the patterns: {}.", nearest(wanted, &names, 5));
-            self.error(source, "/tool_filter", DiagnosticCode::FilterEmpty, message, Some(help));
+            let help = format!(
+                "Its tools nearest to the patterns: {}.",
+                nearest(wanted, &names, 5)
+            );
+            self.error(
+                source,
+                "/tool_filter",
+                DiagnosticCode::FilterEmpty,
+                message,
+                Some(help),
+            );
             return;
         }
         for pattern in source.filter.patterns() {
             let glob = pattern.strip_prefix('!').unwrap_or(pattern);
-            let matches = broker_model::filter::ToolFilter::compile(&[glob]).is_ok_and(|alone| names.iter().any(|name| alone.admits(name)));
+            let matches = broker_model::filter::ToolFilter::compile(&[glob])
+                .is_ok_and(|alone| names.iter().any(|name| alone.admits(name)));
             if !matches {
                 let shown = broker_model::text::shown_line(pattern, 100);
                 let message = format!("the pattern `{shown}` of `{}` matches no tool", source.path);
                 let warning = Diagnostic::warning(DiagnosticCode::FilterEmpty, message)
                     .at(format!("{}/tool_filter", source.pointer))
-                    .help(format!("The nearest: {}.", nearest([glob].into_iter(), &names, 3)));
+                    .help(format!(
+                        "The nearest: {}.",
+                        nearest([glob].into_iter(), &names, 3)
+                    ));
                 self.plan.warnings.push(self.config.place(warning));
             }
         }
@@ -186,21 +277,53 @@ impl<'a> Planner<'a> {
         let below = format!("/{key}/{}", broker_model::json::escape_token(name));
         let hidden = locked.hidden.iter().any(|tool| tool.name == name);
         let (message, help) = if hidden {
-            (format!("`{key}` names `{shown}`, which the filter of `{}` hides", source.path), "Admit it in `tool_filter`, or remove the key.".to_owned())
+            (
+                format!(
+                    "`{key}` names `{shown}`, which the filter of `{}` hides",
+                    source.path
+                ),
+                "Admit it in `tool_filter`, or remove the key.".to_owned(),
+            )
         } else {
-            let names: Vec<&str> = locked.exposed.iter().map(|tool| tool.upstream_name.as_str()).collect();
-            (format!("`{key}` names `{shown}`, which `{}` does not have", source.path), format!("Did you mean {}?", nearest([name].into_iter(), &names, 3)))
+            let names: Vec<&str> = locked
+                .exposed
+                .iter()
+                .map(|tool| tool.upstream_name.as_str())
+                .collect();
+            (
+                format!(
+                    "`{key}` names `{shown}`, which `{}` does not have",
+                    source.path
+                ),
+                format!("Did you mean {}?", nearest([name].into_iter(), &names, 3)),
+            )
         };
-        self.error(source, &below, DiagnosticCode::OverrideUnknown, message, Some(help));
+        self.error(
+            source,
+            &below,
+            DiagnosticCode::OverrideUnknown,
+            message,
+            Some(help),
+        );
     }
 
     fn sort_children(&mut self) {
-        let is_tool: Vec<NodePath> = self.plan.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Tool(_))).map(|(path, _)| path.clone()).collect();
+        let is_tool: Vec<NodePath> = self
+            .plan
+            .entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry, Entry::Tool(_)))
+            .map(|(path, _)| path.clone())
+            .collect();
         for entry in self.plan.entries.values_mut() {
             if let Entry::Node { node, children } = entry {
                 // Nodes keep the config's order; tools follow by leaf.
                 children[node.children.len()..].sort_by(|a, b| a.leaf().cmp(b.leaf()));
-                debug_assert!(children[node.children.len()..].iter().all(|path| is_tool.binary_search(path).is_ok()));
+                debug_assert!(
+                    children[node.children.len()..]
+                        .iter()
+                        .all(|path| is_tool.binary_search(path).is_ok())
+                );
             }
         }
     }
@@ -213,8 +336,12 @@ impl<'a> Planner<'a> {
                 continue;
             };
             // Two nodes are the config's own business and already told.
-            if matches!(entry, Entry::Tool(_)) || matches!(self.plan.entries[other], Entry::Tool(_)) {
-                warnings.push(Diagnostic::warning(DiagnosticCode::PathCase, format!("`{other}` and `{path}` differ only in case")));
+            if matches!(entry, Entry::Tool(_)) || matches!(self.plan.entries[other], Entry::Tool(_))
+            {
+                warnings.push(Diagnostic::warning(
+                    DiagnosticCode::PathCase,
+                    format!("`{other}` and `{path}` differ only in case"),
+                ));
             }
         }
         self.plan.warnings.append(&mut warnings);
@@ -222,10 +349,28 @@ impl<'a> Planner<'a> {
 }
 
 /// At most `max` of `names` that are nearest to any of `wanted`, in backticks.
-fn nearest<'s>(wanted: impl Iterator<Item = &'s str> + Clone, names: &[&str], max: usize) -> String {
-    let distance = |name: &str| wanted.clone().map(|want| 1000 - (strsim::jaro_winkler(want, name) * 1000.0) as i64).min().unwrap_or(1000);
+fn nearest<'s>(
+    wanted: impl Iterator<Item = &'s str> + Clone,
+    names: &[&str],
+    max: usize,
+) -> String {
+    let distance = |name: &str| {
+        wanted
+            .clone()
+            .map(|want| 1000 - (strsim::jaro_winkler(want, name) * 1000.0) as i64)
+            .min()
+            .unwrap_or(1000)
+    };
     let mut ranked: Vec<_> = names.iter().map(|name| (distance(name), *name)).collect();
     ranked.sort_unstable();
-    let shown: Vec<_> = ranked.iter().take(max).map(|(_, name)| format!("`{}`", broker_model::text::shown_line(name, 100))).collect();
-    if shown.is_empty() { "none, it has no tools".to_owned() } else { shown.join(", ") }
+    let shown: Vec<_> = ranked
+        .iter()
+        .take(max)
+        .map(|(_, name)| format!("`{}`", broker_model::text::shown_line(name, 100)))
+        .collect();
+    if shown.is_empty() {
+        "none, it has no tools".to_owned()
+    } else {
+        shown.join(", ")
+    }
 }

@@ -10,11 +10,17 @@ pub(crate) fn first_sentence(description: &str) -> Option<String> {
     if line.is_empty() {
         return None;
     }
-    let end = line.match_indices(['.', '!', '?']).map(|(at, mark)| at + mark.len()).find(|&end| {
-        // A full stop ends a sentence where a capital follows a space; `e.g. this` and `1.5` do not.
-        let rest = &line[end..];
-        rest.is_empty() || rest.strip_prefix(' ').is_some_and(|next| !next.starts_with(|c: char| c.is_lowercase()))
-    });
+    let end = line
+        .match_indices(['.', '!', '?'])
+        .map(|(at, mark)| at + mark.len())
+        .find(|&end| {
+            // A full stop ends a sentence where a capital follows a space; `e.g. this` and `1.5` do not.
+            let rest = &line[end..];
+            rest.is_empty()
+                || rest
+                    .strip_prefix(' ')
+                    .is_some_and(|next| !next.starts_with(|c: char| c.is_lowercase()))
+        });
     let sentence = line[..end.unwrap_or(line.len())].trim_end_matches('.');
     if sentence.chars().count() <= SUMMARY_CHARS {
         return Some(sentence.to_owned());
@@ -35,10 +41,16 @@ mod tests {
     fn ends_at_the_sentence_or_at_120_characters() {
         let check = |text, want: Option<&str>| assert_eq!(first_sentence(text).as_deref(), want);
         check("Reads a file. Then more.", Some("Reads a file"));
-        check("Use e.g. this one\nor 1.5 of it! Yes", Some("Use e.g. this one or 1.5 of it!"));
+        check(
+            "Use e.g. this one\nor 1.5 of it! Yes",
+            Some("Use e.g. this one or 1.5 of it!"),
+        );
         check("First line\n\nSecond paragraph.", Some("First line"));
         check("  \n", None);
         let long = first_sentence(&"word ".repeat(60)).unwrap();
-        assert!(long.chars().count() <= 120 && long.ends_with("word…"), "{long}");
+        assert!(
+            long.chars().count() <= 120 && long.ends_with("word…"),
+            "{long}"
+        );
     }
 }

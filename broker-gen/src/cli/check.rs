@@ -17,7 +17,11 @@ pub(super) async fn run(args: &ConfigArgs, format: Format) -> Exit {
                 Format::Human => output::data(&report),
                 Format::Json => output::data(format_args!("{:#}\n", report.to_json())),
             }
-            Exit::of_report(&report).or(if nothing_checked(&report) { Exit::Unchecked } else { Exit::Ok })
+            Exit::of_report(&report).or(if nothing_checked(&report) {
+                Exit::Unchecked
+            } else {
+                Exit::Ok
+            })
         }
         Err(problems) => output::diagnostics(&problems),
     }
@@ -30,19 +34,36 @@ async fn report(args: &ConfigArgs) -> Result<Report, Vec<Diagnostic>> {
     let plan = plan::plan(&input.config, &lock.sources)?;
     output::diagnostics(&plan.warnings);
     let question = |launch: broker_mcp::Launch| {
-        let revision = lock.source(launch.source.as_str()).map(|locked| locked.protocol_version.as_str());
-        Question { era: revision.and_then(Era::of_revision), launch, volatile: Vec::new(), twice: false }
+        let revision = lock
+            .source(launch.source.as_str())
+            .map(|locked| locked.protocol_version.as_str());
+        Question {
+            era: revision.and_then(Era::of_revision),
+            launch,
+            volatile: Vec::new(),
+            twice: false,
+        }
     };
     let questions: Vec<_> = input.launches.into_iter().map(question).collect();
     if questions.is_empty() {
-        output::diagnostics(&[Diagnostic::warning(DiagnosticCode::SourceFailed, "the config has no source, so nothing was checked")]);
+        output::diagnostics(&[Diagnostic::warning(
+            DiagnosticCode::SourceFailed,
+            "the config has no source, so nothing was checked",
+        )]);
     }
     let mut report = Report::default();
     for answer in survey(questions).await {
-        let both = input.config.source(&answer.source).zip(lock.source(answer.source.as_str()));
+        let both = input
+            .config
+            .source(&answer.source)
+            .zip(lock.source(answer.source.as_str()));
         report.merge(match (&answer.outcome, both) {
-            (Ok(snapshot), Some((source, locked))) => drift::classify(locked, snapshot, &source.filter),
-            (Err(Failure::Source(failure)), _) => drift::unchecked(&answer.source, failure.cause, &with_stderr(failure)),
+            (Ok(snapshot), Some((source, locked))) => {
+                drift::classify(locked, snapshot, &source.filter)
+            }
+            (Err(Failure::Source(failure)), _) => {
+                drift::unchecked(&answer.source, failure.cause, &with_stderr(failure))
+            }
             // Fresh locks have every source of the config, and a check asks once.
             (Ok(_), None) | (Err(Failure::Unstable(_)), _) => Report::default(),
         });

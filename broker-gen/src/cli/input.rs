@@ -31,7 +31,10 @@ impl Input {
     pub(super) fn read(args: &ConfigArgs) -> Result<Self, Vec<Diagnostic>> {
         let shown = args.config.to_string_lossy();
         let bytes = fs::read(&args.config).map_err(|error| {
-            vec![Diagnostic::error(DiagnosticCode::ConfigUnreadable, format!("the config `{shown}` cannot be read: {error}"))]
+            vec![Diagnostic::error(
+                DiagnosticCode::ConfigUnreadable,
+                format!("the config `{shown}` cannot be read: {error}"),
+            )]
         })?;
         let parsed = Config::parse(&shown, &bytes)?;
         super::output::diagnostics(&parsed.warnings);
@@ -40,33 +43,54 @@ impl Input {
         let mut problems = Vec::new();
         for name in &args.sources {
             if !config.sources().any(|source| source.path.as_str() == name) {
-                let known: Vec<_> = config.sources().map(|source| format!("`{}`", source.path)).collect();
+                let known: Vec<_> = config
+                    .sources()
+                    .map(|source| format!("`{}`", source.path))
+                    .collect();
                 let message = format!("`--source {name}` names no source");
-                problems.push(Diagnostic::error(DiagnosticCode::PathInvalid, message).help(format!("The sources are {}.", known.join(", "))));
+                problems.push(
+                    Diagnostic::error(DiagnosticCode::PathInvalid, message)
+                        .help(format!("The sources are {}.", known.join(", "))),
+                );
             }
         }
         let environment = Environment::capture();
         let base = args.config.parent().unwrap_or(Path::new(""));
-        let wanted = |source: &&Source| args.sources.is_empty() || args.sources.iter().any(|name| name == source.path.as_str());
+        let wanted = |source: &&Source| {
+            args.sources.is_empty() || args.sources.iter().any(|name| name == source.path.as_str())
+        };
         let mut launches = Vec::new();
         for source in config.sources().filter(wanted) {
             match resolve(source, &config.limits, &environment, base) {
                 Ok(launch) => launches.push(launch),
-                Err(found) => problems.extend(found.into_iter().map(|problem| config.place(problem))),
+                Err(found) => {
+                    problems.extend(found.into_iter().map(|problem| config.place(problem)))
+                }
             }
         }
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Self { lock_path: lock_file(&args.config), config, launches })
+        Ok(Self {
+            lock_path: lock_file(&args.config),
+            config,
+            launches,
+        })
     }
 
     /// Reads the lock; `lock_missing` where there is none.
     pub(super) fn read_lock(&self) -> Result<Lock, Vec<Diagnostic>> {
         let shown = self.lock_path.to_string_lossy();
         let text = fs::read_to_string(&self.lock_path).map_err(|error| {
-            let code = if error.kind() == io::ErrorKind::NotFound { DiagnosticCode::LockMissing } else { DiagnosticCode::LockCorrupt };
-            vec![Diagnostic::error(code, format!("the lock `{shown}` cannot be read: {error}"))]
+            let code = if error.kind() == io::ErrorKind::NotFound {
+                DiagnosticCode::LockMissing
+            } else {
+                DiagnosticCode::LockCorrupt
+            };
+            vec![Diagnostic::error(
+                code,
+                format!("the lock `{shown}` cannot be read: {error}"),
+            )]
         })?;
         Lock::parse(&shown, &text)
     }

@@ -29,13 +29,25 @@ pub(super) async fn run(args: &LockArgs) -> Exit {
 async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     let input = Input::read(&args.config)?;
     // What is kept of the old lock is found out before anything is launched.
-    let kept = if args.config.sources.is_empty() { Vec::new() } else { kept_sources(&input)? };
+    let kept = if args.config.sources.is_empty() {
+        Vec::new()
+    } else {
+        kept_sources(&input)?
+    };
     let (_, literal_secrets) = input.config.compiled();
     output::diagnostics(&literal_secrets);
 
     let questions = input.launches.iter().map(|launch| {
-        let volatile = input.config.source(&launch.source).map(|source| source.volatile.iter().cloned().collect());
-        Question { launch: launch.clone(), era: None, volatile: volatile.unwrap_or_default(), twice: !args.once }
+        let volatile = input
+            .config
+            .source(&launch.source)
+            .map(|source| source.volatile.iter().cloned().collect());
+        Question {
+            launch: launch.clone(),
+            era: None,
+            volatile: volatile.unwrap_or_default(),
+            twice: !args.once,
+        }
     });
     let answers = survey(questions.collect()).await;
 
@@ -57,41 +69,70 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         Err(found) => problems.extend(found),
     }
     let folder = args.config.config.parent().unwrap_or(Path::new(""));
-    output::diagnostics(&machine::point_out(&sources, &machine::traits_of_this_machine(folder)));
+    output::diagnostics(&machine::point_out(
+        &sources,
+        &machine::traits_of_this_machine(folder),
+    ));
     if !problems.is_empty() {
         return Err(problems);
     }
 
-    let lock = Lock { config_digest: input.config.digest(), generator: concat!("broker-gen ", env!("CARGO_PKG_VERSION")).to_owned(), sources };
+    let lock = Lock {
+        config_digest: input.config.digest(),
+        generator: concat!("broker-gen ", env!("CARGO_PKG_VERSION")).to_owned(),
+        sources,
+    };
     let shown = input.lock_path.display();
     let text = lock.to_text();
     if fs::read_to_string(&input.lock_path).is_ok_and(|old| old == text) {
         say(format_args!("{shown} is up to date"));
         return Ok(());
     }
-    write_whole(&input.lock_path, &text)
-        .map_err(|error| vec![Diagnostic::error(DiagnosticCode::FileWrite, format!("`{shown}` cannot be written: {error}"))])?;
-    say(format_args!("wrote {shown}: review and commit it, then build"));
+    write_whole(&input.lock_path, &text).map_err(|error| {
+        vec![Diagnostic::error(
+            DiagnosticCode::FileWrite,
+            format!("`{shown}` cannot be written: {error}"),
+        )]
+    })?;
+    say(format_args!(
+        "wrote {shown}: review and commit it, then build"
+    ));
     Ok(())
 }
 
 /// With `--source`, the other sources stay as they are locked, which must be as they are configured.
 fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
     let old = input.read_lock()?;
-    let asked = |path: &str| input.launches.iter().any(|launch| launch.source.as_str() == path);
+    let asked = |path: &str| {
+        input
+            .launches
+            .iter()
+            .any(|launch| launch.source.as_str() == path)
+    };
     let mut problems = Vec::new();
     let mut kept = Vec::new();
-    for source in input.config.sources().filter(|source| !asked(source.path.as_str())) {
+    for source in input
+        .config
+        .sources()
+        .filter(|source| !asked(source.path.as_str()))
+    {
         match old.source(source.path.as_str()) {
             Some(locked) if locked.config_digest == source.digest() => kept.push(locked.clone()),
             _ => {
-                let message = format!("the source `{}` is not locked as it is configured, so the others cannot be locked alone", source.path);
+                let message = format!(
+                    "the source `{}` is not locked as it is configured, so the others cannot be locked alone",
+                    source.path
+                );
                 let help = format!("Add `--source {}`, or lock all.", source.path);
                 problems.push(Diagnostic::error(DiagnosticCode::LockStale, message).help(help));
             }
         }
     }
-    if problems.is_empty() { Ok(kept) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(kept)
+    } else {
+        Err(problems)
+    }
 }
 
 /// Tells what became of one source, and takes its snapshot.
@@ -100,26 +141,51 @@ fn take(input: &Input, answer: Answer) -> Result<LockedSource, Diagnostic> {
     let snapshot = match answer.outcome {
         Ok(snapshot) => snapshot,
         Err(Failure::Source(failure)) => {
-            let message = format!("`{path}` failed after {took:.1} s: {}", with_stderr(&failure));
-            return Err(Diagnostic::error(DiagnosticCode::SourceFailed, message).help(failure.cause.remedy()));
+            let message = format!(
+                "`{path}` failed after {took:.1} s: {}",
+                with_stderr(&failure)
+            );
+            return Err(Diagnostic::error(DiagnosticCode::SourceFailed, message)
+                .help(failure.cause.remedy()));
         }
         Err(Failure::Unstable(pointers)) => {
-            let message = format!("two launches of `{path}` gave different answers at {}", shown_pointers(&pointers));
-            let help = format!("Name them in `volatile` of `{path}`, or hide the tools in `tool_filter`.");
+            let message = format!(
+                "two launches of `{path}` gave different answers at {}",
+                shown_pointers(&pointers)
+            );
+            let help =
+                format!("Name them in `volatile` of `{path}`, or hide the tools in `tool_filter`.");
             return Err(Diagnostic::error(DiagnosticCode::SourceUnstable, message).help(help));
         }
     };
-    let source = input.config.source(path).expect("only sources of the config are asked");
+    let source = input
+        .config
+        .source(path)
+        .expect("only sources of the config are asked");
     let locked = LockedSource::from_snapshot(source, &snapshot);
     let launch = input.launches.iter().find(|launch| launch.source == *path);
-    let how = if launch.is_some_and(|launch| launch.shell) { ", run by /bin/sh" } else { "" };
-    let (exposed, hidden, revision) = (locked.exposed.len(), locked.hidden.len(), &locked.protocol_version);
-    say(format_args!("{path}: {exposed} tools exposed, {hidden} hidden (MCP {revision}, {took:.1} s{how})"));
+    let how = if launch.is_some_and(|launch| launch.shell) {
+        ", run by /bin/sh"
+    } else {
+        ""
+    };
+    let (exposed, hidden, revision) = (
+        locked.exposed.len(),
+        locked.hidden.len(),
+        &locked.protocol_version,
+    );
+    say(format_args!(
+        "{path}: {exposed} tools exposed, {hidden} hidden (MCP {revision}, {took:.1} s{how})"
+    ));
     Ok(locked)
 }
 
 fn shown_pointers(pointers: &[String]) -> String {
-    let shown: Vec<_> = pointers.iter().take(5).map(|pointer| format!("`{}`", broker_model::text::shown_line(pointer, 200))).collect();
+    let shown: Vec<_> = pointers
+        .iter()
+        .take(5)
+        .map(|pointer| format!("`{}`", broker_model::text::shown_line(pointer, 200)))
+        .collect();
     match pointers.len().saturating_sub(5) {
         0 => shown.join(", "),
         more => format!("{} and {more} more places", shown.join(", ")),
@@ -128,15 +194,21 @@ fn shown_pointers(pointers: &[String]) -> String {
 
 /// A reader sees the old file or the new one, never a part.
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".lock-").tempfile_in(folder)?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".lock-")
+        .tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     // A temporary file is private by default; a lock is an ordinary file of the project.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = fs::metadata(path).map_or(0o644, |old| old.permissions().mode() & 0o777);
-        file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+        file.as_file()
+            .set_permissions(fs::Permissions::from_mode(mode))?;
     }
     file.as_file().sync_all()?;
     file.persist(path)?;

@@ -41,7 +41,12 @@ enum Verb {
 #[derive(Debug, Args)]
 struct ConfigArgs {
     /// The config; its lock is `<stem>.lock.json` beside it.
-    #[arg(long, value_name = "FILE", env = "MCP_BROKER_CONFIG", default_value = "smoke_config.json")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "MCP_BROKER_CONFIG",
+        default_value = "smoke_config.json"
+    )]
     config: PathBuf,
     /// Only this source, by the path of its node; repeatable.
     #[arg(long = "source", value_name = "PATH")]
@@ -87,14 +92,19 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return output::failure(&format!("the runtime cannot be started: {error}")),
     };
     runtime.block_on(async {
         match cli.verb {
             // A machine never writes over what people reviewed.
-            Verb::Lock(args) if args.check || (is_ci() && input::lock_exists(&args.config.config)) => {
+            Verb::Lock(args)
+                if args.check || (is_ci() && input::lock_exists(&args.config.config)) =>
+            {
                 check::run(&args.config, Format::Human).await
             }
             Verb::Lock(args) => lock::run(&args).await,
@@ -105,6 +115,8 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
 
 /// Whether this is a machine that must not write: `CI=true` or `MCP_BROKER_LOCKED=1`.
 fn is_ci() -> bool {
-    let is = |name: &str, values: &[&str]| std::env::var(name).is_ok_and(|value| values.contains(&value.as_str()));
+    let is = |name: &str, values: &[&str]| {
+        std::env::var(name).is_ok_and(|value| values.contains(&value.as_str()))
+    };
     is("CI", &["true", "1"]) || is("MCP_BROKER_LOCKED", &["true", "1"])
 }

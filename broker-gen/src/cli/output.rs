@@ -32,5 +32,9 @@ pub(super) fn failure(message: &str) -> Exit {
 /// What clap has to say: help and version are fine, everything else is usage.
 pub(super) fn usage(error: &clap::Error) -> Exit {
     let _ = error.print();
-    if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+    if error.use_stderr() {
+        Exit::Usage
+    } else {
+        Exit::Ok
+    }
 }

@@ -19,7 +19,9 @@ const STACK: usize = 16 << 20;
 pub(super) fn refuse(sources: &[LockedSource]) -> Vec<Diagnostic> {
     let schemas = sources.iter().flat_map(|source| {
         source.exposed.iter().flat_map(move |tool| {
-            ["inputSchema", "outputSchema"].into_iter().filter_map(move |key| Some((source, tool, key, tool.raw.get(key)?)))
+            ["inputSchema", "outputSchema"]
+                .into_iter()
+                .filter_map(move |key| Some((source, tool, key, tool.raw.get(key)?)))
         })
     });
     let mut problems = Vec::new();
@@ -27,8 +29,14 @@ pub(super) fn refuse(sources: &[LockedSource]) -> Vec<Diagnostic> {
         if let Err(problem) = inspect(schema).and_then(|()| compiles(schema)) {
             let pointer = format!("/{key}{}", problem.pointer.as_deref().unwrap_or_default());
             let name = broker_model::text::shown_line(&tool.upstream_name, 100);
-            let message = format!("the tool `{name}` of `{}` is refused: {}, at {pointer}", source.path, problem.message);
-            let help = format!("Hide it: add `\"!{name}\"` to the `tool_filter` of `{}`, or report it to the server's maintainers.", source.path);
+            let message = format!(
+                "the tool `{name}` of `{}` is refused: {}, at {pointer}",
+                source.path, problem.message
+            );
+            let help = format!(
+                "Hide it: add `\"!{name}\"` to the `tool_filter` of `{}`, or report it to the server's maintainers.",
+                source.path
+            );
             problems.push(Diagnostic::error(problem.code, message).help(help));
         }
     }
@@ -38,9 +46,15 @@ pub(super) fn refuse(sources: &[LockedSource]) -> Vec<Diagnostic> {
 /// Every `example_args` that its tool's schema refuses. Only for sources that [`refuse`] let pass.
 pub(super) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    for (source, locked) in sources.iter().filter_map(|locked| Some((config.source(&locked.path)?, locked))) {
+    for (source, locked) in sources
+        .iter()
+        .filter_map(|locked| Some((config.source(&locked.path)?, locked)))
+    {
         for tool in &locked.exposed {
-            let said = source.overrides.get(&tool.upstream_name).and_then(|said| said.example_args.as_ref());
+            let said = source
+                .overrides
+                .get(&tool.upstream_name)
+                .and_then(|said| said.example_args.as_ref());
             let (Some(example), Some(schema)) = (said, tool.raw.get("inputSchema")) else {
                 continue;
             };
@@ -50,10 +64,25 @@ pub(super) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<D
             let (errors, _) = validator.errors(&Value::Object(example.clone()), 1);
             if let Some(error) = errors.first() {
                 let name = broker_model::text::shown_line(&tool.upstream_name, 100);
-                let place = if error.pointer.is_empty() { String::new() } else { format!(" at {}", error.pointer) };
-                let message = format!("the example of `{name}` of `{}` does not match its schema{place}: expected {}", source.path, error.expected);
-                let pointer = format!("{}/tool_overrides/{}/example_args", source.pointer, broker_model::json::escape_token(&tool.upstream_name));
-                problems.push(config.place(Diagnostic::error(DiagnosticCode::ExampleInvalid, message).at(pointer)));
+                let place = if error.pointer.is_empty() {
+                    String::new()
+                } else {
+                    format!(" at {}", error.pointer)
+                };
+                let message = format!(
+                    "the example of `{name}` of `{}` does not match its schema{place}: expected {}",
+                    source.path, error.expected
+                );
+                let pointer = format!(
+                    "{}/tool_overrides/{}/example_args",
+                    source.pointer,
+                    broker_model::json::escape_token(&tool.upstream_name)
+                );
+                problems.push(
+                    config.place(
+                        Diagnostic::error(DiagnosticCode::ExampleInvalid, message).at(pointer),
+                    ),
+                );
             }
         }
     }
@@ -61,14 +90,15 @@ pub(super) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<D
 }
 
 /// Compiles on a thread of its own, with a bounded stack and a time limit.
-fn compiles(schema: &Value) -> Result<(), Diagnostic> {
+fn compiles(schema: &Value) -> Result<(), Box<Diagnostic>> {
     let (send, receive) = mpsc::sync_channel(1);
     let schema = schema.clone();
     let work = move || {
         // The receiver is gone only when the time is up.
         let _ = send.send(compile(&schema).map(|_| ()));
     };
-    let limit = |message: &str| Diagnostic::error(DiagnosticCode::SchemaLimit, message).at("");
+    let limit =
+        |message: &str| Box::new(Diagnostic::error(DiagnosticCode::SchemaLimit, message).at(""));
     thread::Builder::new()
         .name("schema".to_owned())
         .stack_size(STACK)

@@ -66,7 +66,14 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
             let started = Instant::now();
             let source = question.launch.source.clone();
             let outcome = ask(&question, &tail).await;
-            (index, Answer { source, outcome, took: started.elapsed() })
+            (
+                index,
+                Answer {
+                    source,
+                    outcome,
+                    took: started.elapsed(),
+                },
+            )
         });
     }
     let started = Instant::now();
@@ -77,12 +84,21 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
                 waiting.retain(|(waiting, ..)| *waiting != index);
                 answers[index] = Some(answer);
             }
-            Ok(Some(Err(panicked))) => say(format_args!("error: a task of broker-gen failed: {panicked}")),
+            Ok(Some(Err(panicked))) => say(format_args!(
+                "error: a task of broker-gen failed: {panicked}"
+            )),
             Ok(None) => break,
             Err(_) => {
                 for (_, source, tail) in &waiting {
-                    let last = tail.lines(1).pop().map(|line| format!(": {}", text::shown_line(&line, 120))).unwrap_or_default();
-                    say(format_args!("waiting for {source} ({} s){last}", started.elapsed().as_secs()));
+                    let last = tail
+                        .lines(1)
+                        .pop()
+                        .map(|line| format!(": {}", text::shown_line(&line, 120)))
+                        .unwrap_or_default();
+                    say(format_args!(
+                        "waiting for {source} ({} s){last}",
+                        started.elapsed().as_secs()
+                    ));
                 }
             }
         }
@@ -91,17 +107,29 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
 }
 
 async fn ask(question: &Question, tail: &StderrTail) -> Result<Snapshot, Failure> {
-    let first = snapshot(question, question.era, tail).await.map_err(Failure::Source)?;
+    let first = snapshot(question, question.era, tail)
+        .await
+        .map_err(Failure::Source)?;
     if !question.twice {
         return Ok(first);
     }
     let era = Era::of_revision(&first.protocol_version);
-    let second = snapshot(question, era, tail).await.map_err(Failure::Source)?;
+    let second = snapshot(question, era, tail)
+        .await
+        .map_err(Failure::Source)?;
     let unstable = compare(&first, &second, &question.volatile);
-    if unstable.is_empty() { Ok(first) } else { Err(Failure::Unstable(unstable)) }
+    if unstable.is_empty() {
+        Ok(first)
+    } else {
+        Err(Failure::Unstable(unstable))
+    }
 }
 
-async fn snapshot(question: &Question, era: Option<Era>, tail: &StderrTail) -> Result<Snapshot, SourceFailure> {
+async fn snapshot(
+    question: &Question,
+    era: Option<Era>,
+    tail: &StderrTail,
+) -> Result<Snapshot, SourceFailure> {
     let session = Session::open_watched(&question.launch, era, tail).await?;
     let snapshot = session.snapshot().await;
     session.stop().await;
@@ -114,7 +142,10 @@ fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<Stri
         let tools = snapshot.tools.iter().map(|tool| {
             let mut raw = tool.clone();
             strip_volatile(&mut raw, volatile);
-            (broker_model::snapshot::tool_name(tool).to_owned(), Value::Object(raw))
+            (
+                broker_model::snapshot::tool_name(tool).to_owned(),
+                Value::Object(raw),
+            )
         });
         serde_json::json!({
             "tools": tools.collect::<serde_json::Map<_, _>>(),
@@ -128,7 +159,10 @@ fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<Stri
     if to_canonical(&first) == to_canonical(&second) {
         return Vec::new();
     }
-    drift::differences(&first, &second).into_iter().map(|difference| difference.pointer).collect()
+    drift::differences(&first, &second)
+        .into_iter()
+        .map(|difference| difference.pointer)
+        .collect()
 }
 
 #[cfg(test)]
@@ -150,8 +184,21 @@ mod tests {
     #[test]
     fn an_unstable_member_is_named_unless_it_is_volatile() {
         let (a, b) = (snapshot(&[1, 2]), snapshot(&[2, 1]));
-        assert_eq!(compare(&a, &b, &[]), ["/tools/t/inputSchema/properties/f/default/0", "/tools/t/inputSchema/properties/f/default/1"]);
-        assert!(compare(&a, &b, &["/tools/t/inputSchema/properties/f/default".to_owned()]).is_empty());
+        assert_eq!(
+            compare(&a, &b, &[]),
+            [
+                "/tools/t/inputSchema/properties/f/default/0",
+                "/tools/t/inputSchema/properties/f/default/1"
+            ]
+        );
+        assert!(
+            compare(
+                &a,
+                &b,
+                &["/tools/t/inputSchema/properties/f/default".to_owned()]
+            )
+            .is_empty()
+        );
         assert!(compare(&a, &a, &[]).is_empty());
     }
 }

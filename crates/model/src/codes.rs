@@ -100,7 +100,7 @@ closed_list! {
         ConfigSyntax = "config_syntax", "The config is not JSON.", "Mend the place; comments and trailing commas are not JSON.";
         ConfigEncoding = "config_encoding", "The config is not UTF-8.", "Save it as UTF-8.";
         ConfigShape = "config_shape", "The config has no `tree` and no `mcpServers`, or both.", "Write an object with `tree` or `mcpServers`.";
-        ConfigSize = "config_size", "The config is too large or nested too deep.", "Keep it under 4 MiB and 64 levels.";
+        ConfigSize = "config_size", "The config is too large or nested too deep.", "Keep it under 4 MiB, 64 levels and 100 000 values.";
         ConfigUnknownKey = "config_unknown_key", "A key is not known here.", "Correct the name.";
         ConfigDupKey = "config_dup_key", "A key stands twice in one object.", "Keep one of the two.";
         ConfigType = "config_type", "A value has the wrong type.", "Write the type that the message names.";

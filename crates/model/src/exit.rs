@@ -44,28 +44,55 @@ impl Exit {
     /// The one of the two that is reported when both hold: 2, 5, 4, 3 in that order, then the rest.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        const ORDER: [Exit; 8] =
-            [Exit::Interrupted, Exit::Usage, Exit::Lock, Exit::Unchecked, Exit::Drift, Exit::Bind, Exit::Failure, Exit::Ok];
+        const ORDER: [Exit; 8] = [
+            Exit::Interrupted,
+            Exit::Usage,
+            Exit::Lock,
+            Exit::Unchecked,
+            Exit::Drift,
+            Exit::Bind,
+            Exit::Failure,
+            Exit::Ok,
+        ];
         let rank = |exit| ORDER.iter().position(|known| *known == exit);
-        if rank(self) <= rank(other) { self } else { other }
+        if rank(self) <= rank(other) {
+            self
+        } else {
+            other
+        }
     }
 
     /// What these diagnostics end with; warnings do not count.
     pub fn of_diagnostics<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> Self {
-        diagnostics.into_iter().filter(|d| d.is_error()).fold(Self::Ok, |exit, d| exit.or(Self::of_code(d.code)))
+        diagnostics
+            .into_iter()
+            .filter(|d| d.is_error())
+            .fold(Self::Ok, |exit, d| exit.or(Self::of_code(d.code)))
     }
 
     /// What a report ends with: drift, or a source that could not be held against the lock.
     pub fn of_report(report: &Report) -> Self {
-        let drift = if report.has_drift() { Self::Drift } else { Self::Ok };
-        let unchecked = if report.has_unchecked() { Self::Unchecked } else { Self::Ok };
+        let drift = if report.has_drift() {
+            Self::Drift
+        } else {
+            Self::Ok
+        };
+        let unchecked = if report.has_unchecked() {
+            Self::Unchecked
+        } else {
+            Self::Ok
+        };
         drift.or(unchecked)
     }
 
     fn of_code(code: DiagnosticCode) -> Self {
         use DiagnosticCode as Code;
         match code {
-            Code::LockMissing | Code::LockCorrupt | Code::LockVersion | Code::LockStale | Code::LockOrphan => Self::Lock,
+            Code::LockMissing
+            | Code::LockCorrupt
+            | Code::LockVersion
+            | Code::LockStale
+            | Code::LockOrphan => Self::Lock,
             Code::SchemaInvalid
             | Code::SchemaRef
             | Code::SchemaCycle
@@ -94,7 +121,13 @@ mod tests {
 
     #[test]
     fn precedence_is_2_5_4_3() {
-        let order = [Exit::Usage, Exit::Lock, Exit::Unchecked, Exit::Drift, Exit::Ok];
+        let order = [
+            Exit::Usage,
+            Exit::Lock,
+            Exit::Unchecked,
+            Exit::Drift,
+            Exit::Ok,
+        ];
         for (index, worse) in order.iter().enumerate() {
             for better in &order[index..] {
                 assert_eq!((worse.or(*better), better.or(*worse)), (*worse, *worse));
@@ -105,15 +138,30 @@ mod tests {
     #[test]
     fn codes_of_diagnostics() {
         let exit = |codes: &[DiagnosticCode]| {
-            let list: Vec<_> = codes.iter().map(|code| Diagnostic::error(*code, "x")).collect();
+            let list: Vec<_> = codes
+                .iter()
+                .map(|code| Diagnostic::error(*code, "x"))
+                .collect();
             Exit::of_diagnostics(&list).code()
         };
         assert_eq!(exit(&[]), 0);
-        assert_eq!(exit(&[DiagnosticCode::LockStale, DiagnosticCode::SourceUnstable]), 5);
+        assert_eq!(
+            exit(&[DiagnosticCode::LockStale, DiagnosticCode::SourceUnstable]),
+            5
+        );
         assert_eq!(exit(&[DiagnosticCode::SchemaRef]), 4);
-        for usage in [DiagnosticCode::LeafClash, DiagnosticCode::FilterEmpty, DiagnosticCode::BindOpen, DiagnosticCode::LockWiden, DiagnosticCode::LockMismatch] {
+        for usage in [
+            DiagnosticCode::LeafClash,
+            DiagnosticCode::FilterEmpty,
+            DiagnosticCode::BindOpen,
+            DiagnosticCode::LockWiden,
+            DiagnosticCode::LockMismatch,
+        ] {
             assert_eq!(exit(&[DiagnosticCode::LockMissing, usage]), 2);
         }
-        assert_eq!(Exit::of_diagnostics(&[Diagnostic::warning(DiagnosticCode::FilterEmpty, "x")]), Exit::Ok);
+        assert_eq!(
+            Exit::of_diagnostics(&[Diagnostic::warning(DiagnosticCode::FilterEmpty, "x")]),
+            Exit::Ok
+        );
     }
 }

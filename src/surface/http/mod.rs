@@ -21,6 +21,8 @@ mod authority;
 mod body;
 mod contain;
 mod envelope;
+#[cfg(test)]
+mod errors_page;
 mod fields;
 mod health;
 mod origin;

@@ -28,20 +28,36 @@ impl Broker {
         let kept = Arc::clone(&stderr);
         thread::spawn(move || {
             let mut line = Vec::new();
-            while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-                kept.lock().expect("the reader does not panic").push_str(&String::from_utf8_lossy(&line));
+            while lines
+                .read_until(b'\n', &mut line)
+                .is_ok_and(|read| read > 0)
+            {
+                kept.lock()
+                    .expect("the reader does not panic")
+                    .push_str(&String::from_utf8_lossy(&line));
                 line.clear();
             }
         });
-        let mut broker = Self { child, address: String::new(), stderr };
+        let mut broker = Self {
+            child,
+            address: String::new(),
+            stderr,
+        };
         let deadline = now() + PATIENCE;
         while broker.address.is_empty() {
             let said = broker.stderr();
             if let Some((_, rest)) = said.split_once("listening on http://") {
-                broker.address = rest.split([' ', '\n', '"']).next().unwrap_or_default().to_owned();
+                broker.address = rest
+                    .split([' ', '\n', '"'])
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned();
             }
             let ended = broker.child.try_wait().expect("its state can be read");
-            assert!(ended.is_none() && now() < deadline, "the broker does not listen ({ended:?}):\n{said}");
+            assert!(
+                ended.is_none() && now() < deadline,
+                "the broker does not listen ({ended:?}):\n{said}"
+            );
             thread::sleep(std::time::Duration::from_millis(5));
         }
         broker
@@ -50,7 +66,9 @@ impl Broker {
     /// [`Broker::start`], then waits until `/readyz` answers 200.
     pub fn start_ready(run: Run) -> Self {
         let broker = Self::start(run);
-        wait_until("the broker is ready", || http::get(&broker.address, "/readyz").status == 200);
+        wait_until("the broker is ready", || {
+            http::get(&broker.address, "/readyz").status == 200
+        });
         broker
     }
 
@@ -66,7 +84,10 @@ impl Broker {
 
     /// What it wrote to standard error so far.
     pub fn stderr(&self) -> String {
-        self.stderr.lock().expect("the reader does not panic").clone()
+        self.stderr
+            .lock()
+            .expect("the reader does not panic")
+            .clone()
     }
 
     /// `POST` of a JSON body.
@@ -95,12 +116,17 @@ impl Broker {
     pub fn source(&self, path: &str) -> Value {
         let ready = self.get("/readyz").json();
         let sources = ready["sources"].as_array().cloned().unwrap_or_default();
-        sources.into_iter().find(|source| source["path"] == path).unwrap_or(Value::Null)
+        sources
+            .into_iter()
+            .find(|source| source["path"] == path)
+            .unwrap_or(Value::Null)
     }
 
     /// Sends a signal, by name.
     pub fn signal(&self, name: &str) {
-        let kill = Run::new(std::path::Path::new("/bin/sh")).args(["-c", &format!("kill -{name} {}", self.pid())]).output();
+        let kill = Run::new(std::path::Path::new("/bin/sh"))
+            .args(["-c", &format!("kill -{name} {}", self.pid())])
+            .output();
         assert_eq!(kill.code, Some(0), "{}", kill.stderr);
     }
 
@@ -116,7 +142,8 @@ impl Broker {
         let status = self.wait();
         let mut stdout = String::new();
         if let Some(mut pipe) = self.child.stdout.take() {
-            pipe.read_to_string(&mut stdout).expect("standard output is text");
+            pipe.read_to_string(&mut stdout)
+                .expect("standard output is text");
         }
         (status, stdout, self.stderr())
     }

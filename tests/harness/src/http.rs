@@ -21,7 +21,10 @@ pub struct Response {
 impl Response {
     /// The first header of this lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The body as text.
@@ -31,18 +34,29 @@ impl Response {
 
     /// The body as JSON.
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
     /// The code of an error body; empty where there is none.
     pub fn code(&self) -> String {
-        self.json().pointer("/error/code").and_then(Value::as_str).unwrap_or_default().to_owned()
+        self.json()
+            .pointer("/error/code")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
 /// `POST` of a JSON body.
 pub fn post(address: &str, route: &str, body: &Value) -> Response {
-    request(address, "POST", route, &[("Content-Type", "application/json")], body.to_string().as_bytes())
+    request(
+        address,
+        "POST",
+        route,
+        &[("Content-Type", "application/json")],
+        body.to_string().as_bytes(),
+    )
 }
 
 /// `GET`.
@@ -52,7 +66,13 @@ pub fn get(address: &str, route: &str) -> Response {
 
 /// A request with these headers besides `Host`, `Connection: close` and, where there is a body,
 /// `Content-Length`.
-pub fn request(address: &str, method: &str, route: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+pub fn request(
+    address: &str,
+    method: &str,
+    route: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Response {
     let mut head = format!("{method} {route} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -67,27 +87,44 @@ pub fn request(address: &str, method: &str, route: &str, headers: &[(&str, &str)
 /// Sends these bytes and reads one answer.
 pub fn raw(address: &str, bytes: &[u8]) -> Response {
     let mut stream = TcpStream::connect(address).expect("the broker listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .expect("a timeout can be set");
     // A server may refuse and close before it has read everything; its answer is what counts.
     let _ = stream.write_all(bytes);
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).expect("a status line comes");
-    let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("no status line: {line:?}"));
+    let status = line
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .unwrap_or_else(|| panic!("no status line: {line:?}"));
     let mut headers = Vec::new();
     loop {
         line.clear();
         reader.read_line(&mut line).expect("headers come");
         match line.trim_end().split_once(':') {
-            Some((name, value)) => headers.push((name.to_ascii_lowercase(), value.trim().to_owned())),
+            Some((name, value)) => {
+                headers.push((name.to_ascii_lowercase(), value.trim().to_owned()))
+            }
             None => break,
         }
     }
-    let mut response = Response { status, headers, body: Vec::new() };
-    match response.header("content-length").map(|length| length.parse::<usize>().expect("a length is a number")) {
+    let mut response = Response {
+        status,
+        headers,
+        body: Vec::new(),
+    };
+    match response
+        .header("content-length")
+        .map(|length| length.parse::<usize>().expect("a length is a number"))
+    {
         Some(length) => {
             response.body.resize(length, 0);
-            reader.read_exact(&mut response.body).expect("the whole body comes");
+            reader
+                .read_exact(&mut response.body)
+                .expect("the whole body comes");
         }
         None => {
             let _ = reader.read_to_end(&mut response.body);

@@ -21,11 +21,25 @@ impl DirectServer {
     /// Starts it: `server/discover` first, `initialize` where that is refused.
     pub fn start(run: Run) -> Self {
         let mut command = run.into_command();
-        let mut child = command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().expect("the server starts");
+        let mut child = command
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("the server starts");
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        let mut server = Self { child, stdin, stdout, next: 0, modern: true };
-        if server.request("server/discover", json!({})).get("result").is_none() {
+        let mut server = Self {
+            child,
+            stdin,
+            stdout,
+            next: 0,
+            modern: true,
+        };
+        if server
+            .request("server/discover", json!({}))
+            .get("result")
+            .is_none()
+        {
             server.modern = false;
             let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "direct", "version": "0"}});
             let answer = server.request("initialize", hello);
@@ -44,9 +58,18 @@ impl DirectServer {
     pub fn tools(&mut self) -> Vec<Value> {
         let (mut tools, mut cursor) = (Vec::new(), Value::Null);
         loop {
-            let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+            let params = if cursor.is_null() {
+                json!({})
+            } else {
+                json!({"cursor": cursor})
+            };
             let answer = self.request("tools/list", params);
-            tools.extend(answer["result"]["tools"].as_array().expect("a list of tools").clone());
+            tools.extend(
+                answer["result"]["tools"]
+                    .as_array()
+                    .expect("a list of tools")
+                    .clone(),
+            );
             cursor = answer["result"]["nextCursor"].clone();
             if cursor.is_null() {
                 return tools;
@@ -73,7 +96,13 @@ impl DirectServer {
         let mut line = String::new();
         loop {
             line.clear();
-            assert!(self.stdout.read_line(&mut line).expect("the server answers") > 0, "the server ended during {method}");
+            assert!(
+                self.stdout
+                    .read_line(&mut line)
+                    .expect("the server answers")
+                    > 0,
+                "the server ended during {method}"
+            );
             match serde_json::from_str::<Value>(&line) {
                 Ok(answer) if answer["id"] == id => return answer,
                 _ => {}

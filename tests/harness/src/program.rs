@@ -14,9 +14,16 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// binaries built; `cargo test --workspace` builds all.
 pub fn binary(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
-    let folder = test.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
+    let folder = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("tests lie in target/PROFILE/deps");
     let path = folder.join(name);
-    assert!(path.exists(), "{} is not built; run `cargo test --workspace --locked`", path.display());
+    assert!(
+        path.exists(),
+        "{} is not built; run `cargo test --workspace --locked`",
+        path.display()
+    );
     path
 }
 
@@ -41,12 +48,23 @@ pub struct Output {
 impl Run {
     /// Prepares `program`.
     pub fn new(program: &Path) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "tests start the programs that they test")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "tests start the programs that they test"
+        )]
         let mut command = Command::new(program);
-        for name in ["CI", "MCP_BROKER_CONFIG", "MCP_BROKER_LOCKED", "MCP_BROKER_SECRET"] {
+        for name in [
+            "CI",
+            "MCP_BROKER_CONFIG",
+            "MCP_BROKER_LOCKED",
+            "MCP_BROKER_SECRET",
+        ] {
             command.env_remove(name);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         Self { command }
     }
 
@@ -104,7 +122,11 @@ pub(crate) fn now() -> Instant {
 pub fn children_of(pid: u32) -> Vec<u32> {
     let mut parents: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(child) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+        let Some(child) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
             continue;
         };
         if let Some((state, parent)) = state_and_parent(child)

@@ -9,7 +9,7 @@ use crate::json::{escape_token, position_of_offset};
 /// How many problems of one file are told.
 pub(super) const MAX_TOLD: usize = 100;
 /// How many are kept until they are sorted.
-const MAX_KEPT: usize = 1000;
+const MAX_KEPT: usize = 200;
 
 /// Everything found in one text.
 #[derive(Debug)]

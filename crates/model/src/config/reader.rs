@@ -15,6 +15,8 @@ use crate::text::shown_line;
 pub(super) const MAX_BYTES: usize = 4 << 20;
 /// The deepest nesting.
 pub(super) const MAX_DEPTH: usize = 64;
+/// The most values: more than anybody reviews, and few enough to be read in a blink.
+const MAX_VALUES: usize = 100_000;
 
 /// Why there is no tree at all; the only finding of its run.
 pub(super) type Refusal = Box<Diagnostic>;
@@ -66,7 +68,7 @@ pub(super) fn read(text: &str, findings: &mut Findings<'_>) -> Result<Spanned, R
             .at(""),
         );
     }
-    check_depth(text)?;
+    check_size(text)?;
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
         return refuse(excerpt::syntax_error(text, &error));
     }
@@ -83,9 +85,10 @@ fn refuse<T>(diagnostic: Diagnostic) -> Result<T, Refusal> {
     Err(Box::new(diagnostic))
 }
 
-/// Counts brackets outside strings, so that no reader ever recurses deeper than [`MAX_DEPTH`].
-fn check_depth(text: &str) -> Result<(), Refusal> {
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+/// Counts brackets and commas outside strings, so that no reader ever recurses deeper than
+/// [`MAX_DEPTH`] or sees more than [`MAX_VALUES`].
+fn check_size(text: &str) -> Result<(), Refusal> {
+    let (mut depth, mut values, mut in_string, mut escaped) = (0usize, 1usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
         if in_string {
             match byte {
@@ -98,18 +101,21 @@ fn check_depth(text: &str) -> Result<(), Refusal> {
         }
         match byte {
             b'"' => in_string = true,
-            b'[' | b'{' => depth += 1,
+            b'[' | b'{' => (depth, values) = (depth + 1, values + 1),
             b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
+            b',' => values += 1,
+            _ => continue,
         }
-        if depth > MAX_DEPTH {
-            let mut diagnostic = Diagnostic::error(
-                Code::ConfigSize,
-                format!("the config is nested deeper than {MAX_DEPTH} levels"),
-            );
-            diagnostic.position = Some(position_of_offset(text, at));
-            return refuse(diagnostic);
-        }
+        let message = if depth > MAX_DEPTH {
+            format!("the config is nested deeper than {MAX_DEPTH} levels")
+        } else if values > MAX_VALUES {
+            format!("the config has more than {MAX_VALUES} values")
+        } else {
+            continue;
+        };
+        let mut diagnostic = Diagnostic::error(Code::ConfigSize, message);
+        diagnostic.position = Some(position_of_offset(text, at));
+        return refuse(diagnostic);
     }
     Ok(())
 }

@@ -280,7 +280,9 @@ mod tests {
         let document = json!({"tree": [{"path": "/s", "type": "node", "source": {
             "command": "server", "tool_filter": ["!hidden*"], "path_aliases": {"a": "alias"},
         }}]});
-        let config = Config::parse("c.json", document.to_string().as_bytes()).unwrap().config;
+        let config = Config::parse("c.json", document.to_string().as_bytes())
+            .unwrap()
+            .config;
         LockedSource::from_snapshot(config.sources().next().unwrap(), old)
     }
 

@@ -25,7 +25,9 @@ fn locked(tools: Vec<Value>, volatile: &[&str]) -> Lock {
         "command": "server", "tool_filter": ["*", "!secret*"],
         "path_aliases": {"get_file_contents": "get_file"}, "volatile": volatile,
     }}]});
-    let config = Config::parse("c.json", document.to_string().as_bytes()).unwrap().config;
+    let config = Config::parse("c.json", document.to_string().as_bytes())
+        .unwrap()
+        .config;
     let source = LockedSource::from_snapshot(config.sources().next().unwrap(), &snapshot(tools));
     Lock {
         config_digest: config.digest(),

@@ -64,9 +64,10 @@ const DIALECTS: [&str; 5] = [
 
 /// Refuses a schema that is too large, too deep, refers outside of itself, or fans out too far.
 /// The diagnostic's pointer is into the schema.
-pub fn inspect(schema: &Value) -> Result<(), Diagnostic> {
-    let refuse =
-        |code, pointer: &str, message: String| Err(Diagnostic::error(code, message).at(pointer));
+pub fn inspect(schema: &Value) -> Result<(), Box<Diagnostic>> {
+    let refuse = |code, pointer: &str, message: String| {
+        Err(Box::new(Diagnostic::error(code, message).at(pointer)))
+    };
     let bytes = schema.to_string().len();
     if bytes > MAX_SCHEMA_BYTES {
         return refuse(
@@ -124,20 +125,24 @@ impl Graph {
         schema: &Value,
         pointer: String,
         depth: usize,
-    ) -> Result<usize, Diagnostic> {
+    ) -> Result<usize, Box<Diagnostic>> {
         if depth > MAX_DEPTH {
-            return Err(Diagnostic::error(
-                DiagnosticCode::SchemaLimit,
-                format!("subschemas are nested deeper than {MAX_DEPTH} levels"),
-            )
-            .at(pointer));
+            return Err(Box::new(
+                Diagnostic::error(
+                    DiagnosticCode::SchemaLimit,
+                    format!("subschemas are nested deeper than {MAX_DEPTH} levels"),
+                )
+                .at(pointer),
+            ));
         }
         if self.nodes.len() >= MAX_SUBSCHEMAS {
-            return Err(Diagnostic::error(
-                DiagnosticCode::SchemaLimit,
-                format!("there are more than {MAX_SUBSCHEMAS} subschemas"),
-            )
-            .at(pointer));
+            return Err(Box::new(
+                Diagnostic::error(
+                    DiagnosticCode::SchemaLimit,
+                    format!("there are more than {MAX_SUBSCHEMAS} subschemas"),
+                )
+                .at(pointer),
+            ));
         }
         let this = self.nodes.len();
         self.index.insert(pointer.clone(), this);
@@ -220,7 +225,7 @@ impl Graph {
         pointer: String,
         in_place: bool,
         depth: usize,
-    ) -> Result<(), Diagnostic> {
+    ) -> Result<(), Box<Diagnostic>> {
         let child = self.collect(schema, pointer, depth + 1)?;
         let node = &mut self.nodes[parent];
         if in_place {
@@ -232,7 +237,7 @@ impl Graph {
     }
 
     /// Turns every reference into an edge. One to another document, or to nothing, is refused.
-    fn resolve(&mut self, root: &Value) -> Result<(), Diagnostic> {
+    fn resolve(&mut self, root: &Value) -> Result<(), Box<Diagnostic>> {
         let mut at = 0;
         // References may point at places that are no subschema by keyword; those are added as found.
         while at < self.nodes.len() {
@@ -250,11 +255,13 @@ impl Graph {
                             "refers to another document"
                         };
                         let shown = crate::text::shown_line(&target, 120);
-                        return Err(Diagnostic::error(
-                            DiagnosticCode::SchemaRef,
-                            format!("`{shown}` {what}"),
-                        )
-                        .at(pointer));
+                        return Err(Box::new(
+                            Diagnostic::error(
+                                DiagnosticCode::SchemaRef,
+                                format!("`{shown}` {what}"),
+                            )
+                            .at(pointer),
+                        ));
                     }
                 }
             }
@@ -263,7 +270,7 @@ impl Graph {
         Ok(())
     }
 
-    fn target(&mut self, root: &Value, target: &str) -> Result<Option<usize>, Diagnostic> {
+    fn target(&mut self, root: &Value, target: &str) -> Result<Option<usize>, Box<Diagnostic>> {
         if let Some(node) = self.anchors.get(target) {
             return Ok(Some(*node));
         }
@@ -283,7 +290,7 @@ impl Graph {
     }
 
     /// A cycle of subschemas that all look at the same value cannot be evaluated.
-    fn refuse_cycles(&self) -> Result<(), Diagnostic> {
+    fn refuse_cycles(&self) -> Result<(), Box<Diagnostic>> {
         let mut done = vec![false; self.nodes.len()];
         for start in 0..self.nodes.len() {
             // Depth-first, with an explicit stack: (node, next edge).
@@ -302,11 +309,13 @@ impl Graph {
                 stack.push((node, edge + 1));
                 if open.contains(&next) {
                     let pointer = &self.nodes[next].pointer;
-                    return Err(Diagnostic::error(
-                        DiagnosticCode::SchemaCycle,
-                        "the subschema applies itself to the same value",
-                    )
-                    .at(pointer));
+                    return Err(Box::new(
+                        Diagnostic::error(
+                            DiagnosticCode::SchemaCycle,
+                            "the subschema applies itself to the same value",
+                        )
+                        .at(pointer),
+                    ));
                 }
                 if !done[next] {
                     open.insert(next);
@@ -319,7 +328,7 @@ impl Graph {
 
     /// Counts how often subschemas are applied to one value when references are followed without
     /// memory, as validators do: two references a level double it.
-    fn refuse_fan_out(&self) -> Result<(), Diagnostic> {
+    fn refuse_fan_out(&self) -> Result<(), Box<Diagnostic>> {
         let mut cost = vec![0u64; self.nodes.len()];
         for start in 0..self.nodes.len() {
             let mut stack = vec![(start, false)];
@@ -338,8 +347,10 @@ impl Graph {
                         let message = format!(
                             "following its references, more than {MAX_EXPANDED} subschemas apply to one value"
                         );
-                        return Err(Diagnostic::error(DiagnosticCode::SchemaLimit, message)
-                            .at(&self.nodes[node].pointer));
+                        return Err(Box::new(
+                            Diagnostic::error(DiagnosticCode::SchemaLimit, message)
+                                .at(&self.nodes[node].pointer),
+                        ));
                     }
                 } else {
                     stack.push((node, true));

@@ -34,13 +34,13 @@ pub struct SchemaError {
 }
 
 /// Compiles a schema. What cannot be compiled is refused with the place in the schema.
-pub fn compile(schema: &Value) -> Result<Validator, Diagnostic> {
+pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
     jsonschema::options()
         .should_validate_formats(false)
         .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT))
         .build(schema)
         .map(Validator)
-        .map_err(|error| refused(&error))
+        .map_err(|error| Box::new(refused(&error)))
 }
 
 fn refused(error: &ValidationError<'_>) -> Diagnostic {

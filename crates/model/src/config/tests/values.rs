@@ -92,24 +92,3 @@ proptest! {
         prop_assert_eq!(findings.finish(), vec![]);
     }
 }
-
-#[test]
-fn tmp_timing() {
-    let time = |name: &str, text: String| {
-        let start = std::time::Instant::now();
-        let outcome = Config::parse("c.json", text.as_bytes());
-        eprintln!("{name} {} bytes {:?} ok={} n={}", text.len(), start.elapsed(), outcome.is_ok(), outcome.as_ref().err().map_or(0, Vec::len));
-    };
-    let nodes: Vec<String> = (0..100_000).map(|i| format!("{{\"path\":\"/n{i}\"}}")).collect();
-    time("nodes", format!("{{\"tree\":[{}]}}", nodes.join(",")));
-    time("dups", format!("{{\"tree\":[{}]}}", vec!["{\"path\":\"/n\",\"path\":0}"; 100_000].join(",")));
-    time("unknown", format!("{{\"tree\":[{{{}}}]}}", (0..300_000).map(|i| format!("\"k{i}\":0")).collect::<Vec<_>>().join(",")));
-    time("foreign", format!("{{\"mcpServers\":{{\"a\":{{{}}}}}}}", (0..300_000).map(|i| format!("\"k{i}\":0")).collect::<Vec<_>>().join(",")));
-    time("longkey", format!("{{\"mcpServers\":{{\"{}\":{{\"args\":[{}]}}}}}}", "n".repeat(2 << 20), vec!["1"; 900_000].join(",")));
-    time("deep", "[".repeat(1000));
-    time("big", "[1,".repeat(4 << 20));
-    time("sources", format!("{{\"tree\":[{}]}}", (0..60_000).map(|i| format!("{{\"path\":\"/n{i}\",\"source\":{{\"command\":\"a b ${{C}}\"}}}}")).collect::<Vec<_>>().join(",")));
-    time("command", format!("{{\"tree\":[{{\"path\":\"/n\",\"source\":{{\"command\":\"a | {}\"}}}}]}}", "${AB} ".repeat(500_000)));
-    time("manyvars", format!("{{\"tree\":[{{\"path\":\"/n\",\"source\":{{\"command\":\"a | {}\"}}}}]}}", (0..300_000).map(|i| format!("${{A{i}}} ")).collect::<String>()));
-    time("unclosed", format!("{{\"tree\":[{{\"path\":\"/n\",\"source\":{{\"command\":\"a | {}\"}}}}]}}", "${".repeat(1_500_000)));
-}

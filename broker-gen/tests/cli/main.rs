@@ -1,0 +1,9 @@
+//! The `broker-gen` program from outside, with scripted servers as its sources.
+
+mod bench;
+mod check;
+mod config;
+mod lock;
+mod naming;
+mod schemas;
+mod unattended;

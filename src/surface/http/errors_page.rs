@@ -1,0 +1,93 @@
+//! Holds `docs/errors.md` against the registry of codes and the status of each. To write the page
+//! anew: `MCP_BROKER_WRITE_DOCS=1 cargo test --locked -p mcp-broker errors_page`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use broker_model::{CallCode, DiagnosticCode, SourceCause};
+
+use super::respond::status_of;
+
+const HEAD: &str = "\
+# Errors
+
+<!-- Generated from the registry of codes; a test holds it. Do not edit. -->
+
+Three closed lists. A code is stable; its message is for people and may change.
+
+## Calls
+
+A call that the broker cannot complete answers `{\"error\": {\"code\", \"message\", \"hint\"?, \"path\"?,
+\"did_you_mean\"?, \"details\"?, \"retryable\", \"maybe_executed\"?, \"request_id\"}}`. `retryable` says
+whether the same call may be sent again as it is; `maybe_executed` whether the server may have
+executed it. A tool's own failure (`isError: true`) is a result with status 200. 429 and 503 carry
+`Retry-After`, in seconds.
+
+";
+
+fn page() -> String {
+    let mut out = HEAD.to_owned();
+    out.push_str("| status | code | cause | remedy |\n|---|---|---|---|\n");
+    for code in CallCode::ALL {
+        let status = status_of(*code).as_u16();
+        row(
+            &mut out,
+            &[
+                &status.to_string(),
+                &quoted(code.as_str()),
+                code.cause(),
+                code.remedy(),
+            ],
+        );
+    }
+    out.push_str("\n## Sources\n\nWhy a source is not ready: `cause` in `GET /readyz`, `details.cause` of `source_unavailable`, and the\nreport of a refused start.\n\n| cause | means | remedy |\n|---|---|---|\n");
+    for cause in SourceCause::ALL {
+        row(
+            &mut out,
+            &[&quoted(cause.as_str()), cause.cause(), cause.remedy()],
+        );
+    }
+    out.push_str("\n## Config and lock\n\nWhat `broker-gen`, the build and the start say of a config or a lock, with file, line and JSON\npointer where there is one. Warnings refuse nothing.\n\n| code | cause | remedy |\n|---|---|---|\n");
+    for code in DiagnosticCode::ALL {
+        row(
+            &mut out,
+            &[&quoted(code.as_str()), code.cause(), code.remedy()],
+        );
+    }
+    out.push_str(
+        "\n## Exit codes\n\nOf both programs. When several would do, 2, 5, 4 and 3 win in this order.\n\n\
+         | code | means |\n|---|---|\n\
+         | 0 | fine; also a broker that was told to stop and drained |\n\
+         | 1 | a failure of ours |\n\
+         | 2 | usage, config or environment; also a collision of paths, a filter that matches nothing, an open bind |\n\
+         | 3 | drift |\n\
+         | 4 | a source could not be started or checked, or nothing was checked; also an unstable source and a refused schema |\n\
+         | 5 | the lock is missing, damaged, stale or of another version |\n\
+         | 7 | the address cannot be bound |\n\
+         | 130 | interrupted twice |\n",
+    );
+    out
+}
+
+fn quoted(code: &str) -> String {
+    format!("`{code}`")
+}
+
+fn row(out: &mut String, cells: &[&str]) {
+    let cells: Vec<_> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+    writeln!(out, "| {} |", cells.join(" | ")).expect("writing to a string cannot fail");
+}
+
+#[test]
+fn the_page_is_current() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors.md");
+    if std::env::var_os("MCP_BROKER_WRITE_DOCS").is_some() {
+        std::fs::write(&file, page()).expect("the page can be written");
+    }
+    let written = std::fs::read_to_string(&file).expect("docs/errors.md exists");
+    assert_eq!(
+        written,
+        page(),
+        "write it anew as the head of this file says"
+    );
+}

@@ -1,0 +1,92 @@
+//! Holds the prose against the code: invariants name tests that exist, links lead somewhere, and no
+//! page names a machine.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn below(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut open = vec![root().join(folder)];
+    let mut found = Vec::new();
+    while let Some(folder) = open.pop() {
+        for path in fs::read_dir(&folder)
+            .expect("the folder is readable")
+            .flatten()
+            .map(|entry| entry.path())
+        {
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if path.is_dir()
+                && !matches!(name.as_str(), "target" | "node_modules" | "venv")
+                && !name.starts_with(".git")
+            {
+                open.push(path);
+            } else if path.extension().is_some_and(|known| known == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_invariant_names_a_test_that_exists() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page exists");
+    let (_, invariants) = page
+        .split_once("## Invariants")
+        .expect("the section exists");
+    let named: BTreeSet<&str> = invariants
+        .lines()
+        .filter_map(|line| line.trim_end_matches(" |").rsplit_once("| `"))
+        .map(|(_, name)| name.trim_end_matches('`'))
+        .collect();
+    assert!(named.len() >= 10, "the table was read: {named:?}");
+    let sources: String = ["crates", "broker-gen", "src", "tests"]
+        .iter()
+        .flat_map(|folder| below(folder, "rs"))
+        .map(|path| fs::read_to_string(path).expect("sources are UTF-8"))
+        .collect();
+    let missing: Vec<_> = named
+        .iter()
+        .filter(|name| !sources.contains(&format!("fn {name}(")))
+        .collect();
+    assert!(missing.is_empty(), "tests that do not exist: {missing:?}");
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut broken = Vec::new();
+    for page in below("docs", "md")
+        .into_iter()
+        .chain(["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(|name| root().join(name)))
+    {
+        let text = fs::read_to_string(&page).expect("the page is UTF-8");
+        for target in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let file = target.split('#').next().unwrap_or_default();
+            if !file.starts_with("http") && !page.with_file_name(file).exists() {
+                broken.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn the_readme_fits_a_screen_or_two() {
+    let lines = fs::read_to_string(root().join("README.md"))
+        .expect("the page exists")
+        .lines()
+        .count();
+    assert!(lines < 100, "README.md has {lines} lines");
+}
