@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
+use broker_model::exit::Exit;
+use broker_model::redact::Redactor;
 use clap::Parser as _;
 use tokio::runtime;
 
@@ -20,7 +22,6 @@ mod tree;
 use crate::catalog::{self, Catalog};
 use crate::cli::Cli;
 use crate::core::{Core, Mode, Setup};
-use crate::exit::Exit;
 use crate::logging::Output;
 use crate::secret::{self, Places};
 use crate::surface::http::{Options, Surface};
@@ -30,7 +31,7 @@ use settings::Settings;
 use signals::Signals;
 
 /// How long threads may take to end once everything is over.
-const LAST_BREATH: Duration = Duration::from_secs(1);
+const LAST_BREATH: Duration = Duration::from_millis(250);
 
 /// Runs a broker over `catalog` until it is told to stop; what a binary's `main` calls.
 pub fn main(catalog: &'static Catalog) -> ExitCode {
@@ -95,7 +96,8 @@ async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<
     }
     let gate = settings.gate(&cli.allow_host, &environment, &mut diagnostics);
     let limits = settings.config.limits;
-    output.mask(settings.redactor(secret.as_ref(), &environment));
+    let own = Redactor::new(secret.clone());
+    output.mask(own.clone());
     let mode = if cli.ignore_broken_tool {
         Mode::Tolerant
     } else {
@@ -115,6 +117,8 @@ async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<
             return Err(Failure::Diagnostics(diagnostics));
         }
     };
+
+    output.mask(own.merge(&core.redactor()));
 
     // The listener comes before the first child: a taken port must not cost a start of every source.
     let listener = listen::bind(address, &addresses).await?;

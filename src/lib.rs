@@ -8,7 +8,6 @@ pub mod core;
 
 mod app;
 mod cli;
-mod exit;
 mod logging;
 mod secret;
 mod surface;

@@ -100,9 +100,19 @@ fn command(folder: &Path, config: &OsStr) -> String {
         "broker-gen lock".to_owned()
     };
     if config != DEFAULT_CONFIG {
-        command.push_str(&format!(" --config {}", config.to_string_lossy()));
+        command.push_str(&format!(" --config {}", quoted(&config.to_string_lossy())));
     }
     command
+}
+
+/// As a shell must be given it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    if text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 fn unreadable(code: DiagnosticCode, what: &str, file: &str, error: &io::Error) -> Diagnostic {

@@ -308,22 +308,10 @@ impl<'a> Planner<'a> {
     }
 
     fn sort_children(&mut self) {
-        let is_tool: Vec<NodePath> = self
-            .plan
-            .entries
-            .iter()
-            .filter(|(_, entry)| matches!(entry, Entry::Tool(_)))
-            .map(|(path, _)| path.clone())
-            .collect();
         for entry in self.plan.entries.values_mut() {
             if let Entry::Node { node, children } = entry {
-                // Nodes keep the config's order; tools follow by leaf.
+                // Nodes stand first and keep the config's order; tools follow by leaf.
                 children[node.children.len()..].sort_by(|a, b| a.leaf().cmp(b.leaf()));
-                debug_assert!(
-                    children[node.children.len()..]
-                        .iter()
-                        .all(|path| is_tool.binary_search(path).is_ok())
-                );
             }
         }
     }

@@ -3,9 +3,9 @@
 use std::io;
 
 use broker_model::Diagnostic;
+use broker_model::exit::Exit;
 use serde_json::json;
 
-use crate::exit::Exit;
 use crate::logging::Output;
 use crate::secret::SecretError;
 

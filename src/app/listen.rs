@@ -49,7 +49,7 @@ pub(super) async fn bind(text: &str, addresses: &[SocketAddr]) -> Result<TcpList
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use broker_model::exit::Exit;
 
     async fn open(text: &str) -> bool {
         open_bind(text, &resolve(text).await.unwrap()).is_some()

@@ -6,7 +6,6 @@ use broker_mcp::Environment;
 use broker_model::config::narrow::{self, KnownTools};
 use broker_model::config::{Config, Parsed, Template};
 use broker_model::lock::LockedSource;
-use broker_model::redact::{Redactor, Secret};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use serde_json::Value;
@@ -86,18 +85,6 @@ impl Settings {
                 diagnostic
             });
             Gate::default()
-        })
-    }
-
-    /// Knows the broker's secret and every source's.
-    pub(super) fn redactor(&self, secret: Option<&Secret>, environment: &Environment) -> Redactor {
-        let own = Redactor::new(secret.cloned());
-        self.config.sources().fold(own, |known, source| {
-            // Problems of a source are reported by core, which resolves it for good.
-            match broker_mcp::resolve(source, &self.config.limits, environment, &self.base) {
-                Ok(launch) => known.merge(&launch.redactor),
-                Err(_) => known,
-            }
         })
     }
 }

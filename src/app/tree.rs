@@ -1,10 +1,10 @@
 //! What is printed on request: the compiled-in tree, the version. Starts nothing.
 
+use broker_model::exit::Exit;
 use serde_json::Value;
 
 use super::failure::Failure;
 use crate::catalog::{Catalog, Kind};
-use crate::exit::Exit;
 use crate::logging::Output;
 use broker_model::text::shown_line;
 
@@ -14,9 +14,9 @@ const SUMMARY: usize = 120;
 /// Prints to stdout.
 pub(super) fn print(text: &str) -> Result<Exit, Failure> {
     match Output::print(text) {
-        Ok(()) => Ok(Exit::Fine),
+        Ok(()) => Ok(Exit::Ok),
         // `--dump-tree | head` is no failure of anybody.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Fine),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
         Err(error) => Err(Failure::Internal(format!(
             "cannot write to stdout: {error}"
         ))),

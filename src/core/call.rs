@@ -1,20 +1,17 @@
 //! One call from admission to result: nothing is sent before every check has passed, and the result
 //! is not looked into.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::time::Duration;
 
-use broker_mcp::CallFailure;
+use broker_mcp::{CallFailure, RawResult};
 use broker_model::CallCode;
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::Level;
 
 use super::error::CoreError;
 use super::failure::{self, SHORT_WAIT};
 use super::identity::Identity;
-use super::upstream::Link;
 use super::view::Withdrawn;
 use super::{Call, Inner, Reply, lookup};
 use crate::catalog::{Kind, Tool};
@@ -56,43 +53,28 @@ impl Inner {
         };
         let slot = &self.tools[at as usize];
         slot.validator.check(self.catalog, tool, call.args_value)?;
-        let link = &upstreams[tool.source as usize];
-        let answer = link.upstream.call(tool.name, call.args, slot.timeout);
-        let answer = if link.is_ready() {
-            answer.await
-        } else {
-            self.when_up(link, at, answer).await?
+        let upstream = &upstreams[tool.source as usize];
+        let (session, left) = match upstream.ready() {
+            Some(session) => (Ok(session), slot.timeout),
+            None => {
+                let began = Instant::now();
+                let session = upstream.session(slot.timeout).await;
+                (session, slot.timeout.saturating_sub(began.elapsed()))
+            }
+        };
+        // Looked at once more, now that the session is known: its verdict was taken in before it was
+        // handed out, and may have withdrawn the tool.
+        if let Some(withdrawn) = self.verdicts.view.load().withdrawn(at) {
+            return Err(out_of_service(path, tool, withdrawn));
+        }
+        let answer = match session {
+            Ok(session) => session.call(tool.name, call.args, left).await,
+            Err(failure) => Err(failure),
         };
         match answer {
-            Ok(result) => wrap(path, &result),
-            Err(failure) => Err(self.failed(failure, path, source)),
+            Ok(answer) => wrap(path, &answer),
+            Err(failure) => Err(self.failed(failure, slot.timeout, path, source)),
         }
-    }
-
-    /// Awaits a call of a source that is not up. It waits inside for a start, and the start's verdict
-    /// may withdraw the tool: until the source was seen up, the view is looked at before every step
-    /// that could send the call.
-    async fn when_up(
-        &self,
-        link: &Link,
-        at: u32,
-        answer: impl Future<Output = Result<Bytes, CallFailure>>,
-    ) -> Result<Result<Bytes, CallFailure>, Box<CoreError>> {
-        let mut answer = pin!(answer);
-        let mut seen_up = false;
-        poll_fn(|cx| {
-            if !seen_up {
-                // The state before the view: a source is up only after its verdict was taken in.
-                seen_up = link.is_ready();
-                if let Some(withdrawn) = self.verdicts.view.load().withdrawn(at) {
-                    let tool = self.catalog.tool(at);
-                    let path = self.catalog.entry(tool.entry).path;
-                    return Poll::Ready(Err(out_of_service(path, tool, withdrawn)));
-                }
-            }
-            answer.as_mut().poll(cx).map(Ok)
-        })
-        .await
     }
 
     /// The place of the tool at `path`, if it may be called at all.
@@ -113,7 +95,13 @@ impl Inner {
         }
     }
 
-    fn failed(&self, failure: CallFailure, path: &str, source: &str) -> Box<CoreError> {
+    fn failed(
+        &self,
+        failure: CallFailure,
+        time: Duration,
+        path: &str,
+        source: &str,
+    ) -> Box<CoreError> {
         let closing = self.closing.load(std::sync::atomic::Ordering::Acquire);
         match failure {
             // It ended because we end it: that, and not how it died, is what the caller can use.
@@ -121,6 +109,14 @@ impl Inner {
                 let error = failure::shutting_down().maybe_executed(maybe_executed);
                 let retryable = !maybe_executed;
                 Box::new(CoreError { retryable, ..error }.path(path))
+            }
+            // Of a call that waited for its source, the whole time is said.
+            CallFailure::Timeout { maybe_executed, .. } => {
+                let failure = CallFailure::Timeout {
+                    after: time,
+                    maybe_executed,
+                };
+                failure::from_call(failure, path, source)
             }
             failure => failure::from_call(failure, path, source),
         }
@@ -150,23 +146,28 @@ fn out_of_service(path: &str, tool: &Tool, withdrawn: &Withdrawn) -> Box<CoreErr
     Box::new(error.details(details).maybe_executed(false))
 }
 
+/// Said of a result whose text had to be repaired.
+const REPAIRED: &[u8] = b",\"warnings\":[\"the server sent text that is not UTF-8; what could not be read was replaced\"]";
+
 /// `{"path":…,"result":…}` around the server's own bytes. Paths need no escapes.
-fn wrap(path: &str, result: &[u8]) -> Result<Reply, Box<CoreError>> {
+fn wrap(path: &str, answer: &RawResult) -> Result<Reply, Box<CoreError>> {
+    let result = &answer.result[..];
     let first = result.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
         let error = CoreError::new(CallCode::SourceProtocol, "the server's result is no object");
         return Err(Box::new(error.path(path).maybe_executed(true)));
     }
-    const PARTS: [&[u8]; 3] = [b"{\"path\":\"", b"\",\"result\":", b"}"];
-    let length = PARTS.iter().map(|part| part.len()).sum::<usize>() + path.len() + result.len();
-    let mut body = BytesMut::with_capacity(length);
-    body.put_slice(PARTS[0]);
-    body.put_slice(path.as_bytes());
-    body.put_slice(PARTS[1]);
-    body.put_slice(result);
-    body.put_slice(PARTS[2]);
+    let warnings: &[u8] = if answer.repaired { REPAIRED } else { b"" };
+    let parts = [
+        b"{\"path\":\"",
+        path.as_bytes(),
+        b"\",\"result\":",
+        result,
+        warnings,
+        b"}",
+    ];
     Ok(Reply {
-        body: Bytes::from(body),
+        body: Bytes::from(parts.concat()),
         etag: None,
     })
 }
@@ -218,14 +219,22 @@ mod tests {
     #[test]
     fn a_result_is_wrapped_byte_for_byte() {
         let raw = b" {\"content\": [], \"n\":1.00,\"n\":2}";
-        let reply = wrap("/a/t", raw).unwrap();
+        let answer = |result: &'static [u8], repaired| RawResult {
+            result: Bytes::from_static(result),
+            repaired,
+        };
+        let reply = wrap("/a/t", &answer(raw, false)).unwrap();
         assert_eq!(
             &reply.body[..],
             b"{\"path\":\"/a/t\",\"result\": {\"content\": [], \"n\":1.00,\"n\":2}}"
         );
+        let repaired = wrap("/a/t", &answer(b"{}", true)).unwrap();
+        let repaired: serde_json::Value = serde_json::from_slice(&repaired.body).unwrap();
+        assert_eq!(repaired["result"], serde_json::json!({}));
+        assert_eq!(repaired["warnings"].as_array().unwrap().len(), 1);
         for bad in [&b"[]"[..], b"", b"  ", b"null"] {
             assert_eq!(
-                wrap("/a/t", bad).unwrap_err().code,
+                wrap("/a/t", &answer(bad, false)).unwrap_err().code,
                 CallCode::SourceProtocol
             );
         }

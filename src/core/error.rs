@@ -6,6 +6,7 @@ use std::time::Duration;
 use broker_model::CallCode;
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// A failure of the broker, of the caller or of a server, ready to be shown.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct CoreError {
     pub did_you_mean: Vec<String>,
     /// What a program can use.
     pub details: Option<Value>,
+    /// The server's own error, unchanged: `details.rpc` on the wire, in the place of other details.
+    pub rpc: Option<Box<RawValue>>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
     /// Whether the server may have executed the call; `None` where the question does not arise.
@@ -40,6 +43,7 @@ impl CoreError {
             path: None,
             did_you_mean: Vec::new(),
             details: None,
+            rpc: None,
             retryable: false,
             maybe_executed: None,
             retry_after: None,
@@ -82,6 +86,11 @@ impl CoreError {
         self
     }
 
+    fn details_out(&self) -> Option<Details<'_>> {
+        let rpc = self.rpc.as_deref().map(|rpc| Details::Rpc { rpc });
+        rpc.or(self.details.as_ref().map(Details::Other))
+    }
+
     /// Its JSON object, members in the order of the documentation; `request_id` only where given.
     pub fn members<'a>(&'a self, request_id: Option<&'a str>) -> ErrorMembers<'a> {
         ErrorMembers {
@@ -90,12 +99,20 @@ impl CoreError {
             hint: self.hint.as_deref(),
             path: self.path.as_deref(),
             did_you_mean: &self.did_you_mean,
-            details: self.details.as_ref(),
+            details: self.details_out(),
             retryable: self.retryable,
             maybe_executed: self.maybe_executed,
             request_id,
         }
     }
+}
+
+/// What goes under `details`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Details<'a> {
+    Rpc { rpc: &'a RawValue },
+    Other(&'a Value),
 }
 
 /// What goes under `"error"` on the wire.
@@ -110,7 +127,7 @@ pub struct ErrorMembers<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     did_you_mean: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<&'a Value>,
+    details: Option<Details<'a>>,
     retryable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     maybe_executed: Option<bool>,

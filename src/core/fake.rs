@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use broker_mcp::{CallFailure, SourceFailure, State, Status};
+use broker_mcp::{CallFailure, RawResult, SourceFailure, State, Status};
 use bytes::Bytes;
 use tokio::sync::watch;
 
@@ -20,7 +20,7 @@ pub(super) struct Seen {
 #[derive(Debug)]
 pub(super) struct Fake {
     status: watch::Sender<Status>,
-    answers: Mutex<VecDeque<Result<Bytes, CallFailure>>>,
+    answers: Mutex<VecDeque<Result<RawResult, CallFailure>>>,
     seen: Mutex<Vec<Seen>>,
 }
 
@@ -44,7 +44,10 @@ impl Fake {
     }
 
     pub(super) fn answer(&self, answer: Result<&'static str, CallFailure>) {
-        let answer = answer.map(|text| Bytes::from_static(text.as_bytes()));
+        let answer = answer.map(|text| RawResult {
+            result: Bytes::from_static(text.as_bytes()),
+            repaired: false,
+        });
         self.answers.lock().unwrap().push_back(answer);
     }
 
@@ -60,16 +63,23 @@ impl Fake {
         });
     }
 
+    pub(super) fn is_ready(&self) -> bool {
+        self.status.borrow().state == State::Ready
+    }
+
+    /// Returns when no start is in progress.
+    pub(super) async fn started(&self) {
+        let mut status = self.status();
+        let up = status.wait_for(|status| status.state != State::Starting);
+        up.await.unwrap();
+    }
+
     pub(super) async fn call(
         &self,
         tool: &str,
         args: &[u8],
         timeout: Duration,
-    ) -> Result<Bytes, CallFailure> {
-        // As a real one, it waits for a start in progress before anything is sent.
-        let mut status = self.status();
-        let up = status.wait_for(|status| status.state != State::Starting);
-        up.await.unwrap();
+    ) -> Result<RawResult, CallFailure> {
         self.seen.lock().unwrap().push(Seen {
             tool: tool.to_owned(),
             args: String::from_utf8(args.to_vec()).unwrap(),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use broker_mcp::State;
+use broker_mcp::{State, Status};
 use serde::Serialize;
 
 use super::Inner;
@@ -37,6 +37,49 @@ pub struct SourceHealth {
     pub tools: usize,
     /// How many of them are withdrawn.
     pub withdrawn: usize,
+    /// What happened since the broker started; not part of `/readyz`.
+    #[serde(skip)]
+    pub counters: SourceCounters,
+}
+
+/// Counts of one source over all its processes, as `/sources` shows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SourceCounters {
+    /// Calls that were handed to it.
+    pub calls: u64,
+    /// Those of them that ended without a result.
+    pub failures: u64,
+    /// Attempts to start it after the first.
+    pub restarts: u64,
+    /// Lines on its stdout that were no message.
+    pub noise_lines: u64,
+    /// Lines over the limit.
+    pub oversize_lines: u64,
+    /// Lines whose text had to be repaired.
+    pub invalid_utf8_lines: u64,
+    /// Answers to calls that were never made.
+    pub unknown_ids: u64,
+    /// Answers to calls that had ended.
+    pub late_answers: u64,
+    /// Requests that it made of the broker.
+    pub server_requests: u64,
+}
+
+impl From<&Status> for SourceCounters {
+    fn from(status: &Status) -> Self {
+        let counters = &status.counters;
+        Self {
+            calls: counters.calls(),
+            failures: counters.failures(),
+            restarts: status.restarts,
+            noise_lines: counters.noise_lines(),
+            oversize_lines: counters.oversize_lines(),
+            invalid_utf8_lines: counters.invalid_utf8_lines(),
+            unknown_ids: counters.unknown_ids(),
+            late_answers: counters.late_answers(),
+            server_requests: counters.server_requests(),
+        }
+    }
 }
 
 impl Inner {
@@ -61,7 +104,7 @@ impl Inner {
             tools += 1;
             withdrawn += usize::from(view.withdrawn(*tool).is_some());
         }
-        let status = self.upstreams.get().map(|all| all[at].upstream.status());
+        let status = self.upstreams.get().map(|all| all[at].status());
         let status = status.as_ref().map(|status| status.borrow());
         let (mut state, since, mut cause) = match &status {
             Some(status) => (
@@ -84,6 +127,10 @@ impl Inner {
             since,
             tools,
             withdrawn,
+            counters: status
+                .as_deref()
+                .map(SourceCounters::from)
+                .unwrap_or_default(),
         }
     }
 }

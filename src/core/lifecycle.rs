@@ -10,12 +10,14 @@ use broker_model::mcp::Era;
 use tokio::task::JoinSet;
 
 use super::Inner;
-use super::upstream::{Link, Upstream};
+use super::upstream::Upstream;
 use super::verdict::SourceJudge;
 
 /// How long the tasks of stopped sources have to end. Every step of a stop has a bound of its own;
 /// this one is for a bound that was forgotten.
 const TASKS_GRACE: Duration = Duration::from_secs(20);
+/// How long a source has to stop where nobody is in a hurry: enough for all of its graces.
+pub(super) const STOP: Duration = Duration::from_secs(8);
 
 impl Inner {
     pub(super) fn start_sources(self: &Arc<Self>) {
@@ -38,8 +40,7 @@ impl Inner {
     /// Takes over running sources and watches them.
     pub(super) fn adopt(self: &Arc<Self>, upstreams: Vec<Upstream>) {
         let count = upstreams.len();
-        let links = upstreams.into_iter().map(Link::new).collect();
-        if self.upstreams.set(links).is_err() {
+        if self.upstreams.set(upstreams.into()).is_err() {
             return;
         }
         for source in 0..count {
@@ -52,7 +53,7 @@ impl Inner {
     /// Ends when the source was judged or failed, whichever is first. A verdict is settled by the
     /// judge; here only failures are.
     async fn watch_first_outcome(&self, source: usize) {
-        let Some(upstream) = self.upstreams.get().map(|all| &all[source].upstream) else {
+        let Some(upstream) = self.upstreams.get().map(|all| &all[source]) else {
             return;
         };
         let mut status = upstream.status();
@@ -70,7 +71,7 @@ impl Inner {
                 self.verdicts.failed(source, &failure);
                 if last {
                     // A plain start makes one attempt a source, and it is lost already.
-                    upstream.stop().await;
+                    upstream.stop_within(STOP).await;
                 }
                 return;
             }
@@ -81,16 +82,17 @@ impl Inner {
         }
     }
 
-    pub(super) async fn stop_sources(&self) {
+    /// Everything stops within about `time`; what waits for an answer fails at once.
+    pub(super) async fn stop_sources(&self, time: Duration) {
         self.calls.stop();
         self.closing.store(true, Ordering::Release);
         let Some(upstreams) = self.upstreams.get() else {
             return;
         };
         let mut stops = JoinSet::new();
-        for link in upstreams {
-            let upstream = link.upstream.clone();
-            stops.spawn(async move { upstream.stop().await });
+        for upstream in upstreams {
+            let upstream = upstream.clone();
+            stops.spawn(async move { upstream.stop_within(time).await });
         }
         while let Some(ended) = stops.join_next().await {
             if let Err(error) = ended {

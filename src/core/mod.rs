@@ -2,17 +2,13 @@
 //! and it knows no transport: surfaces hand it an identity and raw arguments.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use broker_mcp::{Environment, Launch};
-use broker_model::config::Config;
-use broker_model::drift::Report;
+use broker_mcp::Launch;
+use broker_model::redact::Redactor;
 use broker_model::{CallCode, Diagnostic};
-use bytes::Bytes;
-use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use crate::catalog::{Catalog, Kind};
@@ -31,6 +27,7 @@ mod render;
 mod setup;
 mod shutdown;
 mod time;
+mod types;
 mod upstream;
 mod validate;
 mod verdict;
@@ -42,12 +39,13 @@ mod fake;
 mod tests;
 
 pub use error::{CoreError, ErrorMembers};
-pub use health::{Health, SourceHealth};
+pub use health::{Health, SourceCounters, SourceHealth};
 pub use identity::Identity;
+pub use types::{Call, Describe, EntryRef, Mode, RefuseExit, Reply, Setup, StartOutcome};
 
 use render::Renderer;
 use shutdown::InFlight;
-use upstream::Link;
+use upstream::Upstream;
 use validate::LazyValidator;
 use verdict::Verdicts;
 use view::View;
@@ -71,7 +69,7 @@ struct Inner {
     /// What is started; taken when it is.
     launches: Mutex<Vec<Launch>>,
     /// By the catalog's sources, once they are started.
-    upstreams: OnceLock<Box<[Link]>>,
+    upstreams: OnceLock<Box<[Upstream]>>,
     tasks: TaskTracker,
     closing: AtomicBool,
     made: SystemTime,
@@ -81,92 +79,6 @@ struct Inner {
 struct ToolSlot {
     timeout: Duration,
     validator: LazyValidator,
-}
-
-/// What a broker is made of.
-#[derive(Debug)]
-pub struct Setup<'a> {
-    /// What was compiled in.
-    pub catalog: &'static Catalog,
-    /// The config it runs with; already found to fit the catalog. Tools that its filters do not admit
-    /// are left out of everything.
-    pub config: Config,
-    /// Where variables are looked up.
-    pub environment: &'a Environment,
-    /// What relative paths resolve against.
-    pub base: &'a Path,
-    /// How it starts.
-    pub mode: Mode,
-}
-
-/// How a broker starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Nothing is called before every required source was held against the lock, and any difference
-    /// refuses the start.
-    Plain,
-    /// Each source is admitted at its own verdict; tools that do not match are withdrawn.
-    Tolerant,
-}
-
-/// A successful answer.
-#[derive(Clone, Debug)]
-pub struct Reply {
-    /// One JSON object.
-    pub body: Bytes,
-    /// Its entity tag, with quotes, where it has one.
-    pub etag: Option<String>,
-}
-
-/// What is to be described.
-#[derive(Clone, Copy, Debug)]
-pub enum Describe<'a> {
-    /// One entry; the reply is the entry.
-    One(&'a str),
-    /// At most 50 entries; the reply is `{"entries":[…]}` in this order.
-    Many(&'a [String]),
-}
-
-/// One call of a tool.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    /// The tool.
-    pub path: &'a str,
-    /// One JSON object as the caller wrote it; `{}` where there was none.
-    pub args: &'a [u8],
-    /// The same, read strictly.
-    pub args_value: &'a Value,
-    /// For the log.
-    pub request_id: &'a str,
-}
-
-/// What a path names, found without invoking it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntryRef {
-    /// Its path.
-    pub path: &'static str,
-    /// For a tool, the digest that was reviewed; `None` for a node.
-    pub digest: Option<&'static str>,
-    /// Whether it is a tool that was withdrawn.
-    pub withdrawn: bool,
-}
-
-/// How a start went, once every required source was judged or failed.
-#[derive(Clone, Debug)]
-pub struct StartOutcome {
-    /// Everything that differs, over all required sources.
-    pub report: Report,
-    /// Why it must be refused; never with [`Mode::Tolerant`].
-    pub refuse: Option<RefuseExit>,
-}
-
-/// Why a start is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefuseExit {
-    /// A source differs from the lock.
-    Drift,
-    /// A source could not be started or listed.
-    Unchecked,
 }
 
 impl Core {
@@ -275,7 +187,18 @@ impl Core {
 
     /// Fails what is left with `shutting_down` and stops every source, side by side. Idempotent.
     pub async fn close(&self) {
-        self.0.stop_sources().await;
+        self.close_within(lifecycle::STOP).await;
+    }
+
+    /// The same within about `time`: servers get less of it to leave by themselves. Hastens a close
+    /// that is under way.
+    pub async fn close_within(&self, time: Duration) {
+        self.0.stop_sources(time).await;
+    }
+
+    /// Knows every source's secrets.
+    pub fn redactor(&self) -> Redactor {
+        self.0.verdicts.redactor()
     }
 
     /// The digest of the catalog it serves.

@@ -2,27 +2,8 @@
 
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Source, State, Status};
-use bytes::Bytes;
+use broker_mcp::{CallFailure, RawResult, SessionHandle, Source, Status};
 use tokio::sync::watch;
-
-/// A source and what it last said of itself.
-pub(super) struct Link {
-    pub(super) upstream: Upstream,
-    status: watch::Receiver<Status>,
-}
-
-impl Link {
-    pub(super) fn new(upstream: Upstream) -> Self {
-        let status = upstream.status();
-        Self { upstream, status }
-    }
-
-    /// Whether it takes calls right now: started, listed and judged.
-    pub(super) fn is_ready(&self) -> bool {
-        self.status.borrow().state == State::Ready
-    }
-}
 
 /// Where calls go. Cheap to clone.
 #[derive(Clone)]
@@ -34,18 +15,34 @@ pub(super) enum Upstream {
     Fake(std::sync::Arc<super::fake::Fake>),
 }
 
+/// What takes one call: a session whose verdict was taken in before it was handed out.
+pub(super) enum Session {
+    /// A real server's.
+    Server(SessionHandle),
+    /// A stand-in's.
+    #[cfg(test)]
+    Fake(std::sync::Arc<super::fake::Fake>),
+}
+
 impl Upstream {
-    /// Calls a tool by its upstream name.
-    pub(super) async fn call(
-        &self,
-        tool: &str,
-        args: &[u8],
-        timeout: Duration,
-    ) -> Result<Bytes, CallFailure> {
+    /// The session that takes calls right now, if there is one.
+    pub(super) fn ready(&self) -> Option<Session> {
         match self {
-            Self::Server(source) => source.call(tool, args, timeout).await,
+            Self::Server(source) => source.ready().map(Session::Server),
             #[cfg(test)]
-            Self::Fake(fake) => fake.call(tool, args, timeout).await,
+            Self::Fake(fake) => fake.is_ready().then(|| Session::Fake(fake.clone())),
+        }
+    }
+
+    /// The same, waited for and asked for.
+    pub(super) async fn session(&self, time: Duration) -> Result<Session, CallFailure> {
+        match self {
+            Self::Server(source) => source.session(time).await.map(Session::Server),
+            #[cfg(test)]
+            Self::Fake(fake) => {
+                fake.started().await;
+                Ok(Session::Fake(fake.clone()))
+            }
         }
     }
 
@@ -58,12 +55,28 @@ impl Upstream {
         }
     }
 
-    /// Stops it; calls in flight fail.
-    pub(super) async fn stop(&self) {
+    /// Stops it, within about `time`; calls in flight fail.
+    pub(super) async fn stop_within(&self, time: Duration) {
         match self {
-            Self::Server(source) => source.stop().await,
+            Self::Server(source) => source.stop_within(time).await,
             #[cfg(test)]
             Self::Fake(fake) => fake.stop().await,
+        }
+    }
+}
+
+impl Session {
+    /// Calls a tool by its upstream name.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        args: &[u8],
+        timeout: Duration,
+    ) -> Result<RawResult, CallFailure> {
+        match self {
+            Self::Server(session) => session.call(tool, args, timeout).await,
+            #[cfg(test)]
+            Self::Fake(fake) => fake.call(tool, args, timeout).await,
         }
     }
 }

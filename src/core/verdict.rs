@@ -75,6 +75,14 @@ impl Verdicts {
         }
     }
 
+    /// Knows every source's secrets.
+    pub(super) fn redactor(&self) -> Redactor {
+        let sources = self.sources.iter();
+        sources.fold(Redactor::default(), |known, source| {
+            known.merge(&source.redactor)
+        })
+    }
+
     /// Takes in what a source lists now.
     pub(super) fn judge(&self, source: usize, snapshot: &Snapshot) -> Verdict {
         let reviewed = &self.sources[source];
@@ -92,17 +100,16 @@ impl Verdicts {
                 (report, withdrawn)
             }
         };
-        let verdict = match report.sources.first() {
-            Some(about) if about.class == Class::Security || about.class == Class::Unchecked => {
-                Verdict::WithdrawSource {
-                    message: about
-                        .findings
-                        .first()
-                        .map(|finding| shown_line(&finding.message, MAX_MESSAGE))
-                        .unwrap_or_default(),
-                }
-            }
-            _ => Verdict::Serve,
+        let against = |class| class == Class::Security || class == Class::Unchecked;
+        let verdict = match report.sources.iter().find(|about| against(about.class)) {
+            Some(about) => Verdict::WithdrawSource {
+                message: about
+                    .findings
+                    .first()
+                    .map(|finding| shown_line(&finding.message, MAX_MESSAGE))
+                    .unwrap_or_default(),
+            },
+            None => Verdict::Serve,
         };
         self.take_in(source, &report, withdrawn);
         if self.gate.settle(source, &report) {

@@ -12,22 +12,25 @@ use crate::plan;
 
 pub(super) async fn run(args: &ConfigArgs, format: Format) -> Exit {
     match report(args).await {
-        Ok(report) => {
+        Ok((report, asked)) => {
             match format {
                 Format::Human => output::data(&report),
                 Format::Json => output::data(format_args!("{:#}\n", report.to_json())),
             }
-            Exit::of_report(&report).or(if nothing_checked(&report) {
+            // A check that looked at nothing is no success.
+            let nothing = if asked == 0 {
                 Exit::Unchecked
             } else {
                 Exit::Ok
-            })
+            };
+            Exit::of_report(&report).or(nothing)
         }
         Err(problems) => output::diagnostics(&problems),
     }
 }
 
-async fn report(args: &ConfigArgs) -> Result<Report, Vec<Diagnostic>> {
+/// The report, and how many sources were asked for it.
+async fn report(args: &ConfigArgs) -> Result<(Report, usize), Vec<Diagnostic>> {
     let input = Input::read(args)?;
     let lock = input.read_lock()?;
     plan::check_fresh(&input.config, &lock)?;
@@ -51,7 +54,7 @@ async fn report(args: &ConfigArgs) -> Result<Report, Vec<Diagnostic>> {
             "the config has no source, so nothing was checked",
         )]);
     }
-    let mut report = Report::default();
+    let (mut report, asked) = (Report::default(), questions.len());
     for answer in survey(questions).await {
         let both = input
             .config
@@ -68,12 +71,7 @@ async fn report(args: &ConfigArgs) -> Result<Report, Vec<Diagnostic>> {
             (Ok(_), None) | (Err(Failure::Unstable(_)), _) => Report::default(),
         });
     }
-    Ok(report)
-}
-
-/// A check that looked at nothing is no success.
-fn nothing_checked(report: &Report) -> bool {
-    report.same == 0 && report.tools.is_empty() && report.sources.is_empty()
+    Ok((report, asked))
 }
 
 /// What went wrong, and the last things that the server said.

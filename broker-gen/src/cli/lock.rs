@@ -56,7 +56,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     for answer in answers {
         match take(&input, answer) {
             Ok(source) => sources.push(source),
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.push(*problem),
         }
     }
     sources.sort_by(|a, b| a.path.cmp(&b.path));
@@ -136,7 +136,7 @@ fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
 }
 
 /// Tells what became of one source, and takes its snapshot.
-fn take(input: &Input, answer: Answer) -> Result<LockedSource, Diagnostic> {
+fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> {
     let (path, took) = (&answer.source, answer.took.as_secs_f64());
     let snapshot = match answer.outcome {
         Ok(snapshot) => snapshot,
@@ -145,17 +145,21 @@ fn take(input: &Input, answer: Answer) -> Result<LockedSource, Diagnostic> {
                 "`{path}` failed after {took:.1} s: {}",
                 with_stderr(&failure)
             );
-            return Err(Diagnostic::error(DiagnosticCode::SourceFailed, message)
-                .help(failure.cause.remedy()));
+            return Err(Box::new(
+                Diagnostic::error(DiagnosticCode::SourceFailed, message)
+                    .help(failure.cause.remedy()),
+            ));
         }
         Err(Failure::Unstable(pointers)) => {
             let message = format!(
                 "two launches of `{path}` gave different answers at {}",
                 shown_pointers(&pointers)
             );
-            let help =
-                format!("Name them in `volatile` of `{path}`, or hide the tools in `tool_filter`.");
-            return Err(Diagnostic::error(DiagnosticCode::SourceUnstable, message).help(help));
+            // Hiding the tools would not do: the lock has the digests of hidden ones as well.
+            let help = format!("Name them in `volatile` of `{path}`.");
+            return Err(Box::new(
+                Diagnostic::error(DiagnosticCode::SourceUnstable, message).help(help),
+            ));
         }
     };
     let source = input

@@ -9,7 +9,7 @@ use broker_model::json::to_canonical;
 use broker_model::lock::strip_volatile;
 use broker_model::mcp::Era;
 use broker_model::snapshot::Snapshot;
-use broker_model::{NodePath, drift, text};
+use broker_model::{NodePath, SourceCause, drift, text};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -102,6 +102,15 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
                 }
             }
         }
+    }
+    // A task that failed must not leave its source out as if it had not been asked.
+    for (index, source, _) in waiting {
+        let failure = SourceFailure::new(SourceCause::ListFailed, "broker-gen failed meanwhile");
+        answers[index] = Some(Answer {
+            source,
+            outcome: Err(Failure::Source(failure)),
+            took: started.elapsed(),
+        });
     }
     answers.into_iter().flatten().collect()
 }

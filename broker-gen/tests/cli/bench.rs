@@ -49,7 +49,10 @@ impl Bench {
         let nodes = sources
             .into_iter()
             .map(|(name, members)| node(name, members));
-        self.write("c.json", &json!({"tree": nodes.collect::<Vec<_>>()}).to_string());
+        self.write(
+            "c.json",
+            &json!({"tree": nodes.collect::<Vec<_>>()}).to_string(),
+        );
     }
 
     /// What the source of this name does from now on.

@@ -1,7 +1,8 @@
 //! What `lock` writes, and when it writes nothing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 
 use broker_model::lock::Lock;
 use serde_json::{Value, json};
@@ -11,8 +12,14 @@ use crate::bench::{Bench, contains, names, tool};
 #[test]
 fn one_state_gives_one_text_wherever_it_is_made() {
     let (first, second) = (Bench::empty(), Bench::empty());
-    first.configure([("a", json!({})), ("b", json!({"tool_filter": ["x*", "!x2"]}))]);
-    second.configure([("b", json!({"tool_filter": ["x*", "!x2"]})), ("a", json!({}))]);
+    first.configure([
+        ("a", json!({})),
+        ("b", json!({"tool_filter": ["x*", "!x2"]})),
+    ]);
+    second.configure([
+        ("b", json!({"tool_filter": ["!x2", "x*"]})),
+        ("a", json!({})),
+    ]);
     let tools = [tool("x1"), tool("x2"), tool("x3"), tool("y")];
     let reversed: Vec<_> = tools.iter().rev().collect();
     for (name, size) in [("a", 1), ("b", 3)] {
@@ -37,11 +44,17 @@ fn one_state_gives_one_text_wherever_it_is_made() {
     );
     let lock = first.lock_json();
     assert_eq!(names(&lock["sources"], "path"), ["/a", "/b"]);
-    assert_eq!(names(&lock["sources"][1]["exposed"], "upstream_name"), ["x1", "x3"]);
+    assert_eq!(
+        names(&lock["sources"][1]["exposed"], "upstream_name"),
+        ["x1", "x3"]
+    );
     assert_eq!(names(&lock["sources"][1]["hidden"], "name"), ["x2", "y"]);
     for hidden in lock["sources"][1]["hidden"].as_array().expect("a list") {
         let digest = hidden["digest"].as_str().expect("a digest");
-        assert!(digest.starts_with("sha256/1:") && digest.len() == 73, "{digest}");
+        assert!(
+            digest.starts_with("sha256/1:") && digest.len() == 73,
+            "{digest}"
+        );
         assert_eq!(hidden.as_object().expect("an object").len(), 2, "{hidden}");
     }
 }
@@ -55,17 +68,33 @@ fn texts_are_lines_and_nothing_in_the_file_is_invisible() {
     bench.script("a", &json!({"tools": [odd], "instructions": "do\nthis"}));
     bench.lock();
     let text = bench.lock_text();
-    contains(&text, &[r#""second \u202e\u001b[31m\udb40\udc41\ufeffé","#, r#""title": "\u200b""#]);
+    contains(
+        &text,
+        &[
+            r#""second \u202e\u001b[31m\udb40\udc41\ufeffé","#,
+            r#""title": "\u200b""#,
+        ],
+    );
     assert!(
-        !text.chars().any(|c| c != '\n' && broker_model::text::is_invisible(c)),
+        !text
+            .chars()
+            .any(|c| c != '\n' && broker_model::text::is_invisible(c)),
         "{text}"
     );
     let source = &bench.lock_json()["sources"][0];
     assert_eq!(source["instructions"], json!(["do", "this"]));
-    let lines = source["exposed"][0]["raw"]["description"].as_array().expect("lines");
-    assert_eq!((lines.len(), &lines[0], &lines[2]), (3, &json!("first"), &json!("")));
+    let lines = source["exposed"][0]["raw"]["description"]
+        .as_array()
+        .expect("lines");
+    assert_eq!(
+        (lines.len(), &lines[0], &lines[2]),
+        (3, &json!("first"), &json!(""))
+    );
     let lock = Lock::parse("c.lock.json", &text).expect("the lock is whole");
-    assert_eq!(Value::Object(lock.sources[0].exposed[0].raw.clone()), odd_again());
+    assert_eq!(
+        Value::Object(lock.sources[0].exposed[0].raw.clone()),
+        odd_again()
+    );
 }
 
 fn odd_again() -> Value {
@@ -84,11 +113,24 @@ fn members_that_nobody_knows_are_locked() {
     bench.one_tool("a", odd.clone());
     bench.lock();
     let locked = &bench.lock_json()["sources"][0]["exposed"][0];
-    assert_eq!((&locked["raw"]["_meta"], &locked["raw"]["zz"]), (&odd["_meta"], &odd["zz"]));
-    for digest in ["whole", "name", "description", "inputSchema", "_meta", "other"] {
+    assert_eq!(
+        (&locked["raw"]["_meta"], &locked["raw"]["zz"]),
+        (&odd["_meta"], &odd["zz"])
+    );
+    for digest in [
+        "whole",
+        "name",
+        "description",
+        "inputSchema",
+        "_meta",
+        "other",
+    ] {
         assert!(locked["digests"][digest].is_string(), "{digest}: {locked}");
     }
-    assert!(locked["digests"].get("title").is_none(), "absent where the member is");
+    assert!(
+        locked["digests"].get("title").is_none(),
+        "absent where the member is"
+    );
 }
 
 #[test]
@@ -102,7 +144,11 @@ fn all_pages_are_read_even_behind_an_empty_cursor() {
         names(&lock["sources"][0]["exposed"], "upstream_name"),
         ["t0", "t1", "t2", "t3", "t4", "t5", "t6"]
     );
-    let cursors: Vec<_> = bench.journal("a", "list").iter().map(|line| line["cursor"].clone()).collect();
+    let cursors: Vec<_> = bench
+        .journal("a", "list")
+        .iter()
+        .map(|line| line["cursor"].clone())
+        .collect();
     assert_eq!(cursors, [Value::Null, json!(""), json!("page-2")]);
 }
 
@@ -113,10 +159,13 @@ fn a_failing_source_is_named_and_leaves_the_old_lock() {
         ("good", json!({})),
         ("dies", json!({})),
         ("loops", json!({})),
-        ("nobody", json!({"command": "no-such-program-here", "cwd": "."})),
+        (
+            "nobody",
+            json!({"command": "no-such-program-here", "cwd": "."}),
+        ),
     ]);
     bench.script("dies", &json!({"start_exit": 3, "stderr_lines": ["reading settings", "cannot find \u{1b}[31mthe key"]}));
-    bench.script("loops", &json!({"list_loop": true}));
+    bench.script("loops", &json!({"list_loop": true, "tools": []}));
     let errors = bench.lock_fails(4);
     assert!(bench.lock_state().is_none());
     contains(
@@ -139,33 +188,37 @@ fn a_failing_source_is_named_and_leaves_the_old_lock() {
     bench.script("a", &json!({"tools": [tool("new")]}));
     bench.script("b", &json!({"list_error": true}));
     let errors = bench.lock_fails(4);
-    contains(&errors, &["/a: 1 tools exposed", "`/b` failed after", "list_failed: ", "the list is broken"]);
+    contains(
+        &errors,
+        &[
+            "/a: 1 tools exposed",
+            "`/b` failed after",
+            "list_failed: ",
+            "the list is broken",
+        ],
+    );
 }
 
 #[test]
 fn a_reader_never_sees_a_part_of_a_lock() {
     let bench = Bench::new(&["a"]);
     bench.lock();
-    let (file, stop) = (bench.path("c.lock.json"), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let mut reads = 0;
-            while !stop.load(Ordering::Relaxed) {
-                let text = std::fs::read_to_string(&file).expect("there is always a lock");
-                Lock::parse("c.lock.json", &text).expect("it is always whole");
-                reads += 1;
-            }
-            reads
-        });
-        for count in 1..4 {
-            let tools: Vec<_> = (0..count * 40).map(|n| tool(&format!("t{n}"))).collect();
-            bench.script("a", &json!({"tools": tools}));
-            assert_eq!(bench.run(&["lock", "--once"]).code, Some(0));
-        }
-        stop.store(true, Ordering::Relaxed);
-        assert!(reader.join().expect("the reader saw no part") > 0);
-    });
-    let left: Vec<_> = std::fs::read_dir(bench.path(""))
+    let file = bench.path("c.lock.json");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("it is ours");
+    let (old, inode, _) = bench.lock_state().expect("there is a lock");
+    // Whoever has the old lock open reads it to its end: the new one takes its name, not its place.
+    let mut reader = fs::File::open(&file).expect("there is a lock");
+    bench.one_tool("a", tool("x"));
+    bench.lock();
+    let mut seen = String::new();
+    reader.read_to_string(&mut seen).expect("text");
+    assert_eq!(seen, old);
+    let (new, other, _) = bench.lock_state().expect("there is a lock");
+    assert!(new != old && inode != other, "another file under its name");
+    Lock::parse("c.lock.json", &new).expect("the new one is whole");
+    let mode = fs::metadata(&file).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o640, "the file's mode stays");
+    let left: Vec<_> = fs::read_dir(bench.path(""))
         .expect("a folder")
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -211,16 +264,26 @@ fn an_unstable_source_is_refused_unless_what_moves_is_volatile() {
     source(unstable());
     let once = bench.run(&["lock", "--once"]);
     assert_eq!(once.code, Some(0), "{}", once.stderr);
-    assert_eq!(std::fs::read_to_string(bench.path("launches")).expect("launches"), "x\n");
+    assert_eq!(
+        fs::read_to_string(bench.path("launches")).expect("launches"),
+        "x\n"
+    );
     contains(&once.stderr, &["run by /bin/sh"]);
 
-    let volatile = json!(["/tools/t/description", "/tools/*/inputSchema/properties/n/default"]);
+    let volatile = json!([
+        "/tools/t/description",
+        "/tools/*/inputSchema/properties/n/default"
+    ]);
     source(with("volatile", volatile.clone()));
     bench.lock();
     let lock = bench.lock_json();
     let locked = &lock["sources"][0];
     let raw = &locked["exposed"][1]["raw"];
-    assert_eq!(raw["inputSchema"], json!({"properties": {"n": {}}}), "{locked}");
+    assert_eq!(
+        raw["inputSchema"],
+        json!({"properties": {"n": {}}}),
+        "{locked}"
+    );
     assert!(raw.get("description").is_none(), "{raw}");
     let mut listed = locked["volatile"].as_array().expect("a list").clone();
     listed.sort_by_key(Value::to_string);
@@ -228,11 +291,18 @@ fn an_unstable_source_is_refused_unless_what_moves_is_volatile() {
     wanted.sort_by_key(Value::to_string);
     assert_eq!(listed, wanted);
     let (code, report) = bench.check();
-    assert_eq!((code, &report["summary"]["same"]), (Some(0), &json!(2)), "{report}");
+    assert_eq!(
+        (code, &report["summary"]["same"]),
+        (Some(0), &json!(2)),
+        "{report}"
+    );
 
-    // What is hidden may move as it likes only if its digest may.
+    // Hiding the tool is no cure: the lock has the digests of hidden tools as well.
     source(with("tool_filter", json!(["!t"])));
-    assert_eq!(bench.run(&["lock"]).code, Some(0), "a hidden tool may be unstable");
+    contains(
+        &bench.lock_fails(4),
+        &["error[source_unstable]", "`/tools/t/description`"],
+    );
 }
 
 #[test]
@@ -260,16 +330,32 @@ fn source_locks_that_one_anew_and_keeps_the_others() {
     assert_eq!(after["sources"][0]["exposed"][0]["upstream_name"], "new_a");
     assert_eq!(after["sources"][1], before["sources"][1]);
     assert_ne!(after["root_digest"], before["root_digest"]);
-    assert_eq!(bench.journal("b", "start").len(), launched, "the other is not launched");
+    assert_eq!(
+        bench.journal("b", "start").len(),
+        launched,
+        "the other is not launched"
+    );
 
     let output = bench.run(&["lock", "--source", "/nope"]);
     assert_eq!(output.code, Some(2), "{}", output.stderr);
-    contains(&output.stderr, &["`--source /nope` names no source", "The sources are `/a`, `/b`."]);
+    contains(
+        &output.stderr,
+        &[
+            "`--source /nope` names no source",
+            "The sources are `/a`, `/b`.",
+        ],
+    );
 
     bench.configure([("a", json!({})), ("b", json!({"tool_filter": ["new*"]}))]);
     let output = bench.run(&["lock", "--source", "/a"]);
     assert_eq!(output.code, Some(5), "{}", output.stderr);
-    contains(&output.stderr, &["error[lock_stale]: the source `/b` is not locked as it is configured", "Add `--source /b`"]);
+    contains(
+        &output.stderr,
+        &[
+            "error[lock_stale]: the source `/b` is not locked as it is configured",
+            "Add `--source /b`",
+        ],
+    );
     let output = bench.run(&["lock", "--source", "/a", "--source", "/b"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
 }
@@ -277,29 +363,57 @@ fn source_locks_that_one_anew_and_keeps_the_others() {
 #[test]
 fn a_slow_source_is_said_to_be_waited_for() {
     let bench = Bench::new(&["quick", "slow"]);
-    bench.script("slow", &json!({"start_delay_ms": 5500, "stderr_lines": ["fetching packages"]}));
+    bench.script(
+        "slow",
+        &json!({"start_delay_ms": 5500, "stderr_lines": ["fetching packages"]}),
+    );
     let output = bench.run(&["lock", "--once"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-    contains(&output.stderr, &["waiting for /slow (5 s): fetching packages"]);
-    assert!(!output.stderr.contains("waiting for /quick"), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &["waiting for /slow (5 s): fetching packages"],
+    );
+    assert!(
+        !output.stderr.contains("waiting for /quick"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
 fn no_value_of_a_variable_and_no_command_stands_in_the_lock() {
     let bench = Bench::empty();
     let command = json!(["chaos-mcp", "--script", "a.json", "arg-${TOKEN_A}"]);
-    let env = json!({"API_TOKEN": "${TOKEN_B}", "OTHER_SECRET": "literal-xyzzy", "PLAIN": "plain-plugh"});
+    let env =
+        json!({"API_TOKEN": "${TOKEN_B}", "OTHER_SECRET": "literal-xyzzy", "PLAIN": "plain-plugh"});
     bench.configure([("a", json!({"command": command, "env": env}))]);
     let variables = [("TOKEN_A", "value-of-a-123"), ("TOKEN_B", "value-of-b-456")];
     let output = bench.run_with(&["lock"], &variables);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-    contains(&output.stderr, &["warning[literal_secret]", "OTHER_SECRET", "c.json:1:"]);
+    contains(
+        &output.stderr,
+        &["warning[literal_secret]", "OTHER_SECRET", "c.json:1:"],
+    );
     let lock = bench.lock_text();
-    for value in ["value-of-a-123", "value-of-b-456", "literal-xyzzy", "plain-plugh", "chaos-mcp --", "--script"] {
+    for value in [
+        "value-of-a-123",
+        "value-of-b-456",
+        "literal-xyzzy",
+        "plain-plugh",
+        "chaos-mcp --",
+        "--script",
+    ] {
         assert!(!lock.contains(value), "{value} is in the lock");
-        assert!(!output.stderr.contains(value), "{value} is printed: {}", output.stderr);
+        assert!(
+            !output.stderr.contains(value),
+            "{value} is printed: {}",
+            output.stderr
+        );
     }
-    let (digest, changed) = (bench.lock_json()["config_digest"].clone(), [("TOKEN_A", "x"), ("TOKEN_B", "y")]);
+    let (digest, changed) = (
+        bench.lock_json()["config_digest"].clone(),
+        [("TOKEN_A", "x"), ("TOKEN_B", "y")],
+    );
     let output = bench.run_with(&["lock"], &changed);
     contains(&output.stderr, &["is up to date"]);
     assert_eq!(bench.lock_json()["config_digest"], digest);
@@ -313,7 +427,11 @@ fn a_secret_that_a_failing_server_prints_is_masked() {
     let output = bench.run_with(&["lock"], &[("TOKEN", "s3cret-value-789")]);
     assert_eq!(output.code, Some(4), "{}", output.stderr);
     contains(&output.stderr, &["code 7", "bad token "]);
-    assert!(!output.stderr.contains("s3cret-value-789"), "{}", output.stderr);
+    assert!(
+        !output.stderr.contains("s3cret-value-789"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
@@ -321,7 +439,8 @@ fn what_a_server_writes_of_this_machine_is_pointed_out() {
     let bench = Bench::new(&["a", "b"]);
     let mut here = tool("here");
     let folder = bench.path("").canonicalize().expect("a folder");
-    here["inputSchema"] = json!({"properties": {"p": {"default": format!("{}/x", folder.display())}}});
+    here["inputSchema"] =
+        json!({"properties": {"p": {"default": format!("{}/x", folder.display())}}});
     bench.script("a", &json!({"tools": [here]}));
     bench.script("b", &json!({"instructions": "We are in Europe/Oslo."}));
     let output = bench.run_with(&["lock"], &[("TZ", "Europe/Oslo")]);

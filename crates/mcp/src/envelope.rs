@@ -24,6 +24,8 @@ pub(crate) enum Message {
     Stray,
     /// A request to us; the id is raw JSON.
     Request { id: Bytes, method: String },
+    /// The server gives up the request of ours with this id.
+    Cancelled { id: u64 },
     /// A notification.
     Notification { method: String },
     /// Not a message.
@@ -81,6 +83,7 @@ struct Wire<'a> {
     jsonrpc: bool,
     id: Option<&'a RawValue>,
     method: Option<Cow<'a, str>>,
+    params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
 }
@@ -104,7 +107,10 @@ fn message(line: &Bytes, text: &str) -> Message {
                 id: slice(id),
                 method,
             },
-            None => Message::Notification { method },
+            None => match wire.params.and_then(|params| cancelled_id(&method, params)) {
+                Some(id) => Message::Cancelled { id },
+                None => Message::Notification { method },
+            },
         };
     }
     let has_body = result.is_some() || error.is_some();
@@ -146,6 +152,20 @@ fn broken(text: &str, reason: &'static str) -> Message {
     }
 }
 
+/// The id in a `notifications/cancelled`, where it is one of ours.
+fn cancelled_id(method: &str, params: &RawValue) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "requestId")]
+        id: &'a RawValue,
+    }
+    if method != "notifications/cancelled" {
+        return None;
+    }
+    let params: Params<'_> = serde_json::from_str(params.get()).ok()?;
+    own_id(params.id.get())
+}
+
 /// Our ids are integers; a server that gives one back as a string means the same.
 fn own_id(raw: &str) -> Option<u64> {
     let digits = raw
@@ -170,6 +190,7 @@ enum Member {
     Jsonrpc,
     Id,
     Method,
+    Params,
     Result,
     Error,
     #[serde(other)]
@@ -213,6 +234,7 @@ impl<'de> Visitor<'de> for WireVisitor {
                 }
                 Member::Id => wire.id = Some(members.next_value()?),
                 Member::Method => wire.method = members.next_value::<MethodName<'de>>()?.0,
+                Member::Params => wire.params = Some(members.next_value()?),
                 Member::Result => wire.result = Some(members.next_value()?),
                 Member::Error => wire.error = Some(members.next_value()?),
                 Member::Other => {
@@ -295,6 +317,14 @@ mod tests {
                 note("a/b"),
             ),
             (r#"{"jsonrpc":"2.0","id":"q","method":"ping"}"#, ping),
+            (
+                r#"{"method":"notifications/cancelled","params":{"requestId":7,"x":[]}}"#,
+                Message::Cancelled { id: 7 },
+            ),
+            (
+                r#"{"method":"notifications/cancelled","params":{"requestId":"abc"}}"#,
+                note("notifications/cancelled"),
+            ),
             ("Server listening", Message::Noise),
             (r#"{"level":"info","id":2}"#, Message::Noise),
             (r#"{"level":"info"#, Message::Noise),

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
-use crate::connection::{Connection, Kind, Unanswered};
+use crate::connection::{Connection, Kind, RawResult, Unanswered};
 use crate::failure::SourceFailure;
 use crate::request;
 
@@ -111,7 +111,7 @@ async fn ask(connection: &Connection, era: Era, redactor: &Redactor) -> Answer {
         Era::Legacy => request::initialize,
     };
     match connection.request(Kind::Opening, line, NO_DEADLINE).await {
-        Ok(result) => match era {
+        Ok(RawResult { result, .. }) => match era {
             Era::Modern => read_discovery(&result, redactor),
             Era::Legacy => read_initialization(&result, redactor),
         },

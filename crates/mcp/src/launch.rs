@@ -14,9 +14,8 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use crate::environment::{Environment, is_base, random_u64, withheld};
 use crate::lookup::search_folders;
+use crate::process::COOKIE;
 
-/// The variable by which whatever a child started is found again.
-const COOKIE: &str = "MCP_BROKER_COOKIE";
 /// What runs a command with shell syntax.
 const SHELL: &str = "/bin/sh";
 /// Calls that may wait for a place at the server.

@@ -34,7 +34,7 @@ pub(crate) async fn tools(
     for _ in 0..MOST_PAGES {
         let line = |id| request::list(id, cursor.as_deref(), meta);
         let page = match connection.request(Kind::Own, line, time).await {
-            Ok(page) => page,
+            Ok(answer) => answer.result,
             Err(Unanswered::Error(error)) if is_method_not_found(&error) => {
                 return Ok(listing.tools);
             }

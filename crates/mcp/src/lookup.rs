@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use broker_model::SourceCause;
 use broker_model::text::shown_line;
 
+use crate::executable;
 use crate::failure::SourceFailure;
 use crate::launch::Launch;
 
@@ -26,7 +26,7 @@ pub(crate) fn find(launch: &Launch) -> Result<PathBuf, SourceFailure> {
         return match check(program) {
             Found::Fine => Ok(program.to_owned()),
             Found::Denied => Err(denied(launch, program)),
-            Found::Format => Err(format(launch, program)),
+            Found::Format(reason) => Err(format(launch, program, reason)),
             Found::No => Err(not_found(launch)),
         };
     }
@@ -36,7 +36,9 @@ pub(crate) fn find(launch: &Launch) -> Result<PathBuf, SourceFailure> {
             Found::Fine => return Ok(candidate),
             // As in a shell: what may not be executed is passed over for what may.
             Found::Denied => refused = refused.or_else(|| Some(denied(launch, &candidate))),
-            Found::Format => refused = refused.or_else(|| Some(format(launch, &candidate))),
+            Found::Format(reason) => {
+                refused = refused.or_else(|| Some(format(launch, &candidate, reason)));
+            }
             Found::No => {}
         }
     }
@@ -63,7 +65,7 @@ pub(crate) fn search_folders(exe_dir: Option<&Path>, path: &str, base: &Path) ->
 enum Found {
     Fine,
     Denied,
-    Format,
+    Format(&'static str),
     No,
 }
 
@@ -77,25 +79,10 @@ fn check(file: &Path) -> Found {
     if metadata.permissions().mode() & 0o111 == 0 {
         return Found::Denied;
     }
-    if is_plain_text(file) {
-        return Found::Format;
+    match executable::check(file) {
+        Ok(()) => Found::Fine,
+        Err(reason) => Found::Format(reason),
     }
-    Found::Fine
-}
-
-/// Whether the file is text without a `#!` line, or empty. The C library would hand such a file to
-/// a shell, which then runs whatever it makes of it.
-fn is_plain_text(file: &Path) -> bool {
-    let mut head = [0; 256];
-    let Ok(read) = fs::File::open(file).and_then(|mut file| file.read(&mut head)) else {
-        // What cannot be read may still be executed.
-        return false;
-    };
-    let head = &head[..read];
-    let is_text = head
-        .iter()
-        .all(|b| matches!(b, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..));
-    is_text && !head.starts_with(b"#!")
 }
 
 fn shown(launch: &Launch, path: &Path) -> String {
@@ -107,11 +94,8 @@ fn denied(launch: &Launch, path: &Path) -> SourceFailure {
     SourceFailure::new(SourceCause::SpawnDenied, message)
 }
 
-fn format(launch: &Launch, path: &Path) -> SourceFailure {
-    let message = format!(
-        "`{}` is no program: it is text without a `#!` line",
-        shown(launch, path)
-    );
+fn format(launch: &Launch, path: &Path, reason: &str) -> SourceFailure {
+    let message = format!("`{}` is no program: {reason}", shown(launch, path));
     SourceFailure::new(SourceCause::SpawnFormat, message)
 }
 

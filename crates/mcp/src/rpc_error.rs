@@ -2,6 +2,7 @@
 
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -10,31 +11,48 @@ use crate::failure::CallFailure;
 /// The longest message that is handed on.
 const MESSAGE_CHARS: usize = 2000;
 
+/// What we look at; the rest may be anything, numbers that no double holds included.
+#[derive(Deserialize)]
+struct Head<'a> {
+    code: i64,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+}
+
 /// Reads the raw error object.
 pub(crate) fn read(error: &[u8], redactor: &Redactor) -> CallFailure {
     let text = String::from_utf8_lossy(error);
-    let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(&text) else {
+    let Ok(head) = serde_json::from_str::<Head<'_>>(&text) else {
         return broken();
     };
-    let Some(code) = value.get("code").and_then(Value::as_i64) else {
-        return broken();
-    };
-    let message = value.get("message").and_then(Value::as_str).unwrap_or("");
-    let message = shown_line(&redactor.redact(message), MESSAGE_CHARS);
+    // A message that cannot be decoded (a lone surrogate) is shown as it was written.
+    let message = head.message.map(|raw| {
+        serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+    });
+    let message = redactor.redact(message.as_deref().unwrap_or_default());
     let raw = if redactor.redact(&text) == text {
-        text.into_owned()
+        RawValue::from_string(text.as_ref().to_owned())
     } else {
-        // Masking inside the text could break it where a secret looks like syntax.
-        masked(value, redactor).to_string()
+        RawValue::from_string(without_secrets(&text, redactor))
     };
-    match RawValue::from_string(raw) {
+    match raw {
         Ok(error) => CallFailure::Rpc {
             error,
-            code,
-            message,
+            code: head.code,
+            message: shown_line(&message, MESSAGE_CHARS),
         },
         Err(_) => broken(),
     }
+}
+
+/// The error with its secrets masked member by member: masking inside the text could break it where
+/// a secret looks like syntax. What cannot be read so becomes one masked text.
+fn without_secrets(text: &str, redactor: &Redactor) -> String {
+    let value = serde_json::from_str::<Value>(text);
+    let value = value.map(|value| masked(value, redactor));
+    value
+        .unwrap_or_else(|_| Value::String(redactor.redact(text)))
+        .to_string()
 }
 
 fn broken() -> CallFailure {
@@ -95,6 +113,11 @@ mod tests {
         assert_eq!(message, "key ••••\\u{1b}");
         assert!(!raw.contains("hunter2") && !raw.contains("12345"), "{raw}");
         assert!(serde_json::from_str::<Value>(&raw).is_ok());
+        let odd = r#"{"code":3,"message":"\ud800 hunter2","data":[1e999]}"#;
+        let (raw, code, message) = read(odd).unwrap();
+        assert!(code == 3 && !raw.contains("hunter2") && !message.contains("hunter2"));
+        let odd = r#"{"code":3,"data":[1e999,"\ud800",-0.0,1.00]}"#;
+        assert_eq!(read(odd).unwrap().0, odd);
         assert!(read("\"text\"").is_err());
         assert!(read(r#"{"message":"no code"}"#).is_err());
     }

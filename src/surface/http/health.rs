@@ -2,11 +2,12 @@
 //! is shown depends on who asks and from where.
 
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::respond::Answer;
 use super::route::Route;
-use crate::core::Health;
+use crate::core::{Health, SourceCounters, SourceHealth};
 
 /// How much the asker is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub(super) fn answer(route: Route, view: View, mut health: Health, closing: bool
             serde_json::to_string(&health).expect("names and numbers always serialize")
         }
         (Route::Ready, View::StateOnly) => json!({ "ready": health.ready }).to_string(),
-        (Route::Sources, _) => json!({ "sources": sources(view, &health) }).to_string(),
+        (Route::Sources, _) => sources(view, &health),
         (_, View::Whole) => json!({
             "status": "ok",
             "version": env!("CARGO_PKG_VERSION"),
@@ -46,21 +47,46 @@ pub(super) fn answer(route: Route, view: View, mut health: Health, closing: bool
     }
 }
 
-fn sources(view: View, health: &Health) -> Value {
-    let sources = &health.sources;
+/// One source as `/sources` shows it.
+#[derive(Serialize)]
+struct Counted<'a> {
+    #[serde(flatten)]
+    source: &'a SourceHealth,
+    counters: SourceCounters,
+}
+
+/// One source as a stranger sees it.
+#[derive(Serialize)]
+struct StateAlone {
+    state: &'static str,
+}
+
+fn sources(view: View, health: &Health) -> String {
+    let sources = health.sources.iter();
     match view {
-        View::Whole => json!(sources),
-        View::StateOnly => sources
-            .iter()
-            .map(|source| json!({ "state": source.state }))
-            .collect(),
+        View::Whole => list(sources.map(|source| Counted {
+            source,
+            counters: source.counters,
+        })),
+        View::StateOnly => list(sources.map(|source| StateAlone {
+            state: source.state,
+        })),
     }
+}
+
+fn list(sources: impl Iterator<Item = impl Serialize>) -> String {
+    #[derive(Serialize)]
+    struct Sources<T> {
+        sources: Vec<T>,
+    }
+    let sources = sources.collect();
+    serde_json::to_string(&Sources { sources }).expect("names and numbers always serialize")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::SourceHealth;
+    use serde_json::Value;
 
     fn body(route: Route, view: View, closing: bool) -> (u16, String) {
         let health = Health {
@@ -73,6 +99,10 @@ mod tests {
                 since: "2026-01-01T00:00:00Z".to_owned(),
                 tools: 2,
                 withdrawn: 1,
+                counters: SourceCounters {
+                    calls: 41,
+                    ..SourceCounters::default()
+                },
             }],
         };
         let answer = answer(route, view, health, closing);
@@ -101,5 +131,18 @@ mod tests {
             (503, r#"{"ready":false}"#.to_owned())
         );
         assert_eq!(body(Route::Health, View::Whole, true).0, 200);
+        assert_eq!(
+            body(Route::Sources, View::StateOnly, false).1,
+            r#"{"sources":[{"state":"backoff"}]}"#
+        );
+        let (status, sources) = body(Route::Sources, View::Whole, false);
+        assert!(
+            sources.starts_with(r#"{"sources":[{"path":"/a","state":"backoff","cause":"exited""#)
+        );
+        let sources: Value = serde_json::from_str(&sources).unwrap();
+        let source = &sources["sources"][0];
+        assert_eq!((status, &source["path"]), (200, &json!("/a")));
+        let counters = source["counters"].as_object().unwrap();
+        assert_eq!((counters.len(), &counters["calls"]), (9, &json!(41)));
     }
 }

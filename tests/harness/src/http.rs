@@ -59,6 +59,15 @@ pub fn post(address: &str, route: &str, body: &Value) -> Response {
     )
 }
 
+/// The bytes of a `POST` of a JSON body.
+pub fn post_bytes(address: &str, route: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "POST {route} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
 /// `GET`.
 pub fn get(address: &str, route: &str) -> Response {
     request(address, "GET", route, &[], b"")
@@ -86,12 +95,22 @@ pub fn request(
 
 /// Sends these bytes and reads one answer.
 pub fn raw(address: &str, bytes: &[u8]) -> Response {
+    read(send(address, bytes))
+}
+
+/// Sends these bytes on a connection of their own. Dropping it is a caller that went away.
+pub fn send(address: &str, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("the broker listens");
     stream
         .set_read_timeout(Some(PATIENCE))
         .expect("a timeout can be set");
     // A server may refuse and close before it has read everything; its answer is what counts.
     let _ = stream.write_all(bytes);
+    stream
+}
+
+/// Reads one answer.
+pub fn read(stream: TcpStream) -> Response {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).expect("a status line comes");

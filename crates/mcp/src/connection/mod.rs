@@ -1,9 +1,11 @@
 //! One connection to one server process: requests in, each ends in exactly one reply.
 //! Knows ids, deadlines and places at the server; knows no era and no method but cancelling.
 
+mod ending;
 mod outgoing;
 mod owner;
 mod table;
+mod waiter;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,7 +14,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::failure::SourceFailure;
@@ -23,14 +24,14 @@ use crate::status::Counters;
 
 use outgoing::Outgoing;
 use owner::Owner;
-pub(crate) use table::{Kind, Reply};
-use table::{Request, Table};
+pub(crate) use table::Kind;
+pub use table::RawResult;
+use table::{Reply, Request, Table};
+pub(crate) use waiter::Subscription;
+use waiter::Waiter;
 
 /// Requests of our own and notifications that may wait beside calls.
 const OWN_COMMANDS: usize = 64;
-/// How long the owner has to say whether a request that is given up had begun. It never waits for
-/// anything, so this passes only on a machine that stands still.
-const OWNER_ANSWERS: Duration = Duration::from_millis(250);
 
 /// The way to the owner task.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ enum Command {
     Request(Request),
     Cancel(u64),
     Notify(Bytes),
-    Close,
+    Close(SourceFailure),
     Exited,
 }
 
@@ -134,14 +135,9 @@ impl Connection {
         kind: Kind,
         line: impl FnOnce(u64) -> Bytes,
         time: Duration,
-    ) -> Result<Bytes, Unanswered> {
-        let mut waiter = self.submit(kind, line)?;
-        let reply = match timeout(time, &mut waiter.reply).await {
-            Ok(reply) => reply,
-            Err(_) => return waiter.give_up().await,
-        };
-        waiter.settled = true;
-        self.read(reply)
+    ) -> Result<RawResult, Unanswered> {
+        let (id, reply) = self.submit(kind, line)?;
+        Waiter::new(self, id, reply).wait(time).await
     }
 
     /// Sends a notification. Where the connection is over, whoever waits for something learns it.
@@ -151,11 +147,11 @@ impl Connection {
         }
     }
 
-    /// Sends a request whose answer nobody needs and that stays open: a subscription.
-    pub(crate) fn subscribe(&self, line: impl FnOnce(u64) -> Bytes) {
-        if let Ok(mut waiter) = self.submit(Kind::Own, line) {
-            waiter.settled = true;
-        }
+    /// Sends a request that stays open: a subscription. What comes back ends when it does.
+    pub(crate) fn subscribe(&self, line: impl FnOnce(u64) -> Bytes) -> Option<Subscription> {
+        // It is never given up; it ends with the connection.
+        let (_, reply) = self.submit(Kind::Standing, line).ok()?;
+        Some(Subscription::new(reply))
     }
 
     /// Counts the server's announcements that its tools changed.
@@ -173,9 +169,9 @@ impl Connection {
         self.commands.is_closed()
     }
 
-    /// Ends it: everybody who waits is told, and stdin is closed.
-    pub(crate) async fn close(&self) {
-        if self.commands.send(Command::Close).await.is_err() {
+    /// Ends it: everybody who waits is told why, and stdin is closed.
+    pub(crate) async fn close(&self, reason: SourceFailure) {
+        if self.commands.send(Command::Close(reason)).await.is_err() {
             tracing::trace!("the connection is over already");
         }
         let mut end = self.end.clone();
@@ -188,7 +184,7 @@ impl Connection {
         &self,
         kind: Kind,
         line: impl FnOnce(u64) -> Bytes,
-    ) -> Result<Waiter<'_>, Unanswered> {
+    ) -> Result<(u64, oneshot::Receiver<Reply>), Unanswered> {
         let limit = self.admission_limit;
         if kind == Kind::Call && self.shared.admitted.fetch_add(1, Ordering::Relaxed) >= limit {
             self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
@@ -211,17 +207,15 @@ impl Connection {
                 mpsc::error::TrySendError::Closed(_) => self.gone(false),
             });
         }
-        Ok(Waiter {
-            connection: self,
-            id,
-            reply,
-            settled: false,
-        })
+        Ok((id, reply))
     }
 
-    fn read(&self, reply: Result<Reply, oneshot::error::RecvError>) -> Result<Bytes, Unanswered> {
+    fn read(
+        &self,
+        reply: Result<Reply, oneshot::error::RecvError>,
+    ) -> Result<RawResult, Unanswered> {
         match reply {
-            Ok(Reply::Result(result)) => Ok(result),
+            Ok(Reply::Result(answer)) => Ok(answer),
             Ok(Reply::Error(error)) => Err(Unanswered::Error(error)),
             Ok(Reply::Broken(reason)) => Err(Unanswered::Broken(reason)),
             Ok(Reply::TooLarge) => Err(Unanswered::TooLarge),
@@ -240,45 +234,6 @@ impl Connection {
             )
         });
         Unanswered::Gone { failure, begun }
-    }
-}
-
-/// Somebody who waits. Gives the request up when it is dropped before the reply came.
-struct Waiter<'a> {
-    connection: &'a Connection,
-    id: u64,
-    reply: oneshot::Receiver<Reply>,
-    settled: bool,
-}
-
-impl Waiter<'_> {
-    /// Gives the request up; a reply that crossed the wish still counts.
-    async fn give_up(mut self) -> Result<Bytes, Unanswered> {
-        self.cancel();
-        self.settled = true;
-        match timeout(OWNER_ANSWERS, &mut self.reply).await {
-            Ok(reply) => self.connection.read(reply),
-            Err(_) => Err(Unanswered::Timeout { begun: true }),
-        }
-    }
-
-    fn cancel(&self) {
-        if self
-            .connection
-            .commands
-            .try_send(Command::Cancel(self.id))
-            .is_err()
-        {
-            tracing::trace!("the connection is over already");
-        }
-    }
-}
-
-impl Drop for Waiter<'_> {
-    fn drop(&mut self) {
-        if !self.settled {
-            self.cancel();
-        }
     }
 }
 

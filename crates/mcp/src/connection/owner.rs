@@ -3,24 +3,21 @@
 //! Reading and writing are polled side by side and never wait for each other, so a server that does
 //! not read cannot keep its answers from being read, and a stuck write stops nothing but itself.
 
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use broker_model::SourceCause;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
 
+use super::ending::End;
 use super::outgoing::Outgoing;
-use super::table::{Kind, Reply, Request, Table};
+use super::table::{Kind, RawResult, Reply, Request, Table};
 use super::{Command, Shared};
 use crate::envelope::{Message, Messages, parse};
 use crate::failure::{ExitReport, SourceFailure};
@@ -31,27 +28,8 @@ use crate::status::Counters;
 
 /// Commands taken in at one go.
 const COMMANDS: usize = 64;
-/// How long what an ended process left in its pipes is waited for.
-const LEFTOVERS: Duration = Duration::from_millis(30);
-/// How long a process that closed a pipe has to end before it counts as running on without it.
-const CLOSED_PIPE: Duration = Duration::from_millis(250);
 /// Answers to a server's own requests that may wait to be written.
 const MOST_ANSWERS: usize = 256;
-
-/// Why a connection is over.
-#[derive(Debug)]
-enum End {
-    /// We close it.
-    Closed,
-    /// The process ended.
-    Exited,
-    /// The server closed its stdout.
-    Stdout,
-    /// The server closed its stdin.
-    Stdin,
-    /// A line without end.
-    Endless,
-}
 
 /// What the task owns.
 pub(super) struct Owner {
@@ -76,33 +54,12 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub(super) async fn run(mut self) {
-        let end = poll_fn(|cx| self.poll(cx)).await;
-        if matches!(end, End::Exited | End::Stdin) {
-            // The last answers may still be in the pipe, which a grandchild may hold open for ever.
-            let rest = poll_fn(|cx| self.poll_rest(cx));
-            if timeout(LEFTOVERS, rest).await.is_err() {
-                tracing::trace!(source = %self.source, "stdout stays open");
-            }
-        }
-        if let Some(Frame::Line(line)) = self.framer.finish() {
-            self.take_line(line);
-        }
-        let failure = self.explain(&end).await;
-        // Whoever finds the channel closed looks here for the reason, so it is there first.
-        self.end.send_replace(Some(failure));
-        self.commands.close();
-        // Closing stdin tells the server to leave.
-        self.stdin = None;
-        self.dismiss();
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             let mut moved = false;
             let mut inbox = std::mem::take(&mut self.inbox);
             match self.commands.poll_recv_many(cx, &mut inbox, COMMANDS) {
-                Poll::Ready(0) => return Poll::Ready(End::Closed),
+                Poll::Ready(0) => return Poll::Ready(End::Closed(None)),
                 Poll::Ready(_) => moved = true,
                 Poll::Pending => {}
             }
@@ -132,7 +89,7 @@ impl Owner {
     }
 
     /// Reads stdout to its end and nothing else.
-    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.poll_read(cx) {
                 Poll::Ready(None) => {}
@@ -179,7 +136,7 @@ impl Owner {
             Command::Request(request) => self.send(request),
             Command::Cancel(id) => self.cancel(id),
             Command::Notify(line) => self.outgoing.push(line),
-            Command::Close => return Some(End::Closed),
+            Command::Close(reason) => return Some(End::Closed(Some(reason))),
             Command::Exited => return Some(End::Exited),
         }
         None
@@ -210,7 +167,7 @@ impl Owner {
         self.advance_queue();
     }
 
-    fn take_line(&mut self, line: Bytes) {
+    pub(super) fn take_line(&mut self, line: Bytes) {
         let parsed = parse(line.clone());
         if parsed.repaired {
             self.counters.add_invalid_utf8_line();
@@ -219,18 +176,20 @@ impl Owner {
             }
         }
         match parsed.messages {
-            Messages::One(message) => self.take_message(message, &line),
+            Messages::One(message) => self.take_message(message, &line, parsed.repaired),
             Messages::Many(messages) => {
                 for message in messages {
-                    self.take_message(message, &line);
+                    self.take_message(message, &line, parsed.repaired);
                 }
             }
         }
     }
 
-    fn take_message(&mut self, message: Message, line: &Bytes) {
+    fn take_message(&mut self, message: Message, line: &Bytes, repaired: bool) {
         match message {
-            Message::Result { id, result } => self.settle(id, Reply::Result(result)),
+            Message::Result { id, result } => {
+                self.settle(id, Reply::Result(RawResult { result, repaired }));
+            }
             Message::Error { id, error } => self.settle(id, Reply::Error(error)),
             Message::Broken { id, reason } => self.settle(id, Reply::Broken(reason)),
             Message::Stray => self.counters.add_unknown_id(),
@@ -239,6 +198,12 @@ impl Owner {
                 // A server that asks without reading gets no more answers than can wait.
                 if self.outgoing.len() < MOST_ANSWERS {
                     self.outgoing.push(request::answer(&id, &method));
+                }
+            }
+            Message::Cancelled { id } => {
+                // A server may end a subscription so; anything else that we ask is ours to give up.
+                if self.table.kind(id) == Some(Kind::Standing) {
+                    self.settle(id, Reply::Cancelled { begun: true });
                 }
             }
             Message::Notification { method } => {
@@ -281,79 +246,15 @@ impl Owner {
         }
     }
 
-    fn release(&self, kind: Kind) {
+    pub(super) fn release(&self, kind: Kind) {
         if kind == Kind::Call {
             self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// The one reason that everybody who waits is given.
-    async fn explain(&mut self, end: &End) -> SourceFailure {
-        let patience = match end {
-            End::Stdout | End::Stdin => CLOSED_PIPE,
-            End::Closed | End::Exited | End::Endless => Duration::ZERO,
-        };
-        let ended = self.exit.wait_for(Option::is_some);
-        if timeout(patience, ended).await.is_err() {
-            tracing::trace!(source = %self.source, "the process has not ended");
-        }
-        let exit = *self.exit.borrow();
-        if exit.is_some() {
-            let read = self.stderr_ended.wait_for(|ended| *ended);
-            if timeout(LEFTOVERS, read).await.is_err() {
-                tracing::trace!(source = %self.source, "stderr stays open");
-            }
-        }
-        let (cause, message) = match (end, exit) {
-            (End::Closed, _) => (
-                SourceCause::Stopped,
-                "the source is being stopped".to_owned(),
-            ),
-            (End::Endless, _) => (
-                SourceCause::Protocol,
-                "the server sent a line without end".to_owned(),
-            ),
-            (_, Some(exit)) => (SourceCause::Exited, format!("the server's process {exit}")),
-            (End::Stdin, None) => (
-                SourceCause::Protocol,
-                "the server closed its stdin".to_owned(),
-            ),
-            (_, None) => (
-                SourceCause::Protocol,
-                "the server closed its stdout".to_owned(),
-            ),
-        };
-        SourceFailure {
-            cause,
-            message,
-            exit,
-            stderr: self.tail.for_failure(),
-        }
-    }
-
-    /// Tells everybody who waits that it is over.
-    fn dismiss(&mut self) {
-        let (waiting, queue) = self.table.clear();
-        for (id, waiting) in waiting {
-            let begun = !self.outgoing.withdraw(id);
-            self.release(waiting.kind);
-            answer(waiting.reply, Reply::Gone { begun });
-        }
-        let mut unsent: Vec<Request> = queue.into();
-        while let Ok(command) = self.commands.try_recv() {
-            if let Command::Request(request) = command {
-                unsent.push(request);
-            }
-        }
-        for request in unsent {
-            self.release(request.kind);
-            answer(request.reply, Reply::Gone { begun: false });
         }
     }
 }
 
 /// Answers; whoever stopped waiting at this very moment has its own way to say so.
-fn answer(waiter: tokio::sync::oneshot::Sender<Reply>, reply: Reply) {
+pub(super) fn answer(waiter: tokio::sync::oneshot::Sender<Reply>, reply: Reply) {
     if waiter.send(reply).is_err() {
         tracing::trace!("nobody waits for the answer any more");
     }

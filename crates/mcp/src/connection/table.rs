@@ -5,11 +5,20 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+/// A raw result as the server gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawResult {
+    /// JSON in UTF-8.
+    pub result: Bytes,
+    /// Whether it came as other bytes, which had to be replaced to make it text.
+    pub repaired: bool,
+}
+
 /// What became of a request. `begun` tells whether a byte of it may have left.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// The raw result.
-    Result(Bytes),
+    Result(RawResult),
     /// The raw error.
     Error(Bytes),
     /// An answer that cannot be used.
@@ -29,6 +38,8 @@ pub(crate) enum Kind {
     Call,
     /// A request of our own: goes out at once, is cancelled when nobody waits for it.
     Own,
+    /// A request that stays open until either side ends it: goes out at once.
+    Standing,
     /// A request that opens the connection: goes out at once and is never cancelled.
     Opening,
 }
@@ -104,6 +115,11 @@ impl Table {
             self.calls -= 1;
         }
         Some(waiting)
+    }
+
+    /// What waits for `id`.
+    pub(super) fn kind(&self, id: u64) -> Option<Kind> {
+        self.waiting.get(&id).map(|waiting| waiting.kind)
     }
 
     /// Takes a request out of the queue.

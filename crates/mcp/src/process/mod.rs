@@ -1,9 +1,11 @@
 //! Child processes: started by one thread of their own, each in a process group, each reaped by a
 //! task that owns it. Nothing here knows what is said over the pipes.
 
+mod hurry;
 mod reaper;
 mod spawner;
 mod stderr;
+mod strays;
 mod unix;
 
 use std::time::Duration;
@@ -16,7 +18,9 @@ use tokio_util::task::TaskTracker;
 use crate::failure::{ExitReport, SourceFailure};
 use crate::launch::Launch;
 
+pub(crate) use hurry::Hurry;
 pub use stderr::StderrTail;
+pub(crate) use strays::VARIABLE as COOKIE;
 
 /// A running child. Dropping it makes its reaper end the whole group at once.
 #[derive(Debug)]
@@ -43,8 +47,9 @@ impl Process {
         launch: &Launch,
         tail: &StderrTail,
         tasks: &TaskTracker,
+        hurry: &Hurry,
     ) -> Result<Self, SourceFailure> {
-        spawner::spawn(launch, tail, tasks).await
+        spawner::spawn(launch, tail, tasks, hurry).await
     }
 }
 

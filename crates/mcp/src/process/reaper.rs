@@ -1,5 +1,5 @@
 //! The task that owns a child: it waits for its end, ends it when asked or when nobody holds it any
-//! more, and sweeps its group after every end. Every step is bounded.
+//! more, and sweeps its group and what left it after every end. Every step is bounded.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -12,8 +12,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
+use super::strays::{Cookie, Stray};
 use super::unix::Group;
-use super::{Process, ProcessHandle, StderrTail};
+use super::{Hurry, Process, ProcessHandle, StderrTail};
 use crate::failure::ExitReport;
 use crate::launch::Timing;
 
@@ -27,8 +28,10 @@ const SWEEP_GRACE: Duration = Duration::from_millis(500);
 /// Takes a child over: its pipes go to the caller, itself to a task.
 pub(super) fn adopt(
     mut child: Child,
+    cookie: Cookie,
     tail: &StderrTail,
     timing: Timing,
+    hurry: Hurry,
     tasks: &TaskTracker,
     runtime: &Handle,
 ) -> Process {
@@ -44,13 +47,15 @@ pub(super) fn adopt(
     let reaper = Reaper {
         child,
         group: Group::of_leader(pid),
+        cookie,
         timing,
+        hurry,
         exit: exit_sender,
         swept: swept_sender,
     };
     tasks.spawn_on(reaper.run(stop_receiver), runtime);
     let longest_stop =
-        timing.close_grace + timing.term_grace + SWEEP_GRACE + 2 * KILL_GRACE + KILL_GRACE;
+        timing.close_grace + timing.term_grace + 2 * SWEEP_GRACE + 3 * KILL_GRACE + KILL_GRACE;
     Process {
         stdin,
         stdout,
@@ -68,7 +73,9 @@ pub(super) fn adopt(
 struct Reaper {
     child: Child,
     group: Option<Group>,
+    cookie: Cookie,
     timing: Timing,
+    hurry: Hurry,
     exit: watch::Sender<Option<ExitReport>>,
     swept: watch::Sender<bool>,
 }
@@ -92,18 +99,20 @@ impl Reaper {
             self.end(grace).await;
         }
         self.sweep().await;
+        self.end_strays().await;
         self.swept.send_replace(true);
     }
 
     /// Waits for the leader to leave by itself, then asks it, then ends it.
     async fn end(&mut self, grace: Duration) {
-        if let Ok(ended) = timeout(grace, self.child.wait()).await {
+        if let Some(ended) = self.hurry.bound(grace, 3, self.child.wait()).await {
             return self.publish(ended.ok());
         }
         if let Some(group) = self.group {
             group.terminate();
         }
-        if let Ok(ended) = timeout(self.timing.term_grace, self.child.wait()).await {
+        let grace = self.timing.term_grace;
+        if let Some(ended) = self.hurry.bound(grace, 2, self.child.wait()).await {
             return self.publish(ended.ok());
         }
         if let Some(group) = self.group {
@@ -128,24 +137,64 @@ impl Reaper {
     /// Ends what the leader left behind. A leader that left cleanly can leave a group behind too.
     /// The group's number cannot be taken by another while a member of it lives; with none left,
     /// the first signal goes out right after the leader was reaped, before the number comes round.
-    async fn sweep(&self) {
+    async fn sweep(&mut self) {
         let Some(group) = self.group else { return };
-        if !group.terminate() || self.left_within(group, SWEEP_GRACE).await {
+        if !group.terminate() {
+            return;
+        }
+        let left = self.hurry.bound(SWEEP_GRACE, 2, emptied(group)).await;
+        if left.is_some() {
             return;
         }
         group.kill();
-        if !self.left_within(group, KILL_GRACE).await {
+        if timeout(KILL_GRACE, emptied(group)).await.is_err() {
             tracing::warn!("members of a process group are left after KILL");
         }
     }
 
-    async fn left_within(&self, group: Group, grace: Duration) -> bool {
-        let gone = async {
-            while group.has_members() {
-                sleep(LOOK).await;
-            }
-        };
-        timeout(grace, gone).await.is_ok()
+    /// Ends what left the group before the leader ended.
+    async fn end_strays(&mut self) {
+        let asked = strays_ended(&self.cookie, false);
+        if self.hurry.bound(SWEEP_GRACE, 1, asked).await.is_some() {
+            return;
+        }
+        let killed = strays_ended(&self.cookie, true);
+        if timeout(KILL_GRACE, killed).await.is_err() {
+            tracing::warn!("processes that left their group are left after KILL");
+        }
+    }
+}
+
+/// Returns when nothing with the cookie is left. Whatever turns up is ended, or once asked to leave.
+async fn strays_ended(cookie: &Cookie, kill: bool) {
+    let mut asked = false;
+    loop {
+        let strays = strays(cookie).await;
+        if strays.is_empty() {
+            return;
+        }
+        if kill || !asked {
+            strays.iter().for_each(|stray| stray.signal(kill));
+            asked = true;
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Looks at every process of the machine, which may take a while where there are many.
+async fn strays(cookie: &Cookie) -> Vec<Stray> {
+    let cookie = cookie.clone();
+    let looked = tokio::task::spawn_blocking(move || cookie.holders()).await;
+    looked.unwrap_or_else(|error| {
+        tracing::debug!(%error, "strays were not looked for");
+        Vec::new()
+    })
+}
+
+/// Returns when no member of the group is left.
+async fn emptied(group: Group) {
+    while group.has_members() {
+        sleep(LOOK).await;
     }
 }
 

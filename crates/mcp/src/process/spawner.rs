@@ -14,7 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{Process, StderrTail, reaper, spawn_failure};
+use super::strays::Cookie;
+use super::{COOKIE, Hurry, Process, StderrTail, reaper, spawn_failure};
 use crate::failure::SourceFailure;
 use crate::launch::Launch;
 use crate::lookup;
@@ -26,6 +27,7 @@ struct Request {
     launch: Launch,
     tail: StderrTail,
     tasks: TaskTracker,
+    hurry: Hurry,
     /// Whoever waits for the tasks also waits for a start that is under way.
     _under_way: TaskTrackerToken,
     runtime: Handle,
@@ -37,12 +39,14 @@ pub(super) async fn spawn(
     launch: &Launch,
     tail: &StderrTail,
     tasks: &TaskTracker,
+    hurry: &Hurry,
 ) -> Result<Process, SourceFailure> {
     let (reply, started) = oneshot::channel();
     let request = Request {
         launch: launch.clone(),
         tail: tail.clone(),
         tasks: tasks.clone(),
+        hurry: hurry.clone(),
         _under_way: tasks.token(),
         runtime: Handle::current(),
         reply,
@@ -95,14 +99,18 @@ fn start(request: &Request) -> Result<Process, SourceFailure> {
     }
     let program = lookup::find(launch)?;
     let _runtime = request.runtime.enter();
+    let cookie = Cookie::new(launch.env.get(COOKIE).map_or("", String::as_str));
     let mut command = command(launch, &program);
+    command.env(COOKIE, cookie.value());
     let child = command
         .spawn()
         .map_err(|error| spawn_failure(&shown(launch, &program), &error))?;
     Ok(reaper::adopt(
         child,
+        cookie,
         &request.tail,
         launch.timing,
+        request.hurry.clone(),
         &request.tasks,
         &request.runtime,
     ))

@@ -1,5 +1,6 @@
 //! A supervised source: what callers hold. The supervisor behind it starts, judges and restarts.
 
+mod handle;
 mod machine;
 mod supervisor;
 
@@ -9,17 +10,18 @@ use std::time::{Duration, SystemTime};
 
 use broker_model::Snapshot;
 use broker_model::mcp::Era;
-use bytes::Bytes;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::connection::RawResult;
 use crate::failure::{CallFailure, SourceFailure};
 use crate::launch::Launch;
 use crate::process::StderrTail;
 use crate::session::Session;
 use crate::status::{Counters, State, Status};
+pub use handle::SessionHandle;
 use supervisor::Supervisor;
 
 /// Holds a listing against what was reviewed. Called on a blocking thread; may take milliseconds.
@@ -57,6 +59,8 @@ struct Shared {
     wake_from: Mutex<Instant>,
     wake: Notify,
     stopping: CancellationToken,
+    /// By when a stop must be over, where somebody said so.
+    hurry: watch::Sender<Option<Instant>>,
     stopped: CancellationToken,
     tail: StderrTail,
     counters: Arc<Counters>,
@@ -87,6 +91,7 @@ impl Source {
             wake_from: Mutex::new(Instant::now()),
             wake: Notify::new(),
             stopping: CancellationToken::new(),
+            hurry: watch::Sender::new(None),
             stopped: CancellationToken::new(),
             tail: StderrTail::new(launch.redactor.clone()),
             counters,
@@ -106,51 +111,51 @@ impl Source {
         self.0.tail.clone()
     }
 
-    /// Calls a tool by its upstream name. Waits for a start in progress within `timeout`. Wakes a
-    /// source that is down, unless its last start ended too short a time ago.
+    /// The session that takes calls right now, if there is one.
+    pub fn ready(&self) -> Option<SessionHandle> {
+        self.0.live().map(|session| self.handle(session))
+    }
+
+    /// The session that takes calls. Waits at most `time` for a start in progress, which everybody
+    /// who waits shares. Wakes a source that is down, unless its last start ended too short a time ago.
+    ///
+    /// Its verdict was taken in before this returns: whoever then looks at what the judge decided,
+    /// and calls this very session, never calls one that was judged otherwise.
+    pub async fn session(&self, time: Duration) -> Result<SessionHandle, CallFailure> {
+        let session = timeout(time, self.up()).await.unwrap_or({
+            Err(CallFailure::Timeout {
+                after: time,
+                maybe_executed: false,
+            })
+        });
+        match session {
+            Ok(session) => Ok(self.handle(session)),
+            Err(failure) => {
+                self.0.counters.add_call();
+                self.0.counters.add_failure();
+                Err(failure)
+            }
+        }
+    }
+
+    /// Calls a tool by its upstream name, as soon as there is a session; `timeout` covers both.
     pub async fn call(
         &self,
         tool: &str,
         args: &[u8],
         timeout: Duration,
-    ) -> Result<Bytes, CallFailure> {
-        self.0.counters.add_call();
-        let result = match self.0.live() {
-            Some(session) => session.call(tool, args, timeout).await,
-            None => self.call_when_up(tool, args, timeout).await,
+    ) -> Result<RawResult, CallFailure> {
+        let deadline = Instant::now() + timeout;
+        let session = match self.ready() {
+            Some(session) => session,
+            None => self.session(timeout).await?,
         };
-        if result.is_err() {
-            self.0.counters.add_failure();
-        }
-        result
+        let left = deadline.saturating_duration_since(Instant::now());
+        session.call(tool, args, left).await
     }
 
-    async fn call_when_up(
-        &self,
-        tool: &str,
-        args: &[u8],
-        timeout: Duration,
-    ) -> Result<Bytes, CallFailure> {
-        let deadline = Instant::now() + timeout;
-        match timeout_at(deadline, self.up()).await {
-            Ok(session) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                session?
-                    .call(tool, args, left)
-                    .await
-                    .map_err(|failure| match failure {
-                        CallFailure::Timeout { maybe_executed, .. } => CallFailure::Timeout {
-                            after: timeout,
-                            maybe_executed,
-                        },
-                        other => other,
-                    })
-            }
-            Err(_) => Err(CallFailure::Timeout {
-                after: timeout,
-                maybe_executed: false,
-            }),
-        }
+    fn handle(&self, session: Arc<Session>) -> SessionHandle {
+        SessionHandle::new(session, self.0.counters.clone())
     }
 
     /// The session, once it is up; joins a start in progress, or asks for one.
@@ -197,6 +202,20 @@ impl Source {
     pub async fn stop(&self) {
         self.0.stopping.cancel();
         self.0.stopped.cancelled().await;
+    }
+
+    /// The same, with the graces of its processes made to fit into `time`, of which only the kernel
+    /// takes more. Shortens a stop that is under way.
+    pub async fn stop_within(&self, time: Duration) {
+        let by = Instant::now() + time;
+        self.0.hurry.send_if_modified(|known| {
+            let sooner = known.is_none_or(|known| by < known);
+            if sooner {
+                *known = Some(by);
+            }
+            sooner
+        });
+        self.stop().await;
     }
 }
 

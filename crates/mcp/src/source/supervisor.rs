@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use broker_model::SourceCause;
 use broker_model::mcp::Era;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 
@@ -15,7 +15,8 @@ use super::{Judge, Shared, Verdict};
 use crate::environment::random_u64;
 use crate::failure::SourceFailure;
 use crate::launch::Launch;
-use crate::session::{Opening, Session};
+use crate::process::Hurry;
+use crate::session::{Opening, Session, stopped};
 use crate::startup;
 use crate::status::State;
 
@@ -33,6 +34,8 @@ pub(super) struct Supervisor {
     machine: Machine,
     /// The tasks of its processes.
     tasks: TaskTracker,
+    /// By when its processes must be gone.
+    hurry: Hurry,
 }
 
 impl Supervisor {
@@ -44,6 +47,7 @@ impl Supervisor {
     ) -> Self {
         Self {
             machine: Machine::new(launch.timing),
+            hurry: Hurry::new(shared.hurry.subscribe()),
             shared,
             launch,
             era,
@@ -69,7 +73,9 @@ impl Supervisor {
                     if next.is_none() {
                         self.stopping();
                     }
-                    session.shut_down().await;
+                    // Whoever still waits hears what everybody hears.
+                    let reason = next.as_ref().map(|(_, failure)| failure.clone());
+                    session.shut_down(reason.unwrap_or_else(stopped)).await;
                     next
                 }
                 Err(failure) => Some((self.down(&failure), failure)),
@@ -106,6 +112,7 @@ impl Supervisor {
             tail: &self.shared.tail,
             counters: &self.shared.counters,
             tasks: &self.tasks,
+            hurry: &self.hurry,
             second_process: self.machine.is_fresh(),
         };
         let session = Session::open_supervised(&self.launch, self.era, &opening).await?;
@@ -117,7 +124,7 @@ impl Supervisor {
                 Ok(session)
             }
             Err(failure) => {
-                session.shut_down().await;
+                session.shut_down(failure.clone()).await;
                 Err(startup::explain(failure, &self.launch, &self.shared.tail))
             }
         }
@@ -168,25 +175,30 @@ impl Supervisor {
     /// often; one that comes during a check is checked after it.
     async fn watch(&self, session: &Arc<Session>) -> SourceFailure {
         let mut end = session.end();
+        let reopened = Notify::new();
         tokio::select! {
             biased;
             ended = end.wait_for(Option::is_some) => match ended {
                 Ok(failure) => failure.clone().unwrap_or_else(gone),
                 Err(_) => gone(),
             },
-            failure = self.follow_changes(session) => failure,
+            failure = self.follow_changes(session, &reopened) => failure,
+            never = session.keep_subscribed(&reopened) => match never {},
         }
     }
 
     /// Checks again whenever the server says that its tools changed; returns when it cannot be
     /// checked, since a listing that nobody has seen may not be served.
-    async fn follow_changes(&self, session: &Arc<Session>) -> SourceFailure {
+    async fn follow_changes(&self, session: &Arc<Session>, reopened: &Notify) -> SourceFailure {
         let mut changes = session.list_changes();
         let gap = self.launch.timing.recheck_gap;
         let mut earliest = Instant::now();
         loop {
-            if changes.changed().await.is_err() {
-                return gone();
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() {
+                    return gone();
+                },
+                () = reopened.notified() => {}
             }
             sleep_until(earliest).await;
             changes.mark_unchanged();

@@ -197,7 +197,7 @@ fn a_bare_name_is_looked_up_beside_the_executable_then_in_the_childs_path() {
 #[tokio::test]
 async fn f_02_files_that_are_no_programs_are_told_apart() {
     let scene = Scene::new();
-    let check = async |name: &str, content: &str, mode: u32, cause: SourceCause| {
+    let check = async |name: &str, content: &[u8], mode: u32, cause: SourceCause| {
         let file = scene.file(name);
         std::fs::write(&file, content).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -210,22 +210,30 @@ async fn f_02_files_that_are_no_programs_are_told_apart() {
     };
     check(
         "not-executable",
-        "#!/bin/sh\n",
+        b"#!/bin/sh\n",
         0o644,
         SourceCause::SpawnDenied,
     )
     .await;
-    check("no-shebang", "echo hi\n", 0o755, SourceCause::SpawnFormat).await;
+    check("no-shebang", b"echo hi\n", 0o755, SourceCause::SpawnFormat).await;
+    check("empty", b"", 0o755, SourceCause::SpawnFormat).await;
+    #[cfg(target_os = "linux")]
+    if !Path::new("/proc/sys/fs/binfmt_misc/register").exists() {
+        // An executable of a machine that nobody has.
+        let mut foreign = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        foreign[18..20].copy_from_slice(&[0xfe, 0xfe]);
+        check("foreign", &foreign, 0o755, SourceCause::SpawnFormat).await;
+    }
     check(
         "no-interpreter",
-        "#!/no/such/thing\n",
+        b"#!/no/such/thing\n",
         0o755,
         SourceCause::SpawnNotFound,
     )
     .await;
     check(
         "runs-and-ends",
-        "#!/bin/sh\nexit 5\n",
+        b"#!/bin/sh\nexit 5\n",
         0o755,
         SourceCause::ExitBeforeReady,
     )

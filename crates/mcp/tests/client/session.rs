@@ -15,7 +15,7 @@ async fn open(launch: &broker_mcp::Launch) -> Session {
 
 async fn call(session: &Session, args: &str) -> Result<String, CallFailure> {
     let result = session.call("echo", args.as_bytes(), PATIENCE).await?;
-    Ok(String::from_utf8(result.to_vec()).expect("results are UTF-8"))
+    Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
 }
 
 const HI: &str = r#"{"content":[{"type":"text","text":"hi"}]}"#;

@@ -48,7 +48,7 @@ async fn until(source: &Source, condition: impl FnMut(&Status) -> bool) -> Statu
 
 async fn call(source: &Source) -> Result<String, CallFailure> {
     let result = source.call("echo", b"{}", PATIENCE).await?;
-    Ok(String::from_utf8(result.to_vec()).expect("results are UTF-8"))
+    Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
 }
 
 #[tokio::test]
@@ -241,4 +241,166 @@ async fn stopping_in_the_middle_of_a_start_leaves_nothing_behind() {
     eventually("it runs", || is_alive(&scene.read("pid"))).await;
     source.stop().await;
     assert!(!is_alive(&scene.read("pid")));
+}
+
+#[tokio::test]
+async fn f_45_a_stop_in_a_hurry_shortens_every_grace_also_of_a_stop_under_way() {
+    for hurry_first in [true, false] {
+        let scene = Scene::new();
+        // The server ignores the end of its input and TERM; so does what it left in its group.
+        let mut launch = scene.server(
+            "trap '' TERM; echo $$ > $DIR/pid
+            (while :; do sleep 1; done) & echo $! > $DIR/child
+            after() { while :; do sleep 1; done; }",
+        );
+        launch.timing.close_grace = Duration::from_secs(3600);
+        launch.timing.term_grace = Duration::from_secs(3600);
+        let source = start(launch);
+        call(&source).await.unwrap();
+        let soon = source.stop_within(Duration::from_millis(300));
+        let stopped = async {
+            if hurry_first {
+                soon.await;
+            } else {
+                let mut status = source.status();
+                let stopping = async {
+                    let began = status.wait_for(|status| status.state == State::Stopping);
+                    began.await.expect("the source is there");
+                    soon.await;
+                };
+                tokio::join!(source.stop(), stopping);
+            }
+        };
+        tokio::time::timeout(PATIENCE, stopped).await.expect("soon");
+        for name in ["pid", "child"] {
+            assert!(!is_alive(&scene.read(name)), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_the_server_ends_is_opened_again_and_what_was_missed_is_checked() {
+    let scene = Scene::new();
+    // It ends the first one with an answer, the second with a cancellation, and keeps the third.
+    let source = start(scene.server(
+        r#"discover() { modern; }
+        other() { case $line in *'"subscriptions/listen"'*)
+            n=$((n+1))
+            case $n in
+                1) sub=$id;;
+                2) say "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":$id}}";;
+            esac;;
+        esac; }
+        call() { ok '{"resultType":"complete"}'; [ -n "$sub" ] && id=$sub && sub= && ok '{"resultType":"complete"}'; }"#,
+    ));
+    call(&source).await.unwrap();
+    // The first verdict, and one for each time that it was opened again.
+    let status = until(&source, |status| status.verdicts >= 3).await;
+    assert_eq!((status.state, status.restarts), (State::Ready, 0));
+    let count = || scene.read("log").matches("subscriptions/listen").count();
+    eventually("it is open for the third time", || count() == 3).await;
+    source.stop().await;
+    assert_eq!(count(), 3);
+}
+
+#[tokio::test]
+async fn a_server_that_never_keeps_a_subscription_is_left_alone_after_a_while() {
+    let scene = Scene::new();
+    let mut launch = scene.server(
+        r#"discover() { modern; }
+        other() { case $line in *'"subscriptions/listen"'*) err -32601 'no such method';; esac; }"#,
+    );
+    launch.timing.backoff = Duration::from_millis(1);
+    launch.timing.backoff_cap = Duration::from_millis(2);
+    let source = start(launch);
+    let count = || scene.read("log").matches("subscriptions/listen").count();
+    eventually("it was asked some times", || count() >= 9).await;
+    assert!(call(&source).await.is_ok());
+    source.stop().await;
+    assert_eq!(count(), 9);
+}
+
+#[tokio::test]
+async fn a_session_handle_never_reaches_the_next_process() {
+    let scene = Scene::new();
+    let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
+    let session = source.session(PATIENCE).await.unwrap();
+    assert!(session.call("die", b"{}", PATIENCE).await.is_err());
+    until(&source, |status| {
+        status.state == State::Ready && status.restarts == 1
+    })
+    .await;
+    let result = session.call("echo", b"{}", PATIENCE).await;
+    assert!(
+        matches!(
+            result,
+            Err(CallFailure::Exited {
+                maybe_executed: false,
+                ..
+            })
+        ),
+        "{result:?}"
+    );
+    assert!(source.ready().is_some());
+    let status = source.status().borrow().clone();
+    let counters = status.counters;
+    assert_eq!((counters.calls(), counters.failures()), (2, 2));
+    drop(session);
+    source.stop().await;
+    assert!(source.ready().is_none());
+    assert!(matches!(
+        source.session(PATIENCE).await,
+        Err(CallFailure::Stopping)
+    ));
+}
+
+#[tokio::test]
+async fn whoever_waits_when_a_check_fails_hears_of_the_check() {
+    let scene = Scene::new();
+    let mut launch = scene.server(
+        r#"call() { case $line in
+            *turn*) tools='{"name":""}'; say '{"method":"notifications/tools/list_changed"}';;
+        esac; }"#,
+    );
+    launch.max_in_flight = 1;
+    let source = start(launch);
+    let session = source.session(PATIENCE).await.unwrap();
+    // One call is at the server, the other waits for its place.
+    let (first, second) = tokio::join!(
+        session.call("turn", b"{}", PATIENCE),
+        session.call("echo", b"{}", PATIENCE)
+    );
+    for (result, executed) in [(first, true), (second, false)] {
+        let Err(CallFailure::Exited {
+            failure,
+            maybe_executed,
+        }) = result
+        else {
+            panic!("{result:?}")
+        };
+        assert_eq!(failure.cause, SourceCause::ListInvalid, "{failure}");
+        assert_eq!(maybe_executed, executed);
+    }
+    drop(session);
+    source.stop().await;
+}
+
+#[tokio::test]
+async fn f_16_a_result_that_was_no_text_is_delivered_and_marked() {
+    let scene = Scene::new();
+    let source = start(scene.server(
+        r#"call() { case $line in
+            *bad*) printf '{"jsonrpc":"2.0","id":%s,"result":{"t":"\377"}}\n' "$id";;
+            *) ok '{"t":"fine"}';;
+        esac; }"#,
+    ));
+    let bad = source.call("bad", b"{}", PATIENCE).await.unwrap();
+    assert_eq!(
+        (&bad.result[..], bad.repaired),
+        ("{\"t\":\"\u{fffd}\"}".as_bytes(), true)
+    );
+    let fine = source.call("echo", b"{}", PATIENCE).await.unwrap();
+    assert!(!fine.repaired);
+    assert_eq!(source.status().borrow().counters.invalid_utf8_lines(), 1);
+    source.stop().await;
 }

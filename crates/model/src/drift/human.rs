@@ -51,9 +51,10 @@ impl fmt::Display for Report {
             }
             writeln!(f, "  help: {}", shown_line(remedy, 400))?;
         }
-        let counts = self
-            .summary()
+        let summary = self.summary();
+        let counts = Class::ALL
             .into_iter()
+            .map(|class| (class, summary.get(&class).copied().unwrap_or_default()))
             .filter(|(class, count)| *count > 0 || *class == Class::Same);
         let counts: Vec<_> = counts
             .map(|(class, count)| format!("{count} {}", class.as_str()))

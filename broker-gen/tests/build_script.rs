@@ -1,0 +1,527 @@
+//! A build script over configs and locks: what it tells cargo, and what it writes.
+//!
+//! The script runs in a process of its own: this program again, told by a variable to be one.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::SystemTime;
+
+use broker_model::config::Config;
+use broker_model::lock::{Lock, LockedSource};
+use broker_model::snapshot::Snapshot;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const AS_SCRIPT: &str = "BROKER_GEN_TEST_AS_SCRIPT";
+const OWN: &str = "cargo build -p broker-gen -p toolbox-mcp && target/debug/broker-gen lock";
+
+/// Not a test by itself: what the other tests start.
+#[test]
+fn as_a_build_script() {
+    match std::env::var(AS_SCRIPT).as_deref() {
+        Ok("default") => broker_gen::build(),
+        Ok(config) => broker_gen::build_config(config),
+        Err(_) => {}
+    }
+}
+
+/// A package with a config, its lock and a folder for what is built.
+struct Package {
+    folder: TempDir,
+}
+
+impl Package {
+    /// Locked by hand: two tools on `/a`.
+    fn new(config: &str) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        fs::create_dir(folder.path().join("out")).expect("a folder");
+        let package = Self { folder };
+        package.configure(config, &json!({}));
+        package.lock(config, &["x", "y"]);
+        package
+    }
+
+    /// The workspace that the broker itself is built in, by what tells it apart.
+    fn own_workspace(&self) {
+        for folder in ["broker-gen", "crates/toolbox"] {
+            fs::create_dir_all(self.path(folder)).expect("a folder");
+        }
+        self.write("broker-gen/Cargo.toml", "");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("the folder is writable");
+    }
+
+    fn configure(&self, config: &str, members: &Value) {
+        let mut source = json!({"command": "server"});
+        for (key, value) in members.as_object().expect("members") {
+            source[key] = value.clone();
+        }
+        let node = json!({"path": "/a", "type": "node", "source": source});
+        self.write(config, &json!({"tree": [node]}).to_string());
+    }
+
+    /// Makes the lock of a config whose sources all have these tools.
+    fn lock(&self, config: &str, tools: &[&str]) {
+        let bytes = fs::read(self.path(config)).expect("a config");
+        let parsed = Config::parse(config, &bytes)
+            .expect("the config is right")
+            .config;
+        let snapshot = Snapshot {
+            server_info: json!({"name": "s", "version": "1"}),
+            protocol_version: "2025-11-25".to_owned(),
+            capabilities: json!({}),
+            instructions: None,
+            tools: tools
+                .iter()
+                .map(|name| {
+                    let tool = json!({"name": name, "description": "One. Two.", "inputSchema": {"type": "object"}});
+                    tool.as_object().expect("an object").clone()
+                })
+                .collect(),
+        };
+        let mut sources: Vec<_> = parsed
+            .sources()
+            .map(|source| LockedSource::from_snapshot(source, &snapshot))
+            .collect();
+        sources.sort_by(|a, b| a.path.cmp(&b.path));
+        let lock = Lock {
+            config_digest: parsed.digest(),
+            generator: "test".to_owned(),
+            sources,
+        };
+        self.write(&lock_name(config), &lock.to_text());
+    }
+
+    fn lock_text(&self, config: &str) -> String {
+        fs::read_to_string(self.path(&lock_name(config))).expect("a lock")
+    }
+
+    /// Runs the build script; what it says to cargo.
+    fn build(&self, config: &str, variable: Option<&str>) -> (Option<i32>, String) {
+        let mut command = this_program();
+        command
+            .args([
+                "--exact",
+                "as_a_build_script",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(AS_SCRIPT, config)
+            .env("CARGO_MANIFEST_DIR", self.folder.path())
+            .env("OUT_DIR", self.path("out"))
+            .env_remove("MCP_BROKER_CONFIG");
+        if let Some(name) = variable {
+            command.env("MCP_BROKER_CONFIG", name);
+        }
+        let Output { status, stdout, .. } = command.output().expect("this program starts");
+        (status.code(), String::from_utf8(stdout).expect("text"))
+    }
+
+    /// A build that must succeed.
+    fn builds(&self, config: &str) -> String {
+        let (code, said) = self.build(config, None);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(!said.contains("cargo::error"), "{said}");
+        said
+    }
+
+    /// A build that must fail: its error lines. Nothing may be written.
+    fn refuses(&self, config: &str) -> Vec<String> {
+        let before = self.written();
+        let (code, said) = self.build(config, None);
+        assert_eq!(code, Some(1), "{said}");
+        assert_eq!(self.written(), before, "a failing build wrote");
+        let errors: Vec<_> = said
+            .lines()
+            .filter_map(|line| Some(line.split_once("cargo::error=")?.1.to_owned()))
+            .collect();
+        assert!(!errors.is_empty(), "{said}");
+        errors
+    }
+
+    /// Every built file with its text and time.
+    fn written(&self) -> Vec<(PathBuf, String, SystemTime)> {
+        let mut files: Vec<_> = fs::read_dir(self.path("out"))
+            .expect("a folder")
+            .flatten()
+            .map(|entry| {
+                let time = entry
+                    .metadata()
+                    .expect("a file")
+                    .modified()
+                    .expect("files have times");
+                (
+                    entry.path(),
+                    fs::read_to_string(entry.path()).expect("text"),
+                    time,
+                )
+            })
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+fn this_program() -> Command {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a build script ends its process, so it needs one of its own"
+    )]
+    Command::new(std::env::current_exe().expect("this program has a path"))
+}
+
+fn lock_name(config: &str) -> String {
+    config.replace(".json", ".lock.json")
+}
+
+#[track_caller]
+fn one(errors: &[String], starts: &str, ends: &str) {
+    let found = errors
+        .iter()
+        .any(|error| error.starts_with(starts) && error.ends_with(ends));
+    assert!(found, "no line `{starts}…{ends}` in {errors:#?}");
+}
+
+#[test]
+fn a_fresh_lock_becomes_a_catalog_and_equal_files_keep_their_time() {
+    let package = Package::new("c.json");
+    let said = package.builds("c.json");
+    for file in ["c.json", "c.lock.json"] {
+        let line = format!("cargo::rerun-if-changed={}", package.path(file).display());
+        assert!(
+            said.lines().any(|said| said.ends_with(&line)),
+            "{line}: {said}"
+        );
+    }
+    let first = package.written();
+    let names: Vec<_> = first
+        .iter()
+        .map(|(path, ..)| path.file_name().expect("a name").to_owned())
+        .collect();
+    assert_eq!(names, ["catalog.json", "catalog.rs"]);
+    assert!(
+        first[0].1.contains("\"/a/x\"") && first[1].1.starts_with("// @generated"),
+        "{first:?}"
+    );
+    package.builds("c.json");
+    assert_eq!(
+        package.written(),
+        first,
+        "an equal file is not written again"
+    );
+
+    package.lock("c.json", &["x", "y", "z"]);
+    package.builds("c.json");
+    assert_ne!(package.written(), first);
+    assert!(package.written()[0].1.contains("\"/a/z\""));
+}
+
+#[test]
+fn no_place_of_this_machine_is_compiled_in() {
+    let package = Package::new("c.json");
+    package.builds("c.json");
+    let folder = package.folder.path().to_string_lossy().into_owned();
+    for (path, text, _) in package.written() {
+        assert!(!text.contains(&folder), "{}", path.display());
+    }
+    let elsewhere = Package::new("c.json");
+    elsewhere.builds("c.json");
+    let texts = |package: &Package| {
+        package
+            .written()
+            .into_iter()
+            .map(|(_, text, _)| text)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        texts(&package),
+        texts(&elsewhere),
+        "equal inputs give equal bytes"
+    );
+}
+
+#[test]
+fn the_environment_names_the_config_and_the_command_names_it_too() {
+    let package = Package::new("smoke_config.json");
+    let (code, said) = package.build("default", None);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("cargo::rerun-if-env-changed=MCP_BROKER_CONFIG\n"),
+        "{said}"
+    );
+    assert!(said.contains("smoke_config.lock.json\n"), "{said}");
+    let (code, said) = package.build("default", Some(""));
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = package.build("default", Some("other.json"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("cargo::error=[config_unreadable] the config `other.json` cannot be read"),
+        "{said}"
+    );
+}
+
+#[test]
+fn lock_01_missing_with_the_command_that_makes_it() {
+    let package = Package::new("c.json");
+    fs::remove_file(package.path("c.lock.json")).expect("removed");
+    let errors = package.refuses("c.json");
+    one(
+        &errors,
+        "[lock_missing] the lock `c.lock.json` cannot be read: ",
+        "; run: broker-gen lock --config c.json",
+    );
+    package.own_workspace();
+    one(
+        &package.refuses("c.json"),
+        "[lock_missing] ",
+        &format!("; run: {OWN} --config c.json"),
+    );
+
+    let own = Package::new("smoke_config.json");
+    own.own_workspace();
+    fs::remove_file(own.path("smoke_config.lock.json")).expect("removed");
+    let errors = own.refuses("smoke_config.json");
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    one(
+        &errors,
+        "[lock_missing] the lock `smoke_config.lock.json` cannot be read: ",
+        &format!("; run: {OWN}"),
+    );
+
+    // The command can be typed as it stands, whatever the config is called.
+    let spaced = Package::new("my $config's.json");
+    fs::remove_file(spaced.path("my $config's.lock.json")).expect("removed");
+    let errors = spaced.refuses("my $config's.json");
+    one(
+        &errors,
+        "[lock_missing] ",
+        r"; run: broker-gen lock --config 'my $config'\''s.json'",
+    );
+}
+
+#[test]
+fn lock_03_of_another_version() {
+    let package = Package::new("c.json");
+    let whole = package.lock_text("c.json");
+    for (version, starts) in [
+        (
+            "2",
+            "[lock_version] the lock has format version 2, this program reads 1",
+        ),
+        (
+            "0",
+            "[lock_version] the lock has format version 0, this program reads 1",
+        ),
+    ] {
+        package.write(
+            "c.lock.json",
+            &whole.replace(
+                "\"lock_version\": 1",
+                &format!("\"lock_version\": {version}"),
+            ),
+        );
+        let errors = package.refuses("c.json");
+        one(&errors, starts, "broker-gen lock --config c.json");
+        assert_eq!(errors.len(), 1, "{errors:?}");
+    }
+    let other = whole.replace(
+        "\"hash_model\": \"sha256/1\"",
+        "\"hash_model\": \"sha256/9\"",
+    );
+    package.write("c.lock.json", &other);
+    one(
+        &package.refuses("c.json"),
+        "[lock_version] the lock's digests are `sha256/9`",
+        "broker-gen lock --config c.json",
+    );
+}
+
+#[test]
+fn lock_04_edited_torn_or_in_conflict() {
+    let package = Package::new("c.json");
+    package.builds("c.json");
+    let whole = package.lock_text("c.json");
+    let edited_digest = {
+        let at = whole.find("sha256/1:").expect("a digest") + 9;
+        let flipped = if whole.as_bytes()[at] == b'0' {
+            '1'
+        } else {
+            '0'
+        };
+        format!("{}{flipped}{}", &whole[..at], &whole[at + 1..])
+    };
+    for (text, starts, line) in [
+        (
+            whole.replace("One. Two.", "One. Other."),
+            "[lock_corrupt] the digest of `x` does not fit the tool",
+            "(c.lock.json:",
+        ),
+        (edited_digest, "[lock_corrupt] ", "(c.lock.json:"),
+        (
+            whole[..whole.len() - 40].to_owned(),
+            "[lock_corrupt] the lock is torn: ",
+            "(c.lock.json:",
+        ),
+        (
+            format!("<<<<<<< HEAD\n{whole}"),
+            "[lock_corrupt] the lock has merge-conflict markers",
+            "(c.lock.json:1:1)",
+        ),
+        (
+            String::new(),
+            "[lock_corrupt] the lock is torn: ",
+            "(c.lock.json:1:",
+        ),
+        (
+            "[]".to_owned(),
+            "[lock_corrupt] the lock is no JSON object",
+            "(c.lock.json:1:1)",
+        ),
+    ] {
+        package.write("c.lock.json", &text);
+        let errors = package.refuses("c.json");
+        one(&errors, starts, "; run: broker-gen lock --config c.json");
+        assert!(errors[0].contains(line), "{errors:?}");
+    }
+}
+
+#[test]
+fn lock_05_stale_orphaned_or_twice() {
+    let package = Package::new("c.json");
+    package.builds("c.json");
+    package.configure("c.json", &json!({"tool_filter": ["x"]}));
+    let errors = package.refuses("c.json");
+    one(
+        &errors,
+        "[lock_stale] the source `/a` is configured otherwise than when it was locked (c.json:1:",
+        "; run: broker-gen lock --config c.json",
+    );
+
+    let nodes = |paths: &[&str]| -> String {
+        let nodes: Vec<_> = paths
+            .iter()
+            .map(|path| json!({"path": path, "type": "node", "source": {"command": "server"}}))
+            .collect();
+        json!({"tree": nodes}).to_string()
+    };
+    package.write("c.json", &nodes(&["/a", "/b"]));
+    let errors = package.refuses("c.json");
+    one(
+        &errors,
+        "[lock_stale] the source `/b` is not in the lock",
+        "; run: broker-gen lock --config c.json",
+    );
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    package.lock("c.json", &["x"]);
+    package.write("c.json", &nodes(&["/a"]));
+    let errors = package.refuses("c.json");
+    one(
+        &errors,
+        "[lock_orphan] the lock has the source `/b`, which the config does not have",
+        "; run: broker-gen lock --config c.json",
+    );
+
+    package.write("c.json", &nodes(&["/a"]));
+    package.lock("c.json", &["x", "x"]);
+    let errors = package.refuses("c.json");
+    one(
+        &errors,
+        "[lock_orphan] the tool `x` stands twice",
+        "; run: broker-gen lock --config c.json",
+    );
+}
+
+#[test]
+fn lock_06_white_space_and_order_do_not_count() {
+    let package = Package::new("c.json");
+    package.builds("c.json");
+    let built = package.written();
+    let whole = package.lock_text("c.json");
+    let compact = serde_json::from_str::<Value>(&whole)
+        .expect("JSON")
+        .to_string();
+    for text in [
+        whole.replace('\n', "\r\n"),
+        compact,
+        format!("\u{feff}{whole}"),
+    ] {
+        package.write("c.lock.json", &text);
+        package.builds("c.json");
+        assert_eq!(package.written(), built);
+    }
+}
+
+#[test]
+fn problems_of_the_config_name_their_own_remedy() {
+    let package = Package::new("c.json");
+    package.write("c.json", "{\n  \"tree\": [{\"path\": \"a\", \"type\": \"node\"}, {\"path\": \"/b\", \"typ\": \"node\"}]\n}\n");
+    let errors = package.refuses("c.json");
+    assert!(errors.len() >= 2, "{errors:?}");
+    for (starts, place) in [
+        ("[path_invalid] ", "(c.json:2:"),
+        ("[config_unknown_key] ", "(c.json:2:"),
+    ] {
+        let error = errors
+            .iter()
+            .find(|error| error.starts_with(starts))
+            .unwrap_or_else(|| panic!("{starts}: {errors:?}"));
+        assert!(
+            error.contains(place) && !error.contains("broker-gen lock"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn names_that_no_longer_fit_the_lock_are_refused_without_a_new_lock() {
+    let package = Package::new("c.json");
+    // Overrides are not covered by the config's digest, so the lock stays fresh.
+    package.configure(
+        "c.json",
+        &json!({"tool_overrides": {"xx": {"summary": "s"}}}),
+    );
+    let errors = package.refuses("c.json");
+    one(
+        &errors,
+        "[override_unknown] `tool_overrides` names `xx`, which `/a` does not have (c.json:1:",
+        "Did you mean `x`, `y`?",
+    );
+}
+
+#[test]
+fn one_error_is_one_line_whatever_it_quotes() {
+    let package = Package::new("c.json");
+    package.configure(
+        "c.json",
+        &json!({"tool_overrides": {"a\nb\u{1b}[31m\u{202e}": {"summary": "s"}}}),
+    );
+    let (code, said) = package.build("c.json", None);
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(said.matches("cargo::error=").count(), 1, "{said}");
+    assert!(
+        !said.contains('\u{1b}') && !said.contains('\u{202e}'),
+        "{said}"
+    );
+    assert!(said.lines().all(|line| !line.starts_with("b\\u")), "{said}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_said() {
+    let package = Package::new("c.json");
+    fs::remove_dir(package.path("out")).expect("removed");
+    let (code, said) = package.build("c.json", None);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("cargo::error=[file_write] ")
+            && said.contains(&*package.path("out").to_string_lossy()),
+        "{said}"
+    );
+    assert!(!package.path("out").exists());
+}

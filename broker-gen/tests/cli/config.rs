@@ -1,0 +1,140 @@
+//! Problems with the config and the command line: all in one run, each with its place, exit 2.
+
+use crate::bench::{Bench, contains};
+
+#[test]
+fn every_problem_of_a_config_is_told_in_one_run_with_its_place() {
+    let bench = Bench::empty();
+    bench.write(
+        "c.json",
+        r#"{
+  "tree": [
+    { "path": "a", "type": "node" },
+    {
+      "path": "/b",
+      "type": "node",
+      "source": {
+        "comand": "chaos-mcp",
+        "command": "chaos-mcp",
+        "timeout": -1,
+        "args": "x y",
+        "tool_filter": ["["]
+      }
+    }
+  ]
+}
+"#,
+    );
+    let errors = bench.lock_fails(2);
+    contains(
+        &errors,
+        &[
+            "error[path_invalid]: ",
+            "c.json:3:15 at /tree/0/path",
+            "error[config_unknown_key]: ",
+            "`command`",
+            "c.json:8:9 at /tree/1/source/comand",
+            "error[config_range]: ",
+            "c.json:10:20 at /tree/1/source/timeout",
+            "error[config_type]: ",
+            "c.json:11:17 at /tree/1/source/args",
+            "error[glob_syntax]: ",
+            "c.json:12:25 at /tree/1/source/tool_filter/0",
+        ],
+    );
+    assert_eq!(errors.matches("error[").count(), 5, "{errors}");
+    assert_eq!(errors.matches("\n  help: ").count(), 5, "{errors}");
+    let check = bench.run(&["check"]);
+    assert_eq!((check.code, check.stdout.as_str()), (Some(2), ""));
+}
+
+#[test]
+fn cfg_10_all_missing_variables_are_named_with_their_places() {
+    let bench = Bench::empty();
+    bench.write(
+        "c.json",
+        r#"{ "tree": [
+  { "path": "/a", "type": "node", "source": { "command": ["chaos-mcp", "${ONE_MISSING}"], "env": { "X": "${TWO_MISSING}" } } },
+  { "path": "/b", "type": "node", "source": { "command": "chaos-mcp ${THREE_MISSING} ${HERE:-default}" } }
+] }"#,
+    );
+    let errors = bench.lock_fails(2);
+    contains(
+        &errors,
+        &[
+            "error[env_missing]",
+            "ONE_MISSING",
+            "TWO_MISSING",
+            "THREE_MISSING",
+            "c.json:2:",
+            "c.json:3:",
+        ],
+    );
+    assert!(!errors.contains("HERE"), "{errors}");
+    // A source that is not asked for needs no variables.
+    let one = bench.run_with(&["lock", "--source", "/b"], &[("THREE_MISSING", "x")]);
+    assert!(!one.stderr.contains("env_missing"), "{}", one.stderr);
+}
+
+#[test]
+fn cfg_01_a_syntax_error_and_a_missing_file() {
+    let bench = Bench::empty();
+    contains(
+        &bench.lock_fails(2),
+        &["error[config_unreadable]: ", "`c.json`"],
+    );
+    bench.write("c.json", "{\n  \"tree\": [],\n}\n");
+    contains(
+        &bench.lock_fails(2),
+        &["error[config_syntax]: ", "c.json:3:1"],
+    );
+}
+
+#[test]
+fn the_command_line_explains_itself() {
+    let bench = Bench::new(&["a"]);
+    let help = bench.run(&["lock", "--help"]);
+    assert_eq!(help.code, Some(0));
+    contains(
+        &help.stdout,
+        &[
+            "--config",
+            "--source",
+            "--once",
+            "--check",
+            "MCP_BROKER_CONFIG",
+            "Example: broker-gen lock",
+        ],
+    );
+    let help = bench.run(&["check", "--help"]);
+    contains(&help.stdout, &["--format", "human", "json", "Never writes"]);
+    for wrong in [
+        &["lock", "--nope"][..],
+        &["locks"],
+        &["check", "--format", "yaml"],
+    ] {
+        let output = bench.run(wrong);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(2), ""),
+            "{wrong:?}: {}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn a_config_of_other_clients_works_as_it_is() {
+    let bench = Bench::empty();
+    bench.write(
+        "c.json",
+        r#"{"mcpServers": {"my server": {"command": "chaos-mcp", "args": []}}}"#,
+    );
+    bench.lock();
+    assert_eq!(bench.lock_json()["sources"][0]["path"], "/my-server");
+    let (code, report) = bench.check();
+    assert_eq!(
+        (code, &report["summary"]["same"]),
+        (Some(0), &serde_json::json!(10))
+    );
+}

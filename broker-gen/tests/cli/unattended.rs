@@ -1,0 +1,62 @@
+//! Machines never write over what people reviewed.
+
+use serde_json::json;
+
+use crate::bench::{Bench, contains, tool};
+
+#[test]
+fn where_nobody_looks_lock_is_check() {
+    for variable in [("CI", "true"), ("MCP_BROKER_LOCKED", "1")] {
+        let bench = Bench::new(&["a"]);
+        bench.one_tool("a", tool("x"));
+        let output = bench.run_with(&["lock"], &[variable]);
+        assert_eq!(
+            output.code,
+            Some(0),
+            "a missing lock is written: {}",
+            output.stderr
+        );
+        let before = bench.lock_state();
+        assert!(before.is_some());
+
+        let output = bench.run_with(&["lock"], &[variable]);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(0), "summary: 1 same\n")
+        );
+        bench.one_tool("a", tool("y"));
+        let output = bench.run_with(&["lock"], &[variable]);
+        assert_eq!(output.code, Some(3), "{}", output.stderr);
+        contains(&output.stdout, &["gone: /a/x", "added: /a/y"]);
+        bench.configure([("a", json!({"tool_filter": ["y"]}))]);
+        let output = bench.run_with(&["lock"], &[variable]);
+        assert_eq!(output.code, Some(5), "{}", output.stderr);
+        assert_eq!(bench.lock_state(), before, "{variable:?} wrote");
+    }
+}
+
+#[test]
+fn other_values_of_the_variables_mean_nothing() {
+    for variable in [("CI", "false"), ("CI", ""), ("MCP_BROKER_LOCKED", "0")] {
+        let bench = Bench::new(&["a"]);
+        bench.one_tool("a", tool("x"));
+        bench.lock();
+        bench.one_tool("a", tool("y"));
+        let output = bench.run_with(&["lock", "--once"], &[variable]);
+        assert_eq!(output.code, Some(0), "{variable:?}: {}", output.stderr);
+        assert!(bench.lock_text().contains("\"y\""), "{variable:?}");
+    }
+}
+
+#[test]
+fn lock_check_is_check() {
+    let bench = Bench::new(&["a"]);
+    let output = bench.run(&["lock", "--check"]);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    contains(&output.stderr, &["lock_missing"]);
+    assert!(bench.lock_state().is_none(), "check never writes");
+    bench.one_tool("a", tool("x"));
+    bench.lock();
+    bench.one_tool("a", tool("y"));
+    assert_eq!(bench.run(&["lock", "--check"]).code, Some(3));
+}

@@ -1,0 +1,123 @@
+//! How a connection ends: what is left in the pipe is read, one reason is found, and everybody who
+//! waits is told it.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use broker_model::SourceCause;
+use tokio::time::timeout;
+
+use super::Command;
+use super::owner::{Owner, answer};
+use super::table::{Reply, Request};
+use crate::failure::SourceFailure;
+use crate::framing::Frame;
+
+/// How long what an ended process left in its pipes is waited for.
+const LEFTOVERS: Duration = Duration::from_millis(30);
+/// How long a process that closed a pipe has to end before it counts as running on without it.
+const CLOSED_PIPE: Duration = Duration::from_millis(250);
+
+/// Why a connection is over.
+#[derive(Debug)]
+pub(super) enum End {
+    /// We close it, for this reason; for none when nobody holds it any more.
+    Closed(Option<SourceFailure>),
+    /// The process ended.
+    Exited,
+    /// The server closed its stdout.
+    Stdout,
+    /// The server closed its stdin.
+    Stdin,
+    /// A line without end.
+    Endless,
+}
+
+impl Owner {
+    /// Runs until the connection is over and everybody knows.
+    pub(super) async fn run(mut self) {
+        let end = poll_fn(|cx| self.poll(cx)).await;
+        if matches!(end, End::Exited | End::Stdin) {
+            // The last answers may still be in the pipe, which a grandchild may hold open for ever.
+            let rest = poll_fn(|cx| self.poll_rest(cx));
+            if timeout(LEFTOVERS, rest).await.is_err() {
+                tracing::trace!(source = %self.source, "stdout stays open");
+            }
+        }
+        if let Some(Frame::Line(line)) = self.framer.finish() {
+            self.take_line(line);
+        }
+        let failure = self.explain(&end).await;
+        // Whoever finds the channel closed looks here for the reason, so it is there first.
+        self.end.send_replace(Some(failure));
+        self.commands.close();
+        // Closing stdin tells the server to leave.
+        self.stdin = None;
+        self.dismiss();
+    }
+
+    /// The one reason that everybody who waits is given.
+    async fn explain(&mut self, end: &End) -> SourceFailure {
+        let patience = match end {
+            End::Stdout | End::Stdin => CLOSED_PIPE,
+            End::Closed(Some(reason)) => return reason.clone(),
+            End::Closed(None) | End::Exited | End::Endless => Duration::ZERO,
+        };
+        let ended = self.exit.wait_for(Option::is_some);
+        if timeout(patience, ended).await.is_err() {
+            tracing::trace!(source = %self.source, "the process has not ended");
+        }
+        let exit = *self.exit.borrow();
+        if exit.is_some() {
+            let read = self.stderr_ended.wait_for(|ended| *ended);
+            if timeout(LEFTOVERS, read).await.is_err() {
+                tracing::trace!(source = %self.source, "stderr stays open");
+            }
+        }
+        let (cause, message) = match (end, exit) {
+            (End::Closed(_), _) => (
+                SourceCause::Stopped,
+                "the source is being stopped".to_owned(),
+            ),
+            (End::Endless, _) => (
+                SourceCause::Protocol,
+                "the server sent a line without end".to_owned(),
+            ),
+            (_, Some(exit)) => (SourceCause::Exited, format!("the server's process {exit}")),
+            (End::Stdin, None) => (
+                SourceCause::Protocol,
+                "the server closed its stdin".to_owned(),
+            ),
+            (_, None) => (
+                SourceCause::Protocol,
+                "the server closed its stdout".to_owned(),
+            ),
+        };
+        SourceFailure {
+            cause,
+            message,
+            exit,
+            stderr: self.tail.for_failure(),
+        }
+    }
+
+    /// Tells everybody who waits that it is over.
+    fn dismiss(&mut self) {
+        let (waiting, queue) = self.table.clear();
+        for (id, waiting) in waiting {
+            let begun = !self.outgoing.withdraw(id);
+            self.release(waiting.kind);
+            answer(waiting.reply, Reply::Gone { begun });
+        }
+        let mut unsent: Vec<Request> = queue.into();
+        while let Ok(command) = self.commands.try_recv() {
+            if let Command::Request(request) = command {
+                unsent.push(request);
+            }
+        }
+        for request in unsent {
+            self.release(request.kind);
+            answer(request.reply, Reply::Gone { begun: false });
+        }
+    }
+}

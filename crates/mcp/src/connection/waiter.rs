@@ -1,0 +1,94 @@
+//! Those who wait for an answer: a request, which is given up when nobody waits for it any more, and a
+//! subscription, which is not.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::table::{RawResult, Reply};
+use super::{Command, Connection, Unanswered};
+
+/// How long the owner has to say whether a request that is given up had begun. It never waits for
+/// anything, so this passes only on a machine that stands still.
+const OWNER_ANSWERS: Duration = Duration::from_millis(250);
+
+/// An open subscription.
+#[derive(Debug)]
+pub(crate) struct Subscription(oneshot::Receiver<Reply>);
+
+impl Subscription {
+    pub(super) fn new(reply: oneshot::Receiver<Reply>) -> Self {
+        Self(reply)
+    }
+
+    /// Returns when the server ended it, or the connection did.
+    pub(crate) async fn ended(self) {
+        if self.0.await.is_err() {
+            tracing::trace!("the owner is gone");
+        }
+    }
+}
+
+/// Somebody who waits. Gives the request up when it is dropped before the reply came.
+pub(super) struct Waiter<'a> {
+    connection: &'a Connection,
+    id: u64,
+    reply: oneshot::Receiver<Reply>,
+    settled: bool,
+}
+
+impl<'a> Waiter<'a> {
+    pub(super) fn new(
+        connection: &'a Connection,
+        id: u64,
+        reply: oneshot::Receiver<Reply>,
+    ) -> Self {
+        Self {
+            connection,
+            id,
+            reply,
+            settled: false,
+        }
+    }
+
+    /// Waits so long, then gives the request up.
+    pub(super) async fn wait(mut self, time: Duration) -> Result<RawResult, Unanswered> {
+        match timeout(time, &mut self.reply).await {
+            Ok(reply) => {
+                self.settled = true;
+                self.connection.read(reply)
+            }
+            Err(_) => self.give_up().await,
+        }
+    }
+
+    /// Gives the request up; a reply that crossed the wish still counts.
+    async fn give_up(mut self) -> Result<RawResult, Unanswered> {
+        self.cancel();
+        self.settled = true;
+        match timeout(OWNER_ANSWERS, &mut self.reply).await {
+            Ok(reply) => self.connection.read(reply),
+            Err(_) => Err(Unanswered::Timeout { begun: true }),
+        }
+    }
+
+    fn cancel(&self) {
+        if self
+            .connection
+            .commands
+            .try_send(Command::Cancel(self.id))
+            .is_err()
+        {
+            tracing::trace!("the connection is over already");
+        }
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.cancel();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! By when everything must be over, where somebody said so: shortens the graces of a stop, also of
+//! one that is under way.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+/// Follows a moment that may be set or moved at any time.
+#[derive(Clone, Debug)]
+pub(crate) struct Hurry(watch::Receiver<Option<Instant>>);
+
+impl Hurry {
+    /// Follows what is sent.
+    pub(crate) fn new(by: watch::Receiver<Option<Instant>>) -> Self {
+        Self(by)
+    }
+
+    /// Nobody is ever in a hurry.
+    pub(crate) fn never() -> Self {
+        Self(watch::Sender::new(None).subscribe())
+    }
+
+    /// Awaits `future` for `grace` at most, and for one of `parts` equal parts of the time that was
+    /// left when this began.
+    pub(super) async fn bound<F: Future>(
+        &mut self,
+        grace: Duration,
+        parts: u32,
+        future: F,
+    ) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let began = Instant::now();
+        let mut may_change = true;
+        loop {
+            let mut until = began + grace;
+            if let Some(by) = *self.0.borrow_and_update() {
+                until = until.min(began + by.saturating_duration_since(began) / parts);
+            }
+            tokio::select! {
+                biased;
+                output = &mut future => return Some(output),
+                () = sleep_until(until) => return None,
+                changed = self.0.changed(), if may_change => may_change = changed.is_ok(),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn a_grace_ends_early_when_somebody_is_in_a_hurry() {
+        let by = watch::Sender::new(None);
+        let mut hurry = Hurry::new(by.subscribe());
+        let waiting = hurry.bound(HOUR, 2, std::future::pending::<()>());
+        let (ended, ()) = tokio::join!(waiting, async {
+            tokio::task::yield_now().await;
+            by.send_replace(Some(Instant::now() + Duration::from_millis(20)));
+        });
+        assert!(ended.is_none());
+        // The moment has passed: what is not ready at once is not waited for.
+        assert_eq!(hurry.bound(HOUR, 1, async { 7 }).await, Some(7));
+        let pending = std::future::pending::<()>();
+        assert!(hurry.bound(HOUR, 1, pending).await.is_none());
+        let short = Duration::from_millis(1);
+        let pending = std::future::pending::<()>();
+        assert!(Hurry::never().bound(short, 1, pending).await.is_none());
+    }
+}

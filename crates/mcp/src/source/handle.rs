@@ -1,0 +1,44 @@
+//! One session of a source in the hands of a caller, with its calls counted.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::connection::RawResult;
+use crate::failure::CallFailure;
+use crate::session::Session;
+use crate::status::Counters;
+
+/// A session of a supervised source, to be called soon: it may end at any time, and calls of it then
+/// fail instead of going to the next one. Must not be kept: it holds the process.
+pub struct SessionHandle {
+    session: Arc<Session>,
+    counters: Arc<Counters>,
+}
+
+impl SessionHandle {
+    pub(super) fn new(session: Arc<Session>, counters: Arc<Counters>) -> Self {
+        Self { session, counters }
+    }
+
+    /// Calls a tool by its upstream name; see [`Session::call`].
+    pub async fn call(
+        &self,
+        tool: &str,
+        args: &[u8],
+        timeout: Duration,
+    ) -> Result<RawResult, CallFailure> {
+        self.counters.add_call();
+        let result = self.session.call(tool, args, timeout).await;
+        if result.is_err() {
+            self.counters.add_failure();
+        }
+        result
+    }
+}
+
+impl fmt::Debug for SessionHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionHandle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! Keeps the subscription to changes of a modern server's tool list open. What changed while it was
+//! not open has not been told, so whoever follows the changes hears of every new opening.
+
+use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+use crate::connection::{Connection, Subscription};
+use crate::launch::Timing;
+use crate::request;
+
+/// A subscription that was open this long counts as one that the server means to keep.
+const HELD: Duration = Duration::from_secs(60);
+/// After so many ends in a row that came sooner, the server is taken at its word.
+const MOST_ENDS: u32 = 8;
+
+/// The subscription of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Subscribed(Mutex<Option<Subscription>>);
+
+impl Subscribed {
+    /// Opens it for the first time.
+    pub(crate) fn open(connection: &Connection, meta: &str) -> Self {
+        Self(Mutex::new(ask(connection, meta)))
+    }
+
+    /// Opens it again whenever the server ended it, and says so by `reopened`. Without one it waits
+    /// for ever.
+    pub(crate) async fn keep(
+        &self,
+        connection: &Connection,
+        meta: &str,
+        timing: Timing,
+        reopened: &Notify,
+    ) -> Infallible {
+        let first = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut open = first;
+        let mut ends = 0;
+        while let Some(subscription) = open.take() {
+            let since = Instant::now();
+            subscription.ended().await;
+            ends = if since.elapsed() >= HELD { 1 } else { ends + 1 };
+            if ends > MOST_ENDS {
+                tracing::warn!(
+                    "the server does not keep its subscription; changes of its tools are seen at its next start only"
+                );
+                break;
+            }
+            let delay = timing.backoff.saturating_mul(1 << (ends - 1));
+            sleep(delay.min(timing.backoff_cap)).await;
+            open = ask(connection, meta);
+            reopened.notify_one();
+        }
+        std::future::pending().await
+    }
+}
+
+fn ask(connection: &Connection, meta: &str) -> Option<Subscription> {
+    connection.subscribe(|id| request::listen(id, meta))
+}

@@ -1,0 +1,407 @@
+//! The closed set of call codes: each is brought about in the real binary, by the test of its name.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::net::TcpStream;
+
+use broker_model::CallCode;
+use harness::{
+    Broker, Chaos, Run, post, post_bytes, raw, read, refusal, request, send, wait_until,
+};
+use serde_json::{Value, json};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+fn run(chaos: &Chaos) -> Run {
+    chaos.run("chaos-broker", &["127.0.0.1:0"])
+}
+
+/// A broker whose sources are ready.
+fn ready(chaos: &Chaos) -> Broker {
+    Broker::start_ready(run(chaos))
+}
+
+/// A broker that answers from its catalog; its sources may still be starting.
+fn listening(chaos: &Chaos) -> Broker {
+    Broker::start(run(chaos))
+}
+
+/// A broker whose source `/a` answers a call of `tool` like this.
+fn answering(chaos: &Chaos, tool: &str, behaviour: Value) -> Broker {
+    chaos.script("a", &json!({"on_call": {tool: behaviour}}));
+    ready(chaos)
+}
+
+#[test]
+fn json_invalid() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let response = request(
+        broker.address(),
+        "POST",
+        "/meta_call",
+        &[JSON],
+        br#"{"path": }"#,
+    );
+    let error = refusal(&response, 400, "json_invalid");
+    assert_eq!(error["details"]["offset"], 9, "{error}");
+}
+
+#[test]
+fn path_invalid() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let response = broker.call("/a/../b", json!({}));
+    refusal(&response, 400, "path_invalid");
+}
+
+#[test]
+fn path_is_tool() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let response = broker.post("/meta_tree", &json!({"path": "/a/echo"}));
+    let error = refusal(&response, 400, "path_is_tool");
+    assert_eq!(error["path"], "/a/echo");
+}
+
+#[test]
+fn path_is_node() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let error = refusal(&broker.call("/a", json!({})), 400, "path_is_node");
+    assert_eq!(error["path"], "/a");
+}
+
+#[test]
+fn field_unknown() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let response = broker.post("/meta_tree", &json!({"path": "/", "dept": 2}));
+    let error = refusal(&response, 400, "field_unknown");
+    assert_eq!(error["did_you_mean"][0], "depth");
+}
+
+#[test]
+fn field_invalid() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    for body in [
+        json!({"path": "/", "depth": 0}),
+        json!({"path": "/", "depth": 17}),
+        json!({"path": "/", "depth": "1"}),
+        json!({"path": "/", "depth": 1.5}),
+    ] {
+        refusal(&broker.post("/meta_tree", &body), 400, "field_invalid");
+    }
+    for body in [
+        json!({}),
+        json!({"path": "/", "paths": ["/"]}),
+        json!({"paths": "/"}),
+    ] {
+        refusal(&broker.post("/meta_desc", &body), 400, "field_invalid");
+    }
+    for args in [json!([]), json!("{}"), Value::Null, json!(1)] {
+        refusal(&broker.call("/a/echo", args), 400, "field_invalid");
+    }
+}
+
+#[test]
+fn header_invalid() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let response = raw(
+        broker.address(),
+        b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n",
+    );
+    refusal(&response, 400, "header_invalid");
+}
+
+#[test]
+fn unauthorized() {
+    let chaos = Chaos::new();
+    let broker = Broker::start(run(&chaos).env("MCP_BROKER_SECRET", "s3cret-for-tests"));
+    let response = broker.post("/meta_tree", &json!({}));
+    refusal(&response, 401, "unauthorized");
+    assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+}
+
+#[test]
+fn host_forbidden() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let head = "GET /healthz HTTP/1.1\r\nHost: evil.com\r\nConnection: close\r\n\r\n";
+    refusal(
+        &raw(broker.address(), head.as_bytes()),
+        403,
+        "host_forbidden",
+    );
+}
+
+#[test]
+fn origin_forbidden() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let origin = [("Origin", "http://evil.com")];
+    let response = request(broker.address(), "GET", "/healthz", &origin, b"");
+    refusal(&response, 403, "origin_forbidden");
+}
+
+#[test]
+fn path_not_found() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let error = refusal(&broker.call("/a/ecko", json!({})), 404, "path_not_found");
+    assert_eq!(error["did_you_mean"][0], "/a/echo");
+}
+
+#[test]
+fn route_not_found() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let error = refusal(
+        &broker.post("/meta_cal", &json!({})),
+        404,
+        "route_not_found",
+    );
+    assert_eq!(error["did_you_mean"][0], "/meta_call");
+}
+
+#[test]
+fn method_not_allowed() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let response = broker.get("/meta_call");
+    refusal(&response, 405, "method_not_allowed");
+    assert_eq!(response.header("allow"), Some("POST"));
+}
+
+#[test]
+fn tool_withdrawn() {
+    let chaos = Chaos::new();
+    let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Sends it away"));
+    chaos.script("a", &json!({"tools": tools}));
+    let broker =
+        Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", "--ignore-broken-tool"]));
+    let response = broker.call("/a/echo", json!({"text": "x"}));
+    let error = refusal(&response, 409, "tool_withdrawn");
+    assert_eq!(error["details"]["rules"], json!(["description-changed"]));
+    assert_eq!(chaos.events("a", "call"), Vec::<Value>::new());
+}
+
+#[test]
+fn body_too_large() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let text = "x".repeat(5 << 20);
+    let response = broker.call("/a/echo", json!({"text": text}));
+    refusal(&response, 413, "body_too_large");
+}
+
+#[test]
+fn content_type() {
+    let chaos = Chaos::new();
+    let broker = listening(&chaos);
+    let plain = [("Content-Type", "text/plain")];
+    let response = request(broker.address(), "POST", "/meta_tree", &plain, b"{}");
+    refusal(&response, 415, "content_type");
+}
+
+#[test]
+fn args_invalid() {
+    let chaos = Chaos::new();
+    let broker = ready(&chaos);
+    let error = refusal(
+        &broker.call("/a/echo", json!({"text": 7})),
+        422,
+        "args_invalid",
+    );
+    let first = &error["details"]["errors"][0];
+    assert_eq!(first["pointer"], "/text", "{error}");
+    assert_eq!(first["keyword"], "type", "{error}");
+    assert_eq!(error["details"]["args_schema"]["required"], json!(["text"]));
+    assert_eq!(error["maybe_executed"], false);
+    assert_eq!(chaos.events("a", "call"), Vec::<Value>::new());
+}
+
+#[test]
+fn overloaded() {
+    let chaos = Chaos::new();
+    chaos.script("b", &json!({"on_call": {"slow": "hang"}}));
+    let broker = ready(&chaos);
+    let body = json!({"path": "/b/slow", "args": {"ms": 1}}).to_string();
+    let bytes = post_bytes(broker.address(), "/meta_call", &body);
+    // One at the server, 256 in the queue, and one too many; which one that is nobody can say.
+    let mut calls: Vec<TcpStream> = (0..258).map(|_| send(broker.address(), &bytes)).collect();
+    let mut refused = None;
+    wait_until("a call is refused", || {
+        refused = calls.iter().position(is_answered);
+        refused.is_some()
+    });
+    // The others stay connected: a caller that goes away makes room.
+    let response = read(calls.swap_remove(refused.expect("it was found")));
+    let error = refusal(&response, 429, "overloaded");
+    assert_eq!(error["retryable"], true);
+    assert_eq!(error["maybe_executed"], false);
+    assert_eq!(chaos.events("b", "call").len(), 1, "`max_in_flight` is 1");
+}
+
+/// Whether there is something to read.
+fn is_answered(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).expect("a mode can be set");
+    let peeked = stream.peek(&mut [0]);
+    stream.set_nonblocking(false).expect("a mode can be set");
+    match peeked {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn source_error() {
+    let chaos = Chaos::new();
+    let rpc = json!({"code": -32050, "message": "out of paper", "data": {"tray": [1, 2.5, null]}});
+    let broker = answering(&chaos, "echo", json!({"rpc_error": rpc}));
+    let error = refusal(
+        &broker.call("/a/echo", json!({"text": "x"})),
+        502,
+        "source_error",
+    );
+    assert_eq!(error["details"]["rpc"], rpc);
+}
+
+#[test]
+fn source_exited() {
+    let chaos = Chaos::new();
+    let broker = ready(&chaos);
+    let error = refusal(
+        &broker.call("/a/die", json!({"code": 9})),
+        502,
+        "source_exited",
+    );
+    assert_eq!(error["maybe_executed"], true);
+    assert_eq!(error["retryable"], false);
+    assert_eq!(error["details"]["exit_code"], 9, "{error}");
+}
+
+#[test]
+fn source_protocol() {
+    let chaos = Chaos::new();
+    let broker = answering(&chaos, "echo", json!("not-object"));
+    refusal(
+        &broker.call("/a/echo", json!({"text": "x"})),
+        502,
+        "source_protocol",
+    );
+}
+
+#[test]
+fn output_too_large() {
+    let chaos = Chaos::new();
+    let broker = answering(&chaos, "echo", json!({"big": 2 << 20}));
+    let error = refusal(
+        &broker.call("/a/echo", json!({"text": "x"})),
+        502,
+        "output_too_large",
+    );
+    assert_eq!(error["maybe_executed"], true);
+    broker.result("/a/add", json!({"a": 1, "b": 2}));
+    assert_eq!(chaos.pids("a").len(), 1, "the server is kept");
+}
+
+#[test]
+fn source_unavailable() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"start_exit": 3, "start_stderr": "no licence"}));
+    let broker =
+        Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", "--ignore-broken-tool"]));
+    let response = broker.call("/a/echo", json!({"text": "x"}));
+    let error = refusal(&response, 503, "source_unavailable");
+    assert_eq!(error["details"]["cause"], "exit_before_ready");
+    assert_eq!(error["details"]["exit_code"], 3, "{error}");
+    assert_eq!(error["details"]["stderr"], json!(["no licence"]));
+    assert_eq!(error["maybe_executed"], false);
+}
+
+#[test]
+fn starting() {
+    let chaos = Chaos::new();
+    chaos.script("b", &json!({"start_delay_ms": 600_000}));
+    let broker = listening(&chaos);
+    let error = refusal(
+        &broker.call("/b/echo", json!({"text": "x"})),
+        503,
+        "starting",
+    );
+    assert_eq!(error["retryable"], true);
+}
+
+#[test]
+fn shutting_down() {
+    let chaos = Chaos::new();
+    let broker = answering(&chaos, "echo", json!("hang"));
+    let address = broker.address().to_owned();
+    let body = json!({"path": "/a/echo", "args": {"text": "x"}}).to_string();
+    let _in_flight = send(&address, &post_bytes(&address, "/meta_call", &body));
+    chaos.await_events("a", "call", 1);
+    broker.signal("TERM");
+    wait_until("the broker begins to stop", || {
+        broker.stderr().contains("stopping")
+    });
+    let mut response = None;
+    wait_until("new requests are refused", || {
+        let latest = post(&address, "/meta_tree", &json!({}));
+        let refused = latest.status != 200;
+        response = Some(latest);
+        refused
+    });
+    let response = response.expect("there was one");
+    refusal(&response, 503, "shutting_down");
+    assert_eq!(response.header("connection"), Some("close"));
+    let call = broker.call("/a/add", json!({"a": 1, "b": 2}));
+    refusal(&call, 503, "shutting_down");
+    assert_eq!(broker.get("/readyz").status, 503);
+}
+
+#[test]
+fn call_timeout() {
+    let chaos = Chaos::new();
+    let broker = answering(&chaos, "slow", json!("hang"));
+    let error = refusal(
+        &broker.call("/a/slow", json!({"ms": 1})),
+        504,
+        "call_timeout",
+    );
+    assert_eq!(error["maybe_executed"], true);
+    let calls = chaos.events("a", "call");
+    let cancelled = chaos.await_events("a", "cancelled", 1);
+    assert_eq!(cancelled[0]["id"], calls[0]["id"]);
+    assert_eq!((calls.len(), cancelled.len()), (1, 1));
+}
+
+/// A caller that goes away takes its call back.
+#[test]
+fn a_caller_that_disconnects_cancels_its_call() {
+    let chaos = Chaos::new();
+    let broker = answering(&chaos, "echo", json!({"delay_ms": 600_000}));
+    let body = json!({"path": "/a/echo", "args": {"text": "x"}}).to_string();
+    let bytes = post_bytes(broker.address(), "/meta_call", &body);
+    let caller = send(broker.address(), &bytes);
+    let calls = chaos.await_events("a", "call", 1);
+    drop(caller);
+    let cancelled = chaos.await_events("a", "cancelled", 1);
+    assert_eq!(cancelled[0]["id"], calls[0]["id"]);
+    broker.result("/a/add", json!({"a": 1, "b": 2}));
+}
+
+#[test]
+fn the_set_is_closed_and_every_code_has_its_test() {
+    let source = include_str!("codes.rs").split("#[test]\nfn ").skip(1);
+    let tests = source.filter_map(|rest| rest.split_once("()").map(|(name, _)| name));
+    let all: BTreeSet<&str> = CallCode::ALL.iter().map(|code| code.as_str()).collect();
+    let mut tested: BTreeSet<&str> = tests.filter(|name| all.contains(name)).collect();
+    // Nothing forbids yet, and a panic cannot be had on request; both are tested where codes are
+    // mapped to statuses.
+    tested.extend(["forbidden", "internal"]);
+    assert_eq!(tested, all);
+}

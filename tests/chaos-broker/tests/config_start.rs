@@ -1,0 +1,263 @@
+//! A config given at start, beside the one that was compiled in: it may take away, it may tune, and
+//! anything else is refused with exit 2 before a source is started.
+
+use std::fs;
+
+use harness::{Broker, Chaos, Output, Run, binary, refusal};
+use serde_json::{Value, json};
+
+/// The compiled-in config with a change, as a file; the three sources by their place in the tree.
+fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+    let mut config = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
+    change(&mut config);
+    let file = chaos.file("given.json", &config.to_string());
+    file.to_str().expect("the path is text").to_owned()
+}
+
+fn started(change: impl FnOnce(&mut Value)) -> (Chaos, Broker) {
+    let chaos = Chaos::new();
+    let config = changed(&chaos, change);
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &config]));
+    (chaos, broker)
+}
+
+/// The diagnostics of a start that is refused with exit 2.
+fn diagnostics(output: &Output) -> Vec<Value> {
+    assert_eq!(
+        (output.code, output.stdout.as_str()),
+        (Some(2), ""),
+        "{}",
+        output.stderr
+    );
+    let mut lines = output
+        .stderr
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let report = lines.find(|line| line.get("diagnostics").is_some());
+    let report = report.unwrap_or_else(|| panic!("no diagnostics: {}", output.stderr));
+    report["diagnostics"].as_array().expect("a list").clone()
+}
+
+fn refused(change: impl FnOnce(&mut Value)) -> Vec<Value> {
+    let chaos = Chaos::new();
+    let config = changed(&chaos, change);
+    let args = ["127.0.0.1:0", &config, "--log-format", "json"];
+    let found = diagnostics(&chaos.run("chaos-broker", &args).output());
+    assert_eq!(
+        chaos.raw_journal("a") + &chaos.raw_journal("b"),
+        "",
+        "nothing was started"
+    );
+    found
+}
+
+fn codes(diagnostics: &[Value]) -> Vec<&str> {
+    diagnostics
+        .iter()
+        .filter_map(|diagnostic| diagnostic["code"].as_str())
+        .collect()
+}
+
+#[test]
+fn the_same_config_serves() {
+    let (_chaos, broker) = started(|_| {});
+    broker.result("/a/echo", json!({"text": "x"}));
+}
+
+#[test]
+fn a_narrower_filter_hides_tools() {
+    let (chaos, broker) = started(|config| {
+        config["tree"][0]["source"]["tool_filter"] = json!(["ech*"]);
+        config["tree"][1]["source"]["tool_filter"] =
+            json!(["echo", "add", "slow", "structured", "!add"]);
+    });
+    refusal(
+        &broker.call("/a/add", json!({"a": 1, "b": 2})),
+        404,
+        "path_not_found",
+    );
+    refusal(
+        &broker.call("/b/add", json!({"a": 1, "b": 2})),
+        404,
+        "path_not_found",
+    );
+    refusal(
+        &broker.post("/meta_desc", &json!({"path": "/a/add"})),
+        404,
+        "path_not_found",
+    );
+    broker.result("/a/echo", json!({"text": "x"}));
+    let tree = broker.post("/meta_tree", &json!({"depth": 2})).json();
+    let paths = |at: usize| -> Vec<&Value> {
+        tree["children"][at]["children"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|tool| &tool["path"])
+            .collect()
+    };
+    assert_eq!(paths(0), ["/a/echo"]);
+    assert_eq!(paths(1), ["/b/echo", "/b/slow", "/b/structured"]);
+    assert_eq!(broker.source("/a")["tools"], 1);
+    assert_eq!(chaos.events("a", "call").len(), 1);
+}
+
+#[test]
+fn drift_of_a_hidden_tool_does_not_count() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"tools": Chaos::tools_without("fail")}));
+    let config = changed(&chaos, |config| {
+        config["tree"][0]["source"]["tool_filter"] = json!(["!fail"])
+    });
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &config]));
+    broker.result("/a/echo", json!({"text": "x"}));
+}
+
+#[test]
+fn lock_07_a_wider_filter_is_refused() {
+    let found = refused(|config| {
+        config["tree"][1]["source"]["tool_filter"] =
+            json!(["echo", "add", "slow", "structured", "env_dump"])
+    });
+    assert_eq!(codes(&found), ["lock_widen"]);
+    let widen = &found[0];
+    assert_eq!(widen["pointer"], "/tree/1/source/tool_filter");
+    assert!(
+        widen["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("env_dump")),
+        "{widen}"
+    );
+    assert!(
+        widen["help"].is_string() && widen["line"].is_number() && widen["file"].is_string(),
+        "{widen}"
+    );
+}
+
+#[test]
+fn lock_07_another_source_is_refused() {
+    let found = refused(|config| {
+        let more = json!({"path": "/more", "type": "node", "source": {"command": "chaos-mcp"}});
+        config["tree"].as_array_mut().expect("a list").push(more);
+    });
+    assert!(codes(&found).contains(&"lock_widen"), "{found:?}");
+}
+
+#[test]
+fn lock_02_another_command_is_refused() {
+    for command in [
+        "chaos-mcp --script ${CHAOS}/b.json --journal ${CHAOS}/a.log",
+        "env chaos-mcp",
+        "chaos-mcp; id",
+    ] {
+        let found = refused(|config| config["tree"][0]["source"]["command"] = json!(command));
+        assert_eq!(codes(&found), ["lock_mismatch"], "{command}");
+        let message = found[0]["message"].as_str().unwrap_or_default();
+        let part = ["`args`", "`command`"]
+            .iter()
+            .any(|part| message.contains(part));
+        assert!(part && message.contains("`/a`"), "{message}");
+        assert_eq!(
+            found[0].to_string().matches("sha256/1:").count(),
+            2,
+            "both digests: {}",
+            found[0]
+        );
+    }
+}
+
+#[test]
+fn lock_02_aliases_texts_and_variables_belong_to_the_lock_or_the_build() {
+    assert_eq!(
+        codes(&refused(
+            |config| config["tree"][0]["source"]["path_aliases"] = json!({"echo": "say"})
+        )),
+        ["lock_mismatch"]
+    );
+    assert_eq!(
+        codes(&refused(
+            |config| config["tree"][0]["source"]["env"]["MORE"] = json!("x")
+        )),
+        ["lock_mismatch"]
+    );
+    assert_eq!(
+        codes(&refused(
+            |config| config["tree"][0]["summary"] = json!("Other")
+        )),
+        ["lock_mismatch"]
+    );
+    let all = refused(|config| {
+        config["tree"][0]["source"]["command"] = json!("true");
+        config["tree"][1]["source"]["tool_filter"] = json!(["*"]);
+    });
+    let mut all = codes(&all);
+    all.sort_unstable();
+    assert_eq!(
+        all,
+        ["lock_mismatch", "lock_widen"],
+        "all problems in one run"
+    );
+}
+
+#[test]
+fn timeouts_limits_values_and_requiredness_may_change() {
+    let (_chaos, broker) = started(|config| {
+        config["tree"][0]["source"]["tool_overrides"]["slow"]["timeout"] = json!(50);
+        config["tree"][0]["source"]["env"]["A_TOKEN"] = json!("${A_TOKEN}-and-more");
+        config["limits"] = json!({"body_bytes": 4096});
+    });
+    broker.result("/a/slow", json!({"ms": 1500}));
+    let dump = broker.result("/a/env_dump", json!({}))["content"][0]["text"].clone();
+    let dump: Value = serde_json::from_str(dump.as_str().expect("it is text")).expect("it is JSON");
+    assert_eq!(dump["A_TOKEN"], "a-token-for-tests-and-more");
+    let long = broker.call("/a/echo", json!({"text": "x".repeat(5000)}));
+    refusal(&long, 413, "body_too_large");
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"start_exit": 1}));
+    let config = changed(&chaos, |config| {
+        config["tree"][0]["source"]["required"] = json!(false)
+    });
+    Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &config]));
+}
+
+#[test]
+fn cfg_10_all_missing_variables_at_once() {
+    let found = Run::new(&binary("chaos-broker"))
+        .args(["127.0.0.1:0", "--log-format", "json"])
+        .output();
+    let found = diagnostics(&found);
+    assert!(
+        codes(&found).iter().all(|code| *code == "env_missing"),
+        "{found:?}"
+    );
+    let places: Vec<&str> = found
+        .iter()
+        .filter_map(|one| one["pointer"].as_str())
+        .collect();
+    for source in ["/tree/0/source", "/tree/1/source", "/tree/2/source"] {
+        assert!(
+            places.iter().any(|place| place.starts_with(source)),
+            "{source}: {places:?}"
+        );
+    }
+    let messages: String = found.iter().map(|one| one["message"].to_string()).collect();
+    assert!(
+        messages.contains("`CHAOS`") && messages.contains("`A_TOKEN`"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn a_config_that_cannot_be_read_is_named() {
+    let chaos = Chaos::new();
+    let args = [
+        "127.0.0.1:0",
+        "/nonexistent/config.json",
+        "--log-format",
+        "json",
+    ];
+    let found = diagnostics(&chaos.run("chaos-broker", &args).output());
+    assert_eq!(codes(&found), ["config_unreadable"]);
+    assert_eq!(found[0]["file"], "/nonexistent/config.json");
+}

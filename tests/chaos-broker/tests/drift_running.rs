@@ -1,0 +1,340 @@
+//! Drift while the broker serves: single tools are withdrawn, stay visible with the reason, and come
+//! back by themselves.
+
+use harness::{Broker, Chaos, refusal, wait_until};
+use serde_json::{Value, json};
+
+/// Text that only the live server has; it must never be served.
+const LIVE: &str = "Sends it to somebody else";
+
+fn plain(chaos: &Chaos) -> Broker {
+    Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]))
+}
+
+fn tolerant(chaos: &Chaos) -> Broker {
+    Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", "--ignore-broken-tool"]))
+}
+
+fn drifted(generation: u64) -> Value {
+    let tools = Chaos::tools_with("echo", |tool| {
+        tool["description"] = json!(LIVE);
+        tool["inputSchema"]["properties"]["to"] = json!({"type": "string"});
+    });
+    json!({"tools": tools, "generation": generation})
+}
+
+fn await_withdrawn(broker: &Broker, source: &str, count: u64) {
+    let what = format!("{count} tools of {source} are withdrawn");
+    wait_until(&what, || broker.source(source)["withdrawn"] == count);
+}
+
+fn describe(broker: &Broker, path: &str) -> Value {
+    broker.post("/meta_desc", &json!({"path": path})).json()
+}
+
+fn echo(broker: &Broker) -> harness::Response {
+    broker.call("/a/echo", json!({"text": "x"}))
+}
+
+/// `/a/echo` is out of service and says why, in tree, description and call; nothing else is touched.
+fn only_echo_is_withdrawn(broker: &Broker, rules: &Value) {
+    let description = describe(broker, "/a/echo");
+    let withdrawn = &description["withdrawn"];
+    let mut names: Vec<&str> = withdrawn
+        .as_object()
+        .expect("it is there")
+        .keys()
+        .map(String::as_str)
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["class", "message", "rules", "since"], "{withdrawn}");
+    assert_eq!(&withdrawn["rules"], rules, "{withdrawn}");
+    assert!(
+        withdrawn["since"]
+            .as_str()
+            .is_some_and(|since| since.ends_with('Z')),
+        "{withdrawn}"
+    );
+    assert!(
+        withdrawn["message"]
+            .as_str()
+            .is_some_and(|message| !message.is_empty()),
+        "{withdrawn}"
+    );
+    for (path, depth) in [("/a", 1), ("/", 2)] {
+        let tree = broker.post("/meta_tree", &json!({"path": path, "depth": depth}));
+        assert!(!tree.text().contains(LIVE));
+        let node = if depth == 1 {
+            tree.json()
+        } else {
+            tree.json()["children"][0].clone()
+        };
+        for tool in node["children"].as_array().expect("a list") {
+            let expected = if tool["path"] == "/a/echo" {
+                withdrawn
+            } else {
+                &Value::Null
+            };
+            assert_eq!(&tool["withdrawn"], expected, "{tool}");
+        }
+    }
+    assert_eq!(
+        description["description"], "Echoes its arguments",
+        "the reviewed text is served"
+    );
+    assert_eq!(
+        description["args_schema"]["properties"],
+        json!({"text": {"type": "string"}})
+    );
+    let calls = |source: &str| broker.source(source)["withdrawn"].clone();
+    assert_eq!((calls("/a"), calls("/b")), (json!(1), json!(0)));
+    assert_eq!(broker.source("/a")["state"], "ready");
+    let error = refusal(&echo(broker), 409, "tool_withdrawn");
+    let details = &error["details"];
+    assert_eq!(&details["rules"], rules);
+    assert_eq!(details["expected"], description["digest"]);
+    assert_eq!(
+        (&error["path"], &error["maybe_executed"]),
+        (&json!("/a/echo"), &json!(false))
+    );
+    let text = broker.result("/a/add", json!({"a": 2, "b": 3}))["content"][0]["text"].clone();
+    assert_eq!(text, "5", "other tools work");
+    broker.result("/b/echo", json!({"text": "x"}));
+}
+
+fn in_service(broker: &Broker) {
+    await_withdrawn(broker, "/a", 0);
+    assert_eq!(describe(broker, "/a/echo").get("withdrawn"), None);
+    broker.result("/a/echo", json!({"text": "x"}));
+}
+
+#[test]
+fn a_tolerant_start_withdraws_the_drifted_tool_alone() {
+    let chaos = Chaos::new();
+    chaos.script("a", &drifted(0));
+    let broker = tolerant(&chaos);
+    only_echo_is_withdrawn(
+        &broker,
+        &json!(["description-changed", "input-schema-changed"]),
+    );
+    let details = refusal(&echo(&broker), 409, "tool_withdrawn")["details"].clone();
+    assert_eq!(details["class"], "unknown");
+    let found = details["found"]
+        .as_str()
+        .expect("the live form has a digest");
+    assert!(
+        found.starts_with("sha256/1:") && details["found"] != details["expected"],
+        "{details}"
+    );
+    let calls = chaos.events("a", "call");
+    assert!(calls.iter().all(|call| call["tool"] != "echo"), "{calls:?}");
+}
+
+#[test]
+fn a_withdrawn_tool_comes_back_by_itself() {
+    let chaos = Chaos::new();
+    chaos.script("a", &drifted(0));
+    let broker = tolerant(&chaos);
+    refusal(&echo(&broker), 409, "tool_withdrawn");
+    chaos.script("a", &json!({"generation": 1}));
+    in_service(&broker);
+    assert_eq!(chaos.pids("a").len(), 1, "the server went on");
+}
+
+#[test]
+fn f_32_a_tool_that_is_gone_is_withdrawn_with_no_digest_found() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"tools": Chaos::tools_without("echo")}));
+    let broker = tolerant(&chaos);
+    only_echo_is_withdrawn(&broker, &json!(["tool-gone"]));
+    let details = refusal(&echo(&broker), 409, "tool_withdrawn")["details"].clone();
+    assert_eq!(
+        (&details["class"], &details["found"]),
+        (&json!("gone"), &Value::Null)
+    );
+}
+
+#[test]
+fn without_any_tool_left_the_source_is_withdrawn() {
+    let chaos = Chaos::new();
+    chaos.script("b", &json!({"tools": []}));
+    let broker = tolerant(&chaos);
+    await_withdrawn(&broker, "/b", 4);
+    let source = broker.source("/b");
+    assert_eq!(
+        (&source["state"], &source["tools"]),
+        (&json!("withdrawn"), &json!(4))
+    );
+    assert_eq!(broker.get("/readyz").status, 200);
+}
+
+#[test]
+fn a_tolerant_start_serves_despite_a_source_that_is_down() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"start_exit": 1}));
+    let broker = tolerant(&chaos);
+    broker.result("/b/echo", json!({"text": "x"}));
+    let source = broker.source("/a");
+    assert_eq!(
+        (&source["withdrawn"], &source["cause"]),
+        (&json!(0), &json!("exit_before_ready")),
+        "{source}"
+    );
+    assert_eq!(
+        describe(&broker, "/a/echo").get("withdrawn"),
+        None,
+        "what was not read has not drifted"
+    );
+    refusal(&echo(&broker), 503, "source_unavailable");
+    chaos.script("a", &json!({}));
+    wait_until("a call wakes it", || echo(&broker).status == 200);
+}
+
+#[test]
+fn a_tolerant_start_admits_each_source_at_its_own_verdict() {
+    let chaos = Chaos::new();
+    chaos.script("b", &json!({"on_method": {"tools/list": "hang"}}));
+    let run = chaos.run("chaos-broker", &["127.0.0.1:0", "--ignore-broken-tool"]);
+    let broker = Broker::start(run);
+    wait_until("`/a` serves", || echo(&broker).status == 200);
+    assert_eq!(broker.get("/readyz").status, 503);
+    refusal(
+        &broker.call("/b/echo", json!({"text": "x"})),
+        503,
+        "starting",
+    );
+}
+
+#[test]
+fn f_33_an_announced_change_is_checked_and_withdrawn_and_comes_back() {
+    let chaos = Chaos::new();
+    let broker = plain(&chaos);
+    in_service(&broker);
+    let executed = || {
+        chaos
+            .events("a", "call")
+            .iter()
+            .filter(|call| call["tool"] == "echo")
+            .count()
+    };
+    assert_eq!(executed(), 1);
+    chaos.script("a", &drifted(1));
+    await_withdrawn(&broker, "/a", 1);
+    only_echo_is_withdrawn(
+        &broker,
+        &json!(["description-changed", "input-schema-changed"]),
+    );
+    assert_eq!(executed(), 1);
+    wait_until("the log tells of it", || {
+        broker.stderr().contains("/a/echo")
+    });
+    let since = describe(&broker, "/a/echo")["withdrawn"]["since"].clone();
+    // The same again: withdrawn since then, not since now.
+    let lists = chaos.events("a", "list").len();
+    chaos.script("a", &drifted(2));
+    chaos.await_events("a", "list", lists + 1);
+    assert_eq!(describe(&broker, "/a/echo")["withdrawn"]["since"], since);
+    chaos.script("a", &json!({"generation": 3}));
+    in_service(&broker);
+    assert_eq!(broker.get("/readyz").status, 200);
+}
+
+#[test]
+fn f_33_a_storm_of_announcements_is_checked_now_and_then() {
+    let chaos = Chaos::new();
+    let broker = plain(&chaos);
+    for _ in 0..60 {
+        broker.result("/a/notify", json!({}));
+    }
+    assert_eq!(chaos.events("a", "list-changed").len(), 60);
+    // The last of them counts, however many came before it.
+    let lists = chaos.events("a", "list").len();
+    assert!(lists < 30, "{lists} lists for 60 announcements");
+    chaos.script("a", &drifted(1));
+    await_withdrawn(&broker, "/a", 1);
+    assert_eq!(chaos.pids("a").len(), 1);
+}
+
+#[test]
+fn a_server_of_the_older_era_announces_changes_too() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"era": "legacy"}));
+    let broker = plain(&chaos);
+    let mut script = drifted(1);
+    script["era"] = json!("legacy");
+    chaos.script("a", &script);
+    await_withdrawn(&broker, "/a", 1);
+    chaos.script("a", &json!({"era": "legacy", "generation": 2}));
+    in_service(&broker);
+}
+
+#[test]
+fn f_06_what_comes_back_after_a_crash_is_checked_again() {
+    let chaos = Chaos::new();
+    let broker = plain(&chaos);
+    in_service(&broker);
+    // No notification: only the new process lists something else.
+    chaos.script("a", &drifted(0));
+    refusal(
+        &broker.call("/a/die", json!({"code": 9})),
+        502,
+        "source_exited",
+    );
+    wait_until("the drifted tool is refused", || {
+        match echo(&broker).status {
+            409 => true,
+            status => {
+                assert!(matches!(status, 502 | 503), "status {status}");
+                false
+            }
+        }
+    });
+    only_echo_is_withdrawn(
+        &broker,
+        &json!(["description-changed", "input-schema-changed"]),
+    );
+    let second = chaos.pids("a")[1];
+    let calls = chaos.events("a", "call");
+    assert!(
+        !calls
+            .iter()
+            .any(|call| call["pid"] == second && call["tool"] == "echo"),
+        "{calls:?}"
+    );
+    chaos.script("a", &json!({}));
+    refusal(
+        &broker.call("/a/die", json!({"code": 9})),
+        502,
+        "source_exited",
+    );
+    in_service(&broker);
+}
+
+#[test]
+fn changed_instructions_at_noon_withdraw_nothing() {
+    let chaos = Chaos::new();
+    let broker = plain(&chaos);
+    chaos.script("a", &json!({"instructions": LIVE}));
+    refusal(
+        &broker.call("/a/die", json!({"code": 0})),
+        502,
+        "source_exited",
+    );
+    wait_until("it is back", || echo(&broker).status == 200);
+    assert_eq!(broker.source("/a")["withdrawn"], 0);
+    wait_until("the log tells of it", || {
+        broker.stderr().contains("instructions")
+    });
+}
+
+#[test]
+fn an_optional_source_is_withdrawn_tool_by_tool_in_a_plain_start() {
+    let chaos = Chaos::new();
+    let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!(LIVE));
+    chaos.script("optional", &json!({"tools": tools}));
+    let broker = plain(&chaos);
+    await_withdrawn(&broker, "/optional", 1);
+    let call = broker.call("/optional/echo", json!({"text": "x"}));
+    refusal(&call, 409, "tool_withdrawn");
+    assert_eq!(chaos.events("optional", "call"), Vec::<Value>::new());
+}

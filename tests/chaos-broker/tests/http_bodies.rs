@@ -1,0 +1,341 @@
+//! Bad HTTP by its body, row by row: sizes, JSON, paths, members, arguments.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use harness::{Broker, Chaos, Response, raw, read, refusal, request, send};
+use serde_json::{Value, json};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const ROUTES: [&str; 3] = ["/meta_tree", "/meta_desc", "/meta_call"];
+
+/// A broker that answers from its catalog. The folder goes with it.
+fn listening() -> (Chaos, Broker) {
+    let chaos = Chaos::new();
+    let broker = Broker::start(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    (chaos, broker)
+}
+
+fn post(broker: &Broker, route: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+    request(broker.address(), "POST", route, headers, body)
+}
+
+/// It still answers.
+fn goes_on(broker: &Broker) {
+    assert_eq!(broker.post("/meta_tree", &json!({})).status, 200);
+}
+
+/// The head of a `POST /meta_call` without the lines that say how long the body is.
+fn head(broker: &Broker) -> String {
+    format!(
+        "POST /meta_call HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n",
+        broker.address()
+    )
+}
+
+#[test]
+fn http_09_announced_as_too_large() {
+    let (_chaos, broker) = listening();
+    let announced = format!(
+        "{}Content-Length: {}\r\n\r\n{{",
+        head(&broker),
+        (4 << 20) + 1
+    );
+    let response = raw(broker.address(), announced.as_bytes());
+    refusal(&response, 413, "body_too_large");
+    assert_eq!(response.header("connection"), Some("close"));
+    goes_on(&broker);
+}
+
+#[test]
+fn http_09_chunks_without_end() {
+    let (_chaos, broker) = listening();
+    let begin = format!("{}Transfer-Encoding: chunked\r\n\r\n", head(&broker));
+    let mut stream = send(broker.address(), begin.as_bytes());
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+    let mut writer = stream.try_clone().expect("a handle can be copied");
+    let feeder = std::thread::spawn(move || while writer.write_all(chunk.as_bytes()).is_ok() {});
+    let response = read(stream.try_clone().expect("a handle can be copied"));
+    refusal(&response, 413, "body_too_large");
+    assert_eq!(response.header("connection"), Some("close"));
+    // The broker takes no more of it: writing fails, and the feeder ends.
+    feeder.join().expect("the feeder ends");
+    goes_on(&broker);
+    stream.flush().expect("nothing is held back");
+}
+
+#[test]
+fn http_09_a_lying_length() {
+    let (_chaos, broker) = listening();
+    let lie = format!(
+        "{}Content-Length: 11\r\n\r\n{{\"path\":\"/\"}}{}",
+        head(&broker),
+        "x".repeat(64)
+    );
+    refusal(&raw(broker.address(), lie.as_bytes()), 400, "json_invalid");
+    // Less than announced, and then the end: nobody is called, and nothing waits for the rest.
+    let less = format!(
+        "{}Content-Length: 100\r\n\r\n{{\"path\":\"/a/echo\"",
+        head(&broker)
+    );
+    let stream: TcpStream = send(broker.address(), less.as_bytes());
+    stream
+        .shutdown(std::net::Shutdown::Write)
+        .expect("half can be closed");
+    goes_on(&broker);
+    let twice = format!(
+        "{}Content-Length: 2\r\nContent-Length: 12\r\n\r\n{{\"path\":\"/\"}}",
+        head(&broker)
+    );
+    assert_eq!(raw(broker.address(), twice.as_bytes()).status, 400);
+}
+
+#[test]
+fn http_11_not_strict_json() {
+    let (_chaos, broker) = listening();
+    let deep = |levels: usize| {
+        format!(
+            r#"{{"path":"/a/echo","args":{{"text":{}{}}}}}"#,
+            "[".repeat(levels),
+            "]".repeat(levels)
+        )
+    };
+    for body in [
+        "",
+        " ",
+        "hello",
+        r#"{"path":"/"#,
+        r#"{"path":"/",}"#,
+        r#"{"path":"/"} {}"#,
+        "{'path':'/'}",
+        r#"{"path":"/a/echo","args":{"n":NaN}}"#,
+        r#"{"path":"/a/echo","args":{"n":Infinity}}"#,
+        r#"{"path":"/","path":"/a"}"#,
+        &deep(200),
+        &deep(100_000),
+        "\u{feff}",
+    ] {
+        for route in ROUTES {
+            let error = refusal(
+                &post(&broker, route, &[JSON], body.as_bytes()),
+                400,
+                "json_invalid",
+            );
+            let shown: String = body.chars().take(40).collect();
+            let offset = error["details"]["offset"].as_u64();
+            assert!(
+                offset.is_some_and(|offset| offset <= body.len() as u64),
+                "{shown}: {error}"
+            );
+        }
+    }
+    for body in ["[]", "null", "7", r#""/""#] {
+        for route in ROUTES {
+            refusal(
+                &post(&broker, route, &[JSON], body.as_bytes()),
+                400,
+                "json_invalid",
+            );
+        }
+    }
+    refusal(
+        &post(&broker, "/meta_tree", &[JSON], b"{\"path\":\"\xff\"}"),
+        400,
+        "json_invalid",
+    );
+    goes_on(&broker);
+}
+
+#[test]
+fn http_11_duplicate_keys_within_args() {
+    let chaos = Chaos::new();
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    for args in [
+        r#"{"text":"a","text":"b"}"#,
+        r#"{"text":"a","t\u0065xt":"b"}"#,
+        r#"{"text":{"x":1,"x":2}}"#,
+        r#"{"text":[[{"x":1,"x":1}]]}"#,
+    ] {
+        let body = format!(r#"{{"path":"/a/echo","args":{args}}}"#);
+        let error = refusal(
+            &post(&broker, "/meta_call", &[JSON], body.as_bytes()),
+            400,
+            "json_invalid",
+        );
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|message| message.contains("duplicate")),
+            "{error}"
+        );
+    }
+    let twice = br#"{"path":"/a/echo","args":{"text":"a"},"args":{"text":"b"}}"#;
+    refusal(
+        &post(&broker, "/meta_call", &[JSON], twice),
+        400,
+        "json_invalid",
+    );
+    assert_eq!(chaos.events("a", "call"), Vec::<Value>::new());
+}
+
+#[test]
+fn http_12_paths() {
+    let (_chaos, broker) = listening();
+    for path in [
+        json!(""),
+        json!("a"),
+        json!("/a/"),
+        json!("//a"),
+        json!("/a//echo"),
+        json!("/a/.."),
+        json!("/./a"),
+        json!("/a%2fecho"),
+        json!("/a/%65cho"),
+        json!("/a\\echo"),
+        json!("/a/echo\u{0}"),
+        json!("/ä"),
+        json!("/a/echo "),
+        json!("/".to_owned() + &"x".repeat(129)),
+        json!("/x".repeat(300)),
+        json!(7),
+        Value::Null,
+        json!(["/a"]),
+    ] {
+        refusal(
+            &broker.post("/meta_tree", &json!({"path": path})),
+            400,
+            "path_invalid",
+        );
+        refusal(
+            &broker.post("/meta_desc", &json!({"path": path})),
+            400,
+            "path_invalid",
+        );
+        refusal(
+            &broker.post("/meta_call", &json!({"path": path})),
+            400,
+            "path_invalid",
+        );
+    }
+    refusal(
+        &broker.post("/meta_call", &json!({"args": {}})),
+        400,
+        "path_invalid",
+    );
+    for (wanted, nearest) in [
+        ("/a/eco", "/a/echo"),
+        ("/b/structred", "/b/structured"),
+        ("/A", "/a"),
+        ("/a/ECHO", "/a/echo"),
+    ] {
+        for route in ROUTES {
+            let error = refusal(
+                &broker.post(route, &json!({"path": wanted})),
+                404,
+                "path_not_found",
+            );
+            let names = error["did_you_mean"]
+                .as_array()
+                .expect("there are names alike");
+            assert_eq!(names[0], nearest, "{wanted}");
+            assert!(names.len() <= 3, "{error}");
+        }
+    }
+    let error = refusal(
+        &broker.call("/qqqqqqqqqqqq", json!({})),
+        404,
+        "path_not_found",
+    );
+    assert_eq!(error.get("did_you_mean"), None);
+}
+
+#[test]
+fn http_13_the_wrong_call_for_an_entry() {
+    let (_chaos, broker) = listening();
+    let tree = refusal(
+        &broker.post("/meta_tree", &json!({"path": "/a/echo"})),
+        400,
+        "path_is_tool",
+    );
+    let hint = tree["hint"].as_str().expect("there is a hint");
+    assert!(
+        hint.contains("meta_desc") && hint.contains("meta_call") && hint.contains("/a/echo"),
+        "{hint}"
+    );
+    for node in ["/", "/a"] {
+        let call = refusal(&broker.call(node, json!({})), 400, "path_is_node");
+        let hint = call["hint"].as_str().expect("there is a hint");
+        assert!(hint.contains("meta_tree") && hint.contains(node), "{hint}");
+    }
+}
+
+#[test]
+fn http_14_arguments() {
+    let chaos = Chaos::new();
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    let details = |path: &str, args: Value| {
+        let error = refusal(&broker.call(path, args), 422, "args_invalid");
+        assert_eq!(error["path"], path);
+        error["details"].clone()
+    };
+    let missing = details("/a/echo", json!({}));
+    assert_eq!(missing["errors"][0]["keyword"], "required", "{missing}");
+    assert_eq!(missing["args_schema"]["required"], json!(["text"]));
+    let absent = refusal(
+        &broker.post("/meta_call", &json!({"path": "/a/echo"})),
+        422,
+        "args_invalid",
+    );
+    assert_eq!(
+        absent["details"], missing,
+        "absent arguments are empty ones"
+    );
+    let both = details("/b/add", json!({"a": "one", "b": true}));
+    let errors = both["errors"].as_array().expect("errors are a list");
+    assert_eq!(errors.len(), 2, "{both}");
+    for (error, pointer, got) in [(&errors[0], "/a", "string"), (&errors[1], "/b", "boolean")] {
+        assert_eq!(
+            (&error["pointer"], &error["keyword"], &error["expected"]),
+            (&json!(pointer), &json!("type"), &json!("number"))
+        );
+        assert!(
+            error["got"].as_str().is_some_and(|text| text.contains(got)),
+            "{error}"
+        );
+    }
+    let many: serde_json::Map<String, Value> = (0..40)
+        .map(|n| (format!("api_key{n}"), json!("canary-value")))
+        .collect();
+    let bounded = details("/a/echo", Value::Object(many));
+    assert!(
+        bounded["errors"]
+            .as_array()
+            .is_some_and(|errors| (1..=20).contains(&errors.len())),
+        "{bounded}"
+    );
+    assert!(!bounded.to_string().contains("canary-value"), "{bounded}");
+    assert_eq!(
+        chaos.events("a", "call").len() + chaos.events("b", "call").len(),
+        0
+    );
+}
+
+#[test]
+fn http_15_unknown_members() {
+    let (_chaos, broker) = listening();
+    for (route, member, meant) in [
+        ("/meta_call", "argz", "args"),
+        ("/meta_tree", "depht", "depth"),
+        ("/meta_desc", "pathz", "paths"),
+    ] {
+        let error = refusal(
+            &broker.post(route, &json!({"path": "/", member: 1})),
+            400,
+            "field_unknown",
+        );
+        let names = error["did_you_mean"]
+            .as_array()
+            .expect("there are names alike");
+        assert!(names.contains(&json!(meant)), "{error}");
+    }
+}

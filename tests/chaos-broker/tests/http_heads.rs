@@ -1,0 +1,276 @@
+//! Bad HTTP by its head, row by row: hosts, origins, types, methods, secrets.
+
+use harness::{Broker, Chaos, Response, named, raw, refusal, request};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const ROUTES: [&str; 3] = ["/meta_tree", "/meta_desc", "/meta_call"];
+const HEALTH: [&str; 3] = ["/healthz", "/readyz", "/sources"];
+
+/// A broker that answers from its catalog. The folder goes with it.
+fn listening(more: &[&str]) -> (Chaos, Broker) {
+    let chaos = Chaos::new();
+    let broker = Broker::start(chaos.run("chaos-broker", &[&["127.0.0.1:0"], more].concat()));
+    (chaos, broker)
+}
+
+/// Every route, asked properly but for these lines of the head.
+fn with_head(broker: &Broker, lines: &str) -> Vec<Response> {
+    let get =
+        HEALTH.map(|route| format!("GET {route} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n"));
+    let post = ROUTES.map(|route| {
+        format!("POST {route} HTTP/1.1\r\n{lines}Content-Type: application/json\r\nContent-Length: 12\r\nConnection: close\r\n\r\n{{\"path\":\"/\"}}")
+    });
+    let requests = get.iter().chain(&post);
+    requests
+        .map(|request| raw(broker.address(), request.as_bytes()))
+        .collect()
+}
+
+fn post(broker: &Broker, route: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+    request(broker.address(), "POST", route, headers, body)
+}
+
+#[test]
+fn http_01_foreign_host() {
+    let (_chaos, broker) = listening(&[]);
+    for host in [
+        "evil.com",
+        "evil.com:80",
+        "0.0.0.0",
+        "[::]:8100",
+        "broker.example.evil.com",
+    ] {
+        for response in with_head(&broker, &format!("Host: {host}\r\n")) {
+            refusal(&response, 403, "host_forbidden");
+            assert!(!response.text().contains(host), "nothing is echoed");
+        }
+    }
+}
+
+#[test]
+fn http_02_missing_host() {
+    let (_chaos, broker) = listening(&[]);
+    for response in with_head(&broker, "") {
+        refusal(&response, 400, "header_invalid");
+    }
+}
+
+#[test]
+fn http_03_two_hosts() {
+    let (_chaos, broker) = listening(&[]);
+    for response in with_head(&broker, "Host: localhost\r\nHost: localhost\r\n") {
+        refusal(&response, 400, "header_invalid");
+    }
+}
+
+#[test]
+fn http_04_foreign_origin() {
+    let (_chaos, broker) = listening(&[]);
+    for origin in [
+        "http://evil",
+        "https://evil.com",
+        "http://app.example",
+        "https://app.example:444",
+        "file://",
+    ] {
+        for response in with_head(&broker, &format!("Host: localhost\r\nOrigin: {origin}\r\n")) {
+            refusal(&response, 403, "origin_forbidden");
+        }
+    }
+    let two = "Host: localhost\r\nOrigin: https://app.example\r\nOrigin: https://app.example\r\n";
+    for response in with_head(&broker, two) {
+        refusal(&response, 403, "origin_forbidden");
+    }
+}
+
+#[test]
+fn http_05_origin_null() {
+    let (_chaos, broker) = listening(&[]);
+    for response in with_head(&broker, "Host: localhost\r\nOrigin: null\r\n") {
+        refusal(&response, 403, "origin_forbidden");
+    }
+}
+
+#[test]
+fn http_06_names_that_only_look_local() {
+    let (_chaos, broker) = listening(&[]);
+    for host in ["localhost.evil.com", "127.0.0.1.evil.com", "evil-localhost"] {
+        for response in with_head(&broker, &format!("Host: {host}\r\n")) {
+            refusal(&response, 403, "host_forbidden");
+        }
+    }
+}
+
+#[test]
+fn http_01_to_06_what_is_let_through() {
+    let (_chaos, broker) = listening(&["--allow-host", "extra.example"]);
+    for host in [
+        "localhost",
+        "LOCALHOST:1",
+        "127.0.0.1",
+        "[::1]:8100",
+        "192.168.1.7",
+        "broker.example",
+        "Extra.example:90",
+    ] {
+        let response = raw(
+            broker.address(),
+            format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+                .as_bytes(),
+        );
+        assert_eq!(response.status, 200, "{host}: {}", response.text());
+    }
+    for origin in [
+        "https://app.example",
+        "http://localhost:3000",
+        "http://127.0.0.1:5173",
+        "http://broker.example:81",
+    ] {
+        let head = format!(
+            "GET /healthz HTTP/1.1\r\nHost: broker.example:81\r\nOrigin: {origin}\r\nConnection: close\r\n\r\n"
+        );
+        let response = raw(broker.address(), head.as_bytes());
+        assert_eq!(response.status, 200, "{origin}: {}", response.text());
+    }
+}
+
+#[test]
+fn http_07_content_types() {
+    let (_chaos, broker) = listening(&[]);
+    for route in ROUTES {
+        let body = br#"{"path":"/"}"#;
+        refusal(&post(&broker, route, &[], body), 415, "content_type");
+        for wrong in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "application/jsonp",
+            "application/json; charset=utf-16",
+            "",
+        ] {
+            let response = post(&broker, route, &[("Content-Type", wrong)], body);
+            refusal(&response, 415, "content_type");
+        }
+        refusal(
+            &post(
+                &broker,
+                route,
+                &[JSON, ("Content-Type", "text/plain")],
+                body,
+            ),
+            415,
+            "content_type",
+        );
+    }
+    let right = [("Content-Type", "Application/JSON; charset=UTF-8")];
+    assert_eq!(post(&broker, "/meta_tree", &right, b"{}").status, 200);
+}
+
+#[test]
+fn http_08_methods_and_routes() {
+    let (_chaos, broker) = listening(&[]);
+    for route in ROUTES {
+        for method in ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+            let response = request(broker.address(), method, route, &[], b"");
+            refusal(&response, 405, "method_not_allowed");
+            assert_eq!(response.header("allow"), Some("POST"));
+        }
+    }
+    for route in HEALTH {
+        let response = post(&broker, route, &[JSON], b"{}");
+        refusal(&response, 405, "method_not_allowed");
+        assert_eq!(response.header("allow"), Some("GET, HEAD"));
+    }
+    for route in [
+        "/",
+        "/meta_tree/",
+        "/META_TREE",
+        "/meta%5ftree",
+        "/metrics",
+        "/mcp",
+        "/../meta_tree",
+    ] {
+        let error = refusal(
+            &post(&broker, route, &[JSON], b"{}"),
+            404,
+            "route_not_found",
+        );
+        for known in ROUTES {
+            assert!(
+                error["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains(known)),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn http_10_encoded_bodies() {
+    let (_chaos, broker) = listening(&[]);
+    for encoding in ["gzip", "deflate", "br", "zstd", "identity, gzip"] {
+        let headers = [JSON, ("Content-Encoding", encoding)];
+        refusal(
+            &post(&broker, "/meta_tree", &headers, b"{}"),
+            415,
+            "content_type",
+        );
+    }
+}
+
+#[test]
+fn http_16_secrets() {
+    const SECRET: &str = "s3cret-for-tests";
+    let chaos = Chaos::new();
+    let file = chaos.file("secret", "s3cret-for-tests\n");
+    let file = file.to_str().expect("the path is text");
+    let run = |args: &[&str]| chaos.run("chaos-broker", args);
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    for run in [
+        run(&["127.0.0.1:0"]).env("MCP_BROKER_SECRET", SECRET),
+        run(&["127.0.0.1:0", "--secret-file", file]),
+        run(&["127.0.0.1:0", config, SECRET]),
+    ] {
+        let broker = Broker::start(run);
+        let ask = |headers: &[(&str, &str)]| {
+            post(&broker, "/meta_tree", &[&[JSON], headers].concat(), b"{}")
+        };
+        for wrong in [
+            &[][..],
+            &[("Authorization", "Bearer wrong")],
+            &[("Authorization", "Bearer s3cret-for-test")],
+            &[("Authorization", "Bearer s3cret-for-tests2")],
+            &[("Authorization", "s3cret-for-tests")],
+            &[("Authorization", "Basic czNjcmV0LWZvci10ZXN0cw==")],
+            &[("X-API-Key", "S3CRET-FOR-TESTS")],
+            &[("Cookie", "secret=s3cret-for-tests")],
+        ] {
+            let response = ask(wrong);
+            refusal(&response, 401, "unauthorized");
+            assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+            assert!(!response.text().contains(SECRET));
+        }
+        assert_eq!(
+            ask(&[("Authorization", "Bearer s3cret-for-tests")]).status,
+            200
+        );
+        assert_eq!(
+            ask(&[("Authorization", "bearer s3cret-for-tests")]).status,
+            200
+        );
+        assert_eq!(ask(&[("X-API-Key", SECRET)]).status, 200);
+        for query in ["token", "api_key", "access_token", "secret"] {
+            let route = format!("/meta_tree?{query}={SECRET}");
+            let response = post(&broker, &route, &[JSON, ("X-API-Key", SECRET)], b"{}");
+            refusal(&response, 400, "header_invalid");
+        }
+        assert!(
+            HEALTH
+                .iter()
+                .all(|route| matches!(broker.get(route).status, 200 | 503)),
+            "health needs no secret"
+        );
+        named(&broker.get("/healthz"));
+    }
+}

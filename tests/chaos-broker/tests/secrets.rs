@@ -1,0 +1,426 @@
+//! Canary values wherever a secret can stand, every error that can be forced, and a look at all that
+//! the broker says: no canary may be in it.
+
+use std::fs;
+
+use harness::{Broker, Chaos, Output, Response, Run, binary, request, wait_until};
+use serde_json::{Value, json};
+
+const TOKEN: &str = "canary-token-5f0e\"quoted\\";
+const SECRET: &str = "canary-secret-91c2";
+const ARGUMENT: &str = "canary-argument-77ab";
+const LITERAL: &str = "canary-literal-3d4e";
+
+/// The canaries that nobody may say; in JSON the token is written with escapes.
+fn is_clean(what: &str, text: &str) {
+    let escaped = json!(TOKEN).to_string();
+    for canary in [
+        TOKEN,
+        escaped.trim_matches('"'),
+        "canary-token",
+        SECRET,
+        ARGUMENT,
+        LITERAL,
+    ] {
+        assert!(!text.contains(canary), "{what} holds {canary}:\n{text}");
+    }
+}
+
+fn all_clean(what: &str, output: &Output) {
+    is_clean(what, &output.stdout);
+    is_clean(what, &output.stderr);
+}
+
+/// Runs with everything logged, in both formats; gives the outputs, which must be clean.
+fn ends(chaos: &Chaos, code: i32, args: &[&str]) -> Vec<Output> {
+    let formats = [
+        ["--log-level", "trace", "--log-format", "json"],
+        ["--log-level", "debug", "--log-format", "human"],
+    ];
+    let run = |format: &[&str; 4]| {
+        let run = chaos.run("chaos-broker", &[&["127.0.0.1:0"], args, format].concat());
+        let output = run
+            .env("A_TOKEN", TOKEN)
+            .env("MCP_BROKER_SECRET", SECRET)
+            .output();
+        assert_eq!(output.code, Some(code), "{}", output.stderr);
+        all_clean("a start", &output);
+        output
+    };
+    formats.iter().map(run).collect()
+}
+
+fn compiled() -> Value {
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+    serde_json::from_str(&text.expect("it is there")).expect("it is JSON")
+}
+
+fn written(chaos: &Chaos, name: &str, text: &str) -> String {
+    let file = chaos.file(name, text);
+    file.to_str().expect("the path is text").to_owned()
+}
+
+#[test]
+fn f_43_a_refused_start_says_no_token() {
+    let chaos = Chaos::new();
+    let say = format!("cannot log in with {TOKEN} at {}", chaos.path().display());
+    for script in [
+        json!({"start_stderr": say, "start_exit": 3}),
+        json!({"start_stderr": say, "list_error": {"code": -32000, "message": say, "data": {"token": TOKEN}}}),
+        json!({"start_stderr": say, "probe_error": {"code": -32000, "message": say}, "era": "legacy", "on_method": {"initialize": {"rpc_error": {"code": -32001, "message": say}}}}),
+        json!({"start_stderr": say, "start_noise": [say], "on_method": {"tools/list": "exit:1"}}),
+    ] {
+        chaos.script("a", &script);
+        for output in ends(&chaos, 4, &[]) {
+            assert!(
+                output.stderr.contains("cannot log in with ••••"),
+                "it is told, but masked: {}",
+                output.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn f_43_drift_in_a_servers_own_words_says_no_token() {
+    let chaos = Chaos::new();
+    let tools = Chaos::tools_with("echo", |tool| {
+        tool["description"] = json!(format!("Uses {TOKEN}"));
+        tool["inputSchema"]["properties"]["text"]["default"] = json!(TOKEN);
+    });
+    let script = json!({"tools": tools, "instructions": TOKEN, "server_info": {"name": TOKEN, "version": TOKEN}});
+    chaos.script("a", &script);
+    ends(&chaos, 3, &[]);
+}
+
+#[test]
+fn f_43_problems_of_config_and_secret_say_nothing() {
+    let chaos = Chaos::new();
+    let mut config = compiled();
+    config["tree"][0]["source"]["env"]["A_TOKEN"] = json!(LITERAL);
+    config["tree"][0]["source"]["command"] = json!(format!("chaos-mcp --token {LITERAL}"));
+    let file = written(&chaos, "other.json", &config.to_string());
+    ends(&chaos, 2, &[&file]);
+    let torn = config
+        .to_string()
+        .replace(LITERAL, &format!("{LITERAL}\",,\""));
+    let file = written(&chaos, "torn.json", &torn);
+    ends(&chaos, 2, &[&file]);
+    config["tree"][0]["source"]["env"]["A_TOKEN"] = json!(["${A_TOKEN}", LITERAL]);
+    let file = written(&chaos, "type.json", &config.to_string());
+    ends(&chaos, 2, &[&file]);
+    // The secret twice, by a variable and by a file; and one with a newline in it.
+    let secret = written(&chaos, "secret", SECRET);
+    ends(&chaos, 2, &["--secret-file", &secret]);
+    let run = chaos
+        .run("chaos-broker", &["127.0.0.1:0"])
+        .env("A_TOKEN", format!("{TOKEN}\nx"));
+    let output = run.output();
+    assert_eq!(output.code, Some(2));
+    all_clean("a value with a newline", &output);
+    let run = chaos
+        .run("chaos-broker", &["127.0.0.1:0"])
+        .env("MCP_BROKER_SECRET", format!("{SECRET}\t"));
+    all_clean("a secret that cannot be used", &run.output());
+}
+
+#[test]
+fn f_43_a_command_that_is_not_found_says_no_value() {
+    // A copy of the broker alone in its folder: nothing lies beside it.
+    let chaos = Chaos::named("canary-literal-3d4e-");
+    let alone = chaos.path().join("broker");
+    fs::copy(binary("chaos-broker"), &alone).expect("the broker can be copied");
+    for level in ["info", "trace"] {
+        let run = Run::new(&alone).args(["127.0.0.1:0", "--log-level", level]);
+        let run = run
+            .env("CHAOS", chaos.path())
+            .env("A_TOKEN", TOKEN)
+            .env("PATH", "/nonexistent");
+        let output = run.folder("/".as_ref()).output();
+        assert_eq!(output.code, Some(4), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("spawn_not_found") || output.stderr.contains("not found"),
+            "{}",
+            output.stderr
+        );
+        is_clean("a failed spawn", &output.stdout);
+        // The folder of the executable is named as a place that was searched; the variable is not.
+        is_clean(
+            "a failed spawn",
+            &output
+                .stderr
+                .replace(&chaos.path().display().to_string(), ""),
+        );
+    }
+}
+
+/// Everything that goes wrong in a running broker, from one script.
+fn faults() -> Value {
+    json!({
+        "start_stderr": format!("token is {TOKEN}"),
+        "on_call": {
+            "echo": {"rpc_error": {"code": -32000, "message": format!("denied: {TOKEN}"), "data": {TOKEN: [TOKEN]}}},
+            "add": "not-object",
+            "slow": "hang",
+            "structured": {"big": 2 << 20},
+            "notify": "not-json",
+        },
+    })
+}
+
+#[test]
+fn f_43_a_running_broker_says_no_canary_whatever_goes_wrong() {
+    for format in ["human", "json"] {
+        let chaos = Chaos::named("canary-");
+        chaos.script("a", &faults());
+        let args = [
+            "127.0.0.1:0",
+            "--log-level",
+            "trace",
+            "--log-format",
+            format,
+            "--ignore-broken-tool",
+        ];
+        let run = chaos.run("chaos-broker", &args);
+        let broker =
+            Broker::start_ready(run.env("A_TOKEN", TOKEN).env("MCP_BROKER_SECRET", SECRET));
+        let ask = |route: &str, secret: &str, body: &str| -> Response {
+            let bearer = format!("Bearer {secret}");
+            let headers = [
+                ("Content-Type", "application/json"),
+                ("Authorization", bearer.as_str()),
+                ("Cookie", ARGUMENT),
+            ];
+            let response = request(broker.address(), "POST", route, &headers, body.as_bytes());
+            is_clean(route, &response.text());
+            let heads: Vec<&str> = response
+                .headers
+                .iter()
+                .map(|(_, value)| value.as_str())
+                .collect();
+            is_clean("a header", &heads.join("\n"));
+            response
+        };
+        let call = |path: &str, args: Value| {
+            ask(
+                "/meta_call",
+                SECRET,
+                &json!({"path": path, "args": args}).to_string(),
+            )
+        };
+        assert_eq!(
+            call("/a/echo", json!({"text": ARGUMENT})).code(),
+            "source_error"
+        );
+        assert_eq!(
+            call("/a/add", json!({"a": 1, "b": 2})).code(),
+            "source_protocol"
+        );
+        assert_eq!(call("/a/slow", json!({"ms": 1})).code(), "call_timeout");
+        assert_eq!(
+            call("/a/structured", json!({"n": 1})).code(),
+            "output_too_large"
+        );
+        assert_eq!(
+            call("/a/echo", json!({"text": {"api_key": ARGUMENT}})).code(),
+            "args_invalid"
+        );
+        assert_eq!(
+            call("/a/echo", json!({"text": "x", "password": ARGUMENT})).code(),
+            "args_invalid"
+        );
+        assert_eq!(call("/a/die", json!({"code": 3})).code(), "source_exited");
+        chaos.script("a", &json!({"start_stderr": TOKEN, "start_exit": 3}));
+        let mut down = call("/a/die", json!({}));
+        wait_until("the source is down for good", || {
+            down = call("/a/die", json!({}));
+            down.code() == "source_unavailable"
+        });
+        assert_eq!(
+            ask("/meta_tree", &format!("{SECRET}x"), "{}").code(),
+            "unauthorized"
+        );
+        let torn = format!(r#"{{"path":"/a/echo","args":{{"text":"{ARGUMENT}"}},,}}"#);
+        assert_eq!(ask("/meta_call", SECRET, &torn).code(), "json_invalid");
+        let twice = format!(r#"{{"path":"/a/echo","args":{{"text":"{ARGUMENT}","text":1}}}}"#);
+        assert_eq!(ask("/meta_call", SECRET, &twice).code(), "json_invalid");
+        let route = format!("/meta_tree?token={SECRET}");
+        assert_eq!(ask(&route, SECRET, "{}").code(), "header_invalid");
+        for route in ["/healthz", "/readyz", "/sources"] {
+            is_clean(route, &broker.get(route).text());
+        }
+        broker.signal("TERM");
+        let (status, stdout, stderr) = broker.finish();
+        assert_eq!((status.code(), stdout.as_str()), (Some(0), ""));
+        is_clean("the log", &stderr);
+        assert!(
+            !stderr.contains(&chaos.path().display().to_string()),
+            "the value of `CHAOS`: {stderr}"
+        );
+    }
+}
+
+#[test]
+fn the_secret_is_silent_however_it_is_given() {
+    let chaos = Chaos::new();
+    let config = written(&chaos, "given.json", &compiled().to_string());
+    let file = written(&chaos, "secret", &format!("{SECRET}\n"));
+    let run = |args: &[&str]| {
+        chaos
+            .run(
+                "chaos-broker",
+                &[&["127.0.0.1:0", "--log-level", "trace"], args].concat(),
+            )
+            .env("A_TOKEN", TOKEN)
+    };
+    for (run, warning) in [
+        (run(&[]).env("MCP_BROKER_SECRET", SECRET), None),
+        (run(&["--secret-file", &file]), Some("secret_permissions")),
+        (run(&[&config, SECRET]), Some("process table")),
+    ] {
+        let broker = Broker::start_ready(run);
+        let wrong = request(
+            broker.address(),
+            "POST",
+            "/meta_tree",
+            &[("X-API-Key", "canary-wrong")],
+            b"{}",
+        );
+        assert_eq!(wrong.status, 401);
+        is_clean("a refusal", &wrong.text());
+        let (status, stderr) = broker.terminate();
+        assert_eq!(status.code(), Some(0), "{stderr}");
+        is_clean("the log", &stderr);
+        assert!(!stderr.contains("canary-wrong"), "{stderr}");
+        if let Some(warning) = warning {
+            assert!(stderr.contains(warning), "{warning}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn f_40_f_42_children_get_the_allow_list_and_their_own_variables_only() {
+    let chaos = Chaos::new();
+    let mut run = chaos
+        .run("chaos-broker", &["127.0.0.1:0"])
+        .env("A_TOKEN", TOKEN)
+        .env("MCP_BROKER_SECRET", SECRET);
+    for name in [
+        "GH_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "LD_CANARY",
+        "NODE_OPTIONS",
+        "CANARY",
+        "HTTP_PROXY",
+        "SSH_AUTH_SOCK",
+        "PYTHONPATH",
+        "MCP_BROKER_OTHER",
+    ] {
+        run = run.env(name, LITERAL);
+    }
+    let broker = Broker::start_ready(
+        run.env("LC_CANARY", "kept")
+            .env("XDG_CANARY", "kept")
+            .env("TZ", "UTC"),
+    );
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Authorization", "Bearer canary-secret-91c2"),
+        ("X-API-Key", SECRET),
+        ("Cookie", "session=canary-argument-77ab"),
+        ("X-Forwarded-For", ARGUMENT),
+    ];
+    let dump = |tool: &str| -> Value {
+        let body = json!({"path": format!("/a/{tool}")}).to_string();
+        let response = request(
+            broker.address(),
+            "POST",
+            "/meta_call",
+            &headers,
+            body.as_bytes(),
+        );
+        assert_eq!(response.status, 200, "{}", response.text());
+        let result = response.json()["result"]["content"][0]["text"].clone();
+        serde_json::from_str(result.as_str().expect("it is text")).expect("it is JSON")
+    };
+    let environment = dump("env_dump");
+    let allowed = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "TZ",
+        "TMPDIR",
+        "TERM",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "NODE_EXTRA_CA_CERTS",
+        "PIP_CERT",
+        "REQUESTS_CA_BUNDLE",
+        "PYTHONUTF8",
+        "PYTHONIOENCODING",
+        "MCP_BROKER_COOKIE",
+        "A_TOKEN",
+    ];
+    for name in environment.as_object().expect("an object").keys() {
+        let prefixed = name.starts_with("LC_") || name.starts_with("XDG_");
+        assert!(
+            prefixed || allowed.contains(&name.as_str()),
+            "{name} reached the child"
+        );
+    }
+    assert_eq!(
+        (&environment["A_TOKEN"], &environment["PYTHONUTF8"]),
+        (&json!(TOKEN), &json!("1"))
+    );
+    assert_eq!(
+        (
+            &environment["LC_CANARY"],
+            &environment["XDG_CANARY"],
+            &environment["TZ"]
+        ),
+        (&json!("kept"), &json!("kept"), &json!("UTC"))
+    );
+    // What the caller presented stays with us.
+    let mut seen = environment.clone();
+    seen["A_TOKEN"] = Value::Null;
+    is_clean("the child's environment", &seen.to_string());
+    is_clean("the child's arguments", &dump("args_dump").to_string());
+    for source in ["a", "b", "optional"] {
+        is_clean("what the server was sent", &chaos.raw_journal(source));
+    }
+}
+
+#[test]
+fn the_lock_holds_no_value() {
+    let chaos = Chaos::new();
+    let mut config = compiled();
+    config["tree"][0]["source"]["env"]["B_TOKEN"] = json!(LITERAL);
+    let file = written(&chaos, "config.json", &config.to_string());
+    chaos.script("a", &json!({"start_stderr": format!("{TOKEN} {LITERAL}")}));
+    let lock = |args: &[&str]| {
+        let output = chaos
+            .run("broker-gen", &[args, &["--config", &file]].concat())
+            .env("A_TOKEN", TOKEN)
+            .output();
+        all_clean("broker-gen", &output);
+        output
+    };
+    let locked = lock(&["lock"]);
+    assert_eq!(locked.code, Some(0), "{}{}", locked.stdout, locked.stderr);
+    let text =
+        fs::read_to_string(chaos.path().join("config.lock.json")).expect("the lock was written");
+    is_clean("the lock", &text);
+    assert!(
+        !text.contains(&chaos.path().display().to_string()),
+        "the value of `CHAOS`"
+    );
+    chaos.script(
+        "a",
+        &json!({"start_stderr": format!("{TOKEN} {LITERAL}"), "start_exit": 3}),
+    );
+    assert_eq!(lock(&["check"]).code, Some(4));
+    assert_eq!(lock(&["check", "--format", "json"]).code, Some(4));
+}

@@ -1,0 +1,472 @@
+//! Five public MCP servers behind one broker: what comes through is what they answer directly.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use harness::{Broker, DirectServer, Run, binary};
+use serde_json::{Value, json};
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where the servers lie; fails where `install` has not put them there as they are pinned now.
+fn servers() -> PathBuf {
+    let servers = folder().join("servers");
+    let pins = "cat package-lock.json requirements.txt ../install | cksum";
+    let pins = Run::new(Path::new("/bin/sh"))
+        .folder(&servers)
+        .args(["-c", pins])
+        .output();
+    let installed = fs::read_to_string(servers.join("installed")).unwrap_or_default();
+    let programs = [
+        "node_modules/.bin/mcp-server-everything",
+        "node_modules/.bin/mcp-server-filesystem",
+        "node_modules/.bin/mcp-server-memory",
+        "venv/bin/mcp-server-git",
+        "venv/bin/mcp-server-time",
+    ];
+    let all = programs
+        .iter()
+        .all(|program| servers.join(program).exists());
+    assert!(
+        all && !installed.is_empty() && installed == pins.stdout,
+        "the real servers are not installed, or not as they are pinned; run tests/real-broker/install"
+    );
+    servers
+}
+
+/// A folder for one test, with what the servers work on.
+struct Ground {
+    folder: PathBuf,
+}
+
+impl Ground {
+    fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("real-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let ground = Self {
+            folder: folder.canonicalize().expect("it exists"),
+        };
+        ground.lay_out();
+        ground
+    }
+
+    /// Files as every call of the file server finds them.
+    fn lay_out(&self) {
+        let data = self.data();
+        if data.exists() {
+            fs::remove_dir_all(&data).expect("removed");
+        }
+        fs::create_dir_all(data.join("sub/deep")).expect("a folder");
+        for (name, text) in [
+            ("a.txt", "one\ntwo\nthree\n"),
+            ("b.json", "{\"k\": 1}\n"),
+            ("sub/c.txt", "ünï\u{2028}\n"),
+            ("sub/deep/d.md", "# d\n"),
+        ] {
+            fs::write(data.join(name), text).expect("written");
+        }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    fn memory(&self, whose: &str) -> PathBuf {
+        self.folder.join(format!("memory-{whose}.jsonl"))
+    }
+
+    /// A repository with two commits, a change, and a staged file, at fixed times.
+    fn repository(&self) -> String {
+        let path = self
+            .folder
+            .join("repository")
+            .to_string_lossy()
+            .into_owned();
+        let script = "git init -q -b main \"$0\" && cd \"$0\" && \
+            printf 'one\\n' > a.txt && git add . && git commit -q -m 'First' && \
+            printf 'one\\ntwo\\n' > a.txt && git commit -q -a -m 'Second: add two' && git branch other HEAD~1 && \
+            printf 'three\\n' >> a.txt && printf 'new\\n' > b.txt && git add b.txt";
+        let mut run = Run::new(Path::new("/bin/sh")).args(["-c", script, &path]);
+        for (name, value) in [
+            ("GIT_AUTHOR_NAME", "Ada"),
+            ("GIT_AUTHOR_EMAIL", "ada@example.org"),
+            ("GIT_AUTHOR_DATE", "2026-01-02T03:04:05Z"),
+            ("GIT_COMMITTER_NAME", "Ada"),
+            ("GIT_COMMITTER_EMAIL", "ada@example.org"),
+            ("GIT_COMMITTER_DATE", "2026-01-02T03:04:05Z"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_SYSTEM", "/dev/null"),
+        ] {
+            run = run.env(name, value);
+        }
+        let output = run.output();
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        path
+    }
+
+    /// With what the config asks of the environment.
+    fn run(&self, program: &Path) -> Run {
+        Run::new(program)
+            .folder(folder())
+            .env("REAL_DATA", self.data())
+            .env("REAL_MEMORY", self.memory("broker"))
+    }
+
+    fn broker(&self) -> Broker {
+        servers();
+        let run = self.run(Path::new(env!("CARGO_BIN_EXE_real-broker")));
+        Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]))
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        // What is left lies below the target folder and harms nobody.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn direct(program: &str) -> Run {
+    Run::new(&servers().join(program)).folder(folder())
+}
+
+/// The same call both ways; gives the result that both have.
+#[track_caller]
+fn same(
+    broker: &Broker,
+    server: &mut DirectServer,
+    (path, tool): (&str, &str),
+    args: Value,
+) -> Value {
+    let through = broker.result(path, args.clone());
+    let answer = server.call(tool, &args);
+    assert_eq!(
+        Some(&through),
+        answer.get("result"),
+        "{path} {args}: {answer}"
+    );
+    through
+}
+
+#[test]
+fn a_plain_start_serves_both_eras() {
+    let ground = Ground::new("start");
+    let broker = ground.broker();
+    let lock: Value = serde_json::from_str(
+        &fs::read_to_string(folder().join("config.lock.json")).expect("a lock"),
+    )
+    .expect("JSON");
+    let mut eras = Vec::new();
+    for source in lock["sources"].as_array().expect("sources") {
+        let path = source["path"].as_str().expect("a path");
+        eras.push((
+            path,
+            source["protocol_version"].as_str().expect("a revision"),
+        ));
+        let seen = broker.source(path);
+        assert_eq!(
+            (&seen["state"], &seen["withdrawn"]),
+            (&json!("ready"), &json!(0)),
+            "{seen}"
+        );
+        let exposed = source["exposed"].as_array().expect("tools");
+        assert_eq!(seen["tools"], exposed.len());
+        for tool in exposed {
+            let desc = broker.post("/meta_desc", &json!({"path": format!("{path}/{}", tool["exposed_name"].as_str().expect("a name"))})).json();
+            assert_eq!(desc["args_schema"], tool["raw"]["inputSchema"], "{desc}");
+            assert_eq!(desc["digest"], tool["digests"]["whole"], "{desc}");
+        }
+    }
+    let wanted = [
+        ("/dev/git", "2026-07-28"),
+        ("/dev/time", "2026-07-28"),
+        ("/everything", "2025-11-25"),
+        ("/fs", "2025-11-25"),
+        ("/memory", "2025-11-25"),
+    ];
+    assert_eq!(eras, wanted);
+    let children = harness::children_of(broker.pid());
+    assert!(children.len() >= wanted.len(), "{children:?}");
+    let (status, log) = broker.terminate();
+    assert!(
+        status.success() && !log.contains("drift"),
+        "{status}: {log}"
+    );
+    harness::wait_until("no server is left", || {
+        !children.iter().any(|pid| harness::is_alive(*pid))
+    });
+}
+
+#[test]
+fn the_servers_match_the_lock() {
+    let ground = Ground::new("check");
+    servers();
+    let config = folder().join("config.json");
+    let run =
+        ground
+            .run(&binary("broker-gen"))
+            .args(["check", "--config", &config.to_string_lossy()]);
+    let output = run.output();
+    assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
+    assert_eq!(output.stdout, "summary: 42 same\n");
+}
+
+#[test]
+fn files_through_the_broker_are_files() {
+    let ground = Ground::new("fs");
+    let broker = ground.broker();
+    let mut server = DirectServer::start(
+        direct("node_modules/.bin/mcp-server-filesystem").args([ground.data()]),
+    );
+    assert!(!server.is_modern());
+    let at = |name: &str| ground.data().join(name).to_string_lossy().into_owned();
+    for (tool, args) in [
+        ("read_text_file", json!({"path": at("a.txt")})),
+        ("read_text_file", json!({"path": at("a.txt"), "head": 2})),
+        ("read_text_file", json!({"path": at("sub/c.txt")})),
+        (
+            "read_multiple_files",
+            json!({"paths": [at("a.txt"), at("b.json"), at("none")]}),
+        ),
+        ("read_media_file", json!({"path": at("b.json")})),
+        ("list_directory", json!({"path": at("")})),
+        (
+            "list_directory_with_sizes",
+            json!({"path": at(""), "sortBy": "size"}),
+        ),
+        ("directory_tree", json!({"path": at("")})),
+        (
+            "search_files",
+            json!({"path": at(""), "pattern": "**/*.txt"}),
+        ),
+        ("list_allowed_directories", json!({})),
+        (
+            "edit_file",
+            json!({"path": at("a.txt"), "edits": [{"oldText": "two", "newText": "2"}], "dryRun": true}),
+        ),
+        ("create_directory", json!({"path": at("made")})),
+        // A tool's own failure is a result.
+        ("read_text_file", json!({"path": at("none")})),
+        ("read_text_file", json!({"path": "/etc/passwd"})),
+    ] {
+        same(&broker, &mut server, (&format!("/fs/{tool}"), tool), args);
+    }
+    // What changes files begins from the same files both times.
+    for (tool, args, changed, text) in [
+        (
+            "write_file",
+            json!({"path": at("w.txt"), "content": "w\u{2028}\n"}),
+            "w.txt",
+            "w\u{2028}\n",
+        ),
+        (
+            "edit_file",
+            json!({"path": at("a.txt"), "edits": [{"oldText": "two", "newText": "2"}]}),
+            "a.txt",
+            "one\n2\nthree\n",
+        ),
+        (
+            "move_file",
+            json!({"source": at("a.txt"), "destination": at("moved.txt")}),
+            "moved.txt",
+            "one\ntwo\nthree\n",
+        ),
+    ] {
+        ground.lay_out();
+        let through = broker.result(&format!("/fs/{tool}"), args.clone());
+        assert_eq!(
+            fs::read_to_string(at(changed)).expect("it is there"),
+            text,
+            "{tool}"
+        );
+        ground.lay_out();
+        assert_eq!(
+            Some(&through),
+            server.call(tool, &args).get("result"),
+            "{tool}"
+        );
+    }
+    let escape = broker.result("/fs/read_text_file", json!({"path": "/etc/passwd"}));
+    assert_eq!(escape["isError"], true, "{escape}");
+}
+
+#[test]
+fn a_knowledge_graph_is_remembered() {
+    let ground = Ground::new("memory");
+    let broker = ground.broker();
+    let run = direct("node_modules/.bin/mcp-server-memory")
+        .env("MEMORY_FILE_PATH", ground.memory("direct"));
+    let mut server = DirectServer::start(run);
+    let oslo = json!({"name": "Oslo", "entityType": "city", "observations": ["by a fjord"]});
+    let norway = json!({"name": "Norge 🇳🇴", "entityType": "country", "observations": []});
+    for (tool, args) in [
+        ("read_graph", json!({})),
+        ("create_entities", json!({"entities": [oslo, norway]})),
+        ("create_entities", json!({"entities": [oslo]})),
+        (
+            "create_relations",
+            json!({"relations": [{"from": "Oslo", "to": "Norge 🇳🇴", "relationType": "lies in"}]}),
+        ),
+        (
+            "add_observations",
+            json!({"observations": [{"entityName": "Oslo", "contents": ["has trams"]}]}),
+        ),
+        (
+            "add_observations",
+            json!({"observations": [{"entityName": "nobody", "contents": ["x"]}]}),
+        ),
+        ("search_nodes", json!({"query": "fjord"})),
+        ("open_nodes", json!({"names": ["Oslo"]})),
+        (
+            "delete_observations",
+            json!({"deletions": [{"entityName": "Oslo", "observations": ["by a fjord"]}]}),
+        ),
+        (
+            "delete_relations",
+            json!({"relations": [{"from": "Oslo", "to": "Norge 🇳🇴", "relationType": "lies in"}]}),
+        ),
+        ("read_graph", json!({})),
+        ("delete_entities", json!({"entityNames": ["Oslo"]})),
+        ("read_graph", json!({})),
+    ] {
+        same(
+            &broker,
+            &mut server,
+            (&format!("/memory/{tool}"), tool),
+            args,
+        );
+    }
+    let kept = |whose: &str| fs::read(ground.memory(whose)).expect("a file");
+    assert_eq!(kept("broker"), kept("direct"));
+    // What is refused does not reach the server.
+    let refused = broker.call("/memory/create_entities", json!({"entities": "Oslo"}));
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (422, "args_invalid")
+    );
+}
+
+#[test]
+fn everything_of_the_reference_server_comes_through() {
+    let ground = Ground::new("everything");
+    let broker = ground.broker();
+    let mut server = DirectServer::start(direct("node_modules/.bin/mcp-server-everything"));
+    for (tool, args) in [
+        ("echo", json!({"message": "héllo \u{2028} \"quoted\" 😀"})),
+        ("get-sum", json!({"a": 2, "b": 40})),
+        ("get-sum", json!({"a": 0.1, "b": 0.2})),
+        ("get-structured-content", json!({"location": "New York"})),
+        (
+            "get-annotated-message",
+            json!({"messageType": "error", "includeImage": true}),
+        ),
+        ("get-tiny-image", json!({})),
+        ("get-resource-links", json!({"count": 3})),
+    ] {
+        let result = same(
+            &broker,
+            &mut server,
+            (&format!("/everything/{tool}"), tool),
+            args,
+        );
+        assert_ne!(result["isError"], true, "{tool}: {result}");
+    }
+    let structured = broker.result(
+        "/everything/get-structured-content",
+        json!({"location": "Chicago"}),
+    );
+    assert!(
+        structured["structuredContent"]["temperature"].is_number(),
+        "{structured}"
+    );
+    let hidden = broker.call("/everything/toggle-simulated-logging", json!({}));
+    assert_eq!(
+        (hidden.status, hidden.code().as_str()),
+        (404, "path_not_found")
+    );
+    let wrong = broker.call(
+        "/everything/get-structured-content",
+        json!({"location": "Paris"}),
+    );
+    assert_eq!(
+        (wrong.status, wrong.code().as_str()),
+        (422, "args_invalid"),
+        "{}",
+        wrong.text()
+    );
+}
+
+#[test]
+fn git_is_read_under_its_aliases() {
+    let ground = Ground::new("git");
+    let (broker, repository) = (ground.broker(), ground.repository());
+    let mut server = DirectServer::start(direct("venv/bin/mcp-server-git"));
+    assert!(server.is_modern());
+    let with = |more: Value| {
+        let mut args = json!({"repo_path": repository});
+        for (key, value) in more.as_object().expect("members") {
+            args[key] = value.clone();
+        }
+        args
+    };
+    let mut said = String::new();
+    for (path, tool, args) in [
+        ("/dev/git/status", "git_status", json!({})),
+        ("/dev/git/log", "git_log", json!({"max_count": 2})),
+        ("/dev/git/git_diff", "git_diff", json!({"target": "HEAD~1"})),
+        ("/dev/git/git_diff_unstaged", "git_diff_unstaged", json!({})),
+        (
+            "/dev/git/git_diff_staged",
+            "git_diff_staged",
+            json!({"context_lines": 1}),
+        ),
+        ("/dev/git/git_show", "git_show", json!({"revision": "HEAD"})),
+        (
+            "/dev/git/git_branch",
+            "git_branch",
+            json!({"branch_type": "local"}),
+        ),
+        (
+            "/dev/git/git_show",
+            "git_show",
+            json!({"revision": "no-such-revision"}),
+        ),
+    ] {
+        said.push_str(&same(&broker, &mut server, (path, tool), with(args)).to_string());
+    }
+    for part in ["Second: add two", "+two", "+three", "b.txt", "other"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let hidden = broker.call("/dev/git/git_commit", with(json!({"message": "x"})));
+    assert_eq!(
+        (hidden.status, hidden.code().as_str()),
+        (404, "path_not_found")
+    );
+}
+
+#[test]
+fn times_are_converted() {
+    let ground = Ground::new("time");
+    let broker = ground.broker();
+    let mut server =
+        DirectServer::start(direct("venv/bin/mcp-server-time").args(["--local-timezone=UTC"]));
+    for (zone, time) in [
+        ("Asia/Tokyo", "16:30"),
+        ("Asia/Kolkata", "00:00"),
+        ("No/Where", "12:00"),
+        ("UTC", "25:00"),
+    ] {
+        let args = json!({"source_timezone": "UTC", "time": time, "target_timezone": zone});
+        same(
+            &broker,
+            &mut server,
+            ("/dev/time/convert_time", "convert_time"),
+            args,
+        );
+    }
+    let now = broker.result("/dev/time/get_current_time", json!({"timezone": "UTC"}));
+    assert!(now.to_string().contains("UTC"), "{now}");
+}
