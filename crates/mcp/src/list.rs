@@ -1,6 +1,6 @@
 //! Reads a server's whole tool list: every page, strictly, within bounds.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use broker_model::SourceCause;
@@ -142,8 +142,8 @@ impl Listing {
 
 /// A tool's name from text that may be refused for other reasons.
 fn name_of(raw: &str) -> Option<String> {
-    let tool: Value = serde_json::from_str(raw).ok()?;
-    tool.get("name")?.as_str().map(str::to_owned)
+    let tool: HashMap<String, &RawValue> = serde_json::from_str(raw).ok()?;
+    serde_json::from_str(tool.get("name")?.get()).ok()
 }
 
 fn invalid(message: impl Into<String>) -> SourceFailure {

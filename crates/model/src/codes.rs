@@ -141,9 +141,7 @@ closed_list! {
         SchemaLimit = "schema_limit", "A schema is too deep, too large, or its references fan out too far.", "Hide the tool with `tool_filter`.";
         SchemaPattern = "schema_pattern", "A pattern in a schema does not compile.", "Hide the tool with `tool_filter`.";
         SchemaDialect = "schema_dialect", "A schema names a dialect that is not known.", "Hide the tool with `tool_filter`.";
-        NumberRange = "number_range", "A number cannot be kept exactly.", "Hide the tool with `tool_filter`.";
-        ToolInvalid = "tool_invalid", "A tool of the server breaks the protocol.", "Report it to the server's maintainers.";
-        SourceUnstable = "source_unstable", "Two launches of a source gave different tools.", "Name the members in `volatile`, or hide the tools.";
+        SourceUnstable = "source_unstable", "Two launches of a source gave different tools.", "Name the members in `volatile`.";
         SourceFailed = "source_failed", "A source could not be started or listed.", "Mend the cause that the message names.";
         MachineText = "machine_text", "A server wrote this machine into its tools; a lock made elsewhere would differ.", "Fix it by an argument of the server, or name the member in `volatile`.";
         FileWrite = "file_write", "A file cannot be written.", "See the message.";

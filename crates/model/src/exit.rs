@@ -99,8 +99,6 @@ impl Exit {
             | Code::SchemaLimit
             | Code::SchemaPattern
             | Code::SchemaDialect
-            | Code::NumberRange
-            | Code::ToolInvalid
             | Code::SourceUnstable
             | Code::SourceFailed => Self::Unchecked,
             Code::FileWrite => Self::Failure,

@@ -151,10 +151,30 @@ fn same(
     through
 }
 
+/// One broker for all, since the servers take seconds to start.
 #[test]
-fn a_plain_start_serves_both_eras() {
-    let ground = Ground::new("start");
+fn what_comes_through_is_what_the_servers_answer() {
+    let ground = Ground::new("calls");
     let broker = ground.broker();
+    both_eras_are_served_as_locked(&broker);
+    files_are_files(&broker, &ground);
+    a_graph_is_remembered(&broker, &ground);
+    the_reference_server_comes_through(&broker);
+    git_is_read_under_its_aliases(&broker, &ground);
+    times_are_converted(&broker);
+    let children = harness::children_of(broker.pid());
+    assert!(children.len() >= 5, "{children:?}");
+    let (status, log) = broker.terminate();
+    assert!(
+        status.success() && !log.contains("drift"),
+        "{status}: {log}"
+    );
+    harness::wait_until("no server is left", || {
+        !children.iter().any(|pid| harness::is_alive(*pid))
+    });
+}
+
+fn both_eras_are_served_as_locked(broker: &Broker) {
     let lock: Value = serde_json::from_str(
         &fs::read_to_string(folder().join("config.lock.json")).expect("a lock"),
     )
@@ -188,16 +208,6 @@ fn a_plain_start_serves_both_eras() {
         ("/memory", "2025-11-25"),
     ];
     assert_eq!(eras, wanted);
-    let children = harness::children_of(broker.pid());
-    assert!(children.len() >= wanted.len(), "{children:?}");
-    let (status, log) = broker.terminate();
-    assert!(
-        status.success() && !log.contains("drift"),
-        "{status}: {log}"
-    );
-    harness::wait_until("no server is left", || {
-        !children.iter().any(|pid| harness::is_alive(*pid))
-    });
 }
 
 #[test]
@@ -214,10 +224,7 @@ fn the_servers_match_the_lock() {
     assert_eq!(output.stdout, "summary: 42 same\n");
 }
 
-#[test]
-fn files_through_the_broker_are_files() {
-    let ground = Ground::new("fs");
-    let broker = ground.broker();
+fn files_are_files(broker: &Broker, ground: &Ground) {
     let mut server = DirectServer::start(
         direct("node_modules/.bin/mcp-server-filesystem").args([ground.data()]),
     );
@@ -252,7 +259,7 @@ fn files_through_the_broker_are_files() {
         ("read_text_file", json!({"path": at("none")})),
         ("read_text_file", json!({"path": "/etc/passwd"})),
     ] {
-        same(&broker, &mut server, (&format!("/fs/{tool}"), tool), args);
+        same(broker, &mut server, (&format!("/fs/{tool}"), tool), args);
     }
     // What changes files begins from the same files both times.
     for (tool, args, changed, text) in [
@@ -293,10 +300,7 @@ fn files_through_the_broker_are_files() {
     assert_eq!(escape["isError"], true, "{escape}");
 }
 
-#[test]
-fn a_knowledge_graph_is_remembered() {
-    let ground = Ground::new("memory");
-    let broker = ground.broker();
+fn a_graph_is_remembered(broker: &Broker, ground: &Ground) {
     let run = direct("node_modules/.bin/mcp-server-memory")
         .env("MEMORY_FILE_PATH", ground.memory("direct"));
     let mut server = DirectServer::start(run);
@@ -333,7 +337,7 @@ fn a_knowledge_graph_is_remembered() {
         ("read_graph", json!({})),
     ] {
         same(
-            &broker,
+            broker,
             &mut server,
             (&format!("/memory/{tool}"), tool),
             args,
@@ -349,10 +353,7 @@ fn a_knowledge_graph_is_remembered() {
     );
 }
 
-#[test]
-fn everything_of_the_reference_server_comes_through() {
-    let ground = Ground::new("everything");
-    let broker = ground.broker();
+fn the_reference_server_comes_through(broker: &Broker) {
     let mut server = DirectServer::start(direct("node_modules/.bin/mcp-server-everything"));
     for (tool, args) in [
         ("echo", json!({"message": "héllo \u{2028} \"quoted\" 😀"})),
@@ -367,7 +368,7 @@ fn everything_of_the_reference_server_comes_through() {
         ("get-resource-links", json!({"count": 3})),
     ] {
         let result = same(
-            &broker,
+            broker,
             &mut server,
             (&format!("/everything/{tool}"), tool),
             args,
@@ -399,10 +400,8 @@ fn everything_of_the_reference_server_comes_through() {
     );
 }
 
-#[test]
-fn git_is_read_under_its_aliases() {
-    let ground = Ground::new("git");
-    let (broker, repository) = (ground.broker(), ground.repository());
+fn git_is_read_under_its_aliases(broker: &Broker, ground: &Ground) {
+    let repository = ground.repository();
     let mut server = DirectServer::start(direct("venv/bin/mcp-server-git"));
     assert!(server.is_modern());
     let with = |more: Value| {
@@ -435,7 +434,7 @@ fn git_is_read_under_its_aliases() {
             json!({"revision": "no-such-revision"}),
         ),
     ] {
-        said.push_str(&same(&broker, &mut server, (path, tool), with(args)).to_string());
+        said.push_str(&same(broker, &mut server, (path, tool), with(args)).to_string());
     }
     for part in ["Second: add two", "+two", "+three", "b.txt", "other"] {
         assert!(said.contains(part), "{part}: {said}");
@@ -447,10 +446,7 @@ fn git_is_read_under_its_aliases() {
     );
 }
 
-#[test]
-fn times_are_converted() {
-    let ground = Ground::new("time");
-    let broker = ground.broker();
+fn times_are_converted(broker: &Broker) {
     let mut server =
         DirectServer::start(direct("venv/bin/mcp-server-time").args(["--local-timezone=UTC"]));
     for (zone, time) in [
@@ -461,7 +457,7 @@ fn times_are_converted() {
     ] {
         let args = json!({"source_timezone": "UTC", "time": time, "target_timezone": zone});
         same(
-            &broker,
+            broker,
             &mut server,
             ("/dev/time/convert_time", "convert_time"),
             args,
