@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::script::Script;
 use crate::server::Server;
 
 const PERIOD: Duration = Duration::from_millis(20);
@@ -12,15 +13,17 @@ pub(crate) fn start(server: &Arc<Server>) -> Result<(), String> {
     if !server.source.changes() {
         return Ok(());
     }
+    // Taken before the thread runs, which may be late: a change in between is a change too.
+    let first = server.script();
     let server = Arc::clone(server);
-    match std::thread::Builder::new().spawn(move || watch(&server)) {
+    match std::thread::Builder::new().spawn(move || watch(&server, first)) {
         Ok(_detached) => Ok(()),
         Err(error) => Err(format!("cannot watch the script: {error}")),
     }
 }
 
-fn watch(server: &Server) {
-    let mut seen = server.script();
+fn watch(server: &Server, first: Arc<Script>) {
+    let mut seen = first;
     loop {
         std::thread::sleep(PERIOD);
         let now = server.source.current();
