@@ -15,9 +15,14 @@ use tokio::runtime;
 mod failure;
 mod lifecycle;
 mod listen;
+mod open;
 mod settings;
 mod signals;
+mod stdio;
 mod tree;
+
+pub use open::OpenOptions;
+pub(crate) use open::{close, open};
 
 use crate::catalog::{self, Catalog};
 use crate::cli::Cli;
@@ -60,12 +65,10 @@ fn run(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Fa
         });
     }
     if cli.version {
-        let version = env!("CARGO_PKG_VERSION");
-        let digest = catalog.catalog_digest;
-        return tree::print(&format!("mcp-broker {version}\ncatalog {digest}\n"));
+        return tree::print(&tree::version(catalog));
     }
-    if cli.dump_tree {
-        return tree::print(&tree::render(catalog));
+    if let Some(form) = cli.dump_tree {
+        return tree::print(&tree::render(catalog, form));
     }
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
@@ -82,6 +85,9 @@ fn run(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Fa
 async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Failure> {
     // Before anything else: a signal during the start must end it in order as well.
     let signals = Signals::listen()?;
+    if cli.is_stdio() {
+        return stdio::start(catalog, cli, output, signals).await;
+    }
     let address = cli.address.as_deref().unwrap_or_default();
     let addresses = listen::resolve(address).await?;
     let environment = Environment::capture();
@@ -98,11 +104,7 @@ async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<
     let limits = settings.config.limits;
     let own = Redactor::new(secret.clone());
     output.mask(own.clone());
-    let mode = if cli.ignore_broken_tool {
-        Mode::Tolerant
-    } else {
-        Mode::Plain
-    };
+    let mode = mode(cli);
     let core = match Core::new(Setup {
         catalog,
         config: settings.config,
@@ -134,6 +136,14 @@ async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<
     tracing::info!("listening on http://{local}");
     let running = Running::start(core, Arc::clone(&surface), listener);
     Ok(running.until_end(signals, output).await)
+}
+
+fn mode(cli: &Cli) -> Mode {
+    if cli.ignore_broken_tool {
+        Mode::Tolerant
+    } else {
+        Mode::Plain
+    }
 }
 
 fn load_secret(cli: &Cli) -> Result<Option<broker_model::redact::Secret>, Failure> {

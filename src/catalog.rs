@@ -4,7 +4,9 @@
 /// The version of the tables that this library reads.
 pub const FORMAT: u32 = 1;
 
-/// Includes the catalog that the build script of the calling crate wrote, as `CATALOG`.
+/// Includes what the build script of the calling crate wrote: the catalog as `CATALOG`, and the types of
+/// its tools as `mod tools`, empty where `types` is off. The types name serde and serde_json, which the
+/// calling crate must depend on.
 #[macro_export]
 macro_rules! include_catalog {
     () => {

@@ -11,7 +11,8 @@ use crate::logging::Format;
 #[derive(Debug, Parser)]
 #[command(name = "mcp-broker", disable_version_flag = true)]
 pub(crate) struct Cli {
-    /// Where to listen: `host:port`, for example `127.0.0.1:8100`; port 0 takes a free one.
+    /// Where to listen: `host:port`, for example `127.0.0.1:8100`; port 0 takes a free one. Or
+    /// `stdio`: be an MCP server on standard input and output, for the client that starts it.
     #[arg(value_name = "ADDR", required_unless_present_any = ["dump_tree", "version"])]
     pub(crate) address: Option<String>,
 
@@ -23,7 +24,8 @@ pub(crate) struct Cli {
     #[arg(value_name = "SECRET")]
     pub(crate) secret: Option<String>,
 
-    /// Start although tools differ from the lock or sources fail; such tools are withdrawn.
+    /// Start although tools differ from the lock, which are withdrawn, or sources fail, whose tools
+    /// stay listed.
     #[arg(long)]
     pub(crate) ignore_broken_tool: bool,
 
@@ -36,8 +38,8 @@ pub(crate) struct Cli {
     pub(crate) log_format: Format,
 
     /// Print the compiled-in tree and exit; starts nothing.
-    #[arg(long)]
-    pub(crate) dump_tree: bool,
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "human")]
+    pub(crate) dump_tree: Option<TreeForm>,
 
     /// Let other machines call without a secret.
     #[arg(long)]
@@ -51,9 +53,18 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 
-    /// Print the version and the catalog's digest.
+    /// Print the version, the catalog's digest, and what it was built from.
     #[arg(short = 'V', long)]
     pub(crate) version: bool,
+}
+
+/// How the tree is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TreeForm {
+    /// One line an entry.
+    Human,
+    /// One JSON object.
+    Json,
 }
 
 /// What is logged: this and everything worse.
@@ -83,14 +94,27 @@ impl From<LogLevel> for Level {
     }
 }
 
+impl Cli {
+    /// Whether ADDR is `stdio`.
+    pub(crate) fn is_stdio(&self) -> bool {
+        self.address.as_deref() == Some("stdio")
+    }
+
+    /// What was given that only a listener has a use for.
+    pub(crate) fn only_for_listeners(&self) -> Vec<&'static str> {
+        let given = [
+            (self.secret.is_some(), "SECRET"),
+            (self.secret_file.is_some(), "`--secret-file`"),
+            (self.allow_unauthenticated, "`--allow-unauthenticated`"),
+            (!self.allow_host.is_empty(), "`--allow-host`"),
+        ];
+        let given = given.into_iter().filter(|(given, _)| *given);
+        given.map(|(_, name)| name).collect()
+    }
+}
+
 /// Splits `host:port`; says why where it is not that.
 pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
-    if text == "stdio" {
-        return Err(
-            "`stdio` is not supported yet; give `host:port`, for example `127.0.0.1:8100`"
-                .to_owned(),
-        );
-    }
     let wrong = || {
         format!(
             "`{}` is not `host:port`, for example `127.0.0.1:8100`",
@@ -143,16 +167,30 @@ mod tests {
             (cli.log_level, cli.log_format),
             (LogLevel::Info, Format::Human)
         );
+        let tree = |arg| parse(&[arg]).unwrap().dump_tree;
+        assert_eq!(tree("--dump-tree"), Some(TreeForm::Human));
+        assert_eq!(tree("--dump-tree=json"), Some(TreeForm::Json));
         assert!(parse(&["--dump-tree"]).unwrap().address.is_none());
         assert!(parse(&["--version"]).unwrap().version);
         for wrong in [
             &[][..],
             &["--nope"],
+            &["--dump-tree=yaml"],
             &["a:1", "--log-level", "loud"],
             &["a:1", "c", "s", "extra"],
         ] {
             assert_eq!(parse(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn stdio_stands_in_the_place_of_an_address() {
+        let cli = parse(&["stdio", "c.json", "--ignore-broken-tool"]).unwrap();
+        assert!(cli.is_stdio() && cli.only_for_listeners().is_empty());
+        assert_eq!(cli.config.as_deref(), Some(std::path::Path::new("c.json")));
+        let cli = parse(&["stdio", "c.json", "s", "--allow-host", "h"]).unwrap();
+        assert_eq!(cli.only_for_listeners(), ["SECRET", "`--allow-host`"]);
+        assert!(!parse(&["127.0.0.1:0"]).unwrap().is_stdio());
     }
 
     #[test]
@@ -178,10 +216,5 @@ mod tests {
         ] {
             assert!(split_address(text).is_err(), "{text}");
         }
-        assert!(
-            split_address("stdio")
-                .unwrap_err()
-                .contains("not supported yet")
-        );
     }
 }

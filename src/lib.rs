@@ -5,6 +5,7 @@
 
 pub mod catalog;
 pub mod core;
+pub mod typed;
 
 mod app;
 mod cli;

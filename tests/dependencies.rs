@@ -22,11 +22,17 @@ const LICENCES: [&str; 10] = [
 ];
 
 /// Crates that may stand in the tree in two versions, each with the reason.
-const TWICE: [(&str, &str); 2] = [
+const TWICE: [(&str, &str); 5] = [
     (
         "getrandom",
         "0.3 for the hash maps of jsonschema, 0.4 for tempfile and proptest",
     ),
+    (
+        "schemars",
+        "0.8 for typify, 1 for rmcp and the schemas of our files",
+    ),
+    ("schemars_derive", "as schemars"),
+    ("serde_derive_internals", "as schemars"),
     (
         "syn",
         "2 for the derive macros of jsonschema, 3 for everybody else's and for the generator",
@@ -34,7 +40,15 @@ const TWICE: [(&str, &str); 2] = [
 ];
 
 /// What only the generator needs.
-const GENERATOR: [&str; 5] = ["broker-gen", "prettyplease", "proc-macro2", "quote", "syn"];
+const GENERATOR: [&str; 7] = [
+    "broker-gen",
+    "prettyplease",
+    "proc-macro2",
+    "quote",
+    "syn",
+    "typify",
+    "typify-impl",
+];
 
 struct Tree {
     packages: BTreeMap<String, Value>,
@@ -222,7 +236,7 @@ fn a_build_script_compiles_no_runtime_and_launches_nothing() {
         output.stdout.contains("prettyplease"),
         "the tree was printed"
     );
-    for heavy in ["tokio", "clap", "jsonschema", "broker-mcp"] {
+    for heavy in ["tokio", "clap", "jsonschema", "broker-mcp", "rmcp"] {
         let compiled = output
             .stdout
             .lines()

@@ -255,12 +255,12 @@ fn the_program_tells_its_version_and_its_tree_and_starts_nothing() {
         .nth(1)
         .and_then(|line| line.strip_prefix("catalog "))
         .unwrap_or_else(|| panic!("{version}"));
-    assert_eq!(
-        version,
-        format!(
-            "mcp-broker {}\ncatalog {digest}\n",
-            env!("CARGO_PKG_VERSION")
-        )
+    let lines: Vec<&str> = version.lines().collect();
+    assert_eq!(lines.len(), 3, "{version}");
+    assert_eq!(lines[0], concat!("mcp-broker ", env!("CARGO_PKG_VERSION")));
+    assert!(
+        lines[2].starts_with("built from smoke_config.json, config sha256/1:"),
+        "{version}"
     );
     assert!(digest.starts_with("sha256/1:"), "{digest}");
     let tree = run("--dump-tree").stdout;

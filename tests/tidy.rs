@@ -22,7 +22,9 @@ fn sources() -> Vec<(PathBuf, String)> {
         {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
-            if path.is_dir() && !matches!(name.as_str(), "target" | "node_modules" | "venv") {
+            if path.is_dir()
+                && !matches!(name.as_str(), "golden" | "target" | "node_modules" | "venv")
+            {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 found.push(path);

@@ -39,8 +39,8 @@ fn run(config: &OsStr) {
         tell_cargo(&format!("cargo::rerun-if-changed={}", input.display()));
     }
     let outcome = compile(&file, &config.to_string_lossy()).and_then(|emitted| {
-        write(&out.join(emit::CATALOG_FILE), &emitted.tables)?;
-        write(&out.join(emit::BLOB_FILE), &emitted.blob)
+        let mut files = emit::files(&emitted).into_iter();
+        files.try_for_each(|(name, text)| write(&out.join(name), text))
     });
     if let Err(problems) = outcome {
         let command = command(&folder, config);
@@ -58,6 +58,13 @@ fn run(config: &OsStr) {
 
 /// Reads config and lock, and renders the catalog; writes nothing.
 pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnostic>> {
+    let (config, lock) = read(file, shown)?;
+    let plan = plan::plan(&config, &lock.sources)?;
+    Ok(emit::emit(&config, &lock, &plan))
+}
+
+/// Reads config and lock, which must fit each other.
+pub(crate) fn read(file: &Path, shown: &str) -> Result<(Config, Lock), Vec<Diagnostic>> {
     let bytes = fs::read(file).map_err(|error| {
         vec![unreadable(
             DiagnosticCode::ConfigUnreadable,
@@ -79,8 +86,7 @@ pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnosti
     })?;
     let lock = Lock::parse(&lock_shown, &text)?;
     plan::check_fresh(&config, &lock)?;
-    let plan = plan::plan(&config, &lock.sources)?;
-    Ok(emit::emit(&config, &lock, &plan))
+    Ok((config, lock))
 }
 
 /// `<config stem>.lock.json`, beside the config.

@@ -34,6 +34,11 @@ pub struct Emitted {
     pub catalog_digest: String,
 }
 
+/// The files of a build, by name.
+pub fn files(emitted: &Emitted) -> Vec<(&'static str, &str)> {
+    vec![(CATALOG_FILE, &emitted.tables), (BLOB_FILE, &emitted.blob)]
+}
+
 /// Renders everything. `lock` must be fresh for `config`, and `plan` made of both.
 pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
     let mut emitter = Emitter {
@@ -94,6 +99,7 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
         root_digest.as_str(),
         lock.config_digest.as_str(),
     );
+    let types = crate::types::types(plan).tokens;
     let tables = render(&quote! {
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
             use ::mcp_broker::catalog::{Catalog, Entry, Kind, Source, Span, Tool};
@@ -110,6 +116,8 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
                 sources: &[#(#sources),*],
             }
         };
+
+        #types
     });
     Emitted {
         tables,
@@ -244,7 +252,8 @@ fn head(path: &NodePath, kind: &str, summary: &str) -> String {
     )
 }
 
-fn node_summary(path: &NodePath, node: &broker_model::config::Node) -> String {
+/// The summary, else the description's first sentence, else the name.
+pub(crate) fn node_summary(path: &NodePath, node: &broker_model::config::Node) -> String {
     let from_description = || node.description.as_deref().and_then(first_sentence);
     let name = || {
         if path.is_root() {
@@ -260,7 +269,7 @@ fn node_summary(path: &NodePath, node: &broker_model::config::Node) -> String {
 }
 
 /// The override, else the title, else the description's first sentence, else the name.
-fn tool_summary(tool: &ToolEntry<'_>) -> String {
+pub(crate) fn tool_summary(tool: &ToolEntry<'_>) -> String {
     let raw = &tool.tool.raw;
     let text = |value: Option<&Value>| {
         value

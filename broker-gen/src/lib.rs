@@ -1,7 +1,7 @@
 //! From config and lock to the catalog that a broker compiles in.
 //!
 //! [`plan`](plan::plan) checks that config and lock fit and decides what every path names,
-//! [`emit`](emit::emit) turns the plan into Rust data, and [`build`] does both in a build script. The
+//! [`emit`](emit::emit) turns the plan into Rust data, [`types`](types::types) its schemas into types, and [`build`] does both in a build script. The
 //! feature `cli` adds the command line, the only part that launches servers.
 
 #![forbid(unsafe_code)]
@@ -12,5 +12,6 @@ pub mod cli;
 pub mod emit;
 pub mod plan;
 mod text;
+pub mod types;
 
 pub use build_script::{build, build_config, lock_file};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use broker_model::config::{Config, Node, Source, ToolOverride};
+use broker_model::config::{Config, Node, Source, ToolOverride, least_output_chars};
 use broker_model::lock::{Lock, LockedSource, LockedTool};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
@@ -213,6 +213,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let said = source.overrides.get(&tool.upstream_name);
+        self.check_limit(source, tool, &path, said);
         self.plan.entries.insert(
             path.clone(),
             Entry::Tool(ToolEntry {
@@ -224,6 +225,32 @@ impl<'a> Planner<'a> {
         if let Some(Entry::Node { children, .. }) = self.plan.entries.get_mut(&source.path) {
             children.push(path);
         }
+    }
+
+    /// A reply that is cut still holds its path; a limit that leaves no room for it is refused.
+    fn check_limit(
+        &mut self,
+        source: &Source,
+        tool: &LockedTool,
+        path: &NodePath,
+        said: Option<&ToolOverride>,
+    ) {
+        let least = least_output_chars(path.as_str());
+        let Some(limit) = said
+            .and_then(|said| said.max_output_chars)
+            .filter(|limit| *limit < least)
+        else {
+            return;
+        };
+        let message = format!("`max_output_chars` {limit} leaves no room for a reply of `{path}`");
+        let name = broker_model::json::escape_token(&tool.upstream_name);
+        self.error(
+            source,
+            &format!("/tool_overrides/{name}/max_output_chars"),
+            DiagnosticCode::ConfigRange,
+            message,
+            Some(format!("Write at least {least}.")),
+        );
     }
 
     /// A filter that exposes nothing is refused; a single pattern that matches nothing is told.

@@ -103,7 +103,7 @@ fn time_to_close(elapsed: Duration) -> Duration {
 }
 
 /// Waits for the first verdict; ends only where it refuses the start.
-async fn refusal(core: &Core, output: &Output) -> Exit {
+pub(super) async fn refusal(core: &Core, output: &Output) -> Exit {
     let StartOutcome { report, refuse } = core.first_verdict().await;
     let Some(reason) = refuse else {
         tracing::info!("ready");

@@ -1,10 +1,11 @@
 //! What is printed on request: the compiled-in tree, the version. Starts nothing.
 
 use broker_model::exit::Exit;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::failure::Failure;
 use crate::catalog::{Catalog, Kind};
+use crate::cli::TreeForm;
 use crate::logging::Output;
 use broker_model::text::shown_line;
 
@@ -23,8 +24,52 @@ pub(super) fn print(text: &str) -> Result<Exit, Failure> {
     }
 }
 
+/// What this binary is.
+pub(super) fn version(catalog: &Catalog) -> String {
+    format!(
+        "mcp-broker {}\ncatalog {}\nbuilt from {}, config {}, lock {}\n",
+        env!("CARGO_PKG_VERSION"),
+        catalog.catalog_digest,
+        catalog.config_name,
+        catalog.config_digest,
+        catalog.root_digest
+    )
+}
+
+/// The whole tree.
+pub(super) fn render(catalog: &Catalog, form: TreeForm) -> String {
+    match form {
+        TreeForm::Human => human(catalog),
+        TreeForm::Json => {
+            let tree = catalog.find("/").map(|root| json(catalog, root));
+            let document = json!({
+                "version": env!("CARGO_PKG_VERSION"),
+                "catalog_digest": catalog.catalog_digest,
+                "tools": catalog.tools.len(),
+                "sources": catalog.sources.len(),
+                "tree": tree,
+            });
+            format!("{document:#}\n")
+        }
+    }
+}
+
+/// An entry as `meta_tree` has it, all levels deep, with the digest of a tool.
+fn json(catalog: &Catalog, at: u32) -> Value {
+    let entry = catalog.entry(at);
+    let mut out = head(catalog.text(entry.head));
+    match &entry.kind {
+        Kind::Node { children, .. } => {
+            let below = children.iter().map(|child| json(catalog, *child));
+            out["children"] = below.collect();
+        }
+        Kind::Tool(tool) => out["digest"] = catalog.tool(*tool).digest.into(),
+    }
+    out
+}
+
 /// One line an entry, in the order of `meta_tree`, indented by depth; nodes end with `/`.
-pub(super) fn render(catalog: &Catalog) -> String {
+fn human(catalog: &Catalog) -> String {
     let mut lines = Vec::new();
     let root = catalog.find("/");
     let mut pending: Vec<(u32, usize)> = root.map(|at| (at, 0)).into_iter().collect();
@@ -60,19 +105,21 @@ fn leaf(path: &str) -> &str {
     }
 }
 
-/// The summary in an entry's pre-rendered beginning, which lacks its closing brace.
-fn summary(head: &str) -> String {
-    let entry: Option<Value> = serde_json::from_str(&format!("{head}}}")).ok();
-    let text = entry
-        .as_ref()
-        .and_then(|entry| entry.get("summary")?.as_str());
+/// An entry's pre-rendered beginning, which lacks its closing brace.
+fn head(text: &str) -> Value {
+    serde_json::from_str(&format!("{text}}}")).unwrap_or_default()
+}
+
+fn summary(text: &str) -> String {
+    let entry = head(text);
+    let text = entry.get("summary").and_then(Value::as_str);
     shown_line(text.unwrap_or_default(), SUMMARY)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Entry, Span};
+    use crate::catalog::{Entry, Span, Tool};
 
     const NONE: Span = Span { at: 0, len: 0 };
     const BLOB: &str = r##"{"path":"/","type":"node","summary":"All"{"path":"/a","type":"node","summary":"A\nnode"{"path":"/a/t","type":"tool","summary":"Tool""##;
@@ -99,8 +146,8 @@ mod tests {
     static CATALOG: Catalog = Catalog {
         format: 1,
         catalog_digest: "sha256/1:00",
-        root_digest: "",
-        config_digest: "",
+        root_digest: "sha256/1:0d",
+        config_digest: "sha256/1:0c",
         config_name: "c.json",
         config: "{}",
         blob: BLOB,
@@ -109,15 +156,45 @@ mod tests {
             entry("/a", Span { at: 41, len: 46 }, node(&[2])),
             entry("/a/t", Span { at: 87, len: 45 }, Kind::Tool(0)),
         ],
-        tools: &[],
+        tools: &[Tool {
+            entry: 2,
+            source: 0,
+            name: "t",
+            digest: "sha256/1:01",
+            args_schema: NONE,
+        }],
         sources: &[],
     };
 
     #[test]
     fn the_tree_is_one_line_an_entry() {
         assert_eq!(
-            render(&CATALOG),
-            "/      All\n  a/   A node\n    t  Tool\n0 tools of 0 sources, catalog sha256/1:00\n"
+            render(&CATALOG, TreeForm::Human),
+            "/      All\n  a/   A node\n    t  Tool\n1 tools of 0 sources, catalog sha256/1:00\n"
+        );
+    }
+
+    #[test]
+    fn the_json_tree_has_every_level() {
+        let document: Value = serde_json::from_str(&render(&CATALOG, TreeForm::Json)).unwrap();
+        assert_eq!(document["catalog_digest"], "sha256/1:00");
+        let tool = document.pointer("/tree/children/0/children/0").unwrap();
+        assert_eq!(tool["path"], "/a/t");
+        assert_eq!(
+            (&tool["type"], &tool["summary"]),
+            (&json!("tool"), &json!("Tool"))
+        );
+        assert_eq!(tool["digest"], "sha256/1:01");
+    }
+
+    #[test]
+    fn the_version_says_what_it_was_built_from() {
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            super::version(&CATALOG),
+            format!(
+                "mcp-broker {version}\ncatalog sha256/1:00\nbuilt from c.json, config sha256/1:0c, lock sha256/1:0d\n"
+            )
         );
     }
 }

@@ -9,7 +9,7 @@ use crate::catalog::{Entry, Kind};
 /// leaves it out. Whoever passed a surface's own check may use all the rest.
 pub(super) fn admits(identity: &Identity, view: &View, entry: &Entry) -> bool {
     match identity {
-        Identity::Anonymous | Identity::Secret => match entry.kind {
+        Identity::Anonymous | Identity::Secret | Identity::Local => match entry.kind {
             Kind::Node { .. } => true,
             Kind::Tool(tool) => !view.is_hidden(tool),
         },

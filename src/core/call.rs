@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use broker_mcp::{CallFailure, RawResult};
 use broker_model::CallCode;
+use broker_model::config::RenderMode;
 use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::Level;
 
+use super::cut::cut;
 use super::error::CoreError;
 use super::failure::{self, SHORT_WAIT};
 use super::identity::Identity;
+use super::shape::shape;
 use super::view::Withdrawn;
 use super::{Call, Inner, Reply, lookup};
 use crate::catalog::{Kind, Tool};
@@ -72,7 +75,8 @@ impl Inner {
             Err(failure) => Err(failure),
         };
         match answer {
-            Ok(answer) => wrap(path, &answer),
+            Ok(answer) if call.raw => wrap(path, &answer, RenderMode::Json, None),
+            Ok(answer) => wrap(path, &answer, slot.form, slot.limit),
             Err(failure) => Err(self.failed(failure, slot.timeout, path, source)),
         }
     }
@@ -147,27 +151,38 @@ fn out_of_service(path: &str, tool: &Tool, withdrawn: &Withdrawn) -> Box<CoreErr
 }
 
 /// Said of a result whose text had to be repaired.
-const REPAIRED: &[u8] = b",\"warnings\":[\"the server sent text that is not UTF-8; what could not be read was replaced\"]";
+const REPAIRED: &str = ",\"warnings\":[\"the server sent text that is not UTF-8; what could not be read was replaced\"]";
 
-/// `{"path":…,"result":…}` around the server's own bytes. Paths need no escapes.
-fn wrap(path: &str, answer: &RawResult) -> Result<Reply, Box<CoreError>> {
+/// `{"path":…,"result":…}` around the server's own bytes, in the tool's form and within its limit.
+/// Paths need no escapes.
+fn wrap(
+    path: &str,
+    answer: &RawResult,
+    form: RenderMode,
+    limit: Option<usize>,
+) -> Result<Reply, Box<CoreError>> {
     let result = &answer.result[..];
     let first = result.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
         let error = CoreError::new(CallCode::SourceProtocol, "the server's result is no object");
         return Err(Box::new(error.path(path).maybe_executed(true)));
     }
-    let warnings: &[u8] = if answer.repaired { REPAIRED } else { b"" };
-    let parts = [
-        b"{\"path\":\"",
-        path.as_bytes(),
-        b"\",\"result\":",
-        result,
-        warnings,
-        b"}",
-    ];
+    let warnings = if answer.repaired { REPAIRED } else { "" };
+    let result = shape(form, result);
+    let cut = limit.and_then(|limit| cut(path, &result, warnings, limit));
+    let body = cut.unwrap_or_else(|| {
+        let parts = [
+            b"{\"path\":\"",
+            path.as_bytes(),
+            b"\",\"result\":",
+            &*result,
+            warnings.as_bytes(),
+            b"}",
+        ];
+        parts.concat()
+    });
     Ok(Reply {
-        body: Bytes::from(parts.concat()),
+        body: Bytes::from(body),
         etag: None,
     })
 }
@@ -223,18 +238,20 @@ mod tests {
             result: Bytes::from_static(result),
             repaired,
         };
-        let reply = wrap("/a/t", &answer(raw, false)).unwrap();
+        let reply = wrap("/a/t", &answer(raw, false), RenderMode::Json, None).unwrap();
         assert_eq!(
             &reply.body[..],
             b"{\"path\":\"/a/t\",\"result\": {\"content\": [], \"n\":1.00,\"n\":2}}"
         );
-        let repaired = wrap("/a/t", &answer(b"{}", true)).unwrap();
+        let repaired = wrap("/a/t", &answer(b"{}", true), RenderMode::Json, None).unwrap();
         let repaired: serde_json::Value = serde_json::from_slice(&repaired.body).unwrap();
         assert_eq!(repaired["result"], serde_json::json!({}));
         assert_eq!(repaired["warnings"].as_array().unwrap().len(), 1);
         for bad in [&b"[]"[..], b"", b"  ", b"null"] {
             assert_eq!(
-                wrap("/a/t", &answer(bad, false)).unwrap_err().code,
+                wrap("/a/t", &answer(bad, false), RenderMode::Json, None)
+                    .unwrap_err()
+                    .code,
                 CallCode::SourceProtocol
             );
         }

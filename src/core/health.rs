@@ -19,6 +19,20 @@ pub struct Health {
     pub catalog_digest: &'static str,
     /// Every source, in the order of their paths.
     pub sources: Vec<SourceHealth>,
+    /// What the catalog was built from; `/healthz` says it.
+    #[serde(skip)]
+    pub built_from: BuiltFrom,
+}
+
+/// What a catalog was built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BuiltFrom {
+    /// The config's file name.
+    pub config: &'static str,
+    /// The digest of what of the config the lock was made for.
+    pub config_digest: &'static str,
+    /// The lock's digest.
+    pub root_digest: &'static str,
 }
 
 /// One source.
@@ -94,6 +108,11 @@ impl Inner {
             sources: sources
                 .map(|(at, source)| self.source_health(at, source, &view))
                 .collect(),
+            built_from: BuiltFrom {
+                config: self.catalog.config_name,
+                config_digest: self.catalog.config_digest,
+                root_digest: self.catalog.root_digest,
+            },
         }
     }
 
@@ -106,7 +125,7 @@ impl Inner {
         }
         let status = self.upstreams.get().map(|all| all[at].status());
         let status = status.as_ref().map(|status| status.borrow());
-        let (mut state, since, mut cause) = match &status {
+        let (mut state, mut since, mut cause) = match &status {
             Some(status) => (
                 status.state,
                 rfc3339(status.since),
@@ -118,6 +137,12 @@ impl Inner {
             cause = None;
             if tools > 0 && withdrawn == tools {
                 state = State::Withdrawn;
+                let withdrawals = source.tools.iter().filter_map(|tool| view.withdrawn(*tool));
+                // RFC 3339 in UTC sorts as text.
+                since = withdrawals
+                    .map(|withdrawn| withdrawn.since.clone())
+                    .max()
+                    .unwrap_or(since);
             }
         }
         SourceHealth {

@@ -8,4 +8,6 @@ pub enum Identity {
     Anonymous,
     /// Whoever knows the broker's secret.
     Secret,
+    /// Whoever started the broker and talks to it over its standard input and output.
+    Local,
 }

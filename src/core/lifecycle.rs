@@ -20,6 +20,16 @@ const TASKS_GRACE: Duration = Duration::from_secs(20);
 pub(super) const STOP: Duration = Duration::from_secs(8);
 
 impl Inner {
+    /// Sources that are still to be started get `grace` to leave once they are stopped, and as much
+    /// again after SIGTERM.
+    pub(super) fn shorten_stop(&self, grace: Duration) {
+        let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);
+        for launch in launches.iter_mut() {
+            launch.timing.close_grace = launch.timing.close_grace.min(grace);
+            launch.timing.term_grace = launch.timing.term_grace.min(grace);
+        }
+    }
+
     pub(super) fn start_sources(self: &Arc<Self>) {
         let launches =
             std::mem::take(&mut *self.launches.lock().unwrap_or_else(PoisonError::into_inner));

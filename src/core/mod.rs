@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use broker_mcp::Launch;
+use broker_model::config::RenderMode;
 use broker_model::redact::Redactor;
 use broker_model::{CallCode, Diagnostic};
 use tokio_util::task::TaskTracker;
@@ -15,6 +16,7 @@ use crate::catalog::{Catalog, Kind};
 
 mod admission;
 mod call;
+mod cut;
 mod drift_log;
 mod error;
 mod failure;
@@ -25,6 +27,7 @@ mod lifecycle;
 mod lookup;
 mod render;
 mod setup;
+mod shape;
 mod shutdown;
 mod time;
 mod types;
@@ -39,7 +42,7 @@ mod fake;
 mod tests;
 
 pub use error::{CoreError, ErrorMembers};
-pub use health::{Health, SourceCounters, SourceHealth};
+pub use health::{BuiltFrom, Health, SourceCounters, SourceHealth};
 pub use identity::Identity;
 pub use types::{Call, Describe, EntryRef, Mode, RefuseExit, Reply, Setup, StartOutcome};
 
@@ -78,6 +81,9 @@ struct Inner {
 /// What a call of one tool needs besides the catalog.
 struct ToolSlot {
     timeout: Duration,
+    /// Characters of a reply beyond which it is cut.
+    limit: Option<usize>,
+    form: RenderMode,
     validator: LazyValidator,
 }
 
@@ -85,6 +91,12 @@ impl Core {
     /// Resolves every source's command and variables; starts nothing. All problems are reported.
     pub fn new(setup: Setup<'_>) -> Result<Self, Vec<Diagnostic>> {
         setup::build(setup).map(|inner| Self(Arc::new(inner)))
+    }
+
+    /// Gives sources no more than `grace` to leave once they are stopped, and as much again after
+    /// SIGTERM, for a caller who is waited for. Counts for what [`Core::start`] starts.
+    pub fn shorten_stop(&self, grace: Duration) {
+        self.0.shorten_stop(grace);
     }
 
     /// Starts every source, side by side. Must be called within a runtime, once.

@@ -69,6 +69,8 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
             "the config has a source at `{path}`, which was not compiled in"
         )));
     }
+    let limits = problems_of_limits(catalog, &configured);
+    problems.extend(limits.map(|problem| setup.config.place(problem)));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -104,13 +106,35 @@ fn tools(
         if !source.filter.admits(tool.name) {
             hidden.insert(at as u32);
         }
-        let own = source.overrides.get(tool.name).and_then(|own| own.timeout);
+        let own = source.overrides.get(tool.name);
         ToolSlot {
-            timeout: own.unwrap_or(source.timeout),
+            timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
+            limit: own.and_then(|own| own.max_output_chars),
+            form: own.map(|own| own.render_mode).unwrap_or_default(),
             validator: LazyValidator::default(),
         }
     });
     (slots.collect(), hidden)
+}
+
+/// Limits that were set since the build and leave no room for what stands around a result.
+fn problems_of_limits(
+    catalog: &'static Catalog,
+    configured: &BTreeMap<&str, &config::Source>,
+) -> impl Iterator<Item = Diagnostic> {
+    catalog.tools.iter().filter_map(|tool| {
+        let source = configured.get(catalog.sources[tool.source as usize].path)?;
+        let limit = source.overrides.get(tool.name)?.max_output_chars?;
+        let path = catalog.entry(tool.entry).path;
+        let least = config::least_output_chars(path);
+        let message = format!("`max_output_chars` {limit} leaves no room for a reply of `{path}`");
+        let pointer = format!("{}/tool_overrides", source.pointer);
+        (limit < least).then(|| {
+            Diagnostic::error(DiagnosticCode::ConfigRange, message)
+                .at(pointer)
+                .help(format!("Write at least {least}."))
+        })
+    })
 }
 
 fn mismatch(message: String) -> Diagnostic {

@@ -63,6 +63,9 @@ pub struct Call<'a> {
     pub args: &'a [u8],
     /// The same, read strictly.
     pub args_value: &'a Value,
+    /// Whether the result is handed on as the server gave it, whatever form and limit the config
+    /// sets: for callers that read it with types.
+    pub raw: bool,
     /// For the log.
     pub request_id: &'a str,
 }

@@ -2,3 +2,4 @@
 //! own protocol; it never talks to a server except through `core`.
 
 pub(crate) mod http;
+pub(crate) mod stdio;

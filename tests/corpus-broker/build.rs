@@ -1,5 +1,57 @@
-//! Compiles this package's config and lock.
+//! Compiles this package's config and lock, and for its tests the types of every tool and a table of them.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::{env, fs};
+
+use broker_gen::types::TypedTool;
+use broker_gen::{plan, types};
+use broker_model::config::Config;
+use broker_model::lock::Lock;
+
+/// All are compiled; of so many one is put through its round trip, because reading and writing code is
+/// what costs. `CORPUS_ROUND_TRIPS=1` takes all.
+const ONE_OF: usize = 6;
 
 fn main() {
     broker_gen::build_config("config.json");
+    // The broker itself does without: types cost compile time, and only the tests need them.
+    let config = fs::read_to_string("config.json").expect("the config is readable");
+    let config = config.replacen("\"types\": false", "\"types\": true", 1);
+    let config = Config::parse("config.json", config.as_bytes())
+        .expect("the config is valid")
+        .config;
+    let lock = fs::read_to_string("config.lock.json").expect("the lock is readable");
+    let lock = Lock::parse("config.lock.json", &lock).expect("the lock is valid");
+    let plan = plan::plan(&config, &lock.sources).expect("config and lock fit");
+    let types = types::types(&plan);
+    tell_cargo("cargo::rerun-if-env-changed=CORPUS_ROUND_TRIPS");
+    let one_of = env::var("CORPUS_ROUND_TRIPS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(ONE_OF);
+    let rows: Vec<String> = types.tools.iter().step_by(one_of).map(row).collect();
+    let table = format!("static TOOLS: &[Typed] = &[{}];", rows.concat());
+    let out = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts");
+    fs::write(
+        Path::new(&out).join("types.rs"),
+        format!("{}\n{table}", types.tokens),
+    )
+    .expect("the output folder is writable");
+}
+
+/// What the test knows of a tool: its path, and its types by way of what is done with them.
+fn row(tool: &TypedTool) -> String {
+    let module = &tool.module;
+    let output = if tool.has_output {
+        format!("Some(round::<{module}::Output>)")
+    } else {
+        "None".to_owned()
+    };
+    format!("Typed {{ path: {module}::PATH, args: round::<{module}::Args>, output: {output} }},")
+}
+
+fn tell_cargo(line: &str) {
+    // Cargo reads a build script's standard output.
+    writeln!(io::stdout(), "{line}").expect("cargo listens");
 }

@@ -13,10 +13,7 @@ use crate::plan;
 pub(super) async fn run(args: &ConfigArgs, format: Format) -> Exit {
     match report(args).await {
         Ok((report, asked)) => {
-            match format {
-                Format::Human => output::data(&report),
-                Format::Json => output::data(format_args!("{:#}\n", report.to_json())),
-            }
+            output::report(&report, format);
             // A check that looked at nothing is no success.
             let nothing = if asked == 0 {
                 Exit::Unchecked

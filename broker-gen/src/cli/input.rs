@@ -29,8 +29,8 @@ pub(super) fn lock_exists(config: &Path) -> bool {
 impl Input {
     /// Reads the config and expands what its sources need. Warnings are printed.
     pub(super) fn read(args: &ConfigArgs) -> Result<Self, Vec<Diagnostic>> {
-        let shown = args.config.to_string_lossy();
-        let bytes = fs::read(&args.config).map_err(|error| {
+        let shown = args.file.config.to_string_lossy();
+        let bytes = fs::read(&args.file.config).map_err(|error| {
             vec![Diagnostic::error(
                 DiagnosticCode::ConfigUnreadable,
                 format!("the config `{shown}` cannot be read: {error}"),
@@ -55,7 +55,7 @@ impl Input {
             }
         }
         let environment = Environment::capture();
-        let base = args.config.parent().unwrap_or(Path::new(""));
+        let base = args.file.config.parent().unwrap_or(Path::new(""));
         let wanted = |source: &&Source| {
             args.sources.is_empty() || args.sources.iter().any(|name| name == source.path.as_str())
         };
@@ -72,7 +72,7 @@ impl Input {
             return Err(problems);
         }
         Ok(Self {
-            lock_path: lock_file(&args.config),
+            lock_path: lock_file(&args.file.config),
             config,
             launches,
         })

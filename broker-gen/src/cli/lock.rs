@@ -65,10 +65,13 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     match plan::plan(&input.config, &sources) {
         Ok(plan) => {
             output::diagnostics(&plan.warnings);
+            for fallback in crate::types::types(&plan).fallbacks {
+                say(format_args!("note: type of {fallback}"));
+            }
         }
         Err(found) => problems.extend(found),
     }
-    let folder = args.config.config.parent().unwrap_or(Path::new(""));
+    let folder = args.config.file.config.parent().unwrap_or(Path::new(""));
     output::diagnostics(&machine::point_out(
         &sources,
         &machine::traits_of_this_machine(folder),
@@ -156,7 +159,16 @@ fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> 
                 shown_pointers(&pointers)
             );
             // Hiding the tools would not do: the lock has the digests of hidden ones as well.
-            let help = format!("Name them in `volatile` of `{path}`.");
+            let of_tools = |pointer: &String| {
+                pointer
+                    .strip_prefix("/tools/")
+                    .is_some_and(|rest| rest.contains('/'))
+            };
+            let help = if pointers.iter().all(of_tools) {
+                format!("Name them in `volatile` of `{path}`.")
+            } else {
+                "Make the server say the same at every start; only members of tools can be `volatile`.".to_owned()
+            };
             return Err(Box::new(
                 Diagnostic::error(DiagnosticCode::SourceUnstable, message).help(help),
             ));

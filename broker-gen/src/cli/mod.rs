@@ -3,21 +3,38 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use broker_model::exit::Exit;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
 
+mod between;
 mod check;
+mod diff;
+mod generate;
 mod input;
 mod lock;
 mod machine;
+mod new;
 mod output;
+mod progress;
+mod schema;
 mod schemas;
 mod survey;
+mod tree;
 
-/// Locks the tools of MCP servers, and checks servers against the lock.
+/// Locks the tools of MCP servers, holds servers against the lock, and compiles it into a broker.
+///
+/// A first run: broker-gen new my-broker --from mcp.json, then broker-gen lock --config config.json
+/// in the new folder, review and commit the lock, cargo build --release.
 #[derive(Debug, Parser)]
-#[command(name = "broker-gen", version, propagate_version = true)]
+#[command(
+    name = "broker-gen",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -27,19 +44,61 @@ struct Cli {
 enum Verb {
     /// Launch the sources, snapshot the tools that pass the filters, write the lock.
     ///
-    /// Example: broker-gen lock --config smoke_config.json
+    /// Each source is launched twice, and one whose two answers differ is refused. The lock is written
+    /// only if its bytes change. Review it and commit it: what it says is what a model will read.
+    #[command(
+        after_help = "Examples:\n  broker-gen lock --config smoke_config.json\n  broker-gen lock --source /repo      only this source anew, the others as they are"
+    )]
     Lock(LockArgs),
     /// Hold the live sources against the lock. Never writes.
     ///
     /// Exits with 0 where a plain start would serve, 3 on drift, 4 where a source could not be
     /// checked, 5 where the lock is missing, damaged or stale.
-    ///
-    /// Example: broker-gen check --format json
+    #[command(after_help = "Example:\n  broker-gen check --format json")]
     Check(CheckArgs),
+    /// Tell what changed between two locks, in the report of `check`. Launches nothing.
+    ///
+    /// Exits with 0 where every call of the old lock is served under the new one as it was reviewed,
+    /// 3 where something differs, 5 where a lock is missing or damaged. New tools alone are 0.
+    #[command(
+        after_help = "Examples:\n  broker-gen diff old.lock.json smoke_config.lock.json\n  git show HEAD:smoke_config.lock.json | broker-gen diff - smoke_config.lock.json"
+    )]
+    Diff(diff::DiffArgs),
+    /// Write the files that the build compiles in, to look at or to commit. Launches nothing.
+    ///
+    /// With `--check` nothing is written, and the exit is 5 where a file is missing or differs.
+    #[command(
+        after_help = "Examples:\n  broker-gen generate --out generated\n  broker-gen generate --out generated --check"
+    )]
+    Generate(generate::GenerateArgs),
+    /// Print the tree that callers will see, by config and lock. Launches nothing.
+    #[command(after_help = "Example:\n  broker-gen tree --hidden")]
+    Tree(tree::TreeArgs),
+    /// Print the JSON Schema of the config, the lock or the report.
+    ///
+    /// An editor that knows it completes and checks a config: name it as `$schema`.
+    #[command(after_help = "Example:\n  broker-gen schema config > config.schema.json")]
+    Schema(schema::SchemaArgs),
+    /// Make a crate that builds a broker around a config of your own. Runs and downloads nothing.
+    ///
+    /// It gets ten lines of Rust, a config, a CI workflow, a Dockerfile, a systemd unit and a README
+    /// that says what to do next. No file is ever overwritten.
+    #[command(
+        after_help = "Examples:\n  broker-gen new my-broker\n  broker-gen new my-broker --from ~/.cursor/mcp.json\n  broker-gen new my-broker --broker ../mcp-broker"
+    )]
+    New(new::NewArgs),
+    /// Print completions for a shell.
+    #[command(
+        after_help = "Examples:\n  source <(broker-gen completions bash)\n  broker-gen completions fish > ~/.config/fish/completions/broker-gen.fish"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
 }
 
 #[derive(Debug, Args)]
-struct ConfigArgs {
+struct ConfigFile {
     /// The config; its lock is `<stem>.lock.json` beside it.
     #[arg(
         long,
@@ -48,6 +107,12 @@ struct ConfigArgs {
         default_value = "smoke_config.json"
     )]
     config: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct ConfigArgs {
+    #[command(flatten)]
+    file: ConfigFile,
     /// Only this source, by the path of its node; repeatable.
     #[arg(long = "source", value_name = "PATH")]
     sources: Vec<String>,
@@ -92,25 +157,68 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
+    match cli.verb {
+        // A machine never writes over what people reviewed.
+        Verb::Lock(args)
+            if args.check || (is_ci() && input::lock_exists(&args.config.file.config)) =>
+        {
+            launching(check::run(&args.config, Format::Human))
+        }
+        Verb::Lock(args) => launching(lock::run(&args)),
+        Verb::Check(args) => launching(check::run(&args.config, args.format)),
+        Verb::Diff(args) => diff::run(&args),
+        Verb::Generate(args) => generate::run(&args),
+        Verb::Tree(args) => tree::run(&args),
+        Verb::Schema(args) => schema::run(&args),
+        Verb::New(args) => new::run(&args),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "broker-gen", &mut script);
+            output::data(String::from_utf8_lossy(&script));
+            Exit::Ok
+        }
+    }
+}
+
+/// How long interrupted servers have to end.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// Runs a verb that launches sources.
+fn launching(verb: impl Future<Output = Exit>) -> Exit {
+    match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
     {
-        Ok(runtime) => runtime,
-        Err(error) => return output::failure(&format!("the runtime cannot be started: {error}")),
-    };
-    runtime.block_on(async {
-        match cli.verb {
-            // A machine never writes over what people reviewed.
-            Verb::Lock(args)
-                if args.check || (is_ci() && input::lock_exists(&args.config.config)) =>
-            {
-                check::run(&args.config, Format::Human).await
-            }
-            Verb::Lock(args) => lock::run(&args).await,
-            Verb::Check(args) => check::run(&args.config, args.format).await,
+        Ok(runtime) => runtime.block_on(until_interrupted(verb)),
+        Err(error) => output::failure(&format!("the runtime cannot be started: {error}")),
+    }
+}
+
+/// Runs the verb; SIGINT and SIGTERM end it, and every process that it started.
+async fn until_interrupted(verb: impl Future<Output = Exit>) -> Exit {
+    let (mut interrupt, mut terminate) = match (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) {
+        (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
+        (Err(error), _) | (_, Err(error)) => {
+            return output::failure(&format!("signals cannot be heard: {error}"));
         }
-    })
+    };
+    tokio::select! {
+        exit = verb => return exit,
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    // The verb is dropped by now, and nobody holds its processes any more.
+    output::say("interrupted: nothing was written, ending what was started");
+    if tokio::time::timeout(LAST_WAIT, broker_mcp::all_ended())
+        .await
+        .is_err()
+    {
+        output::say("some of it is still there");
+    }
+    Exit::Interrupted
 }
 
 /// Whether this is a machine that must not write: `CI=true` or `MCP_BROKER_LOCKED=1`.
@@ -119,4 +227,20 @@ fn is_ci() -> bool {
         std::env::var(name).is_ok_and(|value| values.contains(&value.as_str()))
     };
     is("CI", &["true", "1"]) || is("MCP_BROKER_LOCKED", &["true", "1"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_well_formed_and_every_verb_has_an_example() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        for verb in command.get_subcommands_mut() {
+            let name = verb.get_name().to_owned();
+            let help = verb.render_long_help().to_string();
+            assert!(help.contains(&format!("broker-gen {name} ")), "{help}");
+        }
+    }
 }

@@ -9,18 +9,17 @@ use broker_model::json::to_canonical;
 use broker_model::lock::strip_volatile;
 use broker_model::mcp::Era;
 use broker_model::snapshot::Snapshot;
-use broker_model::{NodePath, SourceCause, drift, text};
+use broker_model::{NodePath, SourceCause, drift};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::output::say;
+use super::progress::Progress;
 
 /// Servers that start at one time.
 const AT_ONCE: usize = 8;
-/// How long between two lines about what is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One source to ask.
 #[derive(Clone, Debug)]
@@ -55,11 +54,15 @@ pub(super) enum Failure {
 pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
     let permits = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
-    let mut waiting: Vec<(usize, NodePath, StderrTail)> = Vec::new();
-    let total = questions.len();
+    let mut progress = Progress::new();
+    let started = Instant::now();
+    let sources: Vec<_> = questions
+        .iter()
+        .map(|question| question.launch.source.clone())
+        .collect();
     for (index, question) in questions.into_iter().enumerate() {
         let tail = StderrTail::new(question.launch.redactor.clone());
-        waiting.push((index, question.launch.source.clone(), tail.clone()));
+        progress.add(index, question.launch.source.clone(), tail.clone());
         let permits = Arc::clone(&permits);
         tasks.spawn(async move {
             let _permit = permits.acquire_owned().await;
@@ -76,39 +79,32 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
             )
         });
     }
-    let started = Instant::now();
-    let mut answers: Vec<Option<Answer>> = (0..total).map(|_| None).collect();
+    let mut answers: Vec<Option<Answer>> = sources.iter().map(|_| None).collect();
     loop {
-        match tokio::time::timeout(PATIENCE, tasks.join_next()).await {
+        match tokio::time::timeout(progress.pause(), tasks.join_next()).await {
             Ok(Some(Ok((index, answer)))) => {
-                waiting.retain(|(waiting, ..)| *waiting != index);
+                progress.remove(index);
                 answers[index] = Some(answer);
             }
-            Ok(Some(Err(panicked))) => say(format_args!(
-                "error: a task of broker-gen failed: {panicked}"
-            )),
-            Ok(None) => break,
-            Err(_) => {
-                for (_, source, tail) in &waiting {
-                    let last = tail
-                        .lines(1)
-                        .pop()
-                        .map(|line| format!(": {}", text::shown_line(&line, 120)))
-                        .unwrap_or_default();
-                    say(format_args!(
-                        "waiting for {source} ({} s){last}",
-                        started.elapsed().as_secs()
-                    ));
-                }
+            Ok(Some(Err(panicked))) => {
+                progress.clear();
+                say(format_args!(
+                    "error: a task of broker-gen failed: {panicked}"
+                ));
             }
+            Ok(None) => break,
+            Err(_) => progress.tick(),
         }
     }
+    progress.clear();
     // A task that failed must not leave its source out as if it had not been asked.
-    for (index, source, _) in waiting {
-        let failure = SourceFailure::new(SourceCause::ListFailed, "broker-gen failed meanwhile");
-        answers[index] = Some(Answer {
+    for (index, source) in sources.into_iter().enumerate() {
+        answers[index].get_or_insert_with(|| Answer {
             source,
-            outcome: Err(Failure::Source(failure)),
+            outcome: Err(Failure::Source(SourceFailure::new(
+                SourceCause::ListFailed,
+                "broker-gen failed meanwhile",
+            ))),
             took: started.elapsed(),
         });
     }

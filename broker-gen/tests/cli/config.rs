@@ -103,7 +103,8 @@ fn the_command_line_explains_itself() {
             "--once",
             "--check",
             "MCP_BROKER_CONFIG",
-            "Example: broker-gen lock",
+            "Examples:",
+            "broker-gen lock --config smoke_config.json",
         ],
     );
     let help = bench.run(&["check", "--help"]);

@@ -30,7 +30,7 @@ pub use connection::RawResult;
 pub use environment::Environment;
 pub use failure::{CallFailure, ExitReport, SourceFailure};
 pub use launch::{Launch, Timing, resolve};
-pub use process::StderrTail;
+pub use process::{StderrTail, all_ended};
 pub use session::Session;
 pub use source::{Judge, SessionHandle, Source, Verdict};
 pub use status::{Counters, State, Status};

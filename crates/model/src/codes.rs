@@ -61,7 +61,7 @@ closed_list! {
         ArgsInvalid = "args_invalid", "The arguments do not match the tool's schema.", "Mend them by `details.errors` and `details.args_schema`.";
         Overloaded = "overloaded", "The source's queue is full.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.";
         Internal = "internal", "The broker failed; the log has the request id.", "Report it with the log line.";
-        SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc`.", "See the server's message.";
+        SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc` (known secrets masked).", "See the server's message.";
         SourceExited = "source_exited", "The server's process ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";
         SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
         OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`.", "Ask for less, or raise the limit.";
@@ -135,7 +135,7 @@ closed_list! {
         LockOrphan = "lock_orphan", "The lock has a source or a tool that it should not have.", "Make it anew with `broker-gen lock`.";
         LockMismatch = "lock_mismatch", "The config is not the one that was compiled in.", "Build the broker with this config.";
         LockWiden = "lock_widen", "The config would expose more than was compiled in.", "Lock and build anew.";
-        SchemaInvalid = "schema_invalid", "A schema is missing or does not compile.", "Hide the tool with `tool_filter`, or report it to the server's maintainers.";
+        SchemaInvalid = "schema_invalid", "A schema does not compile.", "Hide the tool with `tool_filter`, or report it to the server's maintainers.";
         SchemaRef = "schema_ref", "A schema refers to another document, or to nothing.", "Hide the tool with `tool_filter`.";
         SchemaCycle = "schema_cycle", "A schema refers to itself so that it cannot be resolved.", "Hide the tool with `tool_filter`.";
         SchemaLimit = "schema_limit", "A schema is too deep, too large, or its references fan out too far.", "Hide the tool with `tool_filter`.";
@@ -144,6 +144,8 @@ closed_list! {
         SourceUnstable = "source_unstable", "Two launches of a source gave different tools.", "Name the members in `volatile`.";
         SourceFailed = "source_failed", "A source could not be started or listed.", "Mend the cause that the message names.";
         MachineText = "machine_text", "A server wrote this machine into its tools; a lock made elsewhere would differ.", "Fix it by an argument of the server, or name the member in `volatile`.";
+        GeneratedStale = "generated_stale", "Generated code is not what config and lock give.", "Write it anew with `broker-gen generate`.";
+        FileExists = "file_exists", "A file that would be written is already there.", "Choose another folder, or move the file away.";
         FileWrite = "file_write", "A file cannot be written.", "See the message.";
     }
 }

@@ -18,7 +18,7 @@ pub enum Exit {
     /// 4: a source could not be started or checked, or nothing was checked; also an unstable source
     /// and a schema that `lock` refuses.
     Unchecked,
-    /// 5: the lock is missing, damaged, stale or of another version.
+    /// 5: the lock is missing, damaged, stale or of another version, or generated code is stale.
     Lock,
     /// 7: the address cannot be bound.
     Bind,
@@ -92,7 +92,8 @@ impl Exit {
             | Code::LockCorrupt
             | Code::LockVersion
             | Code::LockStale
-            | Code::LockOrphan => Self::Lock,
+            | Code::LockOrphan
+            | Code::GeneratedStale => Self::Lock,
             Code::SchemaInvalid
             | Code::SchemaRef
             | Code::SchemaCycle

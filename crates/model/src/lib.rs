@@ -13,6 +13,8 @@ pub mod drift;
 pub mod exit;
 pub mod filter;
 pub mod json;
+#[cfg(feature = "schema")]
+pub mod json_schema;
 pub mod lock;
 pub mod mcp;
 pub mod path;

@@ -242,6 +242,7 @@ impl Fixture {
             path,
             args: raw.as_bytes(),
             args_value: &args,
+            raw: false,
             request_id: "r-1",
         };
         self.core.call(&CALLER, call).await

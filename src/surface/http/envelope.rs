@@ -13,17 +13,17 @@ use super::respond::Refusal;
 
 /// A checked body.
 #[derive(Debug)]
-pub(super) struct CallBody<'a> {
-    pub(super) path: Cow<'a, str>,
+pub(in crate::surface) struct CallBody<'a> {
+    pub(in crate::surface) path: Cow<'a, str>,
     /// One JSON object, byte for byte as sent.
-    pub(super) args: &'a str,
+    pub(in crate::surface) args: &'a str,
     /// The same, read strictly: what is validated is what is forwarded.
-    pub(super) args_value: Value,
+    pub(in crate::surface) args_value: Value,
 }
 
 impl<'a> CallBody<'a> {
     /// Reads `text`. The whole of it must be JSON before any member is looked at.
-    pub(super) fn parse(text: &'a str) -> Result<Self, Refusal> {
+    pub(in crate::surface) fn parse(text: &'a str) -> Result<Self, Refusal> {
         let envelope: Envelope<'a> = serde_json::from_str(text)
             .map_err(|error| json_invalid(text, 0, text, &error.into()))?;
         let (args, args_value) = match envelope.args {

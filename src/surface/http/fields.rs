@@ -17,14 +17,14 @@ const ALIKE: f64 = 0.75;
 
 /// A checked `meta_tree` body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TreeBody {
-    pub(super) path: String,
-    pub(super) depth: u8,
+pub(in crate::surface) struct TreeBody {
+    pub(in crate::surface) path: String,
+    pub(in crate::surface) depth: u8,
 }
 
 /// A checked `meta_desc` body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum DescBody {
+pub(in crate::surface) enum DescBody {
     /// `{"path":…}`
     One(String),
     /// `{"paths":[…]}`
@@ -32,7 +32,7 @@ pub(super) enum DescBody {
 }
 
 impl TreeBody {
-    pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
+    pub(in crate::surface) fn parse(text: &str) -> Result<Self, Refusal> {
         let mut members = object(text, &["path", "depth"])?;
         let path = match members.remove("path") {
             None => "/".to_owned(),
@@ -53,7 +53,7 @@ impl TreeBody {
 }
 
 impl DescBody {
-    pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
+    pub(in crate::surface) fn parse(text: &str) -> Result<Self, Refusal> {
         let mut members = object(text, &["path", "paths"])?;
         match (members.remove("path"), members.remove("paths")) {
             (Some(Value::String(path)), None) => Ok(Self::One(path)),
@@ -157,7 +157,7 @@ pub(super) fn unknown_field(name: &str, known: &[&str]) -> Refusal {
 }
 
 /// The names of `known` that look like `name`, the likest first.
-pub(super) fn alike(name: &str, known: &[&str]) -> Vec<String> {
+pub(in crate::surface) fn alike(name: &str, known: &[&str]) -> Vec<String> {
     let mut close: Vec<_> = known
         .iter()
         .map(|known| (strsim::jaro_winkler(known, name), *known))

@@ -36,6 +36,7 @@ pub(super) fn answer(route: Route, view: View, mut health: Health, closing: bool
             "status": "ok",
             "version": env!("CARGO_PKG_VERSION"),
             "catalog_digest": health.catalog_digest,
+            "built_from": health.built_from,
         })
         .to_string(),
         (_, View::StateOnly) => json!({ "status": "ok" }).to_string(),
@@ -86,6 +87,7 @@ fn list(sources: impl Iterator<Item = impl Serialize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::{BuiltFrom, SourceHealth};
     use serde_json::Value;
 
     fn body(route: Route, view: View, closing: bool) -> (u16, String) {
@@ -104,6 +106,11 @@ mod tests {
                     ..SourceCounters::default()
                 },
             }],
+            built_from: BuiltFrom {
+                config: "c.json",
+                config_digest: "sha256/1:0c",
+                root_digest: "sha256/1:0d",
+            },
         };
         let answer = answer(route, view, health, closing);
         let body = String::from_utf8(answer.body.to_vec()).unwrap();
@@ -114,7 +121,14 @@ mod tests {
     fn a_stranger_sees_states_only() {
         for route in [Route::Health, Route::Ready, Route::Sources] {
             let (_, body) = body(route, View::StateOnly, false);
-            for hidden in ["sha256", "/a", "exited", env!("CARGO_PKG_VERSION"), "2026"] {
+            for hidden in [
+                "sha256",
+                "c.json",
+                "/a",
+                "exited",
+                env!("CARGO_PKG_VERSION"),
+                "2026",
+            ] {
                 assert!(!body.contains(hidden), "{body}");
             }
         }
@@ -130,7 +144,13 @@ mod tests {
             body(Route::Ready, View::StateOnly, true),
             (503, r#"{"ready":false}"#.to_owned())
         );
-        assert_eq!(body(Route::Health, View::Whole, true).0, 200);
+        let (status, text) = body(Route::Health, View::Whole, true);
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((status, &answer["status"]), (200, &json!("ok")));
+        assert_eq!(
+            answer["built_from"],
+            json!({"config": "c.json", "config_digest": "sha256/1:0c", "root_digest": "sha256/1:0d"})
+        );
         assert_eq!(
             body(Route::Sources, View::StateOnly, false).1,
             r#"{"sources":[{"state":"backoff"}]}"#

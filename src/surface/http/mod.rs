@@ -30,14 +30,17 @@ mod request_id;
 mod respond;
 mod route;
 
+/// What the meta-tools take is the same on every surface.
+pub(super) use self::{
+    envelope::CallBody,
+    fields::{DescBody, TreeBody, alike},
+    request_id::RequestIds,
+};
 pub(crate) use origin::{BadEntry, Gate};
 
 use crate::core::{Call, Core, Describe, Identity, Reply};
 use auth::{Auth, Presented};
-use envelope::CallBody;
-use fields::{DescBody, TreeBody};
 use health::View;
-use request_id::RequestIds;
 use respond::{Answer, Refusal};
 use route::Route;
 
@@ -150,6 +153,7 @@ impl Surface {
                     path: &body.path,
                     args: body.args.as_bytes(),
                     args_value: &body.args_value,
+                    raw: false,
                     request_id,
                 };
                 Ok(self.core.call(identity, call).await?)

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Hands out request ids.
 #[derive(Debug)]
-pub(super) struct RequestIds {
+pub(in crate::surface) struct RequestIds {
     prefix: u32,
     next: AtomicU64,
 }
 
 impl RequestIds {
     /// Ids with a prefix of this process's own.
-    pub(super) fn new() -> Self {
+    pub(in crate::surface) fn new() -> Self {
         // The standard library seeds its hasher from the system's randomness; 32 bits of it are
         // plenty to tell processes apart in a log, and an id is no secret.
         let prefix = RandomState::new().build_hasher().finish() as u32;
@@ -25,7 +25,7 @@ impl RequestIds {
     }
 
     /// The next id: visible ASCII, fit for a header.
-    pub(super) fn next(&self) -> String {
+    pub(in crate::surface) fn next(&self) -> String {
         let count = self.next.fetch_add(1, Ordering::Relaxed);
         format!("{:08x}-{count:x}", self.prefix)
     }

@@ -18,7 +18,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A request that is not served: what core or the surface says, and what only HTTP says.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(in crate::surface) struct Refusal {
     error: Box<CoreError>,
     allow: Option<&'static str>,
 }
@@ -71,6 +71,11 @@ impl Refusal {
     #[cfg(test)]
     pub(super) fn error(&self) -> &CoreError {
         &self.error
+    }
+
+    /// What every surface says about it.
+    pub(in crate::surface) fn into_error(self) -> Box<CoreError> {
+        self.error
     }
 
     /// What it is.

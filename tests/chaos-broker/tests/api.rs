@@ -306,10 +306,17 @@ fn health_ready_and_sources() {
     assert_eq!(health.status, 200);
     let health = health.json();
     let digest = &health["catalog_digest"];
+    let built_from = &health["built_from"];
     assert_eq!(
         health,
-        json!({"status": "ok", "version": env!("CARGO_PKG_VERSION"), "catalog_digest": digest})
+        json!({
+            "status": "ok",
+            "version": env!("CARGO_PKG_VERSION"),
+            "catalog_digest": digest,
+            "built_from": built_from,
+        })
     );
+    assert_eq!(built_from["config"], "config.json");
     let waiting = broker.get("/readyz");
     assert_eq!(
         (waiting.status, &waiting.json()["ready"]),

@@ -19,6 +19,7 @@ use crate::failure::{ExitReport, SourceFailure};
 use crate::launch::Launch;
 
 pub(crate) use hurry::Hurry;
+pub use reaper::all_ended;
 pub use stderr::StderrTail;
 pub(crate) use strays::VARIABLE as COOKIE;
 

@@ -3,6 +3,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
@@ -24,6 +25,15 @@ const LOOK: Duration = Duration::from_millis(20);
 const KILL_GRACE: Duration = Duration::from_secs(2);
 /// How long a member of the group has between TERM and KILL once the leader is gone.
 const SWEEP_GRACE: Duration = Duration::from_millis(500);
+
+/// How many reapers are at work in this process.
+static AT_WORK: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
+
+/// Waits until every process that was started has ended and was swept up after.
+pub async fn all_ended() {
+    // The sender is static, so that the wait cannot fail.
+    let _ = AT_WORK.subscribe().wait_for(|count| *count == 0).await;
+}
 
 /// Takes a child over: its pipes go to the caller, itself to a task.
 pub(super) fn adopt(
@@ -53,6 +63,7 @@ pub(super) fn adopt(
         exit: exit_sender,
         swept: swept_sender,
     };
+    AT_WORK.send_modify(|count| *count += 1);
     tasks.spawn_on(reaper.run(stop_receiver), runtime);
     let longest_stop =
         timing.close_grace + timing.term_grace + 2 * SWEEP_GRACE + 3 * KILL_GRACE + KILL_GRACE;
@@ -101,6 +112,7 @@ impl Reaper {
         self.sweep().await;
         self.end_strays().await;
         self.swept.send_replace(true);
+        AT_WORK.send_modify(|count| *count -= 1);
     }
 
     /// Waits for the leader to leave by itself, then asks it, then ends it.

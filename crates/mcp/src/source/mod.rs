@@ -122,10 +122,15 @@ impl Source {
     /// Its verdict was taken in before this returns: whoever then looks at what the judge decided,
     /// and calls this very session, never calls one that was judged otherwise.
     pub async fn session(&self, time: Duration) -> Result<SessionHandle, CallFailure> {
-        let session = timeout(time, self.up()).await.unwrap_or({
-            Err(CallFailure::Timeout {
-                after: time,
-                maybe_executed: false,
+        let session = timeout(time, self.up()).await.unwrap_or_else(|_| {
+            let now = self.0.status.borrow().clone();
+            // A source that is down says why, whatever the call's own time was.
+            Err(match now.state {
+                State::Backoff | State::Failed => unavailable(now),
+                _ => CallFailure::Timeout {
+                    after: time,
+                    maybe_executed: false,
+                },
             })
         });
         match session {

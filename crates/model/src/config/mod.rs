@@ -157,6 +157,28 @@ pub struct ToolOverride {
     pub example_args: Option<Map<String, Value>>,
     /// How long a call may take.
     pub timeout: Option<Duration>,
+    /// Characters (Unicode scalar values) of a reply beyond which it is cut.
+    pub max_output_chars: Option<usize>,
+    /// The form in which results are handed on.
+    pub render_mode: RenderMode,
+}
+
+/// The form in which a tool's result is handed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RenderMode {
+    /// As the server gave it, byte for byte.
+    #[default]
+    Json,
+    /// One text block: the text blocks, joined.
+    Text,
+    /// `structuredContent` alone.
+    Structured,
+}
+
+/// The least `max_output_chars` with which a reply of the tool at `path` can be cut: what stands
+/// around the result must fit as well.
+pub fn least_output_chars(path: &str) -> usize {
+    path.chars().count() + 450
 }
 
 /// Bounds that protect the broker's memory.

@@ -9,14 +9,18 @@ use serde_json::Value;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::spanned::Data;
-use super::{ToolOverride, fields, source};
+use super::{RenderMode, ToolOverride, fields, source};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::text::shown_line;
 
 const MAX_OUTPUT_CHARS: RangeInclusive<u64> = 500..=10_000_000;
-const RENDER_MODES: [&str; 3] = ["json", "text", "structured"];
+const RENDER_MODES: [(&str, RenderMode); 3] = [
+    ("json", RenderMode::Json),
+    ("text", RenderMode::Text),
+    ("structured", RenderMode::Structured),
+];
 
 /// Leaf names by upstream tool name; each is one segment, and no two are one.
 pub(super) fn aliases(
@@ -88,28 +92,25 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
                 }
             }
             "max_output_chars" => {
-                if fields::integer(findings, &value, MAX_OUTPUT_CHARS).is_some() {
-                    keys::later(findings, &value, "`max_output_chars`");
-                }
+                out.max_output_chars = fields::integer(findings, &value, MAX_OUTPUT_CHARS);
             }
-            "render_mode" => render_mode(findings, &value),
+            "render_mode" => out.render_mode = render_mode(findings, &value),
             unknown => keys::unknown(findings, &value, unknown, Level::Override),
         }
     }
     out
 }
 
-fn render_mode(findings: &mut Findings<'_>, cursor: &Cursor<'_>) {
+fn render_mode(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> RenderMode {
     match &cursor.value.data {
-        Data::String(mode) if mode == RENDER_MODES[0] => {}
-        Data::String(mode) if RENDER_MODES.contains(&mode.as_str()) => {
-            keys::later(findings, cursor, &format!("`render_mode` `{mode}`"));
+        Data::String(mode) => {
+            if let Some((_, mode)) = RENDER_MODES.iter().find(|(name, _)| name == mode) {
+                return *mode;
+            }
+            let names = RENDER_MODES.map(|(name, _)| name).join("`, `");
+            fields::out_of_range(findings, cursor, format!("expected one of `{names}`"));
         }
-        Data::String(_) => fields::out_of_range(
-            findings,
-            cursor,
-            format!("expected one of `{}`", RENDER_MODES.join("`, `")),
-        ),
         _ => fields::wrong_type(findings, cursor, "a string"),
     }
+    RenderMode::default()
 }

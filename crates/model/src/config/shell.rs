@@ -234,10 +234,18 @@ impl Rewriter<'_> {
     }
 
     fn at_word_start(&self) -> bool {
-        self.text[..self.at]
-            .chars()
-            .next_back()
-            .is_none_or(|c| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')'))
+        let before = &self.text[..self.at];
+        let Some(last) = before.chars().next_back() else {
+            return true;
+        };
+        // An escaped blank or operator is part of the word before.
+        let escapes = before[..before.len() - last.len_utf8()]
+            .bytes()
+            .rev()
+            .take_while(|byte| *byte == b'\\')
+            .count();
+        let breaks = last.is_whitespace() || matches!(last, ';' | '&' | '|' | '(' | ')');
+        breaks && escapes.is_multiple_of(2)
     }
 
     fn is_case(&self) -> bool {

@@ -436,8 +436,6 @@ fn later_keys_are_checked_and_then_refused() {
         r#""trust":{}"#,
         r#""instances":2"#,
         r#""headers":{"X-Api-Key":"v"}"#,
-        r#""tool_overrides":{"t":{"render_mode":"text"}}"#,
-        r#""tool_overrides":{"t":{"max_output_chars":500}}"#,
     ] {
         assert_eq!(
             only(&with_source(member)).code,
@@ -468,7 +466,7 @@ fn later_keys_are_checked_and_then_refused() {
         assert_eq!(only(&text).code, Code::NotSupportedYet);
     }
     parse(&with_source(
-        r#""instances":1,"tool_overrides":{"t":{"render_mode":"json"}}"#,
+        r#""instances":1,"tool_overrides":{"t":{"render_mode":"text","max_output_chars":500}}"#,
     ));
 }
 

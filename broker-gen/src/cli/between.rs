@@ -1,0 +1,301 @@
+//! Two locks held against each other: the new one's sources stand for live ones. Reads nothing.
+
+use broker_model::drift::{self, Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
+use broker_model::filter::ToolFilter;
+use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
+use broker_model::snapshot::Snapshot;
+use serde_json::{Value, json};
+
+const REMEDY: &str = "review it; it is accepted once the new lock is committed and built";
+
+/// Everything that differs between two locks, by source.
+pub(super) fn between(old: &Lock, new: &Lock) -> Report {
+    let mut report = Report::default();
+    for source in &old.sources {
+        report.merge(match new.source(source.path.as_str()) {
+            Some(other) => both(source, other),
+            None => gone(source),
+        });
+    }
+    for source in &new.sources {
+        if old.source(source.path.as_str()).is_none() {
+            report.merge(added(source));
+        }
+    }
+    // The classifier speaks to whoever runs a server; here both sides are files.
+    let tools = report.tools.iter_mut().map(|tool| &mut tool.findings);
+    let sources = report.sources.iter_mut().map(|source| &mut source.findings);
+    for finding in tools.chain(sources).flatten() {
+        if finding.class != Class::Same {
+            finding.remedy = REMEDY.to_owned();
+        }
+    }
+    report
+}
+
+fn both(old: &LockedSource, new: &LockedSource) -> Report {
+    let snapshot = Snapshot {
+        server_info: new.server_info.clone(),
+        protocol_version: new.protocol_version.clone(),
+        capabilities: new.capabilities.clone(),
+        instructions: new.instructions.clone(),
+        tools: new.exposed.iter().map(|tool| tool.raw.clone()).collect(),
+    };
+    // The new lock's filter was already applied: what it exposes is admitted.
+    let mut report = drift::classify(old, &snapshot, &ToolFilter::default());
+    for tool in &old.exposed {
+        if let Some(hidden) = new
+            .hidden
+            .iter()
+            .find(|hidden| hidden.name == tool.upstream_name)
+        {
+            now_hidden(&mut report, old, tool, hidden);
+        }
+        let still = new
+            .exposed
+            .iter()
+            .find(|other| other.upstream_name == tool.upstream_name);
+        if let Some(other) = still.filter(|other| other.exposed_name != tool.exposed_name) {
+            moved(&mut report, old, tool, other);
+        }
+    }
+    for hidden in &old.hidden {
+        match new
+            .exposed
+            .iter()
+            .find(|tool| tool.upstream_name == hidden.name)
+        {
+            Some(tool) => report
+                .tools
+                .push(exposed(new, tool, "which the old one hides")),
+            None => hidden_change(&mut report, new, hidden),
+        }
+    }
+    if (old.config_digest.as_str(), &old.backend) != (new.config_digest.as_str(), &new.backend) {
+        let message = "its part of the config changed: command, arguments, names of variables, filter, aliases or `volatile`; the locks do not say which, so compare the configs";
+        about(
+            &mut report,
+            old,
+            finding(
+                "source-config-changed",
+                Class::Unknown,
+                FindingSeverity::Error,
+                message.to_owned(),
+            )
+            .of(
+                json!(old.config_digest.as_str()),
+                json!(new.config_digest.as_str()),
+                "/config_digest",
+            ),
+        );
+    }
+    report
+}
+
+/// A tool that the new filter hides is known by its digest alone. The classifier took it for gone.
+fn now_hidden(report: &mut Report, old: &LockedSource, tool: &LockedTool, hidden: &HiddenTool) {
+    let as_before = if hidden.digest == tool.digest {
+        "; it did not change"
+    } else {
+        "; it changed as well"
+    };
+    let message = format!("the new lock hides `{}`{as_before}", tool.upstream_name);
+    let found = finding("tool-hidden", Class::Gone, FindingSeverity::Error, message).of(
+        json!({"digest": tool.digest.as_str()}),
+        json!({"digest": hidden.digest.as_str()}),
+        "",
+    );
+    let of_tool =
+        |drift: &&mut ToolDrift| drift.source == old.path && drift.tool == tool.upstream_name;
+    if let Some(drift) = report.tools.iter_mut().find(of_tool) {
+        drift.findings = vec![found.0];
+    }
+}
+
+/// Callers use the path: a tool under another name has left.
+fn moved(report: &mut Report, old: &LockedSource, tool: &LockedTool, other: &LockedTool) {
+    let (from, to) = (
+        path(old, &tool.exposed_name),
+        path(old, &other.exposed_name),
+    );
+    let message = format!("`{}` moved from `{from}` to `{to}`", tool.upstream_name);
+    let found = finding("tool-moved", Class::Gone, FindingSeverity::Error, message).of(
+        json!(from),
+        json!(to),
+        "",
+    );
+    let of_tool =
+        |drift: &&mut ToolDrift| drift.source == old.path && drift.tool == tool.upstream_name;
+    match report.tools.iter_mut().find(of_tool) {
+        Some(drift) => {
+            drift.findings.insert(0, found.0);
+            drift.class = Class::Gone;
+        }
+        None => {
+            report.same -= 1;
+            report
+                .tools
+                .push(drift_of(old, &tool.upstream_name, from, Class::Gone, found));
+        }
+    }
+}
+
+fn hidden_change(report: &mut Report, new: &LockedSource, old: &HiddenTool) {
+    let now = new.hidden.iter().find(|hidden| hidden.name == old.name);
+    if now.is_some_and(|now| now.digest == old.digest) {
+        return;
+    }
+    let what = if now.is_some() { "changed" } else { "left" };
+    let message = format!("the hidden tool `{}` {what}", shown(&old.name));
+    let digest = now.map_or(Value::Null, |now| now.digest.as_str().into());
+    about(
+        report,
+        new,
+        finding(
+            "hidden-tool-changed",
+            Class::Same,
+            FindingSeverity::Note,
+            message,
+        )
+        .of(old.digest.as_str().into(), digest, ""),
+    );
+}
+
+fn gone(source: &LockedSource) -> Report {
+    let mut report = Report::default();
+    let message = "the new lock does not have the source".to_owned();
+    about(
+        &mut report,
+        source,
+        finding("source-gone", Class::Gone, FindingSeverity::Error, message),
+    );
+    for tool in &source.exposed {
+        let message = format!("`{}` left with its source", tool.upstream_name);
+        let found = finding("tool-gone", Class::Gone, FindingSeverity::Error, message).of(
+            json!({"digest": tool.digest.as_str()}),
+            Value::Null,
+            "",
+        );
+        let path = path(source, &tool.exposed_name);
+        report.tools.push(drift_of(
+            source,
+            &tool.upstream_name,
+            path,
+            Class::Gone,
+            found,
+        ));
+    }
+    report
+}
+
+fn added(source: &LockedSource) -> Report {
+    let mut report = Report::default();
+    let message = "the new lock has a new source".to_owned();
+    about(
+        &mut report,
+        source,
+        finding(
+            "source-added",
+            Class::Added,
+            FindingSeverity::Warning,
+            message,
+        ),
+    );
+    let tools = source.exposed.iter();
+    report
+        .tools
+        .extend(tools.map(|tool| exposed(source, tool, "with its source")));
+    report
+}
+
+fn exposed(source: &LockedSource, tool: &LockedTool, why: &str) -> ToolDrift {
+    let message = format!("the new lock exposes `{}`, {why}", tool.upstream_name);
+    let found = finding(
+        "tool-added",
+        Class::Added,
+        FindingSeverity::Warning,
+        message,
+    )
+    .of(Value::Null, json!({"digest": tool.digest.as_str()}), "");
+    let path = path(source, &tool.exposed_name);
+    drift_of(source, &tool.upstream_name, path, Class::Added, found)
+}
+
+fn drift_of(
+    source: &LockedSource,
+    tool: &str,
+    path: String,
+    class: Class,
+    found: Found,
+) -> ToolDrift {
+    ToolDrift {
+        source: source.path.clone(),
+        tool: tool.to_owned(),
+        path,
+        class,
+        findings: vec![found.0],
+    }
+}
+
+/// Adds to what is said of a whole source.
+fn about(report: &mut Report, source: &LockedSource, found: Found) {
+    let class = found.0.class;
+    match report
+        .sources
+        .iter_mut()
+        .find(|drift| drift.source == source.path)
+    {
+        Some(drift) => {
+            // `Added` stands below `Same` in the order, and a source that is new has nothing else.
+            drift.class = drift.class.max(class);
+            drift.findings.push(found.0);
+        }
+        None => report.sources.push(SourceDrift {
+            source: source.path.clone(),
+            class,
+            findings: vec![found.0],
+        }),
+    }
+}
+
+/// A finding without values yet.
+struct Found(Finding);
+
+fn finding(rule: &'static str, class: Class, severity: FindingSeverity, message: String) -> Found {
+    Found(Finding {
+        rule,
+        class,
+        severity,
+        pointer: String::new(),
+        old: None,
+        new: None,
+        witness: None,
+        message,
+        remedy: if class == Class::Same {
+            "nothing; the new lock records it"
+        } else {
+            REMEDY
+        }
+        .to_owned(),
+    })
+}
+
+impl Found {
+    fn of(mut self, old: Value, new: Value, pointer: &str) -> Self {
+        let some = |value: Value| Some(value).filter(|value| !value.is_null());
+        (self.0.old, self.0.new) = (some(old), some(new));
+        self.0.pointer = pointer.to_owned();
+        self
+    }
+}
+
+fn path(source: &LockedSource, leaf: &str) -> String {
+    source.path.join(leaf).map_or_else(
+        |_| format!("{}/{leaf}", source.path),
+        |path| path.as_str().to_owned(),
+    )
+}
+
+fn shown(name: &str) -> String {
+    broker_model::text::shown_line(name, 100)
+}

@@ -1,0 +1,65 @@
+//! `diff`: what changed between two locks, offline, in the report of `check`.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use broker_model::exit::Exit;
+use broker_model::lock::Lock;
+use broker_model::{Diagnostic, DiagnosticCode};
+use clap::Args;
+
+use super::between::between;
+use super::{Format, output};
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArgs {
+    /// The lock as it was; `-` reads it from standard input.
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+    /// The lock as it is.
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// How to print the report on standard output.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+pub(super) fn run(args: &DiffArgs) -> Exit {
+    let (old, new) = match (read(&args.old), read(&args.new)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (old, new) => {
+            let problems: Vec<_> = [old.err(), new.err()]
+                .into_iter()
+                .flatten()
+                .flatten()
+                .collect();
+            return output::diagnostics(&problems);
+        }
+    };
+    let report = between(&old, &new);
+    output::report(&report, args.format);
+    Exit::of_report(&report)
+}
+
+fn read(path: &Path) -> Result<Lock, Vec<Diagnostic>> {
+    let shown = path.to_string_lossy();
+    let text = if path == Path::new("-") {
+        let mut text = String::new();
+        io::stdin().lock().read_to_string(&mut text).map(|_| text)
+    } else {
+        fs::read_to_string(path)
+    };
+    let text = text.map_err(|error| {
+        let code = if error.kind() == io::ErrorKind::NotFound {
+            DiagnosticCode::LockMissing
+        } else {
+            DiagnosticCode::LockCorrupt
+        };
+        vec![Diagnostic::error(
+            code,
+            format!("the lock `{shown}` cannot be read: {error}"),
+        )]
+    })?;
+    Lock::parse(&shown, &text)
+}

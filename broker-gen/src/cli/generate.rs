@@ -1,0 +1,86 @@
+//! `generate`: the files that a build would write, written or compared where they can be looked at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use broker_model::exit::Exit;
+use broker_model::{Diagnostic, DiagnosticCode};
+use clap::Args;
+
+use super::output::{self, say};
+use crate::{build_script, emit, plan};
+
+#[derive(Debug, Args)]
+pub(super) struct GenerateArgs {
+    #[command(flatten)]
+    file: super::ConfigFile,
+    /// Where to write; made where it is missing.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Write nothing; exit with 5 where a file is missing or differs.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(super) fn run(args: &GenerateArgs) -> Exit {
+    let config = &args.file.config;
+    let (config, lock) = match build_script::read(config, &config.to_string_lossy()) {
+        Ok(documents) => documents,
+        Err(problems) => return output::diagnostics(&problems),
+    };
+    let plan = match plan::plan(&config, &lock.sources) {
+        Ok(plan) => plan,
+        Err(problems) => return output::diagnostics(&problems),
+    };
+    let emitted = emit::emit(&config, &lock, &plan);
+    for fallback in crate::types::types(&plan).fallbacks {
+        say(format_args!("note: type of {fallback}"));
+    }
+    let problems: Vec<_> = emit::files(&emitted)
+        .into_iter()
+        .filter_map(|(name, text)| {
+            let path = args.out.join(name);
+            if args.check {
+                compare(&path, text)
+            } else {
+                write(&path, text)
+            }
+        })
+        .collect();
+    let exit = output::diagnostics(&problems);
+    if problems.is_empty() {
+        let what = if args.check {
+            "is current"
+        } else {
+            "holds what the build compiles in"
+        };
+        say(format_args!(
+            "{} {what}: catalog {}",
+            args.out.display(),
+            emitted.catalog_digest
+        ));
+    }
+    exit
+}
+
+fn compare(path: &Path, text: &str) -> Option<Diagnostic> {
+    let what = match fs::read(path) {
+        Ok(old) if old == text.as_bytes() => return None,
+        Ok(_) => "is not what config and lock give".to_owned(),
+        Err(error) => format!("cannot be read: {error}"),
+    };
+    let message = format!("`{}` {what}", path.display());
+    Some(Diagnostic::error(DiagnosticCode::GeneratedStale, message))
+}
+
+fn write(path: &Path, text: &str) -> Option<Diagnostic> {
+    if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
+        return None;
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
+    written.err().map(|error| {
+        let message = format!("`{}` cannot be written: {error}", path.display());
+        Diagnostic::error(DiagnosticCode::FileWrite, message)
+    })
+}

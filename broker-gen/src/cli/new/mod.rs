@@ -1,0 +1,98 @@
+//! `new`: a crate of one's own around one's own config. Writes new files and nothing else: it runs no
+//! program, opens no socket and overwrites nothing.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use broker_model::exit::Exit;
+use broker_model::{Diagnostic, DiagnosticCode};
+use clap::Args;
+
+use super::output::{self, say};
+
+mod files;
+mod spec;
+mod starting;
+
+use spec::Spec;
+use starting::Starting;
+
+#[derive(Debug, Args)]
+pub(super) struct NewArgs {
+    /// The folder of the crate; its name becomes the crate's and the binary's.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The config to begin with, also an `mcpServers` file of another client. Literal secrets in it
+    /// become variables. Without it: a small one, over `toolbox-mcp`.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Where `mcp-broker` comes from: a version, a git URL (`#REV` pins it), or a folder.
+    #[arg(long, value_name = "SPEC", default_value = env!("CARGO_PKG_VERSION"))]
+    broker: String,
+}
+
+pub(super) fn run(args: &NewArgs) -> Exit {
+    match make(args) {
+        Ok(()) => Exit::Ok,
+        Err(problems) => output::diagnostics(&problems),
+    }
+}
+
+fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
+    let name = spec::package_name(&args.folder).map_err(|problem| vec![*problem])?;
+    let spec = Spec::parse(&args.broker, &args.folder).map_err(|problem| vec![*problem])?;
+    let starting = match &args.from {
+        Some(file) => Starting::from_file(file)?,
+        None => Starting::small(),
+    };
+    output::diagnostics(&starting.warnings);
+    let files = files::render(&name, &spec, &starting);
+    let taken: Vec<_> = files
+        .iter()
+        .map(|(file, _)| args.folder.join(file))
+        // A dangling link is there as well.
+        .filter(|path| path.symlink_metadata().is_ok())
+        .map(|path| {
+            let message = format!("`{}` is already there; nothing was written", path.display());
+            Diagnostic::error(DiagnosticCode::FileExists, message)
+        })
+        .collect();
+    if !taken.is_empty() {
+        return Err(taken);
+    }
+    for (file, text) in &files {
+        let path = args.folder.join(file);
+        write(&path, text).map_err(|error| {
+            let message = format!("`{}` cannot be written: {error}", path.display());
+            vec![Diagnostic::error(DiagnosticCode::FileWrite, message)]
+        })?;
+    }
+    let folder = args.folder.display();
+    say(format_args!(
+        "made the crate `{name}` in {folder}, with {}",
+        spec.shown()
+    ));
+    for (variable, what) in &starting.replaced {
+        say(format_args!(
+            "{what} is not copied: set `{variable}` in the environment"
+        ));
+    }
+    say(format_args!(
+        "next: cd {}, then follow README.md: broker-gen lock --config config.json, review, commit, cargo build --release",
+        spec::shell_word(&args.folder.to_string_lossy())
+    ));
+    Ok(())
+}
+
+/// Writes a file that must not be there yet.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::File::options()
+        .write(true)
+        .create_new(true)
+        .open(path)?
+        .write_all(text.as_bytes())
+}

@@ -1,0 +1,153 @@
+//! The config that a new crate begins with: a small one, or a file that the user has, without the
+//! secrets that are written out in it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use broker_model::config::{Config, Source};
+use broker_model::json::position_of_pointer;
+use broker_model::{Diagnostic, DiagnosticCode};
+use serde_json::Value;
+
+const SMALL: &str = include_str!("../../new/config.json.in");
+const SCHEMA_LINE: &str = "\n  \"$schema\": \"./config.schema.json\",";
+
+/// A config, ready to be written.
+#[derive(Debug)]
+pub(super) struct Starting {
+    pub(super) text: String,
+    /// The variables that it asks the environment for.
+    pub(super) variables: BTreeSet<String>,
+    /// The variables that took a secret's place, each with what it was.
+    pub(super) replaced: Vec<(String, String)>,
+    pub(super) warnings: Vec<Diagnostic>,
+    /// Whether its only server is `toolbox-mcp`.
+    pub(super) is_small: bool,
+}
+
+impl Starting {
+    /// What a first run needs nothing but Rust for.
+    pub(super) fn small() -> Self {
+        Self {
+            text: SMALL.to_owned(),
+            variables: BTreeSet::new(),
+            replaced: Vec::new(),
+            warnings: Vec::new(),
+            is_small: true,
+        }
+    }
+
+    /// A config or an `mcpServers` file, as it is but for secrets.
+    pub(super) fn from_file(file: &Path) -> Result<Self, Vec<Diagnostic>> {
+        let shown = file.to_string_lossy();
+        let unreadable = |error: &dyn std::fmt::Display| {
+            let message = format!("the config `{shown}` cannot be read: {error}");
+            vec![Diagnostic::error(DiagnosticCode::ConfigUnreadable, message)]
+        };
+        let bytes = fs::read(file).map_err(|error| unreadable(&error))?;
+        let parsed = Config::parse(&shown, &bytes)?;
+        let text = String::from_utf8(bytes).map_err(|error| unreadable(&error))?;
+        let text = text.trim_start_matches('\u{feff}');
+
+        let (compiled, secrets) = parsed.config.compiled();
+        let (mut text, replaced) = without_secrets(text, &compiled, &secrets);
+        if compiled.get("$schema").is_none()
+            && let Some(at) = text.find('{')
+        {
+            text.insert_str(at + 1, SCHEMA_LINE);
+        }
+        // What was put in place of secrets is asked for as well.
+        let again = Config::parse("config.json", text.as_bytes())?.config;
+        let mut warnings = parsed.warnings;
+        warnings.extend(
+            parsed
+                .config
+                .sources()
+                .filter_map(|source| relative(&parsed.config, source)),
+        );
+        Ok(Self {
+            variables: again.variables().into_iter().map(str::to_owned).collect(),
+            text,
+            replaced,
+            warnings,
+            is_small: false,
+        })
+    }
+}
+
+/// The text with the compiled-in form of each secret in its place.
+fn without_secrets(
+    text: &str,
+    compiled: &Value,
+    secrets: &[Diagnostic],
+) -> (String, Vec<(String, String)>) {
+    let mut places: Vec<_> = secrets
+        .iter()
+        .filter_map(|secret| {
+            let pointer = secret.pointer.as_deref()?;
+            let at = position_of_pointer(text, pointer)
+                .and_then(|at| offset(text, at.line, at.column))?;
+            let value = compiled.pointer(pointer)?;
+            let length = string_length(&text[at..])?;
+            Some((at, length, value, pointer))
+        })
+        .collect();
+    places.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
+    let mut out = text.to_owned();
+    let mut replaced = Vec::new();
+    for (at, length, value, pointer) in places {
+        out.replace_range(at..at + length, &value.to_string());
+        let variable = value.as_str().unwrap_or_default().to_owned();
+        replaced.push((variable, format!("the secret at {pointer}")));
+    }
+    replaced.reverse();
+    (out, replaced)
+}
+
+fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
+    let start: usize = text
+        .split_inclusive('\n')
+        .take(line - 1)
+        .map(str::len)
+        .sum();
+    let rest = text.get(start..)?;
+    let at = rest.char_indices().nth(column - 1).map(|(at, _)| at)?;
+    Some(start + at)
+}
+
+/// The bytes of the JSON string that `text` begins with, quotes included.
+fn string_length(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    if !text.starts_with('"') {
+        return None;
+    }
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A relative place means another one in the new folder.
+fn relative(config: &Config, source: &Source) -> Option<Diagnostic> {
+    let moves = |raw: &str| raw.starts_with("./") || raw.starts_with("../");
+    let cwd = source.cwd.as_ref().map(|cwd| cwd.raw());
+    let found = cwd.is_some_and(|cwd| !cwd.starts_with(['/', '$']))
+        || source.templates().any(|template| moves(template.raw()));
+    found.then(|| {
+        let message = format!(
+            "`{}` has a relative path, which is now taken from the new folder",
+            source.path
+        );
+        config.place(
+            Diagnostic::warning(DiagnosticCode::PathInvalid, message)
+                .at(&source.pointer)
+                .help("Correct it in the new `config.json`, or write it absolute."),
+        )
+    })
+}

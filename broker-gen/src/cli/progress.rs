@@ -1,0 +1,224 @@
+//! Says which sources are waited for: on a terminal one line a source that changes in place, else a
+//! plain line a source every few seconds. Decides nothing about sources.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use broker_mcp::StderrTail;
+use broker_model::{NodePath, text};
+use tokio::time::Instant;
+
+use super::output::say;
+
+/// How long between two lines about what is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long between two pictures on a terminal.
+const FRAME: Duration = Duration::from_millis(200);
+/// Lines on a terminal; what scrolls away cannot be drawn over.
+const MOST_LINES: usize = 12;
+
+/// What is still waited for.
+#[derive(Debug)]
+pub(super) struct Progress {
+    waiting: Vec<Waiting>,
+    started: Instant,
+    /// The lines that stand on the terminal now; `None` where it is none.
+    drawn: Option<usize>,
+    frame: usize,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    index: usize,
+    source: NodePath,
+    tail: StderrTail,
+}
+
+impl Progress {
+    /// Draws on standard error where that is a terminal that can move its cursor.
+    pub(super) fn new() -> Self {
+        let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+        Self {
+            waiting: Vec::new(),
+            started: Instant::now(),
+            drawn: (io::stderr().is_terminal() && !dumb).then_some(0),
+            frame: 0,
+        }
+    }
+
+    /// A source that is asked.
+    pub(super) fn add(&mut self, index: usize, source: NodePath, tail: StderrTail) {
+        self.waiting.push(Waiting {
+            index,
+            source,
+            tail,
+        });
+    }
+
+    /// How long to wait before [`Progress::tick`].
+    pub(super) fn pause(&self) -> Duration {
+        if self.drawn.is_some() {
+            FRAME
+        } else {
+            PATIENCE
+        }
+    }
+
+    /// The source has answered.
+    pub(super) fn remove(&mut self, index: usize) {
+        self.waiting.retain(|waiting| waiting.index != index);
+    }
+
+    /// Tells again what is waited for.
+    pub(super) fn tick(&mut self) {
+        let seconds = self.started.elapsed().as_secs();
+        match self.drawn {
+            Some(before) => {
+                self.frame += 1;
+                let lines = self.lines(seconds);
+                write(&picture(before, &lines));
+                self.drawn = Some(lines.len());
+            }
+            None => {
+                for Waiting { source, tail, .. } in &self.waiting {
+                    say(format_args!(
+                        "waiting for {source} ({seconds} s){}",
+                        last(tail)
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Takes the picture away, so that what follows stands on a clean line.
+    pub(super) fn clear(&mut self) {
+        if let Some(before) = self.drawn {
+            write(&picture(before, &[]));
+            self.drawn = Some(0);
+        }
+    }
+
+    fn lines(&self, seconds: u64) -> Vec<String> {
+        const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
+        let turn = SPINNER[self.frame % SPINNER.len()];
+        let shown = |waiting: &Waiting| {
+            format!(
+                "{turn} {} {seconds} s{}",
+                waiting.source,
+                last(&waiting.tail)
+            )
+        };
+        let mut lines: Vec<_> = self.waiting.iter().take(MOST_LINES).map(shown).collect();
+        let more = self.waiting.len().saturating_sub(MOST_LINES);
+        if more > 0 {
+            lines.push(format!("  and {more} more"));
+        }
+        lines
+    }
+}
+
+/// The last line that the server wrote, made safe to show.
+fn last(tail: &StderrTail) -> String {
+    let line = tail.lines(1).pop();
+    line.map(|line| format!(": {}", text::shown_line(&line, 120)))
+        .unwrap_or_default()
+}
+
+/// What draws `lines` over the `before` lines above the cursor, and takes away what is left of them.
+/// Lines that are too long are cut by the terminal itself, which is told not to wrap meanwhile.
+fn picture(before: usize, lines: &[String]) -> String {
+    if before == 0 && lines.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\x1b[?7l");
+    if before > 0 {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\x1b[{before}A");
+    }
+    out.push_str("\r\x1b[J");
+    for line in lines {
+        out.push_str(line);
+        out.push_str("\r\n");
+    }
+    out.push_str("\x1b[?7h");
+    out
+}
+
+fn write(text: &str) {
+    let mut stderr = io::stderr().lock();
+    // When standard error is gone nobody is left to tell.
+    let _ = stderr
+        .write_all(text.as_bytes())
+        .and_then(|()| stderr.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a terminal shows after these texts, as far as pictures go.
+    fn screen(texts: &[String]) -> Vec<String> {
+        let mut lines = vec![String::new()];
+        let mut at = 0;
+        for text in texts {
+            let mut rest = text.as_str();
+            while let Some(c) = rest.chars().next() {
+                if let Some(code) = rest.strip_prefix("\x1b[") {
+                    let end = code.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+                    match &code[end..=end] {
+                        "A" => at -= code[..end].parse::<usize>().unwrap(),
+                        "J" => lines.truncate(at),
+                        _ => {}
+                    }
+                    rest = &code[end + 1..];
+                    lines.resize(lines.len().max(at + 1), String::new());
+                    continue;
+                }
+                rest = &rest[c.len_utf8()..];
+                match c {
+                    '\r' => {}
+                    '\n' => at += 1,
+                    c => lines[at].push(c),
+                }
+                lines.resize(lines.len().max(at + 1), String::new());
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn a_picture_replaces_the_one_before_and_leaves_nothing() {
+        let lines = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let (three, one) = (lines(&["a", "b", "c"]), lines(&["d"]));
+        let texts = [picture(0, &three), picture(3, &one), picture(1, &three)];
+        assert_eq!(screen(&texts[..1]), ["a", "b", "c", ""]);
+        assert_eq!(screen(&texts[..2]), ["d", ""]);
+        assert_eq!(screen(&texts), ["a", "b", "c", ""]);
+        let cleared = [picture(0, &three), picture(3, &[])];
+        assert_eq!(screen(&cleared), [""]);
+        assert_eq!(picture(0, &[]), "");
+    }
+
+    #[test]
+    fn many_sources_do_not_fill_the_screen() {
+        let mut progress = Progress::new();
+        for index in 0..MOST_LINES + 3 {
+            let path = NodePath::parse(&format!("/s{index}")).unwrap();
+            progress.add(index, path, StderrTail::new(Default::default()));
+        }
+        let lines = progress.lines(2);
+        assert_eq!(lines.len(), MOST_LINES + 1);
+        assert_eq!(
+            (lines[0].as_str(), lines[MOST_LINES].as_str()),
+            ("| /s0 2 s", "  and 3 more")
+        );
+        progress.remove(0);
+        assert_eq!(progress.lines(3)[0], "| /s1 3 s");
+    }
+}

@@ -1,0 +1,37 @@
+//! `schema`: prints the JSON Schemas, as they are committed.
+
+use broker_model::exit::Exit;
+use clap::{Args, ValueEnum};
+
+use super::output;
+
+/// The schema of a config; crates made by `new` carry it.
+pub(super) const CONFIG: &str = include_str!("../../../schemas/config.schema.json");
+const LOCK: &str = include_str!("../../../schemas/lock.schema.json");
+const REPORT: &str = include_str!("../../../schemas/report.schema.json");
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArgs {
+    /// Which one.
+    #[arg(value_enum, default_value_t = Which::Config)]
+    which: Which,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// The config that you write.
+    Config,
+    /// The lock beside it.
+    Lock,
+    /// The report of `check --format json` and `diff --format json`.
+    Report,
+}
+
+pub(super) fn run(args: &SchemaArgs) -> Exit {
+    output::data(match args.which {
+        Which::Config => CONFIG,
+        Which::Lock => LOCK,
+        Which::Report => REPORT,
+    });
+    Exit::Ok
+}

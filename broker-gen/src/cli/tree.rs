@@ -1,0 +1,116 @@
+//! `tree`: what the lock makes of the config, one line an entry. Launches nothing.
+
+use std::collections::BTreeSet;
+
+use broker_model::exit::Exit;
+use broker_model::text::shown_line;
+use broker_model::{Diagnostic, NodePath};
+use clap::Args;
+
+use super::output;
+use crate::plan::{self, Entry, Plan};
+use crate::{build_script, emit};
+
+/// The longest summary in a line.
+const SUMMARY: usize = 120;
+
+#[derive(Debug, Args)]
+pub(super) struct TreeArgs {
+    #[command(flatten)]
+    file: super::ConfigFile,
+    /// Also the tools that the filters hide.
+    #[arg(long)]
+    hidden: bool,
+}
+
+pub(super) fn run(args: &TreeArgs) -> Exit {
+    match render(args) {
+        Ok(text) => {
+            output::data(text);
+            Exit::Ok
+        }
+        Err(problems) => output::diagnostics(&problems),
+    }
+}
+
+fn render(args: &TreeArgs) -> Result<String, Vec<Diagnostic>> {
+    let file = &args.file.config;
+    let (config, lock) = build_script::read(file, &file.to_string_lossy())?;
+    let plan = plan::plan(&config, &lock.sources)?;
+    let mut lines = Vec::new();
+    walk(&plan, &NodePath::root(), 0, args.hidden, &mut lines);
+    let width = lines
+        .iter()
+        .map(|(name, _)| name.chars().count())
+        .max()
+        .unwrap_or(0);
+    let mut out = String::new();
+    for (name, summary) in &lines {
+        out.push_str(format!("{name:width$}  {summary}").trim_end());
+        out.push('\n');
+    }
+    let tools = |of: fn(&broker_model::lock::LockedSource) -> usize| -> usize {
+        lock.sources.iter().map(of).sum()
+    };
+    let exposed = tools(|source| source.exposed.len());
+    let hidden = tools(|source| source.hidden.len());
+    let sources = lock.sources.len();
+    out.push_str(&format!(
+        "{exposed} tools of {sources} sources, {hidden} hidden, lock {}\n",
+        lock.root_digest()
+    ));
+    Ok(out)
+}
+
+fn walk(
+    plan: &Plan<'_>,
+    path: &NodePath,
+    depth: usize,
+    hidden: bool,
+    lines: &mut Vec<(String, String)>,
+) {
+    let indent = "  ".repeat(depth);
+    match &plan.entries[path] {
+        Entry::Tool(tool) => {
+            let leaf = path.leaf();
+            let name = &tool.tool.upstream_name;
+            let origin = if leaf == name {
+                String::new()
+            } else {
+                format!(" (`{}`)", shown_line(name, 100))
+            };
+            let summary = shown_line(&emit::tool_summary(tool), SUMMARY);
+            lines.push((format!("{indent}{leaf}{origin}"), summary));
+        }
+        Entry::Node { node, children } => {
+            let name = if path.is_root() {
+                "/".to_owned()
+            } else {
+                format!("{}/", path.leaf())
+            };
+            let summary = shown_line(&emit::node_summary(path, node), SUMMARY);
+            lines.push((format!("{indent}{name}"), summary));
+            for child in children {
+                walk(plan, child, depth + 1, hidden, lines);
+            }
+            if hidden {
+                lines.extend(hidden_below(plan, path).into_iter().map(|name| {
+                    (
+                        format!("{indent}  {}", shown_line(name, 100)),
+                        "hidden by `tool_filter`".to_owned(),
+                    )
+                }));
+            }
+        }
+    }
+}
+
+fn hidden_below<'p>(plan: &Plan<'p>, path: &NodePath) -> BTreeSet<&'p str> {
+    let here = plan
+        .sources
+        .iter()
+        .filter(|(source, _)| source.path == *path);
+    here.flat_map(|(_, locked)| &locked.hidden)
+        .map(|tool| tool.name.as_str())
+        .collect()
+}

@@ -1,0 +1,179 @@
+//! Rust types for the tools of a plan: a module a tool, in modules that follow the tree.
+//!
+//! A schema is simplified into a copy whose types lose nothing, typify turns the copy into code, and the
+//! code is refined and looked over. What cannot be typed becomes a JSON value or map, with the reason.
+
+use std::fmt;
+
+use broker_model::NodePath;
+use broker_model::text::shown_line;
+use proc_macro2::TokenStream;
+
+use crate::plan::{Entry, Plan};
+
+mod generate;
+mod inspect;
+mod names;
+mod outline;
+mod refine;
+mod simplify;
+mod tree;
+
+/// Reasons that one line names; the rest are counted.
+const SHOWN_REASONS: usize = 3;
+
+/// The types of a plan.
+#[derive(Clone, Debug)]
+pub struct Types {
+    /// `pub mod tools { … }`.
+    pub tokens: TokenStream,
+    /// Where a type says less than its schema, by path, arguments before output.
+    pub fallbacks: Vec<Fallback>,
+    /// Every typed tool, by path.
+    pub tools: Vec<TypedTool>,
+}
+
+/// A tool that has a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedTool {
+    /// The tool.
+    pub path: NodePath,
+    /// Its module, `tools::repo::read::get_file`.
+    pub module: String,
+    /// Whether it has an `Output`.
+    pub has_output: bool,
+}
+
+/// A schema whose type says less than it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fallback {
+    /// The tool.
+    pub path: NodePath,
+    /// Which of its schemas.
+    pub schema: SchemaOf,
+    /// How far it fell.
+    pub level: Level,
+    /// Why, by place; never empty.
+    pub reasons: Vec<Reason>,
+}
+
+/// One of a tool's two schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SchemaOf {
+    /// What the tool takes, `inputSchema`.
+    Args,
+    /// What the tool answers, `outputSchema`.
+    Output,
+}
+
+/// How much of a schema its type says. Bounds, patterns and formats are nobody's types and not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Everything.
+    Whole,
+    /// Some places are a JSON value, or wider than they say.
+    Widened,
+    /// Names of values and alternatives were given up everywhere, because the code did not come out.
+    Plain,
+    /// A JSON map.
+    Map,
+}
+
+/// Why a place is not typed as its schema says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// Where, as a JSON pointer into the schema.
+    pub pointer: String,
+    /// Why: a lowercase fragment of our own words.
+    pub text: String,
+}
+
+/// Makes the types of every tool whose source has them switched on. Equal plans give equal tokens.
+pub fn types(plan: &Plan<'_>) -> Types {
+    let mut tree = tree::Tree::default();
+    let mut fallbacks = Vec::new();
+    for (path, entry) in &plan.entries {
+        let Entry::Tool(tool) = entry else { continue };
+        if !plan.sources[tool.source].0.types {
+            continue;
+        }
+        let raw = &tool.tool.raw;
+        let args = generate::generate(SchemaOf::Args, raw.get("inputSchema"));
+        let output = raw
+            .get("outputSchema")
+            .map(|schema| generate::generate(SchemaOf::Output, Some(schema)));
+        for (schema, made) in [
+            (SchemaOf::Args, Some(&args)),
+            (SchemaOf::Output, output.as_ref()),
+        ] {
+            let Some(made) = made else { continue };
+            if made.level != Level::Whole {
+                fallbacks.push(Fallback {
+                    path: path.clone(),
+                    schema,
+                    level: made.level,
+                    reasons: made.reasons.clone(),
+                });
+            }
+        }
+        tree.add(path, args, output);
+    }
+    Types {
+        tokens: tree.render(),
+        fallbacks,
+        tools: tree.tools(),
+    }
+}
+
+impl Types {
+    /// The code as formatted source.
+    pub fn to_text(&self) -> String {
+        let file = syn::parse2(self.tokens.clone()).expect("the generator writes a valid file");
+        prettyplease::unparse(&file)
+    }
+}
+
+impl SchemaOf {
+    /// The name of its root type.
+    pub const fn type_name(self) -> &'static str {
+        match self {
+            Self::Args => "Args",
+            Self::Output => "Output",
+        }
+    }
+}
+
+impl Level {
+    /// What it is called in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Widened => "widened",
+            Self::Plain => "plain",
+            Self::Map => "map",
+        }
+    }
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.level {
+            Level::Whole => "typed whole",
+            Level::Widened => "typed wider than the schema",
+            Level::Plain => "typed without named values and alternatives",
+            Level::Map => "a JSON map",
+        };
+        write!(f, "{} {}: {what}", self.path, self.schema.type_name())?;
+        for (index, reason) in self.reasons.iter().take(SHOWN_REASONS).enumerate() {
+            let lead = if index == 0 { ": " } else { "; " };
+            write!(f, "{lead}{}", reason.text)?;
+            if !reason.pointer.is_empty() {
+                write!(f, " at `{}`", shown_line(&reason.pointer, 120))?;
+            }
+        }
+        match self.reasons.len().saturating_sub(SHOWN_REASONS) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! A schema's copy in the few forms whose types lose nothing: what no type says is left out, and what a
+//! type would lose or reject becomes any JSON value. The schema itself, which validates, is never touched.
+//!
+//! Every object with members, every union and every list of names gets a name of ours here, so that
+//! typify invents none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::outline::{Outline, Shape};
+use super::{Reason, SchemaOf, names};
+
+mod objects;
+mod unions;
+mod values;
+
+/// Rounds of naming; each renames what the one before found to collide.
+const ROUNDS: usize = 4;
+
+/// The copy of `schema`, or why a map has to do. `plain` gives up named values and unions.
+pub(super) fn simplify(schema: &Value, of: SchemaOf, plain: bool) -> Result<Outline, Reason> {
+    let mut contested = BTreeSet::new();
+    let mut round = 0;
+    loop {
+        let mut simplifier = Simplifier::new(schema, of, plain, &contested);
+        simplifier.root()?;
+        let clashes: Vec<_> = simplifier
+            .claims
+            .iter()
+            .filter(|(_, places)| places.len() > 1)
+            .map(|(name, _)| name.clone())
+            .collect();
+        round += 1;
+        if clashes.is_empty() || round == ROUNDS {
+            return Ok(simplifier.finish());
+        }
+        contested.extend(clashes);
+    }
+}
+
+struct Simplifier<'a> {
+    root: &'a Value,
+    of: SchemaOf,
+    plain: bool,
+    /// Names that more than one place asks for; none gets them.
+    contested: &'a BTreeSet<String>,
+    /// A schema with identifiers inside resolves its references in ways of its own.
+    has_inner_ids: bool,
+    outline: Outline,
+    definitions: Map<String, Value>,
+    /// The name of every named place.
+    named: BTreeMap<String, String>,
+    /// Who asked for a name.
+    claims: BTreeMap<String, BTreeSet<String>>,
+    /// Places being looked at, each with the name that it would have.
+    active: BTreeMap<String, String>,
+    done: BTreeMap<String, Shape>,
+}
+
+impl<'a> Simplifier<'a> {
+    fn new(root: &'a Value, of: SchemaOf, plain: bool, contested: &'a BTreeSet<String>) -> Self {
+        Self {
+            root,
+            of,
+            plain,
+            contested,
+            has_inner_ids: has_inner_ids(root, true),
+            outline: Outline::default(),
+            definitions: Map::new(),
+            named: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            active: BTreeMap::new(),
+            done: BTreeMap::new(),
+        }
+    }
+
+    /// Arguments and structured results are objects, whatever the root says or leaves out.
+    fn root(&mut self) -> Result<(), Reason> {
+        let name = self.of.type_name();
+        let shape = self.place("", name);
+        let Shape::Typed { schema, .. } = &shape else {
+            return Err(self.outline.reasons.pop().unwrap_or_else(|| Reason {
+                pointer: String::new(),
+                text: "the schema takes any value".to_owned(),
+            }));
+        };
+        let is_named = Shape::named(name) == Shape::of(schema.clone());
+        if !is_named {
+            if schema.get("type").and_then(Value::as_str) != Some("object") {
+                return Err(Reason {
+                    pointer: String::new(),
+                    text: "the schema is not that of an object".to_owned(),
+                });
+            }
+            self.claim(name, "");
+            self.definitions.insert(name.to_owned(), schema.clone());
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Outline {
+        self.outline.types = self.definitions.keys().cloned().collect();
+        let root = Map::from_iter([("definitions".to_owned(), Value::Object(self.definitions))]);
+        self.outline.schema = Value::Object(root);
+        self.outline
+    }
+
+    /// What stands at a JSON pointer into the root. `name` is what it is called, if it needs a name.
+    fn place(&mut self, at: &str, name: &str) -> Shape {
+        if let Some(shape) = self.done.get(at) {
+            return shape.clone();
+        }
+        if let Some(name) = self.active.get(at).cloned() {
+            // It holds itself; a name makes that possible.
+            let null = self.takes_null(at);
+            return Shape::named(&self.name(at, &name)).or_null(null);
+        }
+        let Some(schema) = self.root.pointer(at) else {
+            return self.any(at, "a reference leads nowhere");
+        };
+        self.active.insert(at.to_owned(), name.to_owned());
+        let mut shape = self.shape(schema, at, name);
+        self.active.remove(at);
+        if let Some(name) = self.named.get(at).cloned()
+            && !self.definitions.contains_key(&name)
+        {
+            let itself = Shape::named(&name);
+            let null = shape.takes_null();
+            let schema = match shape {
+                Shape::Typed { schema, .. } if itself != Shape::of(schema.clone()) => schema,
+                _ => self
+                    .any(at, "the schema is nothing but itself")
+                    .into_schema(),
+            };
+            self.definitions.insert(name, schema);
+            shape = itself.or_null(null);
+        }
+        self.done.insert(at.to_owned(), shape.clone());
+        shape
+    }
+
+    fn shape(&mut self, schema: &Value, at: &str, name: &str) -> Shape {
+        let members = match schema {
+            Value::Object(members) => members,
+            Value::Bool(true) => return Shape::Any,
+            _ => return self.any(at, "the schema takes nothing"),
+        };
+        if let Some(reference) = members.get("$ref") {
+            return self.reference(reference, at, name);
+        }
+        if members.contains_key("$dynamicRef") || members.contains_key("$recursiveRef") {
+            return self.any(at, "a dynamic reference");
+        }
+        if let Some(shape) = self.values(members, at, name) {
+            return shape;
+        }
+        match members.get("type") {
+            Some(Value::String(kind)) => self.typed(members, kind, at, name),
+            Some(Value::Array(kinds)) => self.several(members, kinds, at, name),
+            _ if at.is_empty() && !is_alternatives(members) => {
+                if members.contains_key("properties") {
+                    self.typed(members, "object", at, name)
+                } else {
+                    Shape::of(objects::open_map())
+                }
+            }
+            _ => self.untyped(members, at, name),
+        }
+    }
+
+    fn typed(&mut self, members: &Map<String, Value>, kind: &str, at: &str, name: &str) -> Shape {
+        match kind {
+            "string" | "boolean" => Shape::of(values::simple(kind)),
+            "integer" => Shape::of(values::integer(members)),
+            "number" => Shape::of(values::number()),
+            "array" => self.array(members, at, name),
+            "object" => self.object(members, at, name),
+            "null" => Shape::Any,
+            _ => self.any(at, "an unknown `type`"),
+        }
+    }
+
+    /// A place without `type`: alternatives, one part of `allOf`, or anything.
+    fn untyped(&mut self, members: &Map<String, Value>, at: &str, name: &str) -> Shape {
+        for keyword in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(list)) = members.get(keyword) {
+                let places: Vec<_> = (0..list.len())
+                    .map(|index| format!("{at}/{keyword}/{index}"))
+                    .collect();
+                return self.alternatives(&places, at, name);
+            }
+        }
+        match members.get("allOf") {
+            Some(Value::Array(parts)) if parts.len() == 1 => {
+                self.place(&format!("{at}/allOf/0"), name)
+            }
+            Some(_) => self.any(at, "parts of `allOf` are not put together"),
+            None if values::constrains(members) => self.any(at, "the schema has no `type`"),
+            None => Shape::Any,
+        }
+    }
+
+    fn array(&mut self, members: &Map<String, Value>, at: &str, name: &str) -> Shape {
+        let items = match members.get("items") {
+            _ if members.contains_key("prefixItems") => {
+                self.any(at, "items by their places have no type")
+            }
+            Some(Value::Array(_)) => self.any(at, "items by their places have no type"),
+            Some(_) => self.place(&format!("{at}/items"), &names::below(name, "item")),
+            None => Shape::Any,
+        };
+        Shape::of(serde_json::json!({ "type": "array", "items": items.into_schema() }))
+    }
+
+    fn reference(&mut self, reference: &Value, at: &str, name: &str) -> Shape {
+        let target = reference
+            .as_str()
+            .filter(|_| !self.has_inner_ids)
+            .and_then(|text| text.strip_prefix('#'))
+            .and_then(decoded)
+            .filter(|pointer| pointer.is_empty() || pointer.starts_with('/'));
+        let Some(target) = target else {
+            return self.any(at, "a reference that is no pointer into the schema");
+        };
+        // Targets are named after themselves, wherever they are used first.
+        let definition = target
+            .strip_prefix("/$defs/")
+            .or_else(|| target.strip_prefix("/definitions/"));
+        let root = self.of.type_name();
+        let name = match definition {
+            _ if target.is_empty() => root.to_owned(),
+            Some(word) if names::is_plain(word) => names::below(root, word),
+            Some(_) => names::told_apart(root, "definition", &target),
+            None => name.to_owned(),
+        };
+        self.place(&target, &name)
+    }
+
+    /// The name of a place. A name that several ask for goes to none of them.
+    fn name(&mut self, at: &str, wanted: &str) -> String {
+        if let Some(name) = self.named.get(at) {
+            return name.clone();
+        }
+        let is_root = at.is_empty();
+        let name = if self.contested.contains(wanted) && !is_root {
+            names::told_apart(wanted, "place", at)
+        } else {
+            wanted.to_owned()
+        };
+        self.claim(&name, at);
+        self.named.insert(at.to_owned(), name.clone());
+        name
+    }
+
+    fn claim(&mut self, name: &str, at: &str) {
+        let places = self.claims.entry(name.to_owned()).or_default();
+        places.insert(at.to_owned());
+    }
+
+    /// Anything, and why.
+    fn any(&mut self, at: &str, reason: &str) -> Shape {
+        self.note(at, reason);
+        Shape::Any
+    }
+
+    fn note(&mut self, at: &str, reason: &str) {
+        let reason = Reason {
+            pointer: at.to_owned(),
+            text: reason.to_owned(),
+        };
+        if !self.outline.reasons.contains(&reason) {
+            self.outline.reasons.push(reason);
+        }
+    }
+
+    /// Whether null is valid at a place that is still being looked at.
+    fn takes_null(&self, at: &str) -> bool {
+        self.root
+            .pointer(at)
+            .is_none_or(|schema| values::takes_null(schema, self.root, 0))
+    }
+}
+
+fn is_alternatives(members: &Map<String, Value>) -> bool {
+    let has = |key: &str| members.contains_key(key);
+    !has("properties") && (has("anyOf") || has("oneOf") || has("allOf"))
+}
+
+fn has_inner_ids(schema: &Value, is_root: bool) -> bool {
+    match schema {
+        Value::Object(members) => {
+            (!is_root
+                && ["$id", "id", "$anchor"]
+                    .iter()
+                    .any(|key| members.get(*key).is_some_and(Value::is_string)))
+                || members.values().any(|value| has_inner_ids(value, false))
+        }
+        Value::Array(items) => items.iter().any(|item| has_inner_ids(item, false)),
+        _ => false,
+    }
+}
+
+/// A fragment without its percent signs.
+fn decoded(fragment: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(fragment.len());
+    let mut bytes = fragment.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let digits = [bytes.next()?, bytes.next()?];
+        out.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+    }
+    String::from_utf8(out).ok()
+}

@@ -1,0 +1,59 @@
+//! An interrupted `lock` leaves no process behind, whatever its sources had started by then.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// Awaits a condition for a minute.
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if condition() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited too long: {what}");
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests start the programs that they test"
+)]
+fn command(program: &str) -> Command {
+    Command::new(program)
+}
+
+#[test]
+fn an_interrupt_ends_every_process_that_was_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.json");
+    // Like an installer: a shell whose child holds on, and that never speaks MCP.
+    let script = "sleep 977 & echo $! > child.new; mv child.new child; wait";
+    let source = serde_json::json!({"command": ["/bin/sh", "-c", script], "cwd": "."});
+    let tree = serde_json::json!({"tree": [{"path": "/s", "type": "node", "source": source}]});
+    fs::write(&config, tree.to_string()).unwrap();
+    let mut lock = command(env!("CARGO_BIN_EXE_broker-gen"))
+        .args(["lock", "--config"])
+        .arg(&config)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let child = folder.path().join("child");
+    wait_until("the source has started its own child", || child.exists());
+    let pid = fs::read_to_string(child).unwrap().trim().to_owned();
+    let running = |pid: &str| {
+        let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    assert!(running(&pid));
+    let told = command("/bin/kill")
+        .args(["-TERM", &lock.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(told.success());
+    assert_eq!(lock.wait().unwrap().code(), Some(130));
+    assert!(!running(&pid), "the source's child is still there");
+    assert!(!folder.path().join("config.lock.json").exists());
+}

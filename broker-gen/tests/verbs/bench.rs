@@ -1,0 +1,142 @@
+//! A folder of its own, locks made without a server, and the program run over them.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use broker_model::Snapshot;
+use broker_model::config::Config;
+use broker_model::lock::{Lock, LockedSource};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A folder; removed when dropped.
+pub(crate) struct Bench {
+    folder: TempDir,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The root of the workspace.
+pub(crate) fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the package lies in the workspace")
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: TempDir::new().expect("a temporary folder"),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("the folder is writable");
+    }
+
+    /// Writes a config and the lock that a server with these tools gives.
+    pub(crate) fn lock(&self, stem: &str, config: &Value, tools: &[Value]) {
+        let text = config.to_string();
+        let parsed = Config::parse("c.json", text.as_bytes()).expect("the config is valid");
+        let snapshot = Snapshot {
+            server_info: json!({"name": "server", "version": "1"}),
+            protocol_version: "2025-11-25".to_owned(),
+            capabilities: json!({"tools": {}}),
+            instructions: None,
+            tools: tools
+                .iter()
+                .map(|tool| tool.as_object().expect("a tool is an object").clone())
+                .collect(),
+        };
+        let sources = parsed.config.sources();
+        let lock = Lock {
+            config_digest: parsed.config.digest(),
+            generator: "broker-gen test".to_owned(),
+            sources: sources
+                .map(|source| LockedSource::from_snapshot(source, &snapshot))
+                .collect(),
+        };
+        self.write(&format!("{stem}.json"), &text);
+        self.write(&format!("{stem}.lock.json"), &lock.to_text());
+    }
+
+    /// Runs `broker-gen` in the folder.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.run_with_input(args, "")
+    }
+
+    /// The same with this on standard input.
+    pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Output {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "tests start the program that they test"
+        )]
+        let mut command = Command::new(env!("CARGO_BIN_EXE_broker-gen"));
+        for name in ["CI", "MCP_BROKER_CONFIG", "MCP_BROKER_LOCKED"] {
+            command.env_remove(name);
+        }
+        let mut child = command
+            .args(args)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("broker-gen starts");
+        let mut stdin = child.stdin.take().expect("standard input is piped");
+        // A program that reads no input may have ended already.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        let output = child.wait_with_output().expect("broker-gen ends");
+        Output {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    /// The same, which must succeed; its standard output.
+    pub(crate) fn fine(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.code, Some(0), "{args:?}: {}", output.stderr);
+        output.stdout
+    }
+}
+
+/// A config with one source on `/a`.
+pub(crate) fn config(source: Value) -> Value {
+    let mut whole = json!({"command": "server"});
+    for (key, value) in source.as_object().expect("members are an object") {
+        whole[key] = value.clone();
+    }
+    json!({"tree": [{"path": "/a", "type": "node", "source": whole}]})
+}
+
+/// A tool that takes an object.
+pub(crate) fn tool(name: &str) -> Value {
+    json!({"name": name, "description": format!("Does {name}. Then more."), "inputSchema": {"type": "object"}})
+}
+
+/// Asserts that each of these stands in the text.
+#[track_caller]
+pub(crate) fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is missing in:\n{text}");
+    }
+}

@@ -1,0 +1,181 @@
+//! `diff`: what changed between two locks, and how the program ends.
+
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, Output, config, contains, tool};
+
+/// Locks both, and gives the report of `diff` with its exit code.
+fn diff(old: (Value, &[Value]), new: (Value, &[Value])) -> (Option<i32>, Value) {
+    let bench = Bench::new();
+    bench.lock("old", &config(old.0), old.1);
+    bench.lock("new", &config(new.0), new.1);
+    let Output {
+        code,
+        stdout,
+        stderr,
+    } = bench.run(&["diff", "old.lock.json", "new.lock.json", "--format", "json"]);
+    let report = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
+    (code, report)
+}
+
+fn one(report: &Value) -> (&str, &str, &str) {
+    let tools = report["tools"].as_array().expect("a list");
+    assert_eq!(tools.len(), 1, "{report:#}");
+    let text = |value: &'static str| {
+        tools[0]
+            .pointer(value)
+            .and_then(Value::as_str)
+            .expect(value)
+    };
+    (text("/class"), text("/findings/0/rule"), text("/path"))
+}
+
+#[test]
+fn equal_locks_have_nothing_to_say() {
+    let tools = [tool("x"), tool("y")];
+    let (code, report) = diff((json!({}), &tools), (json!({}), &tools));
+    assert_eq!((code, &report["summary"]["same"]), (Some(0), &json!(2)));
+    assert_eq!(
+        (&report["tools"], &report["sources"]),
+        (&json!([]), &json!([]))
+    );
+}
+
+#[test]
+fn a_changed_a_gone_and_a_new_tool() {
+    let mut changed = tool("x");
+    changed["description"] = "Does something else.".into();
+    let (code, report) = diff((json!({}), &[tool("x")]), (json!({}), &[changed]));
+    let (_, rule, path) = one(&report);
+    assert_eq!((code, rule, path), (Some(3), "description-changed", "/a/x"));
+    assert!(
+        !report.to_string().contains("broker-gen lock --source"),
+        "{report:#}"
+    );
+
+    let (code, report) = diff(
+        (json!({}), &[tool("x"), tool("y")]),
+        (json!({}), &[tool("y")]),
+    );
+    assert_eq!(
+        (code, one(&report)),
+        (Some(3), ("gone", "tool-gone", "/a/x"))
+    );
+    assert_eq!(report["summary"]["same"], 1);
+
+    let (code, report) = diff(
+        (json!({}), &[tool("x")]),
+        (json!({}), &[tool("x"), tool("y")]),
+    );
+    assert_eq!(
+        (code, one(&report)),
+        (Some(0), ("added", "tool-added", "/a/y"))
+    );
+}
+
+#[test]
+fn a_filter_that_hides_or_exposes_is_told_by_tool() {
+    let tools = [tool("x"), tool("y")];
+    let hides = json!({"tool_filter": ["!y"]});
+    let (code, report) = diff((json!({}), &tools), (hides.clone(), &tools));
+    assert_eq!(
+        (code, one(&report)),
+        (Some(3), ("gone", "tool-hidden", "/a/y"))
+    );
+    contains(
+        &report.to_string(),
+        &["it did not change", "source-config-changed"],
+    );
+    assert_eq!(report["summary"]["same"], 1);
+
+    let (_, report) = diff((hides, &tools), (json!({}), &tools));
+    assert_eq!(one(&report), ("added", "tool-added", "/a/y"));
+    contains(&report.to_string(), &["which the old one hides"]);
+}
+
+#[test]
+fn an_alias_moves_a_tool_out_of_its_callers_sight() {
+    let tools = [tool("x")];
+    let (code, report) = diff(
+        (json!({}), &tools),
+        (json!({"path_aliases": {"x": "z"}}), &tools),
+    );
+    assert_eq!(
+        (code, one(&report)),
+        (Some(3), ("gone", "tool-moved", "/a/x"))
+    );
+    assert_eq!(report["tools"][0]["findings"][0]["new"], "/a/z");
+    assert_eq!(report["summary"]["same"], 0);
+}
+
+#[test]
+fn a_change_of_a_hidden_tool_is_a_note() {
+    let filter = json!({"tool_filter": ["!h*"]});
+    let mut changed = tool("h");
+    changed["title"] = "New".into();
+    let (code, report) = diff(
+        (filter.clone(), &[tool("x"), tool("h")]),
+        (filter, &[tool("x"), changed]),
+    );
+    assert_eq!(code, Some(0), "{report:#}");
+    let finding = &report["sources"][0]["findings"][0];
+    assert_eq!(
+        (&finding["rule"], &finding["severity"]),
+        (&json!("hidden-tool-changed"), &json!("note"))
+    );
+}
+
+#[test]
+fn another_command_is_never_passed_over() {
+    let tools = [tool("x")];
+    let (code, report) = diff((json!({}), &tools), (json!({"command": "other"}), &tools));
+    assert_eq!(code, Some(3), "{report:#}");
+    let finding = &report["sources"][0]["findings"][0];
+    assert_eq!(
+        (&finding["rule"], &finding["class"]),
+        (&json!("source-config-changed"), &json!("unknown"))
+    );
+}
+
+#[test]
+fn whole_sources_come_and_go() {
+    let bench = Bench::new();
+    let mut two = config(json!({}));
+    let mut other = two["tree"][0].clone();
+    other["path"] = "/b".into();
+    two["tree"].as_array_mut().expect("a list").push(other);
+    bench.lock("one", &config(json!({})), &[tool("x")]);
+    bench.lock("two", &two, &[tool("x")]);
+    let output = bench.run(&["diff", "one.lock.json", "two.lock.json"]);
+    assert_eq!(output.code, Some(0), "{}", output.stdout);
+    contains(
+        &output.stdout,
+        &["added: source /b", "added: /b/x", "1 same, 2 added"],
+    );
+    let output = bench.run(&["diff", "two.lock.json", "one.lock.json"]);
+    assert_eq!(output.code, Some(3), "{}", output.stdout);
+    contains(
+        &output.stdout,
+        &["gone: source /b", "gone: /b/x", "1 same, 2 gone"],
+    );
+}
+
+#[test]
+fn the_old_lock_comes_from_standard_input_and_a_bad_one_is_5() {
+    let bench = Bench::new();
+    bench.lock("c", &config(json!({})), &[tool("x")]);
+    let text = bench.read("c.lock.json");
+    let output = bench.run_with_input(&["diff", "-", "c.lock.json"], &text);
+    assert_eq!(
+        (output.code, output.stdout.as_str()),
+        (Some(0), "summary: 1 same\n")
+    );
+
+    bench.write("torn.lock.json", &text[..text.len() / 2]);
+    let output = bench.run(&["diff", "torn.lock.json", "none.lock.json"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(5), ""));
+    contains(
+        &output.stderr,
+        &["lock_corrupt", "lock_missing", "none.lock.json"],
+    );
+}

@@ -1,0 +1,130 @@
+//! `generate` and `tree`: what config and lock become, without a build.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::bench::{Bench, config, contains, tool};
+
+fn files(bench: &Bench, folder: &str) -> Vec<(String, String)> {
+    let mut found: Vec<_> = fs::read_dir(bench.path(folder))
+        .expect("the folder is there")
+        .map(|entry| {
+            let name = entry
+                .expect("readable")
+                .file_name()
+                .to_string_lossy()
+                .into_owned();
+            let text = bench.read(&format!("{folder}/{name}"));
+            (name, text)
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn generate_writes_the_same_bytes_from_anywhere_and_without_a_path() {
+    let (one, other) = (Bench::new(), Bench::new());
+    let source = config(json!({"tool_overrides": {"x": {"summary": "Ex"}}}));
+    for bench in [&one, &other] {
+        bench.lock("c", &source, &[tool("x"), tool("y")]);
+    }
+    one.fine(&["generate", "--config", "c.json", "--out", "made/here"]);
+    let absolute = other.path("c.json");
+    let absolute = absolute.to_str().expect("UTF-8");
+    other.fine(&["generate", "--config", absolute, "--out", "made"]);
+    let made = files(&one, "made/here");
+    assert_eq!(made, files(&other, "made"));
+    let names: Vec<_> = made.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(
+        names.contains(&"catalog.rs") && names.contains(&"catalog.json"),
+        "{names:?}"
+    );
+    for (name, text) in &made {
+        for folder in [one.path(""), other.path("")] {
+            assert!(
+                !text.contains(&*folder.to_string_lossy()),
+                "{name} names a folder"
+            );
+        }
+    }
+}
+
+#[test]
+fn generate_check_writes_nothing_and_finds_what_is_stale() {
+    let bench = Bench::new();
+    bench.lock("c", &config(json!({})), &[tool("x")]);
+    let run = |check: bool| {
+        let mut args = vec!["generate", "--config", "c.json", "--out", "made"];
+        args.extend(check.then_some("--check"));
+        bench.run(&args)
+    };
+    let missing = run(true);
+    assert_eq!(missing.code, Some(5), "{}", missing.stderr);
+    contains(
+        &missing.stderr,
+        &["generated_stale", "catalog.rs", "catalog.json"],
+    );
+    assert!(!bench.path("made").exists(), "a check wrote something");
+    assert_eq!((run(false).code, run(true).code), (Some(0), Some(0)));
+
+    bench.write("made/catalog.json", "{}");
+    let stale = run(true);
+    assert_eq!(stale.code, Some(5));
+    contains(&stale.stderr, &["catalog.json", "broker-gen generate"]);
+    assert!(!stale.stderr.contains("catalog.rs"), "{}", stale.stderr);
+    assert_eq!(bench.read("made/catalog.json"), "{}");
+    assert_eq!((run(false).code, run(true).code), (Some(0), Some(0)));
+
+    bench.lock("c", &config(json!({})), &[tool("x"), tool("y")]);
+    assert_eq!(run(true).code, Some(5), "another lock gives other code");
+    fs::remove_file(bench.path("c.lock.json")).expect("it was there");
+    let none = run(true);
+    assert_eq!(none.code, Some(5));
+    contains(&none.stderr, &["lock_missing"]);
+}
+
+#[test]
+fn tree_shows_what_callers_see_and_what_is_hidden() {
+    let bench = Bench::new();
+    let source = json!({"tool_filter": ["!h*"], "path_aliases": {"x": "ex"}});
+    bench.lock("c", &config(source), &[tool("x"), tool("y"), tool("hid")]);
+    let tree = bench.fine(&["tree", "--config", "c.json"]);
+    let lines: Vec<_> = tree.lines().collect();
+    let expected = [
+        "/             All tools of this broker",
+        "  a/          a",
+        "    ex (`x`)  Does x",
+        "    y         Does y",
+    ];
+    assert_eq!(lines[..4], expected, "{tree}");
+    contains(
+        lines[4],
+        &["2 tools of 1 sources, 1 hidden, lock sha256/1:"],
+    );
+    let hidden = bench.fine(&["tree", "--config", "c.json", "--hidden"]);
+    contains(&hidden, &["    hid       hidden by `tool_filter`"]);
+}
+
+#[test]
+fn completions_know_every_verb() {
+    let bench = Bench::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = bench.fine(&["completions", shell]);
+        contains(
+            &script,
+            &[
+                "lock",
+                "check",
+                "diff",
+                "generate",
+                "tree",
+                "schema",
+                "new",
+                "completions",
+            ],
+        );
+    }
+    assert_eq!(bench.run(&["completions", "tcsh"]).code, Some(2));
+}

@@ -1,0 +1,225 @@
+//! The committed JSON Schemas: current, printed as they are, and true of the files they describe.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use broker_model::config::Config;
+use broker_model::json_schema::Document;
+use broker_model::schema::compile;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, config, tool, workspace};
+
+/// Writes the schemas instead of comparing them.
+const UPDATE: &str = "MCP_BROKER_UPDATE_SCHEMAS";
+
+/// Keys that the config knows and this version refuses.
+const LATER: [&str; 7] = [
+    "audits_required",
+    "headers",
+    "mcp",
+    "retry_idempotent",
+    "trust",
+    "url",
+    "mcpServers",
+];
+
+#[track_caller]
+fn valid(document: Document, value: &Value) {
+    let validator = compile(&document.schema()).expect("the schema compiles");
+    let (errors, _) = validator.errors(value, 5);
+    assert!(errors.is_empty(), "{document:?}: {errors:#?}");
+}
+
+fn read(path: &str) -> Value {
+    let text = fs::read_to_string(workspace().join(path)).expect(path);
+    serde_json::from_str(&text).expect(path)
+}
+
+#[test]
+fn the_committed_schemas_are_current_and_are_what_is_printed() {
+    let bench = Bench::new();
+    for document in Document::ALL {
+        let name = document.file_name();
+        let path = workspace().join("schemas").join(name);
+        if std::env::var_os(UPDATE).is_some() {
+            fs::write(&path, document.text()).expect("writable");
+            continue;
+        }
+        let committed = fs::read_to_string(&path).expect("it is committed");
+        assert!(
+            committed == document.text(),
+            "schemas/{name} is stale; run: {UPDATE}=1 cargo test -p broker-gen --test verbs schemas"
+        );
+        let verb = name.split('.').next().expect("a name");
+        assert_eq!(bench.fine(&["schema", verb]), committed);
+    }
+    assert_eq!(bench.fine(&["schema"]), bench.fine(&["schema", "config"]));
+}
+
+#[test]
+fn the_smoke_config_names_its_schema_and_everything_of_ours_is_valid() {
+    let smoke = read("smoke_config.json");
+    let schema = smoke["$schema"]
+        .as_str()
+        .expect("the smoke config names its schema");
+    assert!(
+        read(schema) == Document::Config.schema(),
+        "{schema} is another schema"
+    );
+    let settings = read(".vscode/settings.json");
+    let wired = settings["json.schemas"]
+        .as_array()
+        .expect("schemas are wired");
+    for document in Document::ALL {
+        let url = format!("./schemas/{}", document.file_name());
+        assert!(wired.iter().any(|entry| entry["url"] == url), "{url}");
+    }
+    for package in [
+        "",
+        "tests/chaos-broker/",
+        "tests/real-broker/",
+        "tests/corpus-broker/",
+    ] {
+        let stem = if package.is_empty() {
+            "smoke_config"
+        } else {
+            "config"
+        };
+        valid(Document::Config, &read(&format!("{package}{stem}.json")));
+        valid(Document::Lock, &read(&format!("{package}{stem}.lock.json")));
+    }
+}
+
+#[test]
+fn a_report_with_every_kind_of_entry_is_valid() {
+    let bench = Bench::new();
+    let mut changed = tool("x");
+    changed["title"] = "New".into();
+    bench.lock("old", &config(json!({})), &[tool("x"), tool("gone")]);
+    bench.lock(
+        "new",
+        &config(json!({"tool_filter": ["!hid"]})),
+        &[changed, tool("added"), tool("hid")],
+    );
+    let output = bench.run(&["diff", "old.lock.json", "new.lock.json", "--format", "json"]);
+    let report: Value = serde_json::from_str(&output.stdout).expect("a report");
+    assert!(!report["tools"].as_array().expect("a list").is_empty());
+    assert!(!report["sources"].as_array().expect("a list").is_empty());
+    valid(Document::Report, &report);
+}
+
+/// What the parser says of unknown keys lists the known ones, level by level.
+#[test]
+fn the_schema_has_every_key_that_the_config_takes() {
+    let schema = Document::Config.schema();
+    let at = |pointer: &str| -> BTreeSet<String> {
+        let properties = schema
+            .pointer(pointer)
+            .and_then(Value::as_object)
+            .expect(pointer);
+        properties.keys().cloned().collect()
+    };
+    let known = |config: Value| -> BTreeSet<String> {
+        let problems =
+            Config::parse("c.json", config.to_string().as_bytes()).expect_err("a bad key");
+        let help = problems
+            .iter()
+            .find_map(|problem| problem.help.as_deref()?.strip_prefix("known here: "));
+        help.expect("the known keys")
+            .split(", ")
+            .map(str::to_owned)
+            .collect()
+    };
+    let node = |source: Value| json!({"tree": [{"path": "/a", "source": source}]});
+    for (pointer, config) in [
+        (
+            "/definitions/TreeConfig/properties",
+            json!({"tree": [], "qqqqqqqq": 1}),
+        ),
+        (
+            "/definitions/Node/properties",
+            json!({"tree": [{"path": "/a", "qqqqqqqq": 1}]}),
+        ),
+        (
+            "/definitions/Source/properties",
+            node(json!({"command": "x", "qqqqqqqq": 1})),
+        ),
+        (
+            "/definitions/ToolOverride/properties",
+            node(json!({"command": "x", "tool_overrides": {"t": {"qqqqqqqq": 1}}})),
+        ),
+        (
+            "/definitions/Limits/properties",
+            json!({"tree": [], "limits": {"qqqqqqqq": 1}}),
+        ),
+    ] {
+        let mut known = known(config);
+        known.retain(|key| !LATER.contains(&key.as_str()));
+        assert_eq!(at(pointer), known, "{pointer}");
+    }
+}
+
+#[test]
+fn the_schema_and_the_parser_agree() {
+    let validator = compile(&Document::Config.schema()).expect("the schema compiles");
+    let source = |members: Value| config(members);
+    let over = |members: Value| source(json!({"tool_overrides": {"t": members}}));
+    let server = |entry: Value| json!({"mcpServers": {"a": entry}});
+    let good = [
+        json!({"tree": []}),
+        json!({"tree": {"path": "/", "type": "node", "children": []}}),
+        json!({"$schema": "x", "tree": [], "types": false, "limits": {"body_bytes": 1024}, "allowed_hosts": ["a"], "allowed_origins": ["https://a"]}),
+        source(
+            json!({"command": ["a", "b"], "cwd": ".", "inherit_env": ["A*"], "required": false, "instances": 1}),
+        ),
+        source(json!({"timeout": 0.1, "startup_timeout": 3600, "max_in_flight": 10000})),
+        source(
+            json!({"volatile": ["/tools/*/_meta/x"], "path_aliases": {"a/b": "a_b"}, "args": []}),
+        ),
+        over(
+            json!({"summary": "s", "description": "d", "example_args": {}, "timeout": 5, "render_mode": "json"}),
+        ),
+        server(json!({"command": "npx", "args": ["-y"], "type": "stdio", "autoApprove": []})),
+        server(json!({"url": "https://a", "disabled": true})),
+        server(json!({"command": "npx", "timeout": 60000000})),
+    ];
+    for value in good {
+        let text = value.to_string();
+        let parsed = Config::parse("c.json", text.as_bytes());
+        assert!(parsed.is_ok(), "{text}: {parsed:?}");
+        let (errors, _) = validator.errors(&value, 3);
+        assert!(errors.is_empty(), "{text}: {errors:#?}");
+    }
+    let bad = [
+        json!({}),
+        json!([]),
+        json!({"tree": [], "mcpServers": {}}),
+        json!({"tree": [], "limits": {"body_bytes": 1023}}),
+        json!({"tree": [{"path": "a"}]}),
+        json!({"tree": [{"path": "/a", "type": "tool"}]}),
+        json!({"tree": [{"path": "/a", "sumary": "x"}]}),
+        json!({"tree": [{"path": "/a", "source": {}}]}),
+        source(json!({"timeout": 0.05})),
+        source(json!({"timeout": "30s"})),
+        source(json!({"startup_timeout": 3601})),
+        source(json!({"max_in_flight": 0})),
+        source(json!({"max_in_flight": 1.5})),
+        source(json!({"command": []})),
+        source(json!({"url": "https://a"})),
+        source(json!({"env": {"A": 1}})),
+        source(json!({"cwd": null})),
+        source(json!({"volatile": ["/tools/x"]})),
+        source(json!({"path_aliases": {"a": "b/c"}})),
+        over(json!({"render_mode": "yaml"})),
+        over(json!({"max_output_chars": 499})),
+        over(json!({"example_args": []})),
+        server(json!({"args": []})),
+        server(json!({"command": "x", "required": "yes"})),
+    ];
+    for value in bad {
+        let text = value.to_string();
+        assert!(Config::parse("c.json", text.as_bytes()).is_err(), "{text}");
+        assert!(!validator.is_valid(&value), "the schema takes {text}");
+    }
+}

@@ -1,0 +1,229 @@
+//! The config as a file. Keys that this version refuses are left out, so that an editor marks them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+/// A config of mcp-broker: a tree of nodes with servers, or the `mcpServers` of other clients.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Config {
+    Tree(TreeConfig),
+    Servers(ServersConfig),
+}
+
+/// A config with a tree of its own.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TreeConfig {
+    /// For editors; ignored otherwise.
+    #[serde(rename = "$schema")]
+    schema: Option<String>,
+    /// The nodes, or one root node with `"path": "/"`.
+    tree: Tree,
+    /// Whether Rust types are generated, unless a source says otherwise. Default: true.
+    types: Option<bool>,
+    /// Bounds that protect the broker's memory.
+    limits: Option<Limits>,
+    /// Names that the `Host` header may carry besides loopback names and addresses.
+    allowed_hosts: Option<Vec<String>>,
+    /// Origins of web pages that may call: `https://host[:port]`.
+    allowed_origins: Option<Vec<String>>,
+}
+
+/// The file that other MCP clients read; each entry becomes a node `/name`.
+#[derive(JsonSchema)]
+pub(super) struct ServersConfig {
+    /// For editors; ignored otherwise.
+    #[serde(rename = "$schema")]
+    schema: Option<String>,
+    /// Servers by name.
+    #[serde(rename = "mcpServers")]
+    mcp_servers: BTreeMap<String, Source>,
+    /// Whether Rust types are generated, unless a source says otherwise. Default: true.
+    types: Option<bool>,
+    /// Bounds that protect the broker's memory.
+    limits: Option<Limits>,
+    /// Names that the `Host` header may carry besides loopback names and addresses.
+    allowed_hosts: Option<Vec<String>>,
+    /// Origins of web pages that may call: `https://host[:port]`.
+    allowed_origins: Option<Vec<String>>,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+enum Tree {
+    Nodes(Vec<Node>),
+    Root(Box<Node>),
+}
+
+/// A place in the tree: navigation, and the tools of a server that is mounted on it.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Node {
+    /// Absolute, below its parent's: `/` or segments of letters, digits, `_`, `.` and `-`.
+    #[schemars(length(max = 512), regex(pattern = r"^(/|(/[A-Za-z0-9_.-]{1,128})+)$"))]
+    path: String,
+    /// Always `node`; tools come from the source.
+    #[serde(rename = "type")]
+    kind: Option<NodeType>,
+    /// One line for listings. Default: the description's first sentence, else the name.
+    summary: Option<String>,
+    /// The whole text.
+    description: Option<String>,
+    /// Nodes below.
+    children: Option<Vec<Self>>,
+    /// The server that is mounted here; its tools become children.
+    source: Option<Source>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum NodeType {
+    Node,
+}
+
+/// A server: how it is started, which of its tools are exposed, and how they are called.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    /// How it is reached. Default: by `command`.
+    backend: Option<Backend>,
+    /// What to run: a string is split, or run by a shell where it has shell syntax; a list, or a
+    /// string beside `args`, is executed as it is. `${NAME}` stands for a variable.
+    command: Command,
+    /// Arguments; `command` is then the program itself.
+    args: Option<Vec<String>>,
+    /// Variables for the process, by name. Secrets as `${NAME}`, from the environment.
+    env: Option<BTreeMap<String, String>>,
+    /// Globs of variable names that the process inherits from the broker.
+    inherit_env: Option<Vec<String>>,
+    /// The process's folder, relative to the config's.
+    cwd: Option<String>,
+    /// Globs of upstream tool names that are exposed; `!` denies and always wins. Without a positive
+    /// pattern all are allowed.
+    tool_filter: Option<Vec<String>>,
+    /// The last path segment, by upstream tool name.
+    path_aliases: Option<BTreeMap<String, Alias>>,
+    /// What is said and done otherwise, by upstream tool name.
+    tool_overrides: Option<BTreeMap<String, ToolOverride>>,
+    /// Whether a plain start waits for it and refuses without it. Default: true.
+    required: Option<bool>,
+    /// Seconds until it must have listed its tools. Default: 120.
+    #[schemars(range(min = 1, max = 3600))]
+    startup_timeout: Option<f64>,
+    /// Seconds of a call. Default: 60.
+    #[schemars(range(min = 0.1, max = 86400))]
+    timeout: Option<f64>,
+    /// Calls at the server at one time; 256 more wait. Default: 32.
+    #[schemars(range(min = 1, max = 10000))]
+    max_in_flight: Option<u64>,
+    /// How many processes; this version runs one.
+    #[schemars(range(min = 1, max = 1))]
+    instances: Option<u64>,
+    /// Whether Rust types are generated. Default: as at the top.
+    types: Option<bool>,
+    /// JSON pointers of tool members that differ at every start; `*` stands for any token.
+    volatile: Option<Vec<Volatile>>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Backend {
+    Stdio,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+enum Command {
+    Line(String),
+    Words(Words),
+}
+
+#[derive(JsonSchema)]
+struct Words(#[schemars(length(min = 1))] Vec<String>);
+
+#[derive(JsonSchema)]
+struct Alias(#[schemars(regex(pattern = r"^[A-Za-z0-9_.-]{1,128}$"))] String);
+
+#[derive(JsonSchema)]
+struct Volatile(#[schemars(regex(pattern = r"^/tools/[^/]+/[^/]+"))] String);
+
+/// What is said and done otherwise for one tool.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ToolOverride {
+    /// Instead of the tool's title or first sentence.
+    summary: Option<String>,
+    /// Instead of the tool's description.
+    description: Option<String>,
+    /// Characters of a reply; longer results are cut. Default: never cut.
+    #[schemars(range(min = 500, max = 10_000_000))]
+    max_output_chars: Option<u64>,
+    /// Seconds of a call.
+    #[schemars(range(min = 0.1, max = 86400))]
+    timeout: Option<f64>,
+    /// Arguments worth copying; `lock` checks them against the tool's schema.
+    example_args: Option<Map<String, Value>>,
+    /// How a result is shown: as the server gave it, its text, or its structured content.
+    render_mode: Option<RenderMode>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum RenderMode {
+    Json,
+    Text,
+    Structured,
+}
+
+/// Bounds that protect the broker's memory.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Limits {
+    /// Bytes of a request body. Default: 4194304.
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
+    body_bytes: Option<u64>,
+    /// Bytes of a line from a server. Default: 16777216.
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
+    line_bytes: Option<u64>,
+}
+
+/// An entry of `mcpServers` is a source that also has what other clients put there, and that may be
+/// switched off, with anything in it.
+pub(super) fn with_entries(mut schema: Value) -> Value {
+    let mut entry = schema["definitions"]["Source"].clone();
+    if let Some(members) = entry.as_object_mut() {
+        members.remove("additionalProperties");
+        members.remove("required");
+    }
+    entry["description"] = "A server as other clients write it; `command` is the program itself, neither split nor run by a shell. Keys of other clients are passed over.".into();
+    let properties = &mut entry["properties"];
+    for key in ["backend", "type"] {
+        properties[key] = json!({"description": "How it is reached; this version runs processes.", "enum": ["stdio"], "type": "string"});
+    }
+    properties["disabled"] = json!({"description": "Leaves the entry out.", "type": "boolean"});
+    properties["enabled"] =
+        json!({"description": "`false` leaves the entry out.", "type": "boolean"});
+    // Other clients count milliseconds; what is too much for seconds is passed over with a warning.
+    if let Some(timeout) = properties["timeout"].as_object_mut() {
+        timeout.remove("maximum");
+    }
+    let off = json!({"anyOf": [
+        {"properties": {"disabled": {"const": true}}, "required": ["disabled"]},
+        {"properties": {"enabled": {"const": false}}, "required": ["enabled"]},
+    ]});
+    let on = std::mem::replace(
+        &mut entry,
+        json!({"if": off, "then": {"type": "object"}, "else": {}}),
+    );
+    entry["description"] = on["description"].clone();
+    entry["else"] = on;
+    entry["else"]["required"] = json!(["command"]);
+    schema["definitions"]["Entry"] = entry;
+    schema["definitions"]["ServersConfig"]["not"] = json!({"required": ["tree"]});
+    schema["definitions"]["ServersConfig"]["properties"]["mcpServers"]["additionalProperties"] =
+        json!({"$ref": "#/definitions/Entry"});
+    schema
+}

@@ -1,0 +1,114 @@
+//! The SDK's client against `mcp-broker stdio` on the smoke config, in both eras.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use oracle_mcp::{CallError, Client, Era};
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+
+/// Generous: machines are shared.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn binary(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("the test has a path");
+    let folder = test.parent().and_then(Path::parent);
+    let path = folder.expect("tests lie in target/PROFILE/deps").join(name);
+    assert!(
+        path.exists(),
+        "{} is not built; run `cargo test --workspace --locked`",
+        path.display()
+    );
+    path
+}
+
+async fn broker(era: Era) -> Client {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let args = ["stdio", "smoke_config.json", "--log-level", "error"];
+    let program = binary("mcp-broker");
+    let client = Client::start(&program, args, Some(&root), era);
+    let started = tokio::time::timeout(PATIENCE, client).await;
+    started.expect("in time").expect("it connects")
+}
+
+fn object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(members) => members,
+        other => panic!("{other}"),
+    }
+}
+
+async fn call(client: &Client, tool: &str, args: Value) -> Result<Value, CallError> {
+    let called = tokio::time::timeout(PATIENCE, client.call(tool, object(args))).await;
+    called.expect("in time")
+}
+
+async fn lists_calls_and_fails(era: Era, revision: &str) {
+    let client = broker(era).await;
+    let server = client.server();
+    assert_eq!(server["protocolVersion"], revision);
+    assert!(
+        server["instructions"]
+            .as_str()
+            .is_some_and(|text| text.contains("meta_tree"))
+    );
+    let tools = client.tools().await.expect("a list");
+    let names: Vec<_> = tools.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["meta_tree", "meta_desc", "meta_call"]);
+
+    let tree = call(&client, "meta_tree", json!({}))
+        .await
+        .expect("a result");
+    assert_eq!(tree["structuredContent"]["children"][0]["path"], "/text");
+    let args = json!({"path": "/util/hash_text", "args": {"text": "hello", "algorithm": "crc32"}});
+    let hashed = call(&client, "meta_call", args).await.expect("a result");
+    assert_eq!(hashed["structuredContent"]["digest"], "3610a686");
+    let args = json!({"path": "/util/hash_text", "args": {}});
+    let mistake = call(&client, "meta_call", args).await.expect("a result");
+    assert_eq!(mistake["isError"], true);
+    assert!(
+        mistake["content"][0]["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("args_invalid"))
+    );
+    match call(&client, "nope", json!({})).await {
+        Err(CallError::Rpc(error)) => assert_eq!(error["code"], -32602),
+        other => panic!("{other:?}"),
+    }
+    client.close().await.expect("it ends");
+}
+
+#[tokio::test]
+async fn a_legacy_client_lists_calls_and_is_told_its_mistakes() {
+    lists_calls_and_fails(Era::Legacy, "2025-11-25").await;
+}
+
+#[tokio::test]
+async fn a_modern_client_lists_calls_and_is_told_its_mistakes() {
+    lists_calls_and_fails(Era::Modern, "2026-07-28").await;
+}
+
+#[tokio::test]
+async fn a_client_that_may_choose_finds_the_modern_era() {
+    lists_calls_and_fails(Era::Auto, "2026-07-28").await;
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_awaits_any_more_is_cancelled_and_holds_up_no_end() {
+    for era in [Era::Legacy, Era::Modern] {
+        let client = broker(era).await;
+        let args =
+            json!({"path": "/util/slow_echo", "args": {"text": "late", "milliseconds": 9_500}});
+        let slow = client.call("meta_call", object(args));
+        // Sent, and given up before its answer can be there.
+        assert!(
+            tokio::time::timeout(Duration::from_millis(300), slow)
+                .await
+                .is_err()
+        );
+        let args = json!({"path": "/util/hex", "args": {"text": "a", "direction": "encode"}});
+        let quick = call(&client, "meta_call", args).await.expect("a result");
+        assert!(quick["content"].is_array(), "{quick}");
+        client.close().await.expect("it ends");
+    }
+}

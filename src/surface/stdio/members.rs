@@ -1,0 +1,117 @@
+//! The members of one JSON object, in their order and unread: what is only handed on is not parsed.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Names and raw values.
+#[derive(Debug, Default)]
+pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    /// Reads `text`, which must be one object.
+    pub(super) fn parse(text: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    /// The value of the last member of this name, as JSON.
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        let found = self.0.iter().rev().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.get())
+    }
+
+    /// The same; `null` counts as absent.
+    pub(super) fn given(&self, name: &str) -> Option<&'a str> {
+        self.get(name).filter(|value| *value != "null")
+    }
+
+    /// The first name that stands twice.
+    pub(super) fn doubled(&self) -> Option<&str> {
+        let names = self.0.iter().enumerate();
+        let mut doubled = names.filter(|(at, (name, _))| {
+            let before = &self.0[..*at];
+            before.iter().any(|(known, _)| known == name)
+        });
+        doubled.next().map(|(_, (name, _))| name.as_ref())
+    }
+
+    /// All of them, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_ref(), value.get()))
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(name) = map.next_key::<Name<'de>>()? {
+            members.push((name.0, map.next_value()?));
+        }
+        Ok(Members(members))
+    }
+}
+
+/// A name, borrowed where it has no escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = Name<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Borrowed(name)))
+            }
+            fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Owned(name.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_their_order_and_bytes() {
+        let members =
+            Members::parse(" {\"b\" : 1.00, \"\\u0061\": {\"x\": [ ]}, \"n\":null}").unwrap();
+        let all: Vec<_> = members.iter().collect();
+        assert_eq!(all, [("b", "1.00"), ("a", "{\"x\": [ ]}"), ("n", "null")]);
+        assert_eq!((members.get("n"), members.given("n")), (Some("null"), None));
+        assert_eq!(members.doubled(), None);
+        assert_eq!(
+            Members::parse("{\"a\":1,\"a\":2}").unwrap().doubled(),
+            Some("a")
+        );
+        assert!(Members::parse("[]").is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! What opening a broker and calling a tool can fail with.
+
+use broker_model::drift::Report;
+use broker_model::{CallCode, Diagnostic};
+use thiserror::Error;
+
+use super::RawResult;
+use crate::core::{CoreError, RefuseExit};
+
+/// Why a call gave no output.
+#[derive(Clone, Debug, Error)]
+pub enum CallError {
+    /// The broker, the source or the arguments: one of the closed list of codes, the same as on every
+    /// surface, with what is known about it.
+    #[error("{0}")]
+    Failed(Box<CoreError>),
+    /// The tool ran and says itself that it failed (`isError`).
+    #[error("the tool failed: {}", shown(.raw))]
+    Tool {
+        /// What it said.
+        raw: RawResult,
+    },
+    /// The tool ran, and its answer does not fit the reviewed output schema's type.
+    #[error("{message}")]
+    Output {
+        /// What does not fit, and where.
+        message: String,
+        /// What it answered.
+        raw: RawResult,
+    },
+}
+
+/// Why a broker was not opened. Nothing is left running.
+#[derive(Clone, Debug, Error)]
+pub enum OpenError {
+    /// The catalog was compiled for another version of this library.
+    #[error(
+        "the catalog has format {found}, this library reads {}; build anew",
+        crate::catalog::FORMAT
+    )]
+    Catalog {
+        /// The catalog's format.
+        found: u32,
+    },
+    /// Config or environment cannot be used; every problem of one run.
+    #[error("{}", listed(.0))]
+    Diagnostics(Vec<Diagnostic>),
+    /// A plain start is refused: a source differs from the lock, or could not be held against it.
+    #[error("{}: {report}", refused(.reason))]
+    Refused {
+        /// Which of the two.
+        reason: RefuseExit,
+        /// Everything that differs.
+        report: Box<Report>,
+    },
+    /// The broker itself failed.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl CallError {
+    /// The code, where the call failed with one; a tool's own failure and an answer that does not fit
+    /// have none.
+    pub fn code(&self) -> Option<CallCode> {
+        match self {
+            Self::Failed(error) => Some(error.code),
+            Self::Tool { .. } | Self::Output { .. } => None,
+        }
+    }
+
+    /// The result, where the tool gave one.
+    pub const fn raw(&self) -> Option<&RawResult> {
+        match self {
+            Self::Failed(_) => None,
+            Self::Tool { raw } | Self::Output { raw, .. } => Some(raw),
+        }
+    }
+
+    /// Whether the server may have executed the call. Repeating one that it may have can do harm.
+    pub fn maybe_executed(&self) -> bool {
+        match self {
+            Self::Failed(error) => error.maybe_executed == Some(true),
+            Self::Tool { .. } | Self::Output { .. } => true,
+        }
+    }
+}
+
+impl From<CoreError> for CallError {
+    fn from(error: CoreError) -> Self {
+        Self::Failed(Box::new(error))
+    }
+}
+
+impl From<Box<CoreError>> for CallError {
+    fn from(error: Box<CoreError>) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn shown(raw: &RawResult) -> String {
+    broker_model::text::shown_line(&raw.text(), 300)
+}
+
+fn listed(diagnostics: &[Diagnostic]) -> String {
+    let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+fn refused(reason: &RefuseExit) -> &'static str {
+    match reason {
+        RefuseExit::Drift => "what the sources offer is not what was reviewed",
+        RefuseExit::Unchecked => "a source could not be held against the lock",
+    }
+}

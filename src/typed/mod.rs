@@ -1,0 +1,156 @@
+//! The typed Rust API: a broker inside one's own program, whose tools are called by their generated types.
+//!
+//! ```
+//! # use mcp_broker::typed::{Broker, CallError, OpenError, Tool};
+//! # mod tools { pub mod util { pub mod hash_text {
+//! #     #[derive(serde::Serialize)] pub struct Args { pub text: String }
+//! #     #[derive(serde::Deserialize)] pub struct Output { pub hash: String }
+//! #     pub struct Tool;
+//! #     impl mcp_broker::typed::Tool for Tool {
+//! #         type Args = Args; type Output = Output;
+//! #         const PATH: &'static str = "/util/hash_text"; const HAS_OUTPUT: bool = true;
+//! #     }
+//! # } } }
+//! use tools::util::hash_text;
+//!
+//! async fn hash(broker: &Broker, text: &str) -> Result<String, CallError> {
+//!     let args = hash_text::Args { text: text.to_owned() };
+//!     let called = broker.call::<hash_text::Tool>(args).await?;
+//!     Ok(called.output.hash)
+//! }
+//! ```
+//!
+//! [`include_catalog!`](crate::include_catalog) gives the modules, made of the reviewed lock: a lock that
+//! no longer has a tool, or has it with other arguments, breaks the build of whoever calls it. Calls go
+//! through [`core`](crate::core) like those of every surface.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+
+mod error;
+mod number;
+mod result;
+
+pub use broker_mcp::Environment;
+pub use broker_model::drift::Report;
+pub use broker_model::{CallCode, Diagnostic};
+pub use error::{CallError, OpenError};
+pub use number::Number;
+pub use result::RawResult;
+
+pub use crate::app::OpenOptions as Options;
+pub use crate::core::{CoreError, Mode};
+
+use crate::catalog::Catalog;
+use crate::core::{Call, Core, Identity};
+
+/// A tool of the lock, as generated. Not meant to be implemented by hand.
+pub trait Tool {
+    /// Its arguments: one JSON object, shaped as the reviewed schema says. Bounds and formats are not
+    /// part of the type; the broker checks them before it sends anything.
+    type Args: Serialize;
+    /// Its structured result; `()` where the lock has no output schema.
+    type Output: DeserializeOwned;
+    /// Where it stands in the tree.
+    const PATH: &'static str;
+    /// Whether the lock has an output schema.
+    const HAS_OUTPUT: bool;
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called<O> {
+    /// `structuredContent` as the tool's type; `()` where the lock has no output schema.
+    pub output: O,
+    /// The whole result as the server gave it.
+    pub raw: RawResult,
+}
+
+/// A broker in this process. Cheap to clone; all clones are one broker, and [`Broker::close`] ends it.
+#[derive(Clone, Debug)]
+pub struct Broker {
+    core: Core,
+}
+
+impl Broker {
+    /// Starts every source of `catalog` and, with [`Mode::Plain`], waits until each required one was
+    /// held against the lock; that can take as long as the slowest source's `startup_timeout`.
+    ///
+    /// Must be called within a tokio runtime with IO and time enabled, which must outlive the broker.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Diagnostics`] where config or environment cannot be used, [`OpenError::Refused`]
+    /// where a source differs from the lock or could not be started; everything is stopped again then.
+    pub async fn open(catalog: &'static Catalog, options: Options) -> Result<Self, OpenError> {
+        let core = crate::app::open(catalog, options).await?;
+        Ok(Self { core })
+    }
+
+    /// Calls a tool and waits for its answer, at most as long as the tool's `timeout`. Dropping the
+    /// future cancels the call at the server.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Failed`] with a code of the closed list, [`CallError::Tool`] where the tool itself
+    /// says that it failed, [`CallError::Output`] where its answer does not fit the type; the last two
+    /// keep the raw result.
+    pub async fn call<T: Tool>(&self, args: T::Args) -> Result<Called<T::Output>, CallError> {
+        let raw = self.send(T::PATH, &args).await?;
+        if raw.is_error() {
+            return Err(CallError::Tool { raw });
+        }
+        match raw.output(T::HAS_OUTPUT) {
+            Ok(output) => Ok(Called { output, raw }),
+            Err(message) => Err(CallError::Output { message, raw }),
+        }
+    }
+
+    /// What is underneath: listing, describing, health, and calls by path.
+    pub const fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// Refuses new calls, waits for those in flight, and stops every source. Idempotent. Without it the
+    /// sources end with the process, or when their runtime does.
+    pub async fn close(&self) {
+        crate::app::close(&self.core).await;
+    }
+
+    async fn send(&self, path: &str, args: &impl Serialize) -> Result<RawResult, CallError> {
+        static CALLS: AtomicU64 = AtomicU64::new(1);
+        let unusable = |error: serde_json::Error| {
+            let message = format!("the arguments cannot be written as JSON: {error}");
+            CoreError::new(CallCode::ArgsInvalid, message)
+                .path(path)
+                .maybe_executed(false)
+        };
+        let bytes = serde_json::to_vec(args).map_err(unusable)?;
+        let value = serde_json::from_slice(&bytes).map_err(unusable)?;
+        let request_id = format!("typed-{}", CALLS.fetch_add(1, Ordering::Relaxed));
+        let call = Call {
+            path,
+            args: &bytes,
+            args_value: &value,
+            raw: true,
+            request_id: &request_id,
+        };
+        let reply = self.core.call(&Identity::Anonymous, call).await?;
+        Ok(RawResult::from_reply(&reply.body))
+    }
+}
+
+/// Reads a member that is there, null included: what generated types use to tell null from absent.
+///
+/// # Errors
+///
+/// Those of reading the member's type.
+pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,209 @@
+//! The result of a call as the server gave it, and its reading as a type.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// A result of `tools/call`: one JSON object with `content`, and perhaps `structuredContent`, `isError` and
+/// `_meta`. Byte for byte as the server gave it, unless the config says `render_mode` or
+/// `max_output_chars` for the tool. Cheap to clone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RawResult {
+    text: Bytes,
+    cut: bool,
+}
+
+/// A reply of core around a result.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    result: &'a RawValue,
+    truncated: Option<IgnoredAny>,
+}
+
+/// What of a result is looked at.
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow, rename = "structuredContent")]
+    structured: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Vec<&'a RawValue>,
+    #[serde(default, rename = "isError")]
+    is_error: bool,
+}
+
+impl RawResult {
+    /// The result within a reply.
+    pub(super) fn from_reply(body: &Bytes) -> Self {
+        match serde_json::from_slice::<Envelope<'_>>(body) {
+            Ok(envelope) => Self {
+                text: body.slice_ref(envelope.result.get().as_bytes()),
+                cut: envelope.truncated.is_some(),
+            },
+            // Text that cannot be decoded is handed on as it came.
+            Err(_) => Self {
+                text: body.clone(),
+                cut: false,
+            },
+        }
+    }
+
+    /// The JSON text. It is the server's: UTF-8 where the server kept to the protocol.
+    pub const fn as_bytes(&self) -> &Bytes {
+        &self.text
+    }
+
+    /// Whether it was cut to the tool's `max_output_chars`.
+    pub const fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// The result as a JSON value.
+    ///
+    /// # Errors
+    ///
+    /// Where the text cannot be read, as with bytes that are no UTF-8.
+    pub fn to_value(&self) -> Result<Value, serde_json::Error> {
+        serde_json::from_slice(&self.text)
+    }
+
+    /// Whether the tool says that it failed.
+    pub fn is_error(&self) -> bool {
+        self.members().is_ok_and(|members| members.is_error)
+    }
+
+    /// The text blocks of `content`, joined by newlines; empty where there are none.
+    pub fn text(&self) -> String {
+        #[derive(Deserialize)]
+        struct Block {
+            #[serde(rename = "type")]
+            kind: String,
+            text: String,
+        }
+        let Ok(members) = self.members() else {
+            return String::new();
+        };
+        let blocks = members.content.into_iter();
+        let texts: Vec<String> = blocks
+            .filter_map(|block| serde_json::from_str::<Block>(block.get()).ok())
+            .filter(|block| block.kind == "text")
+            .map(|block| block.text)
+            .collect();
+        texts.join("\n")
+    }
+
+    /// `structuredContent` as a type; without one in the lock nothing is read.
+    pub(super) fn output<O: DeserializeOwned>(&self, typed: bool) -> Result<O, String> {
+        if !typed {
+            return read("null");
+        }
+        if self.cut {
+            return Err(
+                "the result was cut to `max_output_chars`, and its rest is missing".to_owned(),
+            );
+        }
+        let members = self
+            .members()
+            .map_err(|error| format!("the result cannot be read: {error}"))?;
+        match members.structured {
+            Some(structured) => read(structured.get()),
+            None => {
+                Err("the result has no `structuredContent`, which its schema asks for".to_owned())
+            }
+        }
+    }
+
+    fn members(&self) -> Result<Members<'_>, serde_json::Error> {
+        serde_json::from_slice(&self.text)
+    }
+}
+
+/// Reads a type. JSON Schema takes `3.0` for an integer and serde does not, so integral floats are tried
+/// as integers where the text does not fit as it is.
+fn read<O: DeserializeOwned>(text: &str) -> Result<O, String> {
+    serde_json::from_str(text).or_else(|error: serde_json::Error| {
+        let again = serde_json::from_str::<Value>(text).map(integral);
+        again
+            .and_then(serde_json::from_value)
+            .map_err(|_| format!("`structuredContent` does not fit its type: {error}"))
+    })
+}
+
+fn integral(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < 9.2e18 => {
+                Value::from(float as i64)
+            }
+            _ => Value::Number(number),
+        },
+        Value::Array(items) => items.into_iter().map(integral).collect(),
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, member)| (name, integral(member)))
+            .collect(),
+        other => other,
+    }
+}
+
+impl fmt::Debug for RawResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(body: &'static str) -> RawResult {
+        RawResult::from_reply(&Bytes::from_static(body.as_bytes()))
+    }
+
+    #[test]
+    fn the_result_is_kept_byte_for_byte() {
+        let raw = result(
+            r#"{"path":"/a","result": {"content":[],"n":1.00,"structuredContent":{"n":3.0}}}"#,
+        );
+        assert_eq!(
+            &raw.as_bytes()[..],
+            br#"{"content":[],"n":1.00,"structuredContent":{"n":3.0}}"#
+        );
+        assert!(!raw.is_error());
+        raw.output::<()>(false).unwrap();
+    }
+
+    #[test]
+    fn sch_09_what_does_not_fit_says_where_and_integral_floats_fit() {
+        #[derive(Deserialize, Debug)]
+        struct Output {
+            n: i64,
+        }
+        let raw = result(r#"{"path":"/a","result":{"structuredContent":{"n":3.0}}}"#);
+        assert_eq!(raw.output::<Output>(true).unwrap().n, 3);
+        let raw = result(r#"{"path":"/a","result":{"structuredContent":{"n":"x"}}}"#);
+        let error = raw.output::<Output>(true).unwrap_err();
+        assert!(
+            error.contains("does not fit") && error.contains("column"),
+            "{error}"
+        );
+        let raw = result(
+            r#"{"path":"/a","result":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"isError":true}}"#,
+        );
+        assert!(
+            raw.output::<Output>(true)
+                .unwrap_err()
+                .contains("no `structuredContent`")
+        );
+        assert!(raw.is_error());
+        assert_eq!(raw.text(), "a\nb");
+        let raw = result(
+            r#"{"path":"/a","result":{"structuredContent":{"n":3}},"truncated":{"limit":500}}"#,
+        );
+        assert!(raw.is_cut() && raw.output::<Output>(true).unwrap_err().contains("was cut"));
+    }
+}

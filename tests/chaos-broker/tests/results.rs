@@ -1,0 +1,95 @@
+//! The forms of a result, and replies that are cut, through the real binary.
+
+use std::fs;
+
+use harness::{Broker, Chaos};
+use serde_json::{Value, json};
+
+/// A broker whose config says this of the tools of `/a`, and takes lines of 32 MiB.
+fn started(overrides: &Value, script: &Value) -> (Chaos, Broker) {
+    let chaos = Chaos::new();
+    chaos.script("a", script);
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
+    config["limits"]["line_bytes"] = json!(32 << 20);
+    for (tool, says) in overrides.as_object().expect("overrides") {
+        for (key, value) in says.as_object().expect("one override") {
+            config["tree"][0]["source"]["tool_overrides"][tool][key] = value.clone();
+        }
+    }
+    let file = chaos.file("given.json", &config.to_string());
+    let args = ["127.0.0.1:0", file.to_str().expect("the path is text")];
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &args));
+    (chaos, broker)
+}
+
+/// Peak and present resident memory, in KiB.
+fn memory(broker: &Broker) -> (u64, u64) {
+    let status = fs::read_to_string(format!("/proc/{}/status", broker.pid())).expect("it runs");
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1));
+        kib.and_then(|kib| kib.parse().ok()).expect("a figure")
+    };
+    (field("VmHWM:"), field("VmRSS:"))
+}
+
+#[test]
+fn each_form_is_a_result_and_keeps_its_error_flag() {
+    let result = json!({
+        "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}],
+        "structuredContent": {"n": 1.5, "list": [1, 2]},
+        "isError": true,
+    });
+    let script = json!({"on_call": {"*": {"result": result}}});
+    let (_chaos, broker) = started(
+        &json!({"echo": {"render_mode": "text"}, "structured": {"render_mode": "structured"}}),
+        &script,
+    );
+    assert_eq!(
+        broker.result("/a/echo", json!({"text": "x"})),
+        json!({"content": [{"type": "text", "text": "one\ntwo"}], "isError": true})
+    );
+    assert_eq!(
+        broker.result("/a/structured", json!({"n": 1})),
+        json!({"content": [], "structuredContent": {"n": 1.5, "list": [1, 2]}, "isError": true})
+    );
+    let whole = broker.result("/a/add", json!({"a": 1, "b": 2}));
+    assert_eq!(whole["content"], result["content"]);
+}
+
+#[test]
+fn a_long_reply_is_cut_to_its_limit_and_says_so() {
+    let (_chaos, broker) = started(
+        &json!({"echo": {"max_output_chars": 1000}}),
+        &json!({"plain": true}),
+    );
+    let reply = broker.call("/a/echo", json!({"text": "é".repeat(5000)}));
+    assert_eq!(reply.status, 200);
+    assert!(reply.text().chars().count() <= 1000, "{}", reply.text());
+    let reply = reply.json();
+    assert_eq!(reply["truncated"]["limit"], 1000);
+    assert_eq!(reply["truncated"]["cuts"][0]["kind"], "string");
+    assert_eq!(reply["truncated"]["cuts"][0]["pointer"], "/content/0/text");
+    let short = broker.call("/a/echo", json!({"text": "x"})).json();
+    assert_eq!(short.get("truncated"), None);
+}
+
+#[test]
+fn cutting_15_mib_takes_at_most_four_times_its_size() {
+    const SIZE: u64 = 15 << 20;
+    let (_chaos, broker) = started(
+        &json!({"echo": {"max_output_chars": 10000}}),
+        &json!({"on_call": {"echo": {"big": SIZE}}}),
+    );
+    broker.result("/a/add", json!({"a": 1, "b": 2}));
+    let (_, before) = memory(&broker);
+    let reply = broker.call("/a/echo", json!({"text": "x"}));
+    let (peak, _) = memory(&broker);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert!(reply.text().chars().count() <= 10000);
+    let original = reply.json()["truncated"]["original_chars"].as_u64();
+    assert!(original.is_some_and(|chars| chars >= SIZE), "{original:?}");
+    let used = (peak - before) * 1024;
+    assert!(used <= 4 * SIZE, "{} MiB were used", used >> 20);
+}

@@ -1,0 +1,59 @@
+"""The Python SDK, first generation: `python python_v1.py legacy PROGRAM [ARGUMENT]...`.
+
+Does what `scenario.mjs` does and prints the same JSON object.
+"""
+
+import asyncio
+import json
+import sys
+
+from mcp import ClientSession, McpError, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+
+
+def plain(model):
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def main() -> None:
+    _, command, *args = sys.argv[1:]
+    parameters = StdioServerParameters(command=command, args=args)
+    async with stdio_client(parameters) as streams, ClientSession(*streams) as session:
+        hello = await session.initialize()
+        seen = {
+            "protocol": hello.protocolVersion,
+            "instructions": hello.instructions,
+            "server": plain(hello.serverInfo),
+        }
+
+        async def ask(name, arguments):
+            return plain(await session.call_tool(name, arguments))
+
+        seen["tools"] = plain(await session.list_tools())["tools"]
+        seen["tree"] = await ask("meta_tree", {"path": "/", "depth": 2})
+        seen["description"] = await ask("meta_desc", {"path": "/util/hash_text"})
+        seen["call"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"text": "hello"}})
+        seen["mistake"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"txt": "hello"}})
+        seen["failure"] = await ask("meta_call", {"path": "/util/fail", "args": {"kind": "tool", "message": "planned"}})
+        try:
+            seen["unknown"] = await ask("no_such_tool", {})
+        except McpError as error:
+            seen["unknown"] = {"code": error.error.code}
+        # This generation does not tell the server by itself that a call is not awaited any more.
+        slow_id = session._request_id
+        slow = asyncio.create_task(
+            ask("meta_call", {"path": "/util/slow_echo", "args": {"text": "late", "milliseconds": 8000}})
+        )
+        # Lets the slow call be sent first.
+        await asyncio.sleep(0)
+        seen["beside"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"text": "beside"}})
+        cancelled = types.CancelledNotification(params=types.CancelledNotificationParams(requestId=slow_id))
+        await session.send_notification(types.ClientNotification(cancelled))
+        slow.cancel()
+        outcome = await asyncio.gather(slow, return_exceptions=True)
+        seen["cancelled"] = "cancelled" if isinstance(outcome[0], asyncio.CancelledError) else "answered"
+        seen["after"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"text": "after"}})
+    print(json.dumps(seen))
+
+
+asyncio.run(main())

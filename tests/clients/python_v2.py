@@ -1,0 +1,54 @@
+"""The Python SDK, second generation: `python python_v2.py legacy|auto PROGRAM [ARGUMENT]...`.
+
+Does what `scenario.mjs` does and prints the same JSON object.
+"""
+
+import asyncio
+import json
+import sys
+
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+
+def plain(model):
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def main() -> None:
+    mode, command, *args = sys.argv[1:]
+    parameters = StdioServerParameters(command=command, args=args)
+    async with Client(stdio_client(parameters), mode=mode) as client:
+        seen = {
+            "protocol": client.protocol_version,
+            "instructions": client.instructions,
+            "server": plain(client.server_info),
+        }
+
+        async def ask(name, arguments):
+            return plain(await client.call_tool(name, arguments))
+
+        seen["tools"] = plain(await client.list_tools())["tools"]
+        seen["tree"] = await ask("meta_tree", {"path": "/", "depth": 2})
+        seen["description"] = await ask("meta_desc", {"path": "/util/hash_text"})
+        seen["call"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"text": "hello"}})
+        seen["mistake"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"txt": "hello"}})
+        seen["failure"] = await ask("meta_call", {"path": "/util/fail", "args": {"kind": "tool", "message": "planned"}})
+        try:
+            seen["unknown"] = await ask("no_such_tool", {})
+        except MCPError as error:
+            seen["unknown"] = {"code": error.error.code}
+        slow = asyncio.create_task(
+            ask("meta_call", {"path": "/util/slow_echo", "args": {"text": "late", "milliseconds": 8000}})
+        )
+        # Lets the slow call be sent first.
+        await asyncio.sleep(0)
+        seen["beside"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"text": "beside"}})
+        slow.cancel()
+        outcome = await asyncio.gather(slow, return_exceptions=True)
+        seen["cancelled"] = "cancelled" if isinstance(outcome[0], asyncio.CancelledError) else "answered"
+        seen["after"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"text": "after"}})
+    print(json.dumps(seen))
+
+
+asyncio.run(main())

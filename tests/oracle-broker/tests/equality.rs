@@ -1,0 +1,151 @@
+//! Every result through the broker equals the one that the same client gets from the same server
+//! directly, in both eras. The client is the official SDK's, on both sides.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use harness::{Run, binary};
+use serde_json::{Value, json};
+
+/// What the SDK's client got, call by call.
+fn outcomes(era: &str, server: &[&str], calls: &[Value]) -> Vec<Value> {
+    let file = tempfile_of(calls);
+    let program = binary(server[0]);
+    // The client reads its calls from standard input; a shell is the plainest way to give it a file.
+    let output = Run::new(Path::new("/bin/sh"))
+        .args(["-c", "exec \"$@\" < \"$CALLS\"", "sh"])
+        .env("CALLS", file.path())
+        .args([binary("oracle-client")])
+        .args([era])
+        .args([program])
+        .args(&server[1..])
+        .output();
+    assert_eq!(output.code, Some(0), "{server:?}: {}", output.stderr);
+    let lines = output.stdout.lines().skip(1);
+    let outcomes: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(outcomes.len(), calls.len());
+    outcomes
+}
+
+fn tempfile_of(calls: &[Value]) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
+    std::fs::write(file.path(), lines).expect("it is written");
+    file
+}
+
+/// The same calls through the broker.
+fn through(node: &str, calls: &[Value]) -> Vec<Value> {
+    let wrap = |call: &Value| {
+        let path = format!("{node}/{}", call["tool"].as_str().expect("a name"));
+        json!({"tool": "meta_call", "args": {"path": path, "args": call["args"]}})
+    };
+    calls.iter().map(wrap).collect()
+}
+
+/// The JSON-RPC error that the broker tells of, in the form of the client's own outcome.
+fn rpc_of(outcome: &Value) -> Option<Value> {
+    let text = outcome["result"]["content"][0]["text"].as_str()?;
+    let error: Value = serde_json::from_str(text).ok()?;
+    (error["code"] == "source_error").then(|| json!({"rpc": error["details"]["rpc"]}))
+}
+
+fn assert_equal(era: &str, node: &str, server: &[&str], server_era: &str, calls: &[Value]) {
+    let mut direct = outcomes(server_era, server, calls);
+    if (era, server_era) == ("modern", "legacy") {
+        // What the broker must add for a client of the later era.
+        for outcome in &mut direct {
+            if let Some(result) = outcome.get_mut("result") {
+                result["resultType"] = json!("complete");
+            }
+        }
+    }
+    let broker = ["oracle-broker", "stdio", "--log-level", "error"];
+    let brokered = outcomes(era, &broker, &through(node, calls));
+    let mut failures = BTreeMap::new();
+    for ((call, direct), brokered) in calls.iter().zip(direct).zip(brokered) {
+        let same = match direct.get("rpc") {
+            Some(_) => rpc_of(&brokered).as_ref() == Some(&direct),
+            None => brokered == direct,
+        };
+        if !same {
+            failures.insert(
+                call.to_string(),
+                json!({"direct": direct, "brokered": brokered}),
+            );
+        }
+    }
+    assert!(failures.is_empty(), "{era} through {node}: {failures:#?}");
+}
+
+fn call(tool: &str, args: Value) -> Value {
+    json!({"tool": tool, "args": args})
+}
+
+fn sdk_calls() -> Vec<Value> {
+    vec![
+        call("echo", json!({"text": "plain"})),
+        call("echo", json!({"text": "\u{0}\u{2028}\u{1f600}\\\" é\n"})),
+        call("add", json!({"a": 0.1, "b": 0.2})),
+        call("add", json!({"a": 1, "b": 9_007_199_254_740_991_u64})),
+        call("blocks", json!({})),
+        call("values", json!({})),
+        call("refuse", json!({})),
+        call("fail", json!({})),
+    ]
+}
+
+fn toolbox_calls() -> Vec<Value> {
+    let rows = json!([{"a": 1, "b": "x"}, {"a": 2.5, "b": null}]);
+    vec![
+        call("hash_text", json!({"text": "hello"})),
+        call("hash_text", json!({"text": "", "algorithm": "fnv1a"})),
+        call("base64_encode", json!({"text": "é\u{1f600}"})),
+        call("base64_decode", json!({"text": "w6k="})),
+        call("base64_decode", json!({"text": "***"})),
+        call("text_case", json!({"text": "hello world", "to": "title"})),
+        call("text_count", json!({"text": "one two\nthree"})),
+        call("text_lorem", json!({"paragraphs": 40})),
+        call("json_format", json!({"text": "{\"b\":1,\"a\":[1.0,{}]}"})),
+        call(
+            "json_get",
+            json!({"document": {"a": [1, 2]}, "pointer": "/a/1"}),
+        ),
+        call(
+            "text_slice",
+            json!({"text": "h\u{e9}llo", "start": 1, "end": 3}),
+        ),
+        call(
+            "time_add",
+            json!({"time": "2026-02-28T23:59:59Z", "amount": 1, "unit": "days"}),
+        ),
+        call("data_table", json!({"rows": rows, "sort": {"by": "a"}})),
+        call("slow_echo", json!({"text": "x", "milliseconds": 5})),
+        call("fail", json!({"message": "planned"})),
+        call("fail", json!({"message": "planned", "kind": "rpc"})),
+    ]
+}
+
+#[test]
+fn the_sdks_server_through_the_broker_is_the_sdks_server() {
+    for era in ["legacy", "modern"] {
+        assert_equal(era, "/sdk/modern", &["oracle-server"], era, &sdk_calls());
+    }
+}
+
+#[test]
+fn a_server_of_the_earlier_era_serves_clients_of_both() {
+    for era in ["legacy", "modern"] {
+        let server = ["oracle-server", "legacy"];
+        assert_equal(era, "/sdk/legacy", &server, "legacy", &sdk_calls());
+    }
+}
+
+#[test]
+fn the_toolbox_through_the_broker_is_the_toolbox() {
+    for era in ["legacy", "modern"] {
+        assert_equal(era, "/toolbox", &["toolbox-mcp"], era, &toolbox_calls());
+    }
+}

@@ -1,0 +1,170 @@
+//! From start to end: what reaches which stream, with which exit, and who is left behind.
+
+use std::fs;
+use std::path::Path;
+
+use harness::{Run, children_of, is_alive, wait_until};
+use serde_json::{Value, json};
+
+use crate::client::{Client, hello, quick, slow};
+
+fn run(args: &[&str]) -> harness::Output {
+    Run::new(Path::new(env!("CARGO_BIN_EXE_mcp-broker")))
+        .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .args(args)
+        .output()
+}
+
+#[test]
+fn rpc_19_garbage_and_long_lines_are_answered_and_read_past() {
+    let mut client = Client::legacy("2025-11-25");
+    let long = [
+        &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"x\":\""[..],
+        &vec![b'x'; 17 << 20],
+        b"\"}\n",
+    ]
+    .concat();
+    for garbage in [&b"nope\n"[..], b"\xff\xfe\n", b"{\"a\":\n", &long] {
+        client.raw(garbage);
+        let refused = client.read();
+        assert_eq!(refused["error"]["code"], -32700);
+        assert!(refused.get("id").is_none(), "{refused}");
+    }
+    client.raw(b"\n  \r\n\xef\xbb\xbf");
+    assert_eq!(
+        client.request(json!(2), "ping", json!({}))["result"],
+        json!({})
+    );
+}
+
+#[test]
+fn rpc_19_the_end_of_input_ends_it_with_no_child_left() {
+    let mut client = Client::legacy("2025-11-25");
+    assert!(client.request(json!(1), "tools/call", quick())["result"].is_object());
+    let children = children_of(client.pid());
+    assert!(children.len() >= 2, "both servers run");
+    client.ask(json!(2), "tools/call", slow(9_000));
+    let end = client.end();
+    assert_eq!(end.status.code(), Some(0), "{}", end.stderr);
+    wait_until("no child is left", || {
+        !children.iter().any(|pid| is_alive(*pid))
+    });
+    // Its caller hears why it has no result.
+    assert_eq!(end.rest.len(), 1, "{:?}", end.rest);
+    assert!(
+        end.rest[0].to_string().contains("shutting_down"),
+        "{:?}",
+        end.rest
+    );
+}
+
+#[test]
+fn what_was_asked_before_the_end_of_input_is_answered() {
+    let mut client = Client::start(&["smoke_config.json"]);
+    client.ask(json!(0), "initialize", hello("2025-11-25"));
+    client.ask(json!(1), "tools/call", quick());
+    // No newline: the last line counts all the same.
+    client.raw(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}");
+    let end = client.end();
+    assert_eq!(end.status.code(), Some(0));
+    let of = |id: u64| end.rest.iter().find(|answer| answer["id"] == id);
+    assert!(of(0).is_some() && of(2).is_some(), "{:?}", end.rest);
+    assert_eq!(
+        of(1).expect("an answer")["result"]["isError"],
+        false,
+        "{:?}",
+        end.rest
+    );
+}
+
+#[test]
+fn nothing_to_read_at_all_is_a_clean_end() {
+    let output = run(&["stdio", "smoke_config.json"]);
+    assert_eq!(
+        (output.code, output.stdout.as_str()),
+        (Some(0), ""),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
+fn sigterm_ends_it_with_0_while_the_input_is_open() {
+    let mut client = Client::legacy("2025-11-25");
+    assert!(client.request(json!(1), "tools/call", quick())["result"].is_object());
+    let children = children_of(client.pid());
+    client.signal("TERM");
+    let end = client.wait();
+    assert_eq!(end.status.code(), Some(0), "{}", end.stderr);
+    wait_until("no child is left", || {
+        !children.iter().any(|pid| is_alive(*pid))
+    });
+}
+
+#[test]
+fn the_log_goes_to_stderr_and_stdout_carries_the_protocol_alone() {
+    let mut client = Client::start(&["--log-level", "trace", "--log-format", "json"]);
+    client.ask(json!(0), "initialize", hello("2025-11-25"));
+    client.answer(&json!(0));
+    client.ask(json!(1), "tools/call", quick());
+    client.answer(&json!(1));
+    let end = client.end();
+    assert_eq!(end.rest, [] as [Value; 0]);
+    assert!(end.stderr.lines().count() > 3, "{}", end.stderr);
+    for line in end.stderr.lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn a_refused_start_reports_on_stderr_with_its_exit() {
+    // Without a server beside it, and none in PATH, the sources cannot be started.
+    let folder = tempfile::tempdir().expect("a folder");
+    let alone = folder.path().join("mcp-broker");
+    fs::copy(env!("CARGO_BIN_EXE_mcp-broker"), &alone).expect("a copy");
+    let client = Client::start_program(
+        &alone,
+        &["--log-format", "json"],
+        &[("PATH", "/nonexistent")],
+    );
+    let end = client.wait();
+    assert_eq!(end.status.code(), Some(4), "{}", end.stderr);
+    assert_eq!(end.rest, [] as [Value; 0]);
+    assert!(
+        end.stderr.contains("spawn_not_found") || end.stderr.contains("source-unavailable"),
+        "{}",
+        end.stderr
+    );
+    let report = end
+        .stderr
+        .lines()
+        .find(|line| line.contains("format_version"));
+    let report: Value = serde_json::from_str(report.expect("one line")).expect("JSON");
+    assert_eq!(report["sources"].as_array().map(Vec::len), Some(2));
+
+    let mut client = Client::start_program(
+        &alone,
+        &["--ignore-broken-tool"],
+        &[("PATH", "/nonexistent")],
+    );
+    client.ask(json!(0), "initialize", hello("2025-11-25"));
+    client.answer(&json!(0));
+    let error = client.tool_error("meta_call", quick()["arguments"].clone());
+    assert_eq!(error["code"], "source_unavailable", "{error}");
+    assert_eq!(client.end().status.code(), Some(0));
+}
+
+#[test]
+fn what_only_a_listener_has_a_use_for_is_a_usage_error() {
+    for args in [
+        &["stdio", "smoke_config.json", "secret"][..],
+        &["stdio", "--allow-host", "h"],
+        &["stdio", "--allow-unauthenticated"],
+        &["stdio", "--secret-file", "f"],
+        &["stdio", "no_such_config.json"],
+    ] {
+        let output = run(args);
+        assert_eq!(output.code, Some(2), "{args:?}: {}", output.stderr);
+        assert_eq!(output.stdout, "");
+    }
+}

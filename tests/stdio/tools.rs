@@ -1,0 +1,205 @@
+//! The three tools as a client sees them.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, modern, quick, slow};
+
+#[test]
+fn the_tools_say_what_they_are_and_lead_from_one_to_the_next() {
+    let mut client = Client::legacy("2025-11-25");
+    let listed = client.request(json!(1), "tools/list", json!({}));
+    let tools = listed["result"]["tools"]
+        .as_array()
+        .expect("a list")
+        .clone();
+    let names: Vec<_> = tools.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["meta_tree", "meta_desc", "meta_call"]);
+    let read_only: Vec<_> = tools
+        .iter()
+        .map(|tool| &tool["annotations"]["readOnlyHint"])
+        .collect();
+    assert_eq!(read_only, [true, true, false]);
+    assert_eq!(tools[2]["annotations"]["openWorldHint"], true);
+    for tool in &tools {
+        assert_eq!(tool["inputSchema"]["type"], "object");
+        assert!(tool["title"].is_string() && tool["description"].is_string());
+        // Some model interfaces refuse a schema with an alternative at its top.
+        for word in ["oneOf", "anyOf", "allOf"] {
+            assert!(tool["inputSchema"].get(word).is_none());
+        }
+    }
+    let tree = client.tool("meta_tree", json!({}));
+    let text: Value =
+        serde_json::from_str(tree["content"][0]["text"].as_str().expect("a text")).expect("JSON");
+    assert_eq!(text, tree["structuredContent"]);
+    let area = &text["children"][1]["path"];
+    let below = client.tool("meta_tree", json!({"path": area}))["structuredContent"].clone();
+    let tools = below["children"].as_array().expect("children");
+    let hash = tools.iter().find(|tool| tool["path"] == "/util/hash_text");
+    let path = &hash.expect("the tool is listed")["path"];
+    let described = client.tool("meta_desc", json!({"path": path}))["structuredContent"].clone();
+    let example = &described["example_args"];
+    let called = client.tool("meta_call", json!({"path": path, "args": example}));
+    assert_eq!(called["structuredContent"]["bytes"], 5);
+    let several = client.tool("meta_desc", json!({"paths": [path, "/nope"]}));
+    let entries = &several["structuredContent"]["entries"];
+    assert_eq!(entries[0], described);
+    assert_eq!(entries[1]["error"]["code"], "path_not_found");
+}
+
+#[test]
+fn rpc_06_what_is_wrong_with_a_call_is_said_where_it_can_be_mended() {
+    let mut client = Client::legacy("2025-11-25");
+    let params = json!({"name": "meta_cal", "arguments": {}});
+    let refused = client.request(json!(1), "tools/call", params)["error"].clone();
+    assert_eq!(refused["code"], -32602);
+    assert_eq!(refused["data"]["did_you_mean"][0], "meta_call");
+    let params = json!({"name": "/util/hash_text", "arguments": {}});
+    let refused = client.request(json!(2), "tools/call", params)["error"].clone();
+    assert!(
+        refused["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("meta_call"))
+    );
+    for params in [
+        json!({}),
+        json!({"name": 1}),
+        json!({"name": "meta_tree", "arguments": []}),
+    ] {
+        assert_eq!(
+            client.refusal("tools/call", params.clone()),
+            -32602,
+            "{params}"
+        );
+    }
+
+    let error = client.tool_error(
+        "meta_call",
+        json!({"path": "/util/hash_text", "args": {"txt": "a"}}),
+    );
+    assert_eq!(error["code"], "args_invalid");
+    assert!(error["details"]["args_schema"].is_object(), "{error}");
+    for member in ["message", "hint", "request_id"] {
+        assert!(error[member].is_string(), "{member}: {error}");
+    }
+    let error = client.tool_error("meta_call", json!({"path": "/util/hash_txt"}));
+    assert_eq!(
+        (&error["code"], &error["did_you_mean"][0]),
+        (&json!("path_not_found"), &json!("/util/hash_text"))
+    );
+    for (name, arguments, code) in [
+        ("meta_call", json!({}), "path_invalid"),
+        ("meta_call", json!({"path": "/util"}), "path_is_node"),
+        (
+            "meta_call",
+            json!({"path": "/util/hex", "argz": {}}),
+            "field_unknown",
+        ),
+        (
+            "meta_call",
+            json!({"path": "/util/hex", "args": "{}"}),
+            "field_invalid",
+        ),
+        ("meta_tree", json!({"path": "/util/hex"}), "path_is_tool"),
+        ("meta_tree", json!({"depth": 99}), "field_invalid"),
+        ("meta_desc", json!({}), "field_invalid"),
+    ] {
+        assert_eq!(
+            client.tool_error(name, arguments.clone())["code"],
+            code,
+            "{name} {arguments}"
+        );
+    }
+    client.raw(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/call\",\"params\":{\"name\":\"meta_call\",\"arguments\":{\"path\":\"/util/hex\",\"args\":{\"a\":1,\"a\":2}}}}\n");
+    let doubled = client.answer(&json!(5));
+    assert!(
+        doubled["result"]["content"][0]["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("json_invalid"))
+    );
+}
+
+#[test]
+fn what_a_server_says_is_handed_on_and_what_it_refuses_is_told() {
+    let mut client = Client::legacy("2025-11-25");
+    let failed = client.tool(
+        "meta_call",
+        json!({"path": "/util/fail", "args": {"message": "planned"}}),
+    );
+    assert_eq!(
+        failed,
+        json!({"content": [{"type": "text", "text": "planned"}], "isError": true})
+    );
+    let arguments = json!({"path": "/util/fail", "args": {"message": "planned", "kind": "rpc"}});
+    let error = client.tool_error("meta_call", arguments.clone());
+    assert_eq!(error["code"], "source_error");
+    assert_eq!(error["details"]["rpc"]["code"], 1000);
+    let params = modern(json!({"name": "meta_call", "arguments": arguments}));
+    let answer = client.request(json!(1), "tools/call", params);
+    assert_eq!(answer["result"]["resultType"], "complete");
+    assert_eq!(answer["result"]["isError"], true);
+}
+
+#[test]
+fn answers_come_in_whatever_order_they_get_ready_and_ids_keep_their_type() {
+    let mut client = Client::legacy("2025-11-25");
+    client.ask(json!(1), "tools/call", slow(3_000));
+    client.ask(json!("1"), "tools/call", quick());
+    let first = client.read();
+    assert_eq!(first["id"], "1", "the quick one is not held up");
+    client.ask(json!(1), "tools/call", quick());
+    let refused = client.read();
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&json!(1), &json!(-32600))
+    );
+    let late = client.read();
+    assert_eq!(
+        (&late["id"], &late["result"]["content"][0]["text"]),
+        (&json!(1), &json!("late"))
+    );
+    client.ask(json!(1), "tools/call", quick());
+    assert!(
+        client.read()["result"].is_object(),
+        "an id is free again once it was answered"
+    );
+}
+
+#[test]
+fn a_cancelled_call_is_cancelled_at_its_server_and_never_answered() {
+    let mut client = Client::legacy("2025-11-25");
+    client.ask(json!(1), "tools/call", slow(9_000));
+    client.ask(json!("1"), "tools/call", slow(100));
+    let cancel = |id: Value| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": "enough"}});
+    client.send(&cancel(json!(1)));
+    client.send(&cancel(json!("never")));
+    client.send(&cancel(Value::Null));
+    assert_eq!(
+        client.answer(&json!("1"))["result"]["content"][0]["text"],
+        "late"
+    );
+    // The id is free, and whoever takes it gets an answer of its own.
+    let again = client.request(json!(1), "tools/call", quick());
+    assert!(again["result"]["structuredContent"].is_object(), "{again}");
+    let end = client.end();
+    assert_eq!(end.rest, [] as [Value; 0]);
+    assert!(!end.stderr.contains("still running"), "{}", end.stderr);
+}
+
+#[test]
+fn more_open_requests_than_there_is_room_for_are_refused_with_a_code() {
+    let mut client = Client::legacy("2025-11-25");
+    for id in 0..257 {
+        client.ask(json!(id), "tools/call", slow(9_000));
+    }
+    let refused = client.answer(&json!(256));
+    let text = refused["result"]["content"][0]["text"]
+        .as_str()
+        .expect("a text");
+    let error: Value = serde_json::from_str(text).expect("an error object");
+    assert_eq!(
+        (&error["code"], &error["retryable"]),
+        (&json!("overloaded"), &json!(true))
+    );
+    assert!(client.request(json!("p"), "ping", json!({}))["result"].is_object());
+}

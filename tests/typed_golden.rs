@@ -1,0 +1,122 @@
+//! Golden types compile without a warning, and what they must keep they keep.
+
+#![deny(warnings)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+macro_rules! golden {
+    ($($name:ident),*) => {
+        $(mod $name {
+            include!(concat!("../broker-gen/tests/golden/", stringify!($name), ".rs"));
+        })*
+    };
+}
+
+golden!(absent, hostile, names, plain, unions);
+
+fn survives<T: DeserializeOwned + Serialize>(value: Value) {
+    let typed: T =
+        serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"));
+    assert_eq!(serde_json::to_value(typed).unwrap(), value);
+}
+
+fn refused<T: DeserializeOwned>(value: Value) {
+    assert!(
+        serde_json::from_value::<T>(value.clone()).is_err(),
+        "{value}"
+    );
+}
+
+#[test]
+fn absent_null_and_empty_are_three_things() {
+    use absent::tools::absent::absence::Args;
+    for more in [
+        json!({}),
+        json!({"may": "x", "may_null": "x"}),
+        json!({"may_null": null}),
+        json!({"list": []}),
+        json!({"list": [1, null]}),
+        json!({"map": {}}),
+        json!({"map": {"a": true}}),
+        json!({"anything": null}),
+        json!({"anything": {"a": [1.5]}}),
+        json!({"named": {}}),
+        json!({"named": {"a": 1, "b": "x"}}),
+        json!({"stranger": {"n": 3.0}, "extra": null}),
+    ] {
+        let mut value = json!({"must_null": null, "undeclared": [1]});
+        value
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        survives::<Args>(value);
+    }
+    refused::<Args>(json!({"undeclared": 1}));
+    refused::<Args>(json!({"must_null": 1, "undeclared": 1}));
+    let args = Args::new(None, json!(1));
+    assert_eq!(
+        serde_json::to_value(args).unwrap(),
+        json!({"must_null": null, "undeclared": 1})
+    );
+}
+
+#[test]
+fn members_are_named_on_the_wire_as_they_were() {
+    use names::tools::names;
+    survives::<names::members::Args>(json!({
+        "order_by": "a", "orderBy": "b", "$filter": "c", "extra": "d", "名前": "e", "a\u{202e}b": "f",
+        "": "g", "sign": "+", "case": "ASC", "word": "c\"d", "more": 1,
+    }));
+    survives::<names::members::Args>(json!({"order_by": "a", "word": null}));
+    survives::<names::type_::Args>(json!({"type": "x", "self": "y"}));
+    survives::<names::clash::Args>(
+        json!({"filter": {"a": "x"}, "other": {"b": "x"}, "third": {"c": "x"}}),
+    );
+    refused::<names::clash::Args>(json!({"filter": {"b": "x"}}));
+    assert_eq!(names::_3d::PATH, "/names/3d");
+}
+
+#[test]
+fn alternatives_keep_whatever_they_take() {
+    use unions::tools::unions::unions::Args;
+    let with = |key: &str, value: Value| {
+        let mut all = json!({"either": 1, "tagged": {"kind": "none"}, "numbers": 3, "tree": {"children": []}, "json": "x"});
+        all[key] = value;
+        all
+    };
+    for (key, value) in [
+        ("either", json!("x")),
+        ("numbers", json!(3)),
+        ("numbers", json!(3.0)),
+        ("numbers", json!(u64::MAX)),
+        ("tagged", json!({"kind": "file", "path": "a", "more": [1]})),
+        ("tagged", json!({"kind": "none", "path": "a"})),
+        (
+            "tree",
+            json!({"children": [{"children": []}], "next": {"children": []}}),
+        ),
+        ("json", json!({"a": [1, 2.5, "x", {"b": []}]})),
+        ("big", json!(1e30)),
+    ] {
+        survives::<Args>(with(key, value));
+    }
+    refused::<Args>(with("either", json!(true)));
+    refused::<Args>(with("tagged", json!({"kind": "other"})));
+}
+
+#[test]
+fn what_cannot_be_typed_is_kept_as_it_is() {
+    use hostile::tools::hostile;
+    survives::<hostile::hostile::Args>(json!({
+        "one": {"a": "x", "c": 1}, "two": {}, "remote": 1, "nowhere": null, "itself": [1], "parts": {"x": 1, "y": 2},
+        "tuple": ["a", 1], "untyped": "x", "chosen": "x", "mixed": true, "x-a": "b",
+    }));
+    survives::<hostile::hostile::Output>(json!({"ok": true}));
+    survives::<hostile::hostile::Output>(json!({"error": "x", "more": 1}));
+    survives::<hostile::scalar::Output>(json!({"a": 1}));
+    survives::<plain::tools::plain::ping::Args>(json!({"a": 1.0}));
+    refused::<plain::tools::plain::now::Args>(json!({"a": 1}));
+}
