@@ -16,6 +16,7 @@ mod failure;
 mod lifecycle;
 mod listen;
 mod open;
+mod reload;
 mod settings;
 mod signals;
 mod stdio;
@@ -29,9 +30,10 @@ use crate::cli::Cli;
 use crate::core::{Core, Mode, Setup};
 use crate::logging::Output;
 use crate::secret::{self, Places};
-use crate::surface::http::{Options, Surface};
+use crate::surface::http::Surface;
 use failure::Failure;
 use lifecycle::Running;
+use reload::{Door, Reloader};
 use settings::Settings;
 use signals::Signals;
 
@@ -84,9 +86,10 @@ fn run(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Fa
 
 async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Failure> {
     // Before anything else: a signal during the start must end it in order as well.
-    let signals = Signals::listen()?;
+    let (signals, hangups) = Signals::listen()?;
+    reload::check(cli)?;
     if cli.is_stdio() {
-        return stdio::start(catalog, cli, output, signals).await;
+        return stdio::start(catalog, cli, output, signals, hangups).await;
     }
     let address = cli.address.as_deref().unwrap_or_default();
     let addresses = listen::resolve(address).await?;
@@ -100,14 +103,12 @@ async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<
     if secret.is_none() && !cli.allow_unauthenticated {
         diagnostics.extend(listen::open_bind(address, &addresses));
     }
-    let gate = settings.gate(&cli.allow_host, &environment, &mut diagnostics);
-    let limits = settings.config.limits;
-    let own = Redactor::new(secret.clone());
-    output.mask(own.clone());
+    let policy = settings.policy(&cli.allow_host, &environment, &mut diagnostics);
+    output.mask(&Redactor::new(secret.clone()));
     let mode = mode(cli);
     let core = match Core::new(Setup {
         catalog,
-        config: settings.config,
+        config: &settings.config,
         environment: &environment,
         base: &settings.base,
         mode,
@@ -120,22 +121,27 @@ async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<
         }
     };
 
-    output.mask(own.merge(&core.redactor()));
+    output.mask(&core.redactor());
 
     // The listener comes before the first child: a taken port must not cost a start of every source.
     let listener = listen::bind(address, &addresses).await?;
     let local = listener
         .local_addr()
         .map_err(|error| Failure::bind(address, &error))?;
-    let options = Options {
-        gate,
-        secret,
-        body_bytes: limits.body_bytes,
-    };
-    let surface = Surface::new(core.clone(), options, local);
+    let surface = Surface::new(core.clone(), policy, secret, local);
     tracing::info!("listening on http://{local}");
-    let running = Running::start(core, Arc::clone(&surface), listener);
-    Ok(running.until_end(signals, output).await)
+    let reloader = Reloader {
+        catalog,
+        core: core.clone(),
+        file: cli.config.clone(),
+        watch: cli.reload,
+        environment,
+        output,
+        door: Door::Http(Arc::clone(&surface), cli.allow_host.clone()),
+    };
+    let running = Running::start(core, surface, listener);
+    let reloads = reloader.run(hangups);
+    Ok(running.until_end(signals, reloads, output).await)
 }
 
 fn mode(cli: &Cli) -> Mode {

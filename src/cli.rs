@@ -24,6 +24,11 @@ pub(crate) struct Cli {
     #[arg(value_name = "SECRET")]
     pub(crate) secret: Option<String>,
 
+    /// Take over changes of CONFIG while running, as SIGHUP does at any time: timeouts, limits, forms,
+    /// `env`, a tighter filter. What needs a new lock or a new build is refused and changes nothing.
+    #[arg(long)]
+    pub(crate) reload: bool,
+
     /// Start although tools differ from the lock, which are withdrawn, or sources fail, whose tools
     /// stay listed.
     #[arg(long)]

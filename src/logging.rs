@@ -56,9 +56,9 @@ impl Output {
         }));
     }
 
-    /// From here on these secrets are masked.
-    pub(crate) fn mask(&self, redactor: Redactor) {
-        self.redactor.store(Arc::new(redactor));
+    /// From here on these secrets are masked as well.
+    pub(crate) fn mask(&self, redactor: &Redactor) {
+        self.redactor.rcu(|known| (**known).clone().merge(redactor));
     }
 
     /// Writes a report at once: the text for people, or the object as one line of JSON.

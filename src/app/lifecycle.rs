@@ -1,5 +1,6 @@
 //! One broker from its first child to its end: the gate of a plain start, serving, draining, going.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,9 +50,15 @@ impl Running {
         }
     }
 
-    /// Serves until a signal, a refused start, or the listener's end.
-    pub(super) async fn until_end(mut self, mut signals: Signals, output: &Output) -> Exit {
+    /// Serves, and reloads, until a signal, a refused start, or the listener's end.
+    pub(super) async fn until_end(
+        mut self,
+        mut signals: Signals,
+        reloads: impl Future<Output = Infallible>,
+        output: &Output,
+    ) -> Exit {
         let exit = tokio::select! {
+            never = reloads => match never {},
             exit = refusal(&self.core, output) => exit,
             () = signals.stop() => {
                 tracing::info!("stopping");

@@ -79,7 +79,7 @@ pub(crate) async fn open(
     settings.warnings.iter().for_each(super::warn);
     let core = Core::new(Setup {
         catalog,
-        config: settings.config,
+        config: &settings.config,
         environment: &environment,
         base: &settings.base,
         mode: options.mode,

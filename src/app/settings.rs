@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use crate::catalog::Catalog;
-use crate::surface::http::{BadEntry, Gate};
+use crate::surface::http::{BadEntry, Gate, Policy};
 
 /// A config, and where its relative paths resolve.
 #[derive(Debug)]
@@ -50,9 +50,22 @@ impl Settings {
         })
     }
 
+    /// What the HTTP surface is to hold to; see [`Settings::gate`].
+    pub(super) fn policy(
+        &self,
+        allow_host: &[String],
+        environment: &Environment,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Policy {
+        Policy {
+            gate: self.gate(allow_host, environment, diagnostics),
+            body_bytes: self.config.limits.body_bytes,
+        }
+    }
+
     /// The gate of `allowed_hosts`, `--allow-host` and `allowed_origins`. What cannot be used is
     /// added to `diagnostics`, all missing variables included.
-    pub(super) fn gate(
+    fn gate(
         &self,
         allow_host: &[String],
         environment: &Environment,

@@ -1,4 +1,4 @@
-//! The signals that the broker answers to. Ctrl-C is SIGTERM.
+//! The signals that the broker answers to: SIGTERM and Ctrl-C stop it, SIGHUP reloads its config.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -9,33 +9,40 @@ use super::failure::Failure;
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    hangup: Signal,
 }
+
+/// Listens for orders to reload, in the same way.
+#[derive(Debug)]
+pub(super) struct Hangups(Signal);
 
 impl Signals {
     /// Takes the signals over from the system's defaults.
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(super) fn listen() -> Result<(Self, Hangups), Failure> {
         let take = |kind| {
             signal(kind)
                 .map_err(|error| Failure::Internal(format!("cannot listen for signals: {error}")))
         };
-        Ok(Self {
+        let stops = Self {
             terminate: take(SignalKind::terminate())?,
             interrupt: take(SignalKind::interrupt())?,
-            hangup: take(SignalKind::hangup())?,
-        })
+        };
+        Ok((stops, Hangups(take(SignalKind::hangup())?)))
     }
 
     /// Waits for the next order to stop.
     pub(super) async fn stop(&mut self) {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => {
-                    tracing::warn!("SIGHUP: reloading is not supported yet; nothing changed");
-                }
-            }
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+impl Hangups {
+    /// Waits for the next order to reload; those that came in the meantime are one.
+    pub(super) async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            std::future::pending().await
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One broker for the client that started it: no listener, the same settings and the same gate, and
 //! an end that comes quickly, because whoever closes our input is waiting for it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
 use super::lifecycle::refusal;
+use super::reload::{Door, Reloader};
 use super::settings::Settings;
-use super::signals::Signals;
+use super::signals::{Hangups, Signals};
 use super::{mode, warn};
 use crate::catalog::Catalog;
 use crate::cli::Cli;
@@ -38,6 +40,7 @@ pub(super) async fn start(
     cli: &Cli,
     output: &Output,
     signals: Signals,
+    hangups: Hangups,
 ) -> Result<Exit, Failure> {
     if let [first, rest @ ..] = &cli.only_for_listeners()[..] {
         let names = rest
@@ -51,34 +54,44 @@ pub(super) async fn start(
     settings.warnings.iter().for_each(warn);
     // Not needed here, yet it may be set for another broker, and must not be shown by this one.
     let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
-    let own = Redactor::new(secret);
-    output.mask(own.clone());
+    output.mask(&Redactor::new(secret));
     let line_bytes = settings.config.limits.body_bytes;
     let core = Core::new(Setup {
         catalog,
-        config: settings.config,
+        config: &settings.config,
         environment: &environment,
         base: &settings.base,
         mode: mode(cli),
     })
     .map_err(Failure::Diagnostics)?;
-    output.mask(own.merge(&core.redactor()));
+    output.mask(&core.redactor());
     core.shorten_stop(SOURCE_GRACE);
     tracing::info!("serving MCP on standard input and output");
-    serve(core, line_bytes, signals, output).await
+    let surface = Arc::new(Surface::new(core.clone(), line_bytes));
+    let reloader = Reloader {
+        catalog,
+        core: core.clone(),
+        file: cli.config.clone(),
+        watch: cli.reload,
+        environment,
+        output,
+        door: Door::Stdio(Arc::clone(&surface)),
+    };
+    serve(core, surface, signals, reloader.run(hangups), output).await
 }
 
 async fn serve(
     core: Core,
-    line_bytes: usize,
+    surface: Arc<Surface>,
     mut signals: Signals,
+    reloads: impl Future<Output = Infallible>,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let surface = Arc::new(Surface::new(core.clone(), line_bytes));
     let (stop, ended) = (CancellationToken::new(), surface.ended());
     let mut server = tokio::spawn(Arc::clone(&surface).serve(stop.clone()));
     core.start();
     let exit = tokio::select! {
+        never = reloads => match never {},
         exit = refusal(&core, output) => exit,
         () = signals.stop() => {
             tracing::info!("stopping");

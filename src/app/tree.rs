@@ -7,7 +7,7 @@ use super::failure::Failure;
 use crate::catalog::{Catalog, Kind};
 use crate::cli::TreeForm;
 use crate::logging::Output;
-use broker_model::text::shown_line;
+use broker_model::text::{counted, shown_line};
 
 /// The longest summary in a line.
 const SUMMARY: usize = 120;
@@ -91,8 +91,9 @@ fn human(catalog: &Catalog) -> String {
         .map(|(name, summary)| format!("{name:width$}  {summary}").trim_end().to_owned() + "\n")
         .collect();
     out.push_str(&format!(
-        "{tools} tools of {} sources, catalog {}\n",
-        catalog.sources.len(),
+        "{} of {}, catalog {}\n",
+        counted(tools, "tool"),
+        counted(catalog.sources.len(), "source"),
         catalog.catalog_digest
     ));
     out
@@ -170,7 +171,7 @@ mod tests {
     fn the_tree_is_one_line_an_entry() {
         assert_eq!(
             render(&CATALOG, TreeForm::Human),
-            "/      All\n  a/   A node\n    t  Tool\n1 tools of 0 sources, catalog sha256/1:00\n"
+            "/      All\n  a/   A node\n    t  Tool\n1 tool of 0 sources, catalog sha256/1:00\n"
         );
     }
 

@@ -51,18 +51,20 @@ impl Inner {
         if !self.verdicts.gate.admits(tool.source as usize) {
             return Err(Box::new(starting(path, source)));
         }
-        let Some(upstreams) = self.upstreams.get() else {
+        let Some(seats) = self.seats.get() else {
             return Err(Box::new(starting(path, source)));
         };
-        let slot = &self.tools[at as usize];
-        slot.validator.check(self.catalog, tool, call.args_value)?;
-        let upstream = &upstreams[tool.source as usize];
-        let (session, left) = match upstream.ready() {
-            Some(session) => (Ok(session), slot.timeout),
+        let validator = &self.validators[at as usize];
+        validator.check(self.catalog, tool, call.args_value)?;
+        let settings = self.settings.load()[at as usize];
+        // Held to the end: whoever takes over waits for it.
+        let seat = seats[tool.source as usize].load_full();
+        let (session, left) = match seat.upstream.ready() {
+            Some(session) => (Ok(session), settings.timeout),
             None => {
                 let began = Instant::now();
-                let session = upstream.session(slot.timeout).await;
-                (session, slot.timeout.saturating_sub(began.elapsed()))
+                let session = seat.upstream.session(settings.timeout).await;
+                (session, settings.timeout.saturating_sub(began.elapsed()))
             }
         };
         // Looked at once more, now that the session is known: its verdict was taken in before it was
@@ -76,8 +78,8 @@ impl Inner {
         };
         match answer {
             Ok(answer) if call.raw => wrap(path, &answer, RenderMode::Json, None),
-            Ok(answer) => wrap(path, &answer, slot.form, slot.limit),
-            Err(failure) => Err(self.failed(failure, slot.timeout, path, source)),
+            Ok(answer) => wrap(path, &answer, settings.form, settings.limit),
+            Err(failure) => Err(self.failed(failure, settings.timeout, path, source)),
         }
     }
 

@@ -10,7 +10,8 @@ use crate::catalog::Catalog;
 
 /// Logs which tools of a source went out of service and which came back.
 pub(super) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: &View) {
-    for at in catalog.sources[source].tools {
+    let tools = catalog.sources[source].tools.iter();
+    for at in tools.filter(|tool| !now.is_hidden(**tool)) {
         let tool = catalog.tool(*at);
         let path = catalog.entry(tool.entry).path;
         match (before.withdrawn(*at), now.withdrawn(*at)) {

@@ -123,7 +123,8 @@ impl Inner {
             tools += 1;
             withdrawn += usize::from(view.withdrawn(*tool).is_some());
         }
-        let status = self.upstreams.get().map(|all| all[at].status());
+        let seat = self.seats.get().map(|all| all[at].load());
+        let status = seat.map(|seat| seat.upstream.status());
         let status = status.as_ref().map(|status| status.borrow());
         let (mut state, mut since, mut cause) = match &status {
             Some(status) => (
@@ -137,7 +138,8 @@ impl Inner {
             cause = None;
             if tools > 0 && withdrawn == tools {
                 state = State::Withdrawn;
-                let withdrawals = source.tools.iter().filter_map(|tool| view.withdrawn(*tool));
+                let shown = source.tools.iter().filter(|tool| !view.is_hidden(**tool));
+                let withdrawals = shown.filter_map(|tool| view.withdrawn(*tool));
                 // RFC 3339 in UTC sorts as text.
                 since = withdrawals
                     .map(|withdrawn| withdrawn.since.clone())

@@ -4,14 +4,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use broker_mcp::{Source, SourceFailure, State};
 use broker_model::SourceCause;
 use broker_model::mcp::Era;
 use tokio::task::JoinSet;
 
 use super::Inner;
+use super::seat::{self, Seat, SourceJudge, Standing};
 use super::upstream::Upstream;
-use super::verdict::SourceJudge;
 
 /// How long the tasks of stopped sources have to end. Every step of a stop has a bound of its own;
 /// this one is for a bound that was forgotten.
@@ -36,21 +37,33 @@ impl Inner {
         if launches.len() != self.catalog.sources.len() {
             return;
         }
-        let upstreams = launches.into_iter().enumerate().map(|(source, launch)| {
-            let era = Era::of_revision(self.catalog.sources[source].protocol_version);
-            let judge = SourceJudge {
-                verdicts: self.verdicts.clone(),
-                source,
-            };
-            Upstream::Server(Source::start(launch, era, Arc::new(judge), &self.tasks))
+        let seats = launches.into_iter().enumerate().map(|(source, launch)| {
+            let standing = Standing::new(seat::State::Serving);
+            let judge = self.judge(source, &standing);
+            let running = Source::start(launch.clone(), self.era(source), judge, &self.tasks);
+            Seat::new(Upstream::Server(running), Some(launch), standing)
         });
-        self.adopt(upstreams.collect());
+        self.adopt(seats.collect());
+    }
+
+    /// The era that a source had when it was locked.
+    pub(super) fn era(&self, source: usize) -> Option<Era> {
+        Era::of_revision(self.catalog.sources[source].protocol_version)
+    }
+
+    pub(super) fn judge(&self, source: usize, standing: &Arc<Standing>) -> Arc<SourceJudge> {
+        Arc::new(SourceJudge {
+            verdicts: self.verdicts.clone(),
+            source,
+            standing: standing.clone(),
+        })
     }
 
     /// Takes over running sources and watches them.
-    pub(super) fn adopt(self: &Arc<Self>, upstreams: Vec<Upstream>) {
-        let count = upstreams.len();
-        if self.upstreams.set(upstreams.into()).is_err() {
+    pub(super) fn adopt(self: &Arc<Self>, seats: Vec<Arc<Seat>>) {
+        let count = seats.len();
+        let seats = seats.into_iter().map(ArcSwap::new).collect();
+        if self.seats.set(seats).is_err() {
             return;
         }
         for source in 0..count {
@@ -63,9 +76,11 @@ impl Inner {
     /// Ends when the source was judged or failed, whichever is first. A verdict is settled by the
     /// judge; here only failures are.
     async fn watch_first_outcome(&self, source: usize) {
-        let Some(upstream) = self.upstreams.get().map(|all| &all[source]) else {
+        let Some(seat) = self.seats.get().map(|all| all[source].load_full()) else {
             return;
         };
+        let upstream = seat.upstream.clone();
+        drop(seat);
         let mut status = upstream.status();
         while !self.verdicts.gate.is_settled(source) {
             let failure = {
@@ -96,12 +111,13 @@ impl Inner {
     pub(super) async fn stop_sources(&self, time: Duration) {
         self.calls.stop();
         self.closing.store(true, Ordering::Release);
-        let Some(upstreams) = self.upstreams.get() else {
+        let Some(seats) = self.seats.get() else {
             return;
         };
         let mut stops = JoinSet::new();
-        for upstream in upstreams {
-            let upstream = upstream.clone();
+        let guests = self.guests().clone();
+        let seated = seats.iter().map(|seat| seat.load().upstream.clone());
+        for upstream in seated.chain(guests) {
             stops.spawn(async move { upstream.stop_within(time).await });
         }
         while let Some(ended) = stops.join_next().await {

@@ -2,12 +2,14 @@
 //! and it knows no transport: surfaces hand it an identity and raw arguments.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use broker_mcp::Launch;
-use broker_model::config::RenderMode;
+use arc_swap::ArcSwap;
+use broker_mcp::{Environment, Launch};
+use broker_model::config::Config;
 use broker_model::redact::Redactor;
 use broker_model::{CallCode, Diagnostic};
 use tokio_util::task::TaskTracker;
@@ -25,7 +27,9 @@ mod health;
 mod identity;
 mod lifecycle;
 mod lookup;
+mod reload;
 mod render;
+mod seat;
 mod setup;
 mod shape;
 mod shutdown;
@@ -44,9 +48,13 @@ mod tests;
 pub use error::{CoreError, ErrorMembers};
 pub use health::{BuiltFrom, Health, SourceCounters, SourceHealth};
 pub use identity::Identity;
+pub use reload::{Refused, ReloadError, Reloaded};
+pub use setup::Prepared;
 pub use types::{Call, Describe, EntryRef, Mode, RefuseExit, Reply, Setup, StartOutcome};
 
 use render::Renderer;
+use seat::Seat;
+use setup::ToolSettings;
 use shutdown::InFlight;
 use upstream::Upstream;
 use validate::LazyValidator;
@@ -66,25 +74,22 @@ struct Inner {
     catalog: &'static Catalog,
     heights: Box<[u8]>,
     /// By the catalog's tools.
-    tools: Box<[ToolSlot]>,
+    validators: Box<[LazyValidator]>,
+    /// By the catalog's tools; a reload puts others in their place.
+    settings: ArcSwap<Box<[ToolSettings]>>,
     verdicts: Arc<Verdicts>,
     calls: InFlight,
     /// What is started; taken when it is.
     launches: Mutex<Vec<Launch>>,
-    /// By the catalog's sources, once they are started.
-    upstreams: OnceLock<Box<[Upstream]>>,
+    /// By the catalog's sources, once they are started: who takes their calls.
+    seats: OnceLock<Box<[ArcSwap<Seat>]>>,
+    /// Sources in no seat: on trial, or with their last calls. They stop with the others.
+    guests: Mutex<Vec<Upstream>>,
+    /// Held while a reload is under way.
+    reloading: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
     closing: AtomicBool,
     made: SystemTime,
-}
-
-/// What a call of one tool needs besides the catalog.
-struct ToolSlot {
-    timeout: Duration,
-    /// Characters of a reply beyond which it is cut.
-    limit: Option<usize>,
-    form: RenderMode,
-    validator: LazyValidator,
 }
 
 impl Core {
@@ -102,6 +107,24 @@ impl Core {
     /// Starts every source, side by side. Must be called within a runtime, once.
     pub fn start(&self) {
         self.0.start_sources();
+    }
+
+    /// What a config would make of the catalog. Changes nothing; all problems are reported.
+    pub fn prepare(
+        &self,
+        config: &Config,
+        environment: &Environment,
+        base: &Path,
+    ) -> Result<Prepared, Vec<Diagnostic>> {
+        setup::prepare(self.0.catalog, config, environment, base)
+    }
+
+    /// Puts a config into force, whole or not at all. Sources whose command line, variables or bounds
+    /// changed are started beside those that run and take over once they were held against the
+    /// lock; the others keep their process. No call is dropped. Meant for after
+    /// [`Core::first_verdict`]; where several are asked for at one time, one goes after the other.
+    pub async fn reload(&self, prepared: Prepared) -> Result<Reloaded, ReloadError> {
+        self.0.reload(prepared).await
     }
 
     /// Waits until every required source was judged, or failed to start, once.

@@ -1,12 +1,16 @@
-//! A core from a catalog and a config: which tools it serves, with which bounds, and how their
-//! servers are started. Reports every problem at once.
+//! What a config makes of a catalog: which tools are served, with which bounds, and how their servers
+//! are started. Reports every problem at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use broker_model::config;
+use arc_swap::ArcSwap;
+use broker_mcp::{Environment, Launch};
+use broker_model::config::{self, Config, RenderMode};
+use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode};
 use tokio_util::task::TaskTracker;
 
@@ -16,8 +20,39 @@ use super::shutdown::InFlight;
 use super::validate::LazyValidator;
 use super::verdict::{Reviewed, Verdicts};
 use super::view::View;
-use super::{Inner, Setup, ToolSlot};
+use super::{Inner, Setup};
 use crate::catalog::{Catalog, FORMAT};
+
+/// A config that fits the catalog, worked out and not yet in force.
+#[derive(Debug)]
+pub struct Prepared {
+    /// How each source is started, by the catalog's sources, and what its verdicts need to know.
+    pub(super) sources: Vec<(Launch, Reviewed)>,
+    /// Whether a plain start waits for a source.
+    required: Vec<bool>,
+    pub(super) tools: Box<[ToolSettings]>,
+    /// The tools that the config's filters leave out.
+    pub(super) hidden: BTreeSet<u32>,
+}
+
+/// What the config says about the calls of one tool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ToolSettings {
+    pub(super) timeout: Duration,
+    /// Characters of a reply beyond which it is cut.
+    pub(super) limit: Option<usize>,
+    pub(super) form: RenderMode,
+}
+
+impl Prepared {
+    /// Knows every secret of its sources.
+    pub fn redactor(&self) -> Redactor {
+        let launches = self.sources.iter().map(|(launch, _)| launch);
+        launches.fold(Redactor::default(), |known, launch| {
+            known.merge(&launch.redactor)
+        })
+    }
+}
 
 pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
     let catalog = setup.catalog;
@@ -30,35 +65,64 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
             ),
         )]);
     }
-    let configured: BTreeMap<_, _> = setup
-        .config
+    let prepared = prepare(catalog, setup.config, setup.environment, setup.base)?;
+    let (launches, reviewed) = prepared.sources.into_iter().unzip();
+    let verdicts = Verdicts::new(
+        catalog,
+        View::new(catalog, prepared.hidden),
+        Gate::new(setup.mode, prepared.required),
+        reviewed,
+    );
+    let validators = catalog.tools.iter().map(|_| LazyValidator::default());
+    Ok(Inner {
+        catalog,
+        heights: heights(catalog),
+        validators: validators.collect(),
+        settings: ArcSwap::from_pointee(prepared.tools),
+        verdicts: Arc::new(verdicts),
+        calls: InFlight::default(),
+        launches: Mutex::new(launches),
+        seats: OnceLock::new(),
+        guests: Mutex::default(),
+        reloading: tokio::sync::Mutex::new(()),
+        tasks: TaskTracker::new(),
+        closing: AtomicBool::new(false),
+        made: SystemTime::now(),
+    })
+}
+
+/// Works out what `config` says about every source and tool of the catalog.
+pub(super) fn prepare(
+    catalog: &'static Catalog,
+    config: &Config,
+    environment: &Environment,
+    base: &Path,
+) -> Result<Prepared, Vec<Diagnostic>> {
+    let configured: BTreeMap<_, _> = config
         .sources()
         .map(|source| (source.path.as_str(), source))
         .collect();
 
-    let (mut problems, mut launches, mut reviewed, mut required) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut problems, mut sources, mut required) = (Vec::new(), Vec::new(), Vec::new());
     for source in catalog.sources {
-        let Some(config) = configured.get(source.path).copied() else {
+        let Some(given) = configured.get(source.path).copied() else {
             problems.push(mismatch(format!(
                 "the config has no source at `{}`, which was compiled in",
                 source.path
             )));
             continue;
         };
-        required.push(config.required);
-        match broker_mcp::resolve(config, &setup.config.limits, setup.environment, setup.base) {
+        required.push(given.required);
+        match broker_mcp::resolve(given, &config.limits, environment, base) {
             Ok(launch) => {
-                reviewed.push(Reviewed {
-                    path: config.path.clone(),
-                    filter: config.filter.clone(),
+                let reviewed = Reviewed {
+                    path: given.path.clone(),
+                    filter: given.filter.clone(),
                     redactor: launch.redactor.clone(),
-                });
-                launches.push(launch);
+                };
+                sources.push((launch, reviewed));
             }
-            Err(found) => {
-                problems.extend(found.into_iter().map(|one| setup.config.place(one)));
-            }
+            Err(found) => problems.extend(found.into_iter().map(|one| config.place(one))),
         }
     }
     for path in configured
@@ -70,28 +134,16 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         )));
     }
     let limits = problems_of_limits(catalog, &configured);
-    problems.extend(limits.map(|problem| setup.config.place(problem)));
+    problems.extend(limits.map(|problem| config.place(problem)));
     if !problems.is_empty() {
         return Err(problems);
     }
     let (tools, hidden) = tools(catalog, &configured);
-    let verdicts = Verdicts::new(
-        catalog,
-        View::new(catalog, hidden),
-        Gate::new(setup.mode, required),
-        reviewed,
-    );
-    Ok(Inner {
-        catalog,
-        heights: heights(catalog),
+    Ok(Prepared {
+        sources,
+        required,
         tools,
-        verdicts: Arc::new(verdicts),
-        calls: InFlight::default(),
-        launches: Mutex::new(launches),
-        upstreams: OnceLock::new(),
-        tasks: TaskTracker::new(),
-        closing: AtomicBool::new(false),
-        made: SystemTime::now(),
+        hidden,
     })
 }
 
@@ -99,22 +151,21 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
 fn tools(
     catalog: &Catalog,
     configured: &BTreeMap<&str, &config::Source>,
-) -> (Box<[ToolSlot]>, BTreeSet<u32>) {
+) -> (Box<[ToolSettings]>, BTreeSet<u32>) {
     let mut hidden = BTreeSet::new();
-    let slots = catalog.tools.iter().enumerate().map(|(at, tool)| {
+    let settings = catalog.tools.iter().enumerate().map(|(at, tool)| {
         let source = configured[catalog.sources[tool.source as usize].path];
         if !source.filter.admits(tool.name) {
             hidden.insert(at as u32);
         }
         let own = source.overrides.get(tool.name);
-        ToolSlot {
+        ToolSettings {
             timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
             limit: own.and_then(|own| own.max_output_chars),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
-            validator: LazyValidator::default(),
         }
     });
-    (slots.collect(), hidden)
+    (settings.collect(), hidden)
 }
 
 /// Limits that were set since the build and leave no room for what stands around a result.

@@ -17,7 +17,7 @@ pub struct Setup<'a> {
     pub catalog: &'static Catalog,
     /// The config it runs with; already found to fit the catalog. Tools that its filters do not admit
     /// are left out of everything.
-    pub config: Config,
+    pub config: &'a Config,
     /// Where variables are looked up.
     pub environment: &'a Environment,
     /// What relative paths resolve against.

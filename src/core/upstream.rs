@@ -1,9 +1,12 @@
 //! The seam to the servers: a supervised source, or in tests a stand-in with a script.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, RawResult, SessionHandle, Source, Status};
+use broker_mcp::{CallFailure, Judge, Launch, RawResult, SessionHandle, Source, Status};
+use broker_model::mcp::Era;
 use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
 
 /// Where calls go. Cheap to clone.
 #[derive(Clone)]
@@ -12,7 +15,7 @@ pub(super) enum Upstream {
     Server(Source),
     /// A stand-in.
     #[cfg(test)]
-    Fake(std::sync::Arc<super::fake::Fake>),
+    Fake(Arc<super::fake::Fake>),
 }
 
 /// What takes one call: a session whose verdict was taken in before it was handed out.
@@ -21,7 +24,7 @@ pub(super) enum Session {
     Server(SessionHandle),
     /// A stand-in's.
     #[cfg(test)]
-    Fake(std::sync::Arc<super::fake::Fake>),
+    Fake(Arc<super::fake::Fake>),
 }
 
 impl Upstream {
@@ -43,6 +46,41 @@ impl Upstream {
                 fake.started().await;
                 Ok(Session::Fake(fake.clone()))
             }
+        }
+    }
+
+    /// Starts one that may take its place; see [`Source::start_beside`].
+    pub(super) fn start_beside(
+        &self,
+        launch: Launch,
+        era: Option<Era>,
+        judge: Arc<dyn Judge>,
+        tasks: &TaskTracker,
+    ) -> Self {
+        Self::Server(match self {
+            Self::Server(source) => source.start_beside(launch, era, judge, tasks),
+            #[cfg(test)]
+            Self::Fake(_) => Source::start(launch, era, judge, tasks),
+        })
+    }
+
+    /// How long it may take at its next start.
+    pub(super) fn set_startup_timeout(&self, time: Duration) {
+        match self {
+            Self::Server(source) => source.set_startup_timeout(time),
+            #[cfg(test)]
+            Self::Fake(_) => {}
+        }
+    }
+
+    /// Whether both are the same one.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Server(source), Self::Server(other)) => source.is(other),
+            #[cfg(test)]
+            (Self::Fake(fake), Self::Fake(other)) => Arc::ptr_eq(fake, other),
+            #[cfg(test)]
+            _ => false,
         }
     }
 

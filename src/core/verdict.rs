@@ -1,12 +1,12 @@
 //! Holds what a source lists against what was reviewed of it, withdraws and restores its tools, and
 //! tells the gate. Reads each source's lock out of the catalog when it is needed and keeps none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Judge, SourceFailure, Verdict};
+use broker_mcp::{SourceFailure, Verdict};
 use broker_model::digest::Digest;
 use broker_model::drift::{self, Class, Report, ToolDrift};
 use broker_model::filter::ToolFilter;
@@ -33,7 +33,7 @@ pub(super) struct Verdicts {
     pub(super) catalog: &'static Catalog,
     pub(super) view: ArcSwap<View>,
     pub(super) gate: Gate,
-    sources: Box<[Reviewed]>,
+    sources: Box<[ArcSwap<Reviewed>]>,
     /// The latest report of each source. Held while a verdict is taken in, so that one is at a time.
     reports: Mutex<Box<[Option<Report>]>>,
 }
@@ -46,17 +46,13 @@ pub(super) struct Reviewed {
     pub(super) redactor: Redactor,
 }
 
-/// Judges one source.
+/// What a listing means; nothing has changed by it yet.
 #[derive(Debug)]
-pub(super) struct SourceJudge {
-    pub(super) verdicts: Arc<Verdicts>,
-    pub(super) source: usize,
-}
-
-impl Judge for SourceJudge {
-    fn judge(&self, snapshot: &Snapshot) -> Verdict {
-        self.verdicts.judge(self.source, snapshot)
-    }
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    pub(super) report: Report,
+    /// The tools that may not be served, hidden ones included.
+    pub(super) withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
 }
 
 impl Verdicts {
@@ -71,7 +67,7 @@ impl Verdicts {
             view: ArcSwap::from_pointee(view),
             gate,
             reports: Mutex::new(sources.iter().map(|_| None).collect()),
-            sources: sources.into(),
+            sources: sources.into_iter().map(ArcSwap::from_pointee).collect(),
         }
     }
 
@@ -79,19 +75,27 @@ impl Verdicts {
     pub(super) fn redactor(&self) -> Redactor {
         let sources = self.sources.iter();
         sources.fold(Redactor::default(), |known, source| {
-            known.merge(&source.redactor)
+            known.merge(&source.load().redactor)
         })
     }
 
     /// Takes in what a source lists now.
     pub(super) fn judge(&self, source: usize, snapshot: &Snapshot) -> Verdict {
-        let reviewed = &self.sources[source];
+        let reviewed = self.sources[source].load();
+        let judged = self.assess(source, &reviewed, snapshot);
+        self.accept(source, judged)
+    }
+
+    /// What a listing means for a source.
+    pub(super) fn assess(&self, source: usize, reviewed: &Reviewed, snapshot: &Snapshot) -> Judged {
         let (report, withdrawn) = match self.locked(source) {
             Ok(locked) => {
-                let report = drift::classify(&locked, snapshot, &reviewed.filter);
-                let report = self.shown(report, &reviewed.redactor);
+                let mut report = drift::classify(&locked, snapshot, &reviewed.filter);
+                report.mask(&reviewed.redactor);
+                report.name_config(self.catalog.config_name);
+                // Of hidden tools as well: a reload may bring them back.
                 let withdrawn = self.withdrawn(source, &report, &locked, snapshot);
-                (report, withdrawn)
+                (self.without_hidden(report), withdrawn)
             }
             // What cannot be compared is not served.
             Err(problem) => {
@@ -111,14 +115,38 @@ impl Verdicts {
             },
             None => Verdict::Serve,
         };
-        self.take_in(source, &report, withdrawn);
-        if self.gate.settle(source, &report) {
+        Judged {
+            verdict,
+            report,
+            withdrawn,
+        }
+    }
+
+    /// Lets what was found count.
+    pub(super) fn accept(&self, source: usize, judged: Judged) -> Verdict {
+        self.take_in(source, &judged.report, judged.withdrawn);
+        if self.gate.settle(source, &judged.report) {
             // Until now a refusal could have said all this; it did not come.
             self.gate
                 .first_of_required()
                 .for_each(drift_log::differences);
         }
-        verdict
+        judged.verdict
+    }
+
+    /// From now on a source is judged with this.
+    pub(super) fn set_reviewed(&self, source: usize, reviewed: Reviewed) {
+        self.sources[source].store(Arc::new(reviewed));
+    }
+
+    /// From now on exactly the tools in `hidden` are left out.
+    pub(super) fn hide(&self, hidden: BTreeSet<u32>) {
+        let _one_at_a_time = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = self.view.load_full();
+        if !view.hides_exactly(&hidden) {
+            self.view
+                .store(Arc::new(view.with_hidden(self.catalog, hidden)));
+        }
     }
 
     /// Takes in that a source could not be started or listed. Only the first outcome of a source
@@ -130,7 +158,8 @@ impl Verdicts {
         {
             message = format!("{message}; it last said: {}", shown_line(last, MAX_MESSAGE));
         }
-        let path = &self.sources[source].path;
+        let reviewed = self.sources[source].load();
+        let path = &reviewed.path;
         if !self.gate.is_settled(source) && !self.gate.is_strict(source) {
             tracing::warn!(source = %path, cause = %failure.cause, message, "source not checked");
         }
@@ -151,22 +180,12 @@ impl Verdicts {
         })
     }
 
-    /// The report without tools that this config leaves out, and without secrets: a server may have
-    /// put one into its texts.
-    fn shown(&self, mut report: Report, redactor: &Redactor) -> Report {
+    /// The report without tools that this config leaves out.
+    fn without_hidden(&self, mut report: Report) -> Report {
         let view = self.view.load();
         report.tools.retain(|tool| {
             tool.class == Class::Added || self.tool_at(tool).is_none_or(|at| !view.is_hidden(at))
         });
-        let about_tools = report.tools.iter_mut().flat_map(|tool| &mut tool.findings);
-        let about_sources = report.sources.iter_mut().flat_map(|one| &mut one.findings);
-        for finding in about_tools.chain(about_sources) {
-            finding.message = redactor.redact(&finding.message);
-            let values = [&mut finding.old, &mut finding.new, &mut finding.witness];
-            for value in values.into_iter().flatten() {
-                redact(value, redactor);
-            }
-        }
         report
     }
 
@@ -274,16 +293,5 @@ impl Verdicts {
         if !self.gate.is_strict(source) && last.as_ref() != Some(report) {
             drift_log::differences(report);
         }
-    }
-}
-
-fn redact(value: &mut Value, redactor: &Redactor) {
-    match value {
-        Value::String(text) => *text = redactor.redact(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
-        Value::Object(members) => members
-            .values_mut()
-            .for_each(|member| redact(member, redactor)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

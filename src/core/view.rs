@@ -116,6 +116,21 @@ impl View {
         .with_touched(catalog)
     }
 
+    /// The same, leaving out the tools in `hidden` and no others.
+    pub(super) fn with_hidden(&self, catalog: &Catalog, hidden: BTreeSet<u32>) -> Self {
+        Self {
+            withdrawn: self.withdrawn.clone(),
+            hidden: Arc::new(hidden),
+            ..Self::default()
+        }
+        .with_touched(catalog)
+    }
+
+    /// Whether it leaves out these tools and no others.
+    pub(super) fn hides_exactly(&self, tools: &BTreeSet<u32>) -> bool {
+        *self.hidden == *tools
+    }
+
     fn with_touched(mut self, catalog: &Catalog) -> Self {
         let sources: BTreeSet<_> = self
             .withdrawn

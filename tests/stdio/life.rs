@@ -168,3 +168,45 @@ fn what_only_a_listener_has_a_use_for_is_a_usage_error() {
         assert_eq!(output.stdout, "");
     }
 }
+
+#[test]
+fn a_hangup_reloads_the_config_under_the_same_client() {
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("config.json");
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/smoke_config.json"));
+    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("JSON");
+    fs::write(&file, config.to_string()).expect("it can be written");
+    let mut client = Client::start(&[file.to_str().expect("UTF-8")]);
+    client.request(json!("init"), "initialize", hello("2025-11-25"));
+    let whole = client.tool("meta_tree", json!({"path": "/util"}));
+    assert!(whole.to_string().contains("/util/hash_text"));
+    wait_until("both servers run", || children_of(client.pid()).len() == 2);
+    let children = children_of(client.pid());
+
+    // Asked before the reload, answered after it.
+    client.ask(json!("late"), "tools/call", slow(2_000));
+    config["limits"] = json!({"body_bytes": 2000});
+    config["tree"][1]["source"]["tool_filter"] = json!(["slow_echo"]);
+    fs::write(&file, config.to_string()).expect("it can be written");
+    client.signal("HUP");
+    wait_until("the tree is narrower", || {
+        let tree = client.tool("meta_tree", json!({"path": "/util"}));
+        !tree.to_string().contains("/util/hash_text")
+    });
+    assert!(client.answer(&json!("late"))["result"].is_object());
+    client.raw(&[&vec![b'x'; 3000][..], b"\n"].concat());
+    let refused = client.read();
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("2000 bytes")),
+        "{refused}"
+    );
+    assert_eq!(children_of(client.pid()), children);
+    let end = client.end();
+    assert_eq!(end.status.code(), Some(0), "{}", end.stderr);
+    assert!(
+        end.stderr
+            .contains("reloaded; every source keeps its process")
+    );
+}

@@ -3,6 +3,7 @@
 use broker_model::drift::{self, Report};
 use broker_model::exit::Exit;
 use broker_model::mcp::Era;
+use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::input::Input;
@@ -13,7 +14,10 @@ use crate::plan;
 pub(super) async fn run(args: &ConfigArgs, format: Format) -> Exit {
     match report(args).await {
         Ok((report, asked)) => {
-            output::report(&report, format);
+            match format {
+                Format::Human => output::data(&report),
+                Format::Json => output::data_json(&report.to_json()),
+            }
             // A check that looked at nothing is no success.
             let nothing = if asked == 0 {
                 Exit::Unchecked
@@ -44,6 +48,10 @@ async fn report(args: &ConfigArgs) -> Result<(Report, usize), Vec<Diagnostic>> {
             twice: false,
         }
     };
+    let launches = input.launches.iter();
+    let redactor = launches.fold(Redactor::default(), |known, launch| {
+        known.merge(&launch.redactor)
+    });
     let questions: Vec<_> = input.launches.into_iter().map(question).collect();
     if questions.is_empty() {
         output::diagnostics(&[Diagnostic::warning(
@@ -68,13 +76,22 @@ async fn report(args: &ConfigArgs) -> Result<(Report, usize), Vec<Diagnostic>> {
             (Ok(_), None) | (Err(Failure::Unstable(_)), _) => Report::default(),
         });
     }
+    report.mask(&redactor);
+    report.name_config(&args.file.config.to_string_lossy());
     Ok((report, asked))
 }
 
-/// What went wrong, and the last things that the server said.
+/// What went wrong, and the last things that the server said, each once.
 pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> String {
     let mut message = format!("{}: {}", failure.cause, failure.message);
-    for line in failure.stderr.iter().rev().take(3).rev() {
+    let mut lines = failure.stderr.as_slice();
+    // The message of a failed start ends with the last line already.
+    if let [before @ .., last] = lines
+        && failure.message.contains(&format!("it last said: {last}"))
+    {
+        lines = before;
+    }
+    for line in lines.iter().rev().take(3).rev() {
         message.push_str("\n    stderr: ");
         message.push_str(line);
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use broker_model::drift::BetweenLocks;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -38,7 +39,10 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
         }
     };
     let report = between(&old, &new);
-    output::report(&report, args.format);
+    match args.format {
+        Format::Human => output::data(BetweenLocks(&report)),
+        Format::Json => output::data_json(&report.to_json()),
+    }
     Exit::of_report(&report)
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
+use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::check::with_stderr;
@@ -72,10 +73,11 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         Err(found) => problems.extend(found),
     }
     let folder = args.config.file.config.parent().unwrap_or(Path::new(""));
-    output::diagnostics(&machine::point_out(
-        &sources,
-        &machine::traits_of_this_machine(folder),
-    ));
+    let (secrets, warnings): (Vec<_>, Vec<_>) = not_theirs(&input, &sources, folder)
+        .into_iter()
+        .partition(Diagnostic::is_error);
+    output::diagnostics(&warnings);
+    problems.extend(secrets);
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -101,6 +103,22 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         "wrote {shown}: review and commit it, then build"
     ));
     Ok(())
+}
+
+/// What the servers that were asked wrote into their tools that is not theirs.
+fn not_theirs(input: &Input, sources: &[LockedSource], folder: &Path) -> Vec<Diagnostic> {
+    let here = machine::traits_of_this_machine(folder);
+    let asked = input.launches.iter().filter_map(|launch| {
+        let locked = sources.iter().find(|one| one.path == launch.source)?;
+        Some((locked, input.config.source(&launch.source)?, launch))
+    });
+    asked
+        .flat_map(|(locked, source, launch)| {
+            let given = machine::traits_of_source(source, launch);
+            let all: Vec<_> = given.iter().chain(&here).collect();
+            machine::point_out(locked, &all)
+        })
+        .collect()
 }
 
 /// With `--source`, the other sources stay as they are locked, which must be as they are configured.
@@ -191,7 +209,8 @@ fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> 
         &locked.protocol_version,
     );
     say(format_args!(
-        "{path}: {exposed} tools exposed, {hidden} hidden (MCP {revision}, {took:.1} s{how})"
+        "{path}: {} exposed, {hidden} hidden (MCP {revision}, {took:.1} s{how})",
+        counted(exposed, "tool")
     ));
     Ok(locked)
 }

@@ -1,20 +1,24 @@
-//! Points out what servers wrote of this machine into their tools: a lock that is made elsewhere
-//! would differ.
+//! Points out what servers wrote into their tools that is not theirs: texts of this machine, with
+//! which a lock that is made elsewhere would differ, and values that they were given.
 
 use std::path::Path;
 
+use broker_mcp::Launch;
+use broker_model::config::{Source, Template};
 use broker_model::lock::LockedSource;
+use broker_model::redact::is_secret_name;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
 
-/// Texts that only this machine has, each with what it is.
-pub(super) fn traits_of_this_machine(config_folder: &Path) -> Vec<(&'static str, String)> {
+/// Texts that only this machine has.
+pub(super) fn traits_of_this_machine(config_folder: &Path) -> Vec<Trait> {
     let mut traits = Vec::new();
-    let mut add = |what, text: Option<String>, least: usize| {
-        traits.extend(
-            text.filter(|text| text.len() >= least)
-                .map(|text| (what, text)),
-        )
+    let mut add = |what: &str, text: Option<String>, least: usize| {
+        traits.extend(text.filter(|text| text.len() >= least).map(|text| Trait {
+            what: what.to_owned(),
+            text,
+            is_secret: false,
+        }))
     };
     let folder = |path: &Path| {
         path.canonicalize()
@@ -53,46 +57,77 @@ pub(super) fn traits_of_this_machine(config_folder: &Path) -> Vec<(&'static str,
             .filter(|zone| zone.contains('/')),
         4,
     );
-    traits.retain(|(_, text)| text != "localhost");
+    traits.retain(|one| one.text != "localhost");
     traits
 }
 
-/// One warning for each tool, or source, that carries such a text.
-pub(super) fn point_out(
-    sources: &[LockedSource],
-    traits: &[(&'static str, String)],
-) -> Vec<Diagnostic> {
-    let mut warnings = Vec::new();
-    for source in sources {
-        let own = source
-            .instructions
-            .as_deref()
-            .map(|text| ("its instructions".to_owned(), Value::from(text)));
-        let tools = source.exposed.iter().map(|tool| {
-            (
-                format!("its tool `{}`", tool.upstream_name),
-                Value::Object(tool.raw.clone()),
-            )
-        });
-        for (place, value) in own.into_iter().chain(tools) {
-            let found = traits
-                .iter()
-                .find_map(|(what, text)| Some((what, pointer_of(&value, text, String::new())?)));
-            if let Some((what, pointer)) = found {
-                let message = format!(
-                    "`{}` wrote {what} into {place}{}",
-                    source.path,
-                    if pointer.is_empty() {
-                        String::new()
-                    } else {
-                        format!(" at {pointer}")
-                    }
-                );
-                warnings.push(Diagnostic::warning(DiagnosticCode::MachineText, message));
-            }
+/// A text that must not, or had better not, stand in a lock.
+#[derive(Debug)]
+pub(super) struct Trait {
+    /// What it is, for people.
+    what: String,
+    text: String,
+    /// Whether a lock with it is refused.
+    is_secret: bool,
+}
+
+/// What a source was given that other machines, or other users, give otherwise: values of variables.
+pub(super) fn traits_of_source(source: &Source, launch: &Launch) -> Vec<Trait> {
+    let variables = source.templates().flat_map(Template::variables);
+    let mut traits: Vec<_> = variables
+        .filter_map(|name| Some((name, std::env::var(name).ok()?)))
+        .map(|(name, text)| Trait {
+            what: format!("the value of `{name}`"),
+            text,
+            is_secret: is_secret_name(name),
+        })
+        .collect();
+    let given = source.env.keys().filter(|name| is_secret_name(name));
+    traits.extend(given.filter_map(|name| {
+        Some(Trait {
+            what: format!("the value of `{name}`"),
+            text: launch.env.get(name)?.clone(),
+            is_secret: true,
+        })
+    }));
+    // Secrets first: of several texts in one place the worst is told.
+    traits.sort_by_key(|one| !one.is_secret);
+    traits.retain(|one| one.text.len() >= 4);
+    traits
+}
+
+/// What was found in a source's tools and instructions: an error for a secret, a warning for what
+/// would differ elsewhere; one for each place.
+pub(super) fn point_out(source: &LockedSource, traits: &[&Trait]) -> Vec<Diagnostic> {
+    let own = source
+        .instructions
+        .as_deref()
+        .map(|text| ("its instructions".to_owned(), Value::from(text)));
+    let tools = source.exposed.iter().map(|tool| {
+        (
+            format!("its tool `{}`", tool.upstream_name),
+            Value::Object(tool.raw.clone()),
+        )
+    });
+    let mut found = Vec::new();
+    for (place, value) in own.into_iter().chain(tools) {
+        let first = traits
+            .iter()
+            .find_map(|one| Some((*one, pointer_of(&value, &one.text, String::new())?)));
+        let Some((one, pointer)) = first else {
+            continue;
+        };
+        let mut message = format!("`{}` wrote {} into {place}", source.path, one.what);
+        if !pointer.is_empty() {
+            message = format!("{message} at {pointer}");
         }
+        found.push(if one.is_secret {
+            Diagnostic::error(DiagnosticCode::SourceSecret, message)
+        } else {
+            Diagnostic::warning(DiagnosticCode::MachineText, message)
+        });
     }
-    warnings
+    found
 }
 
 /// The first string that holds `text` as a whole word.

@@ -4,10 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write as _};
 
 use broker_model::Diagnostic;
-use broker_model::drift::Report;
 use broker_model::exit::Exit;
-
-use super::Format;
 
 /// A line for people.
 pub(super) fn say(line: impl Display) {
@@ -20,12 +17,9 @@ pub(super) fn data(text: impl Display) {
     let _ = write!(io::stdout().lock(), "{text}");
 }
 
-/// The drift report, for people or programs.
-pub(super) fn report(report: &Report, format: Format) {
-    match format {
-        Format::Human => data(report),
-        Format::Json => data(format_args!("{:#}\n", report.to_json())),
-    }
+/// One JSON value, indented.
+pub(super) fn data_json(value: &serde_json::Value) {
+    data(format_args!("{value:#}\n"));
 }
 
 /// Every diagnostic in the order found; the exit code that they ask for.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use broker_model::exit::Exit;
-use broker_model::text::shown_line;
+use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, NodePath};
 use clap::Args;
 
@@ -56,7 +56,9 @@ fn render(args: &TreeArgs) -> Result<String, Vec<Diagnostic>> {
     let hidden = tools(|source| source.hidden.len());
     let sources = lock.sources.len();
     out.push_str(&format!(
-        "{exposed} tools of {sources} sources, {hidden} hidden, lock {}\n",
+        "{} of {}, {hidden} hidden, lock {}\n",
+        counted(exposed, "tool"),
+        counted(sources, "source"),
         lock.root_digest()
     ));
     Ok(out)

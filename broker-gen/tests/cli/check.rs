@@ -72,8 +72,7 @@ fn a_changed_tool_is_unknown_with_its_places_and_both_values() {
         report["summary"],
         summary(&[("same", 1), ("unknown", 1), ("gone", 1), ("added", 1)])
     );
-    let remedy =
-        "review it, then run `broker-gen lock --source /a`, commit the lock and build anew";
+    let remedy = "review it, then run `broker-gen lock --config c.json --source /a`, commit the lock and build anew";
     let tools = report["tools"].as_array().expect("a list");
     let of = |name: &str| {
         tools
@@ -118,7 +117,7 @@ fn a_changed_tool_is_unknown_with_its_places_and_both_values() {
             "    lock \"Does moved.\"\n    live ",
             "  error[input-schema-changed] ",
             "    lock (absent)\n    live [\"x\"]\n",
-            "broker-gen lock --source /a",
+            "broker-gen lock --config c.json --source /a",
             "summary: 1 same, 1 unknown, 1 gone, 1 added\n",
         ],
     );

@@ -168,6 +168,7 @@ fn a_failing_source_is_named_and_leaves_the_old_lock() {
     bench.script("loops", &json!({"list_loop": true, "tools": []}));
     let errors = bench.lock_fails(4);
     assert!(bench.lock_state().is_none());
+    assert_eq!(errors.matches("the key").count(), 1, "{errors}");
     contains(
         &errors,
         &[
@@ -175,7 +176,7 @@ fn a_failing_source_is_named_and_leaves_the_old_lock() {
             "error[source_failed]: `/dies` failed after",
             "exit_before_ready: ",
             "code 3",
-            "    stderr: reading settings\n    stderr: cannot find \\u{1b}[31mthe key",
+            "; it last said: cannot find \\u{1b}[31mthe key\n    stderr: reading settings\n",
             "error[source_failed]: `/loops` failed after",
             "list_invalid: the tool list repeats a cursor",
             "error[source_failed]: `/nobody` failed after",
@@ -191,7 +192,7 @@ fn a_failing_source_is_named_and_leaves_the_old_lock() {
     contains(
         &errors,
         &[
-            "/a: 1 tools exposed",
+            "/a: 1 tool exposed",
             "`/b` failed after",
             "list_failed: ",
             "the list is broken",
@@ -302,6 +303,62 @@ fn an_unstable_source_is_refused_unless_what_moves_is_volatile() {
     contains(
         &bench.lock_fails(4),
         &["error[source_unstable]", "`/tools/t/description`"],
+    );
+}
+
+#[test]
+fn a_secret_that_a_server_repeats_is_refused_and_another_value_pointed_out() {
+    let bench = Bench::empty();
+    let write = r#"printf '{"instructions":"Use %s","tools":[]}'"#;
+    let configure = |name: &str, value: &str| {
+        let command = format!("{write} \"${name}\" > now.json; exec chaos-mcp --script now.json");
+        let source = json!({"command": command, "cwd": ".", "env": {name: value}});
+        let node = json!({"path": "/a", "type": "node", "source": source});
+        bench.write("c.json", &json!({"tree": [node]}).to_string());
+    };
+    configure("A_TOKEN", "hush-and-more");
+    let errors = bench.lock_fails(4);
+    contains(
+        &errors,
+        &["error[source_secret]: `/a` wrote the value of `A_TOKEN` into its instructions"],
+    );
+    assert!(!errors.contains("hush"), "{errors}");
+    assert!(bench.lock_state().is_none());
+    configure("A_PLACE", "${A_PLACE}");
+    let locked = bench.run_with(&["lock"], &[("A_PLACE", "Atlantis")]);
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    contains(
+        &locked.stderr,
+        &["warning[machine_text]: `/a` wrote the value of `A_PLACE` into its instructions"],
+    );
+    // What a variable held is shown by no report.
+    let drifted = bench.run_with(&["check"], &[("A_PLACE", "Shangri-La")]);
+    assert_eq!(drifted.code, Some(3), "{}", drifted.stderr);
+    let text = drifted.stdout + &drifted.stderr;
+    assert!(!text.contains("Shangri-La"), "{text}");
+    contains(
+        &text,
+        &["run `broker-gen lock --config c.json --source /a`"],
+    );
+}
+
+#[test]
+fn what_no_volatile_can_cover_is_the_servers_to_steady() {
+    let bench = Bench::empty();
+    let write = r#"printf '{"instructions":"launch %s","tools":[]}'"#;
+    let command = format!(
+        "n=$(wc -l < launches); echo x >> launches; {write} $n > now.json; exec chaos-mcp --script now.json"
+    );
+    let node = json!({"path": "/a", "type": "node", "source": {"command": command, "cwd": "."}});
+    bench.write("c.json", &json!({"tree": [node]}).to_string());
+    bench.write("launches", "");
+    let errors = bench.lock_fails(4);
+    contains(
+        &errors,
+        &[
+            "gave different answers at `/instructions`",
+            "Make the server say the same at every start",
+        ],
     );
 }
 

@@ -99,10 +99,7 @@ fn tree_shows_what_callers_see_and_what_is_hidden() {
         "    y         Does y",
     ];
     assert_eq!(lines[..4], expected, "{tree}");
-    contains(
-        lines[4],
-        &["2 tools of 1 sources, 1 hidden, lock sha256/1:"],
-    );
+    contains(lines[4], &["2 tools of 1 source, 1 hidden, lock sha256/1:"]);
     let hidden = bench.fine(&["tree", "--config", "c.json", "--hidden"]);
     contains(&hidden, &["    hid       hidden by `tool_filter`"]);
 }

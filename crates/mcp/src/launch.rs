@@ -55,6 +55,22 @@ pub struct Launch {
     pub timing: Timing,
 }
 
+impl Launch {
+    /// Whether a process that was started by `other` is what this one would start, so that it can go
+    /// on. How long a start may take says nothing about a process that is up.
+    pub fn starts_the_same(&self, other: &Self) -> bool {
+        self.program == other.program
+            && self.shell == other.shell
+            && self.search == other.search
+            && self.args == other.args
+            && self.env == other.env
+            && self.cwd == other.cwd
+            && self.line_bytes == other.line_bytes
+            && self.max_in_flight == other.max_in_flight
+            && self.queue == other.queue
+    }
+}
+
 /// Bounds of starting and stopping that have no key in the config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
@@ -106,8 +122,10 @@ pub fn resolve(
     let mut env = inherited(source, environment, &mut expander);
     let (mut program, args, shell) = match &source.command {
         CommandLine::Direct { program, args } => {
-            let program = expander.expand(program, &at("/command"), false);
-            if program.is_empty() && expander.problems.is_empty() {
+            let mut places = source.places.iter().map(|place| at(place));
+            let mut place = || places.next().unwrap_or_else(|| at("/command"));
+            let program = expander.expand(program, &place(), false);
+            if program.is_empty() && expander.is_fine() {
                 expander.problem(
                     DiagnosticCode::EnvValue,
                     "the program's name is empty",
@@ -116,7 +134,7 @@ pub fn resolve(
             }
             let args = args
                 .iter()
-                .map(|arg| expander.expand(arg, &source.pointer, false))
+                .map(|arg| expander.expand(arg, &place(), false))
                 .collect();
             (program, args, false)
         }
@@ -154,9 +172,11 @@ pub fn resolve(
             .or_insert_with(|| value.to_owned());
     }
     env.insert(COOKIE.to_owned(), cookie().to_owned());
-    if !expander.problems.is_empty() {
-        return Err(expander.problems);
+    let problems = expander.finish();
+    if !problems.is_empty() {
+        return Err(problems);
     }
+    let secrets = expander.secrets;
 
     if !shell && program.contains('/') {
         program = base.join(program).to_string_lossy().into_owned();
@@ -174,7 +194,7 @@ pub fn resolve(
         line_bytes: limits.line_bytes,
         max_in_flight: source.max_in_flight.max(1),
         queue: QUEUE,
-        redactor: Redactor::new(expander.secrets),
+        redactor: Redactor::new(secrets),
         shell,
         timing: Timing::default(),
     })
@@ -213,6 +233,8 @@ fn inherited(
 struct Expander<'a> {
     environment: &'a Environment,
     problems: Vec<Diagnostic>,
+    /// What is not set, by place, in the order found.
+    missing: Vec<(String, Vec<String>)>,
     secrets: Vec<Secret>,
 }
 
@@ -221,13 +243,53 @@ impl<'a> Expander<'a> {
         Self {
             environment,
             problems: Vec::new(),
+            missing: Vec::new(),
             secrets: Vec::new(),
         }
     }
 
+    /// Takes note of a problem, of each once: words of one string share a place.
     fn problem(&mut self, code: DiagnosticCode, message: &str, place: &str) {
-        self.problems
-            .push(Diagnostic::error(code, message).at(place));
+        let known = |problem: &Diagnostic| {
+            problem.code == code
+                && problem.message == message
+                && problem.pointer.as_deref() == Some(place)
+        };
+        if !self.problems.iter().any(known) {
+            self.problems
+                .push(Diagnostic::error(code, message).at(place));
+        }
+    }
+
+    /// Takes note of variables that are not set.
+    fn missing(&mut self, names: impl Iterator<Item = String>, place: &str) {
+        let at = self.missing.iter().position(|(known, _)| known == place);
+        let at = at.unwrap_or_else(|| {
+            self.missing.push((place.to_owned(), Vec::new()));
+            self.missing.len() - 1
+        });
+        let known = &mut self.missing[at].1;
+        for name in names {
+            if !known.contains(&name) {
+                known.push(name);
+            }
+        }
+    }
+
+    /// Whether everything was fine so far.
+    fn is_fine(&self) -> bool {
+        self.problems.is_empty() && self.missing.is_empty()
+    }
+
+    /// Every problem; what is not set is said once for each place.
+    fn finish(&mut self) -> Vec<Diagnostic> {
+        for (place, names) in std::mem::take(&mut self.missing) {
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!("{} {verb} not set", names.join(", "));
+            self.problem(DiagnosticCode::EnvMissing, &message, &place);
+        }
+        std::mem::take(&mut self.problems)
     }
 
     /// The expanded text; empty where there was a problem, which is then on record. With `secret`,
@@ -249,13 +311,7 @@ impl<'a> Expander<'a> {
         let text = match template.expand(&|name| self.environment.get(name).map(str::to_owned)) {
             Ok(text) => text,
             Err(missing) => {
-                let names: Vec<_> = missing.iter().map(|name| format!("`{}`", name.0)).collect();
-                let (verb, names) = (
-                    if names.len() == 1 { "is" } else { "are" },
-                    names.join(", "),
-                );
-                let message = format!("{names} {verb} not set");
-                self.problem(DiagnosticCode::EnvMissing, &message, place);
+                self.missing(missing.into_iter().map(|name| name.0), place);
                 return String::new();
             }
         };

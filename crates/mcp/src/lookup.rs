@@ -1,5 +1,6 @@
 //! Finds the program of a source at every start: beside the running executable, then in `PATH`.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +18,7 @@ const NAMED_FOLDERS: usize = 12;
 /// Files that are looked over for the nearest name.
 const MOST_FILES: usize = 20_000;
 /// Below this likeness a name is no suggestion.
-const LIKENESS: f64 = 0.75;
+const LIKENESS: f64 = 0.9;
 
 /// The file to execute, or why there is none.
 pub(crate) fn find(launch: &Launch) -> Result<PathBuf, SourceFailure> {
@@ -101,12 +102,14 @@ fn format(launch: &Launch, path: &Path, reason: &str) -> SourceFailure {
 
 fn not_found(launch: &Launch) -> SourceFailure {
     let program = Path::new(&launch.program);
-    let (wanted, folders) = match (program.file_name(), program.parent()) {
+    let (wanted, mut folders) = match (program.file_name(), program.parent()) {
         (Some(name), Some(folder)) if launch.program.contains('/') => {
             (name.to_string_lossy(), vec![folder.to_owned()])
         }
         _ => (launch.program.as_str().into(), launch.search.clone()),
     };
+    let mut seen = HashSet::new();
+    folders.retain(|folder| seen.insert(folder.clone()));
     let mut message = format!("`{}` was not found", shown(launch, program));
     for (index, folder) in folders.iter().take(NAMED_FOLDERS).enumerate() {
         let lead = if index == 0 { "; looked in" } else { "," };

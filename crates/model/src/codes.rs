@@ -142,6 +142,7 @@ closed_list! {
         SchemaPattern = "schema_pattern", "A pattern in a schema does not compile.", "Hide the tool with `tool_filter`.";
         SchemaDialect = "schema_dialect", "A schema names a dialect that is not known.", "Hide the tool with `tool_filter`.";
         SourceUnstable = "source_unstable", "Two launches of a source gave different tools.", "Name the members in `volatile`.";
+        SourceSecret = "source_secret", "A server wrote a secret into what it lists, and a lock would hold it.", "Make the server keep it to itself, or hide the tool with `tool_filter`.";
         SourceFailed = "source_failed", "A source could not be started or listed.", "Mend the cause that the message names.";
         MachineText = "machine_text", "A server wrote this machine into its tools; a lock made elsewhere would differ.", "Fix it by an argument of the server, or name the member in `volatile`.";
         GeneratedStale = "generated_stale", "Generated code is not what config and lock give.", "Write it anew with `broker-gen generate`.";

@@ -100,6 +100,7 @@ impl Exit {
             | Code::SchemaLimit
             | Code::SchemaPattern
             | Code::SchemaDialect
+            | Code::SourceSecret
             | Code::SourceUnstable
             | Code::SourceFailed => Self::Unchecked,
             Code::FileWrite => Self::Failure,

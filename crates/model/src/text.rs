@@ -1,5 +1,11 @@
 //! Text from elsewhere, made safe to look at: in terminals, in locks, in one line.
 
+/// `1 tool`, `2 tools`.
+pub fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}
+
 /// Whether a character changes what a reader sees without being seen: controls (but for newline and
 /// tab), zero-width and bidirectional marks, tag characters, variation selectors, fillers.
 pub fn is_invisible(c: char) -> bool {

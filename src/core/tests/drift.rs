@@ -150,6 +150,16 @@ async fn a_withdrawn_tool_is_visible_not_callable_and_comes_back() {
         &core.0.verdicts.view.load_full()
     ));
 
+    // The source itself is up since the epoch; its tools are withdrawn since now.
+    broker.lists(0, &snapshot(&[]));
+    let health = core.health();
+    assert_eq!(health.sources[0].state, "withdrawn");
+    assert!(
+        health.sources[0].since.as_str() > "2000",
+        "{:?}",
+        health.sources
+    );
+
     broker.matches(0);
     let after = core.list(&CALLER, "/a", 1).unwrap();
     assert_eq!((after.etag, after.body), (before.etag, before.body));

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::{Catalog, Entry, FORMAT, Kind, Source, Span, Tool};
 use crate::core::fake::Fake;
+use crate::core::seat::{self, Seat, Standing};
 use crate::core::upstream::Upstream;
 use crate::core::{Call, Core, CoreError, Identity, Mode, Reply, Setup};
 
@@ -204,7 +205,7 @@ fn config(a: Value, b: Value) -> Config {
 pub(super) fn setup(mode: Mode, a: Value, b: Value) -> Result<Core, Vec<broker_model::Diagnostic>> {
     Core::new(Setup {
         catalog: catalog(),
-        config: config(a, b),
+        config: &config(a, b),
         environment: &Environment::new(BTreeMap::new(), None),
         base: Path::new("."),
         mode,
@@ -214,8 +215,11 @@ pub(super) fn setup(mode: Mode, a: Value, b: Value) -> Result<Core, Vec<broker_m
 pub(super) fn fixture_of(mode: Mode, a: Value, b: Value) -> Fixture {
     let core = setup(mode, a, b).unwrap();
     let sources = [Fake::new(), Fake::new()];
-    let upstreams = sources.iter().map(|fake| Upstream::Fake(fake.clone()));
-    core.0.adopt(upstreams.collect());
+    let seats = sources.iter().map(|fake| {
+        let standing = Standing::new(seat::State::Serving);
+        Seat::new(Upstream::Fake(fake.clone()), None, standing)
+    });
+    core.0.adopt(seats.collect());
     Fixture { core, sources }
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::handler::Handler as _;
@@ -44,13 +45,11 @@ use health::View;
 use respond::{Answer, Refusal};
 use route::Route;
 
-/// What the operator decided about this surface.
+/// What the config says about this surface; a reload may say something else.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct Policy {
     /// Which `Host` and `Origin` may be named.
     pub(crate) gate: Gate,
-    /// What callers must present.
-    pub(crate) secret: Option<Secret>,
     /// `limits.body_bytes`.
     pub(crate) body_bytes: usize,
 }
@@ -58,9 +57,8 @@ pub(crate) struct Options {
 /// The HTTP surface. Cheap to share; one for each listener.
 pub(crate) struct Surface {
     core: Core,
-    gate: Gate,
+    policy: ArcSwap<Policy>,
     auth: Auth,
-    body_bytes: usize,
     /// Whether other machines can reach the listener.
     exposed: bool,
     digest: HeaderValue,
@@ -70,19 +68,29 @@ pub(crate) struct Surface {
 }
 
 impl Surface {
-    /// A surface over `core` for a listener that is bound to `address`.
-    pub(crate) fn new(core: Core, options: Options, address: SocketAddr) -> Arc<Self> {
+    /// A surface over `core` for a listener that is bound to `address`. With a secret, callers must
+    /// present it.
+    pub(crate) fn new(
+        core: Core,
+        policy: Policy,
+        secret: Option<Secret>,
+        address: SocketAddr,
+    ) -> Arc<Self> {
         Arc::new(Self {
             digest: HeaderValue::from_static(core.catalog_digest()),
             core,
-            gate: options.gate,
-            auth: Auth::new(options.secret),
-            body_bytes: options.body_bytes,
+            policy: ArcSwap::from_pointee(policy),
+            auth: Auth::new(secret),
             exposed: !address.ip().to_canonical().is_loopback(),
             ids: RequestIds::new(),
             closing: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         })
+    }
+
+    /// What counts for requests from here on.
+    pub(crate) fn set_policy(&self, policy: Policy) {
+        self.policy.store(Arc::new(policy));
     }
 
     /// Serves until `stop`, then until every reply that is under way is sent.
@@ -117,7 +125,8 @@ impl Surface {
         body: &mut Option<Body>,
         request_id: &str,
     ) -> Result<Answer, Refusal> {
-        self.gate.check(&parts.uri, &parts.headers)?;
+        let policy = self.policy.load_full();
+        policy.gate.check(&parts.uri, &parts.headers)?;
         let route = find_route(parts)?;
         auth::check_query(parts.uri.query())?;
         if route.is_health() {
@@ -129,7 +138,7 @@ impl Surface {
             return Err(refusal.retryable());
         }
         body::check_type(&parts.headers)?;
-        let bytes = body::read(body, self.body_bytes).await?;
+        let bytes = body::read(body, policy.body_bytes).await?;
         let text = fields::utf8(&bytes)?;
         let reply = self.ask_core(route, &identity, text, request_id).await?;
         Ok(Answer {

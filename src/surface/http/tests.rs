@@ -49,18 +49,18 @@ fn surface(secret: Option<&str>, address: &str) -> Arc<Surface> {
         .config;
     let core = Core::new(Setup {
         catalog: &CATALOG,
-        config,
+        config: &config,
         environment: &Environment::new(Default::default(), None),
         base: Path::new("."),
         mode: Mode::Tolerant,
     })
     .unwrap();
-    let options = Options {
+    let policy = Policy {
         gate: Gate::default(),
-        secret: secret.map(Secret::new),
         body_bytes: 100,
     };
-    Surface::new(core, options, address.parse().unwrap())
+    let secret = secret.map(Secret::new);
+    Surface::new(core, policy, secret, address.parse().unwrap())
 }
 
 fn post(path: &str) -> Builder {

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use broker_model::CallCode;
+use std::sync::atomic::Ordering;
+
 use broker_model::mcp::{META_SUBSCRIPTION_ID, METHOD_NOT_FOUND};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -64,7 +66,7 @@ impl Connection {
     pub(super) fn take(&mut self, line: Line) -> Vec<Vec<u8>> {
         match line {
             Line::TooLong => {
-                let limit = self.shared.line_bytes;
+                let limit = self.shared.line_bytes.load(Ordering::Relaxed);
                 let message = format!("the line is longer than `limits.body_bytes`, {limit} bytes");
                 self.refuse(None, RpcError::new(PARSE_ERROR, message));
             }

@@ -1,6 +1,9 @@
 //! Cuts standard input into lines of a bounded length. A longer line is read past, so that its tail
 //! never counts as a line of its own, and reported once.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 
@@ -19,13 +22,13 @@ pub(super) struct Lines {
     buffer: BytesMut,
     /// Bytes at the front of `buffer` that are known to hold no newline.
     scanned: usize,
-    limit: usize,
+    limit: Arc<AtomicUsize>,
     dropping: bool,
 }
 
 impl Lines {
-    /// Lines of at most `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    /// Lines of at most `limit` bytes, whatever that is at the moment.
+    pub(super) fn new(limit: Arc<AtomicUsize>) -> Self {
         Self {
             buffer: BytesMut::new(),
             scanned: 0,
@@ -50,7 +53,7 @@ impl Lines {
             let Some(at) = memchr(b'\n', &self.buffer[self.scanned..]) else {
                 self.scanned = self.buffer.len();
                 // One more than the limit may be the carriage return of a line that ends now.
-                if self.scanned <= self.limit + 1 {
+                if self.scanned <= self.limit() + 1 {
                     return None;
                 }
                 self.buffer = BytesMut::new();
@@ -72,12 +75,16 @@ impl Lines {
         self.checked(rest)
     }
 
+    fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
     fn checked(&self, line: Bytes) -> Option<Line> {
         let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
         let text = text.trim_ascii();
         if text.is_empty() {
             None
-        } else if text.len() > self.limit {
+        } else if text.len() > self.limit() {
             Some(Line::TooLong)
         } else {
             Some(Line::Text(line.slice_ref(text)))
@@ -90,7 +97,7 @@ mod tests {
     use super::*;
 
     fn all(limit: usize, chunks: &[&[u8]]) -> Vec<Line> {
-        let mut lines = Lines::new(limit);
+        let mut lines = Lines::new(Arc::new(AtomicUsize::new(limit)));
         let mut found = Vec::new();
         for chunk in chunks {
             lines.push(chunk);

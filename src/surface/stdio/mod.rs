@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -42,7 +43,7 @@ struct Shared {
     core: Core,
     texts: Texts,
     ids: RequestIds,
-    line_bytes: usize,
+    line_bytes: Arc<AtomicUsize>,
     closing: CancellationToken,
 }
 
@@ -53,7 +54,7 @@ impl Surface {
             texts: Texts::new(&core),
             core,
             ids: RequestIds::new(),
-            line_bytes,
+            line_bytes: Arc::new(AtomicUsize::new(line_bytes)),
             closing: CancellationToken::new(),
         };
         Self {
@@ -61,6 +62,11 @@ impl Surface {
             ended: CancellationToken::new(),
             idle: CancellationToken::new(),
         }
+    }
+
+    /// From here on lines are of at most so many bytes.
+    pub(crate) fn set_line_bytes(&self, line_bytes: usize) {
+        self.shared.line_bytes.store(line_bytes, Ordering::Relaxed);
     }
 
     /// Cancelled once the client is gone: the input ended, or nobody reads the output.
@@ -80,7 +86,7 @@ impl Surface {
 
     /// Serves until `stop`, then until every answer that is ready is written.
     pub(crate) async fn serve(self: Arc<Self>, stop: CancellationToken) -> io::Result<()> {
-        let mut input = pipes::read(io::stdin(), self.shared.line_bytes)?;
+        let mut input = pipes::read(io::stdin(), self.shared.line_bytes.clone())?;
         let output = pipes::write(io::stdout())?;
         let mut connection = Connection::new(Arc::clone(&self.shared));
         loop {

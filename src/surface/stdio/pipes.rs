@@ -2,6 +2,8 @@
 //! holds up neither the broker's other work nor its end.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread;
 
 use bytes::Bytes;
@@ -23,10 +25,10 @@ pub(super) struct Output {
     pub(super) written: oneshot::Receiver<()>,
 }
 
-/// Reads lines of at most `limit` bytes until the end of `input`.
+/// Reads lines of at most `limit` bytes, whatever that is at the moment, until the end of `input`.
 pub(super) fn read(
     mut input: impl Read + Send + 'static,
-    limit: usize,
+    limit: Arc<AtomicUsize>,
 ) -> io::Result<mpsc::Receiver<Line>> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
     thread::Builder::new()

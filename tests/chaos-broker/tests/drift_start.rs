@@ -120,7 +120,7 @@ fn f_30_a_changed_description_refuses() {
     assert!(
         found["remedy"]
             .as_str()
-            .is_some_and(|remedy| remedy.contains("broker-gen lock --source /a")),
+            .is_some_and(|remedy| remedy.contains("broker-gen lock --config config.json --source /a")),
         "{found}"
     );
     assert_eq!(report["sources"], json!([]));

@@ -43,7 +43,7 @@ pub enum Verdict {
 }
 
 /// A call waits this long for a source that may not be woken yet; rather than longer, it fails.
-const SHORT_WAIT: Duration = Duration::from_millis(1500);
+const WAKE_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// A supervised source: started, judged, restarted, called. Cheap to clone.
 #[derive(Clone)]
@@ -64,6 +64,8 @@ struct Shared {
     stopped: CancellationToken,
     tail: StderrTail,
     counters: Arc<Counters>,
+    /// How long the next start may take.
+    startup_timeout: Mutex<Duration>,
 }
 
 impl Source {
@@ -74,7 +76,30 @@ impl Source {
         judge: Arc<dyn Judge>,
         tasks: &TaskTracker,
     ) -> Self {
-        let counters = Arc::new(Counters::default());
+        Self::start_counting(launch, era, judge, tasks, (Arc::default(), 0))
+    }
+
+    /// The same beside this one, which goes on: the two count together, and the start of the new one
+    /// is counted as a restart.
+    pub fn start_beside(
+        &self,
+        launch: Launch,
+        era: Option<Era>,
+        judge: Arc<dyn Judge>,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let restarts = self.0.status.borrow().restarts + 1;
+        let counts = (self.0.counters.clone(), restarts);
+        Self::start_counting(launch, era, judge, tasks, counts)
+    }
+
+    fn start_counting(
+        launch: Launch,
+        era: Option<Era>,
+        judge: Arc<dyn Judge>,
+        tasks: &TaskTracker,
+        (counters, restarts): (Arc<Counters>, u64),
+    ) -> Self {
         let shared = Arc::new(Shared {
             name: launch.source.as_str().to_owned(),
             status: watch::Sender::new(Status {
@@ -84,7 +109,7 @@ impl Source {
                 attempts: 0,
                 verdicts: 0,
                 next_attempt: None,
-                restarts: 0,
+                restarts,
                 counters: counters.clone(),
             }),
             live: RwLock::new(None),
@@ -95,6 +120,7 @@ impl Source {
             stopped: CancellationToken::new(),
             tail: StderrTail::new(launch.redactor.clone()),
             counters,
+            startup_timeout: Mutex::new(launch.startup_timeout),
         });
         let supervisor = Supervisor::new(shared.clone(), launch, era, judge);
         tasks.spawn(supervisor.run());
@@ -106,9 +132,18 @@ impl Source {
         self.0.status.subscribe()
     }
 
-    /// What its process last said on stderr.
-    pub fn stderr_tail(&self) -> StderrTail {
-        self.0.tail.clone()
+    /// Whether both are handles of one source.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// From its next start on, it may take this long until it listed its tools.
+    pub fn set_startup_timeout(&self, time: Duration) {
+        *self
+            .0
+            .startup_timeout
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = time;
     }
 
     /// The session that takes calls right now, if there is one.
@@ -181,7 +216,7 @@ impl Source {
                 State::Withdrawn => return Err(unavailable(now)),
                 State::Backoff | State::Failed => {
                     let wait = self.0.wake_wait();
-                    if now.attempts > attempts || (!woken && wait > SHORT_WAIT) {
+                    if now.attempts > attempts || (!woken && wait > WAKE_PATIENCE) {
                         return Err(unavailable(now));
                     }
                     if !woken && !wait.is_zero() {
@@ -242,6 +277,13 @@ impl Shared {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         from.saturating_duration_since(Instant::now())
+    }
+
+    fn startup_timeout(&self) -> Duration {
+        *self
+            .startup_timeout
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set_wake_from(&self, from: Instant) {

@@ -83,7 +83,10 @@ impl Supervisor {
             let Some((next, failure)) = failure else {
                 break;
             };
-            tracing::warn!(source = %self.shared.name, cause = failure.cause.as_str(), %failure, retry_in = ?next.delay, "source is down");
+            let retry_in = next
+                .delay
+                .map(|delay| format!("{:.1}s", delay.as_secs_f64()));
+            tracing::warn!(source = %self.shared.name, cause = failure.cause.as_str(), %failure, retry_in, "source is down");
             if stopping
                 .run_until_cancelled(self.rest(next))
                 .await
@@ -108,6 +111,7 @@ impl Supervisor {
             status.next_attempt = None;
             status.restarts += u64::from(again);
         });
+        self.launch.startup_timeout = self.shared.startup_timeout();
         let opening = Opening {
             tail: &self.shared.tail,
             counters: &self.shared.counters,

@@ -23,6 +23,9 @@ fn source(program: &str, args: &[&str]) -> Source {
             program: template(program),
             args: args.iter().map(|arg| template(arg)).collect(),
         },
+        places: std::iter::once("/command".to_owned())
+            .chain((0..args.len()).map(|at| format!("/args/{at}")))
+            .collect(),
         env: BTreeMap::new(),
         inherit_env: Vec::new(),
         cwd: None,
@@ -118,9 +121,35 @@ fn cfg_10_all_missing_variables_are_listed_at_once_with_places() {
         places,
         [
             ("/tree/0/source/command", "`NO_A` is not set"),
-            ("/tree/0/source", "`NO_B`, `NO_C` are not set"),
+            ("/tree/0/source/args/0", "`NO_B`, `NO_C` are not set"),
             ("/tree/0/source/env/X~1Y", "`NO_E` is not set"),
             ("/tree/0/source/cwd", "`NO_F` is not set"),
+        ]
+    );
+}
+
+#[test]
+fn words_of_one_string_share_a_place_where_each_problem_is_said_once() {
+    let mut source = source("${NO_A}", &["${NO_B}", "${NO_A}", "${V}", "${V}"]);
+    source.places = vec!["/command".to_owned(); 5];
+    let problems = resolved(&source, &[("V", "a\nb")]).unwrap_err();
+    let said: Vec<_> = problems
+        .iter()
+        .map(|problem| {
+            (
+                problem.pointer.as_deref().unwrap(),
+                problem.message.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (
+                "/tree/0/source/command",
+                "the value of `V` holds a newline or a NUL"
+            ),
+            ("/tree/0/source/command", "`NO_A`, `NO_B` are not set"),
         ]
     );
 }

@@ -130,6 +130,25 @@ async fn f_27_a_crash_loop_backs_off_and_callers_learn_why() {
 }
 
 #[tokio::test]
+async fn a_call_without_time_for_a_restart_learns_the_cause_and_not_that_its_time_was_up() {
+    let scene = Scene::new();
+    let mut launch = scene.launch("echo broken >&2; exit 4");
+    // A call may wake it after about a second, for which one with more time would wait.
+    launch.timing.backoff = Duration::from_millis(1200);
+    let source = start(launch);
+    for state in [State::Backoff, State::Starting, State::Backoff] {
+        until(&source, |status| status.state == state).await;
+    }
+    let time = Duration::from_millis(200);
+    let result = source.call("echo", b"{}", time).await;
+    let Err(CallFailure::Unavailable { failure, .. }) = result else {
+        panic!("{result:?}")
+    };
+    assert_eq!(failure.cause, SourceCause::ExitBeforeReady);
+    source.stop().await;
+}
+
+#[tokio::test]
 async fn a_call_wakes_a_source_in_backoff_and_many_wake_it_once() {
     let scene = Scene::new();
     let mut launch = scene.server("echo x >> $DIR/starts\n[ -e $DIR/fixed ] || exit 1");
@@ -161,7 +180,8 @@ async fn f_01_a_missing_command_is_not_tried_again_by_itself() {
     let scene = Scene::new();
     let mut launch = scene.launch("");
     launch.program = "no-such-server".to_owned();
-    launch.search = vec![scene.folder().to_owned()];
+    launch.search = vec![scene.folder().to_owned(), scene.folder().to_owned()];
+    std::fs::write(scene.file("no-such"), "").unwrap();
     std::fs::write(scene.file("no-such-serve"), "").unwrap();
     let source = start(launch);
     let status = until(&source, |status| status.state == State::Failed).await;
@@ -172,6 +192,8 @@ async fn f_01_a_missing_command_is_not_tried_again_by_itself() {
         failure.message.contains("did you mean `no-such-serve`?"),
         "{failure}"
     );
+    let folder = scene.folder().to_string_lossy().into_owned();
+    assert_eq!(failure.message.matches(&folder).count(), 1, "{failure}");
     let result = call(&source).await;
     assert!(
         matches!(

@@ -71,6 +71,27 @@ pub(super) fn read(
     }
 }
 
+/// Where each word stands, from the source on: a list has a place for each, a string one for all.
+pub(super) fn places(line: &CommandLine, command: &Cursor<'_>, has_args: bool) -> Vec<String> {
+    let CommandLine::Direct { args, .. } = line else {
+        return vec!["/command".to_owned()];
+    };
+    let words = 1 + args.len();
+    let of_command = match &command.value.data {
+        Data::Array(items) => items.len(),
+        _ if has_args => 1,
+        _ => words,
+    };
+    let is_list = matches!(command.value.data, Data::Array(_));
+    (0..words)
+        .map(|at| match at.checked_sub(of_command) {
+            Some(at) => format!("/args/{at}"),
+            None if is_list => format!("/command/{at}"),
+            None => "/command".to_owned(),
+        })
+        .collect()
+}
+
 fn empty(findings: &mut Findings<'_>, command: &Cursor<'_>) -> Option<CommandLine> {
     let diagnostic = Diagnostic::error(Code::ConfigSourceKind, "`command` names no program");
     findings.add(command, diagnostic.help("write the program to run"));

@@ -98,6 +98,9 @@ pub struct Source {
     pub path: NodePath,
     /// What to run.
     pub command: CommandLine,
+    /// Where each word of it stands, the program first: JSON pointers below the source's own. A
+    /// command for the shell has one place.
+    pub places: Vec<String>,
     /// Variables for the process, by name.
     pub env: BTreeMap<String, Template>,
     /// Globs of variable names that the process inherits from the broker.

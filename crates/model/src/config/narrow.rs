@@ -102,7 +102,7 @@ impl Comparison {
 
     /// A difference in what the catalog says.
     fn catalog(&mut self, pointer: &str, message: String) {
-        let help = "it is compiled in: build the broker with this config";
+        let help = "it is compiled in: build the broker with this config, `cargo build`";
         self.found.push(
             Diagnostic::error(Code::LockMismatch, message)
                 .at(pointer)

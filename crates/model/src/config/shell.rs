@@ -38,6 +38,7 @@ pub(super) fn rewrite(text: &str) -> Result<(String, BTreeMap<String, Template>)
         errors: Vec::new(),
         open: Vec::new(),
         here: Vec::new(),
+        after_escape: None,
         unsure: false,
     };
     rewriter.run();
@@ -75,6 +76,8 @@ struct Rewriter<'a> {
     open: Vec<(Inside, usize)>,
     /// Delimiters of here-documents whose bodies begin at the next newline.
     here: Vec<(String, bool)>,
+    /// Where the last escape ended, and whether a word may begin there.
+    after_escape: Option<(usize, bool)>,
     /// Something went before that shells read differently; quotes may not be what they seem.
     unsure: bool,
 }
@@ -89,10 +92,7 @@ impl Rewriter<'_> {
                 continue;
             }
             match c {
-                '\\' => {
-                    self.copy(1);
-                    self.copy_char();
-                }
+                '\\' => self.escape(),
                 '`' => self.verbatim_to('`', "in backticks"),
                 '$' => self.dollar(double),
                 '"' if double => {
@@ -124,6 +124,14 @@ impl Rewriter<'_> {
                 _ => self.copy_char(),
             }
         }
+    }
+
+    /// An escaped blank is part of a word. An escaped newline is nothing at all.
+    fn escape(&mut self) {
+        let word_start = self.rest().starts_with("\\\n") && self.at_word_start();
+        self.copy(1);
+        self.copy_char();
+        self.after_escape = Some((self.at, word_start));
     }
 
     fn dollar(&mut self, double: bool) {
@@ -234,18 +242,16 @@ impl Rewriter<'_> {
     }
 
     fn at_word_start(&self) -> bool {
-        let before = &self.text[..self.at];
-        let Some(last) = before.chars().next_back() else {
-            return true;
-        };
-        // An escaped blank or operator is part of the word before.
-        let escapes = before[..before.len() - last.len_utf8()]
-            .bytes()
-            .rev()
-            .take_while(|byte| *byte == b'\\')
-            .count();
-        let breaks = last.is_whitespace() || matches!(last, ';' | '&' | '|' | '(' | ')');
-        breaks && escapes.is_multiple_of(2)
+        if let Some((at, word_start)) = self.after_escape
+            && at == self.at
+        {
+            return word_start;
+        }
+        // Other blanks than these are letters to a shell.
+        self.text[..self.at]
+            .chars()
+            .next_back()
+            .is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')'))
     }
 
     fn is_case(&self) -> bool {

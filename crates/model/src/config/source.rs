@@ -58,6 +58,10 @@ pub(super) fn read(
         });
     }
     source.command = line?;
+    if let Some(command) = cursor.get("command") {
+        let has_args = cursor.get("args").is_some();
+        source.places = command::places(&source.command, &command, has_args);
+    }
     Some(source)
 }
 
@@ -68,6 +72,7 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
             program: super::Template::literal(""),
             args: Vec::new(),
         },
+        places: Vec::new(),
         env: Default::default(),
         inherit_env: Vec::new(),
         cwd: None,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::difference::{Difference, differences};
-use super::report::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
+use super::report::{Class, Finding, FindingSeverity, RELOCK, Report, SourceDrift, ToolDrift};
 use crate::codes::SourceCause;
 use crate::digest::Digest;
 use crate::filter::ToolFilter;
@@ -69,9 +69,7 @@ pub fn unchecked(source: &NodePath, cause: SourceCause, message: &str) -> Report
 }
 
 fn relock(source: &NodePath) -> String {
-    format!(
-        "review it, then run `broker-gen lock --source {source}`, commit the lock and build anew"
-    )
+    format!("review it, then run {RELOCK} --source {source}`, commit the lock and build anew")
 }
 
 fn leaf(source: &NodePath, name: &str) -> String {

@@ -14,8 +14,27 @@ const VALUE_WIDTH: usize = 160;
 /// Findings of one tool that are shown; the JSON form has all.
 const SHOWN_FINDINGS: usize = 8;
 
+/// What the two sides of a report are called.
+type Sides = [&'static str; 2];
+
+/// A report on two locks, where nothing is live.
+#[derive(Debug)]
+pub struct BetweenLocks<'a>(pub &'a Report);
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, ["lock", "live"])
+    }
+}
+
+impl fmt::Display for BetweenLocks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, ["old ", "new "])
+    }
+}
+
+impl Report {
+    fn write(&self, f: &mut fmt::Formatter<'_>, sides: Sides) -> fmt::Result {
         let mut blocks: Vec<(Class, String, &[Finding])> = Vec::new();
         for source in &self.sources {
             blocks.push((
@@ -44,7 +63,7 @@ impl fmt::Display for Report {
                     writeln!(f, "  help: {}", shown_line(remedy, 400))?;
                 }
                 remedy = &finding.remedy;
-                write_finding(f, finding)?;
+                write_finding(f, finding, sides)?;
             }
             if findings.len() > SHOWN_FINDINGS {
                 writeln!(f, "  … and {} more places", findings.len() - SHOWN_FINDINGS)?;
@@ -63,7 +82,7 @@ impl fmt::Display for Report {
     }
 }
 
-fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
+fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding, sides: Sides) -> fmt::Result {
     writeln!(
         f,
         "  {}[{}] {}",
@@ -73,7 +92,7 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     )?;
     if !finding.pointer.is_empty() {
         writeln!(f, "    at  {}", shown_line(&finding.pointer, 300))?;
-        for (mark, value) in [("lock", &finding.old), ("live", &finding.new)] {
+        for (mark, value) in sides.into_iter().zip([&finding.old, &finding.new]) {
             let value = value
                 .as_ref()
                 .map_or_else(|| "(absent)".to_owned(), Value::to_string);

@@ -10,4 +10,5 @@ mod report;
 
 pub use classify::{classify, unchecked};
 pub use difference::{Difference, differences};
+pub use human::BetweenLocks;
 pub use report::{Class, Finding, FindingSeverity, REPORT_VERSION, Report, SourceDrift, ToolDrift};

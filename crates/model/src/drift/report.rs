@@ -5,6 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::path::NodePath;
+use crate::redact::Redactor;
+use crate::text::shown_line;
+
+/// The command that accepts what the server says now.
+pub(super) const RELOCK: &str = "`broker-gen lock";
 
 /// The version of the JSON shape.
 pub const REPORT_VERSION: u64 = 1;
@@ -162,12 +167,55 @@ impl FindingSeverity {
     }
 }
 
+fn mask(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.redact(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, redactor)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| mask(member, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 impl Report {
     /// Adds another source's report.
     pub fn merge(&mut self, other: Self) {
         self.tools.extend(other.tools);
         self.sources.extend(other.sources);
         self.same += other.same;
+    }
+
+    /// Takes secrets out: a server may have put one into its texts.
+    pub fn mask(&mut self, redactor: &Redactor) {
+        for finding in self.findings_mut() {
+            finding.message = redactor.redact(&finding.message);
+            let values = [&mut finding.old, &mut finding.new, &mut finding.witness];
+            for value in values.into_iter().flatten() {
+                mask(value, redactor);
+            }
+        }
+    }
+
+    /// Names the config in the commands of the remedies, so that they can be run as they are.
+    pub fn name_config(&mut self, file: &str) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-');
+        let file = if file.chars().all(plain) {
+            file.to_owned()
+        } else {
+            format!("'{}'", shown_line(&file.replace('\'', "'\\''"), 400))
+        };
+        for finding in self.findings_mut() {
+            finding.remedy = finding
+                .remedy
+                .replace(RELOCK, &format!("{RELOCK} --config {file}"));
+        }
+    }
+
+    fn findings_mut(&mut self) -> impl Iterator<Item = &mut Finding> {
+        let about_tools = self.tools.iter_mut().flat_map(|tool| &mut tool.findings);
+        let about_sources = self.sources.iter_mut().flat_map(|one| &mut one.findings);
+        about_tools.chain(about_sources)
     }
 
     /// Whether anything drifted: a tool or a source of a class that refuses, unchecked ones apart.

@@ -175,7 +175,11 @@ fn torn(message: &str, line: usize, column: usize) -> Diagnostic {
         DiagnosticCode::LockCorrupt,
         format!("the lock is torn: {message}"),
     );
-    problem.position = Some(crate::json::Position { line, column });
+    // The parser says column 0 where there is nothing.
+    problem.position = Some(crate::json::Position {
+        line: line.max(1),
+        column: column.max(1),
+    });
     problem
 }
 
@@ -203,11 +207,11 @@ fn refuse_merge_conflict(text: &str) -> Result<(), Vec<Diagnostic>> {
 }
 
 fn refuse_other_version(members: &Map<String, Value>) -> Result<(), Vec<Diagnostic>> {
-    let version = |message: String, help: &str| {
+    let version = |message: String, help: &str, at: &str| {
         Err(vec![
             Diagnostic::error(DiagnosticCode::LockVersion, message)
                 .help(help)
-                .at("/lock_version"),
+                .at(at),
         ])
     };
     match members.get("lock_version").and_then(Value::as_u64) {
@@ -216,12 +220,14 @@ fn refuse_other_version(members: &Map<String, Value>) -> Result<(), Vec<Diagnost
             return version(
                 format!("the lock has format version {newer}, this program reads {LOCK_VERSION}"),
                 "Upgrade mcp-broker and broker-gen to the version that wrote it, or lock anew with this one.",
+                "/lock_version",
             );
         }
         Some(older) => {
             return version(
                 format!("the lock has format version {older}, this program reads {LOCK_VERSION}"),
                 "Make it anew with `broker-gen lock`.",
+                "/lock_version",
             );
         }
         None => {
@@ -239,6 +245,7 @@ fn refuse_other_version(members: &Map<String, Value>) -> Result<(), Vec<Diagnost
                 crate::text::shown_line(other.unwrap_or("missing"), 40)
             ),
             "Use the broker-gen that wrote it, or lock anew with this one.",
+            "/hash_model",
         ),
     }
 }

@@ -100,6 +100,7 @@ fn volatile_members_are_left_out_of_bytes_and_digests() {
 #[test]
 fn lock_03_another_version_is_named_before_anything_else() {
     let text = locked(tools(), &[]).to_text();
+    let line_of = |needle: &str| text.lines().position(|line| line.contains(needle)).unwrap() + 1;
     let newer = text
         .replace("\"lock_version\": 1", "\"lock_version\": 2")
         .replace("\"sources\"", "\"origins\"");
@@ -112,9 +113,8 @@ fn lock_03_another_version_is_named_before_anything_else() {
         code_of(&text.replace(
             "\"hash_model\": \"sha256/1\"",
             "\"hash_model\": \"blake/9\""
-        ))
-        .0,
-        DiagnosticCode::LockVersion
+        )),
+        (DiagnosticCode::LockVersion, Some(line_of("\"hash_model\"")))
     );
 }
 
@@ -153,6 +153,15 @@ fn lock_04_edited_torn_and_conflicting_locks_are_refused_with_the_line() {
         code_of(&conflict),
         (DiagnosticCode::LockCorrupt, Some(line_of("\"sources\"")))
     );
+    for empty in ["", "\n"] {
+        let problems = Lock::parse("x.lock.json", empty).unwrap_err();
+        assert!(
+            problems[0]
+                .position
+                .is_some_and(|at| at.line > 0 && at.column > 0),
+            "{problems:?}"
+        );
+    }
     assert_eq!(code_of("[]").0, DiagnosticCode::LockCorrupt);
     assert_eq!(code_of("{}").0, DiagnosticCode::LockCorrupt);
 }

@@ -75,6 +75,25 @@ fn cfg_13_shell_syntax_needs_a_shell() {
 }
 
 #[test]
+fn each_word_knows_its_place_in_the_file() {
+    for (command, want) in [
+        ("\"x ${A} b\"", vec!["/command"; 3]),
+        ("\"x | y ${A}\"", vec!["/command"]),
+        (r#"["x", "${A}"]"#, vec!["/command/0", "/command/1"]),
+        (
+            r#"["x", "${A}"],"args":["b"]"#,
+            vec!["/command/0", "/command/1", "/args/0"],
+        ),
+        (
+            r#""x","args":["a","b"]"#,
+            vec!["/command", "/args/0", "/args/1"],
+        ),
+    ] {
+        assert_eq!(source_with_command(command).places, want, "{command}");
+    }
+}
+
+#[test]
 fn cfg_12_a_value_stays_one_argument() {
     let source = source_with_command("\"x ${A} 'p${A}'\"");
     let hostile = "a b\"'; rm\n${B}";

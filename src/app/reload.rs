@@ -1,0 +1,219 @@
+//! Another config while the broker runs: on SIGHUP, and with `--reload` whenever the file changes.
+//! What cannot be taken over is reported as a start would report it, and changes nothing.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_mcp::Environment;
+use broker_model::{Diagnostic, DiagnosticCode};
+
+use super::failure::Failure;
+use super::settings::Settings;
+use super::signals::Hangups;
+use super::warn;
+use crate::catalog::Catalog;
+use crate::cli::Cli;
+use crate::core::{Core, ReloadError, Reloaded};
+use crate::logging::Output;
+use crate::surface::{http, stdio};
+
+/// How often a watched file is looked at. It counts as changed once two looks found the same.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Which surface follows the config as well.
+pub(super) enum Door {
+    /// With what `--allow-host` named.
+    Http(Arc<http::Surface>, Vec<String>),
+    Stdio(Arc<stdio::Surface>),
+}
+
+/// Reloads one broker's config.
+pub(super) struct Reloader<'a> {
+    pub(super) catalog: &'static Catalog,
+    pub(super) core: Core,
+    pub(super) file: Option<PathBuf>,
+    /// Whether the file is watched.
+    pub(super) watch: bool,
+    pub(super) environment: Environment,
+    pub(super) output: &'a Output,
+    pub(super) door: Door,
+}
+
+impl Reloader<'_> {
+    /// Answers to hangups, and watches the file, from the moment that the start was let through.
+    pub(super) async fn run(self, mut hangups: Hangups) -> Infallible {
+        let watched = self.file.as_deref().filter(|_| self.watch);
+        let mut watch = watched.map(Watch::new);
+        if self.core.first_verdict().await.refuse.is_some() {
+            return std::future::pending().await;
+        }
+        loop {
+            tokio::select! {
+                () = hangups.next() => {}
+                () = changed(&mut watch) => {}
+            }
+            self.reload().await;
+        }
+    }
+
+    async fn reload(&self) {
+        let Some(file) = &self.file else {
+            tracing::warn!(
+                "nothing to reload: the broker runs with the config that was compiled in"
+            );
+            return;
+        };
+        match self.try_reload(file).await {
+            Ok(Reloaded { replaced }) if replaced.is_empty() => {
+                tracing::info!("reloaded; every source keeps its process");
+            }
+            Ok(Reloaded { replaced }) => {
+                tracing::info!(replaced = replaced.join(" "), "reloaded");
+            }
+            Err(failure) => {
+                failure.report(self.output);
+                tracing::error!("not reloaded; everything is as it was before");
+            }
+        }
+    }
+
+    async fn try_reload(&self, file: &Path) -> Result<Reloaded, Failure> {
+        let settings = Settings::load(self.catalog, Some(file))?;
+        settings.warnings.iter().for_each(warn);
+        let mut problems = Vec::new();
+        let policy = self.policy(&settings, &mut problems);
+        let prepared = self
+            .core
+            .prepare(&settings.config, &self.environment, &settings.base);
+        let prepared = match prepared {
+            Ok(prepared) if !problems.iter().any(Diagnostic::is_error) => prepared,
+            Ok(_) => return Err(Failure::Diagnostics(problems)),
+            Err(more) => {
+                problems.extend(more);
+                return Err(Failure::Diagnostics(problems));
+            }
+        };
+        // Before anything is started with them.
+        self.output.mask(&prepared.redactor());
+        let reloaded = self.core.reload(prepared).await?;
+        match (&self.door, policy) {
+            (Door::Http(surface, _), Some(policy)) => surface.set_policy(policy),
+            (Door::Stdio(surface), _) => surface.set_line_bytes(settings.config.limits.body_bytes),
+            (Door::Http(..), None) => {}
+        }
+        Ok(reloaded)
+    }
+
+    fn policy(&self, settings: &Settings, problems: &mut Vec<Diagnostic>) -> Option<http::Policy> {
+        match &self.door {
+            Door::Http(_, allow_host) => {
+                Some(settings.policy(allow_host, &self.environment, problems))
+            }
+            Door::Stdio(_) => None,
+        }
+    }
+}
+
+/// The file to be watched, where that was asked for.
+pub(super) fn check(cli: &Cli) -> Result<(), Failure> {
+    if cli.reload && cli.config.is_none() {
+        let message = "`--reload` watches CONFIG, and none is given: name the file after ADDR";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    Ok(())
+}
+
+/// A file, and what stood in it when it was last taken over.
+#[derive(Debug)]
+struct Watch {
+    file: PathBuf,
+    known: Option<Vec<u8>>,
+    /// What the last look found, where it was something else.
+    other: Option<Vec<u8>>,
+}
+
+impl Watch {
+    fn new(file: &Path) -> Self {
+        Self {
+            known: std::fs::read(file).ok(),
+            file: file.to_owned(),
+            other: None,
+        }
+    }
+
+    /// One look; whether there is something new, and all of it is there. A file that cannot be read
+    /// is one that somebody is about to replace.
+    fn look(&mut self) -> bool {
+        let Ok(now) = std::fs::read(&self.file) else {
+            return false;
+        };
+        if self.known.as_ref() == Some(&now) {
+            self.other = None;
+            return false;
+        }
+        if self.other.as_ref() == Some(&now) {
+            self.known = self.other.take();
+            return true;
+        }
+        self.other = Some(now);
+        false
+    }
+}
+
+/// Waits until a watched file changed.
+async fn changed(watch: &mut Option<Watch>) {
+    let Some(watch) = watch else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if watch.look() {
+            return;
+        }
+    }
+}
+
+impl From<ReloadError> for Failure {
+    fn from(error: ReloadError) -> Self {
+        match error {
+            ReloadError::Refused(sources) => {
+                let problems = sources.into_iter().map(|refused| {
+                    let message = format!(
+                        "`{}` cannot take over: {}: {}",
+                        refused.source, refused.cause, refused.message
+                    );
+                    Diagnostic::error(DiagnosticCode::SourceFailed, message)
+                        .help(refused.cause.remedy())
+                });
+                Self::Diagnostics(problems.collect())
+            }
+            ReloadError::NotRunning => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_as_changed_once_it_is_whole_and_only_once() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = folder.path().join("c.json");
+        std::fs::write(&file, "1").unwrap();
+        let mut watch = Watch::new(&file);
+        assert!(!watch.look() && !watch.look(), "as it was");
+        std::fs::write(&file, "2").unwrap();
+        assert!(!watch.look(), "it may still be written to");
+        std::fs::write(&file, "22").unwrap();
+        assert!(!watch.look(), "it was");
+        assert!(watch.look());
+        assert!(!watch.look(), "told once");
+        std::fs::remove_file(&file).unwrap();
+        assert!(!watch.look() && !watch.look(), "not there for a moment");
+        std::fs::write(&file, "22").unwrap();
+        assert!(!watch.look() && !watch.look(), "back as it was");
+    }
+}

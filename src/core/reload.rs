@@ -1,0 +1,320 @@
+//! Another config in force, whole or not at all. Changed sources start beside those that run, are held
+//! against the lock without effect, and take over together; who leaves finishes its calls first.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use broker_mcp::{Launch, SourceFailure, State, Verdict};
+use broker_model::SourceCause;
+
+use super::Inner;
+use super::lifecycle::STOP;
+use super::seat::{self, Seat, Standing, Trial};
+use super::setup::Prepared;
+use super::upstream::Upstream;
+use super::verdict::Reviewed;
+
+/// Withdrawals that a refusal names.
+const NAMED: usize = 3;
+
+/// What a reload did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// The sources that have another process now, by path.
+    pub replaced: Vec<&'static str>,
+}
+
+/// Why nothing was changed.
+#[derive(Clone, Debug)]
+pub enum ReloadError {
+    /// These sources would not have served what the running ones do.
+    Refused(Vec<Refused>),
+    /// The broker has not started its sources, or is going down.
+    NotRunning,
+}
+
+/// A source that could not take over.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Its path.
+    pub source: &'static str,
+    /// Why, from the closed list.
+    pub cause: SourceCause,
+    /// The same for people.
+    pub message: String,
+}
+
+/// A source on trial.
+struct Newcomer {
+    source: usize,
+    running: Upstream,
+    launch: Launch,
+    standing: Arc<Standing>,
+}
+
+/// What a reload sets for a source that keeps its process.
+struct Kept {
+    source: usize,
+    startup_timeout: Duration,
+    reviewed: Reviewed,
+}
+
+impl Inner {
+    pub(super) async fn reload(
+        self: &Arc<Self>,
+        mut prepared: Prepared,
+    ) -> Result<Reloaded, ReloadError> {
+        let _turn = self.reloading.lock().await;
+        let seats = self.seats.get().ok_or(ReloadError::NotRunning)?;
+        let (mut kept, mut newcomers) = (Vec::new(), Vec::new());
+        for (source, (mut launch, reviewed)) in prepared.sources.drain(..).enumerate() {
+            let seat = seats[source].load_full();
+            if let Some(running) = &seat.launch {
+                launch.timing = running.timing;
+                if running.starts_the_same(&launch) {
+                    let startup_timeout = launch.startup_timeout;
+                    kept.push(Kept {
+                        source,
+                        startup_timeout,
+                        reviewed,
+                    });
+                    continue;
+                }
+            }
+            newcomers.push(self.invite(source, &seat.upstream, launch, reviewed)?);
+        }
+        let mut refused = Vec::new();
+        for newcomer in &newcomers {
+            if let Err(failure) = first_outcome(&newcomer.running).await {
+                refused.push(self.refused(newcomer.source, &failure));
+            }
+        }
+        let outcome = if self.closing.load(Ordering::Acquire) {
+            Err(ReloadError::NotRunning)
+        } else if !refused.is_empty() {
+            Err(ReloadError::Refused(refused))
+        } else {
+            // A verdict may be under way, and is waited for.
+            let inner = self.clone();
+            let moved = tokio::task::spawn_blocking(move || {
+                let outcome = inner.take_over(&newcomers, kept, prepared);
+                (newcomers, outcome)
+            });
+            match moved.await {
+                Ok((back, outcome)) => {
+                    newcomers = back;
+                    outcome
+                }
+                Err(_) => return Err(ReloadError::NotRunning),
+            }
+        };
+        match outcome {
+            Ok(left) => {
+                newcomers.iter().for_each(|new| self.forget(&new.running));
+                let replaced = newcomers.iter().map(|new| self.path(new.source)).collect();
+                left.into_iter().for_each(|seat| self.see_off(seat));
+                Ok(Reloaded { replaced })
+            }
+            Err(error) => {
+                for newcomer in &newcomers {
+                    newcomer.running.stop_within(STOP).await;
+                    self.forget(&newcomer.running);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts a source on trial.
+    fn invite(
+        &self,
+        source: usize,
+        beside: &Upstream,
+        launch: Launch,
+        reviewed: Reviewed,
+    ) -> Result<Newcomer, ReloadError> {
+        let trial = Trial {
+            reviewed,
+            latest: None,
+        };
+        let standing = Standing::new(seat::State::Trial(Box::new(trial)));
+        let judge = self.judge(source, &standing);
+        let era = self.era(source);
+        let mut guests = self.guests();
+        if self.closing.load(Ordering::Acquire) {
+            return Err(ReloadError::NotRunning);
+        }
+        let running = beside.start_beside(launch.clone(), era, judge, &self.tasks);
+        guests.push(running.clone());
+        Ok(Newcomer {
+            source,
+            running,
+            launch,
+            standing,
+        })
+    }
+
+    /// Everything changes here, or nothing. Gives the seats that were left.
+    fn take_over(
+        &self,
+        newcomers: &[Newcomer],
+        kept: Vec<Kept>,
+        prepared: Prepared,
+    ) -> Result<Vec<Arc<Seat>>, ReloadError> {
+        let seats = self.seats.get().ok_or(ReloadError::NotRunning)?;
+        let mut states: Vec<_> = newcomers.iter().map(|new| new.standing.state()).collect();
+        let refused: Vec<_> = newcomers
+            .iter()
+            .zip(&states)
+            .filter_map(|(new, state)| self.objection(new.source, state, &prepared))
+            .collect();
+        if !refused.is_empty() {
+            return Err(ReloadError::Refused(refused));
+        }
+        let mut left = Vec::new();
+        for (new, state) in newcomers.iter().zip(&mut states) {
+            let seat::State::Trial(trial) = std::mem::replace(&mut **state, seat::State::Serving)
+            else {
+                continue;
+            };
+            let before = seats[new.source].load_full();
+            *before.standing.state() = seat::State::Left;
+            self.guests().push(before.upstream.clone());
+            // The seat first, then what is served: a call that sees a tool come back must not reach
+            // the one for which it was withdrawn.
+            let launch = Some(new.launch.clone());
+            seats[new.source].store(Seat::new(new.running.clone(), launch, new.standing.clone()));
+            self.verdicts.set_reviewed(new.source, trial.reviewed);
+            if let Some(judged) = trial.latest {
+                self.verdicts.accept(new.source, judged);
+            }
+            left.push(before);
+        }
+        for same in kept {
+            let seat = seats[same.source].load();
+            seat.upstream.set_startup_timeout(same.startup_timeout);
+            self.verdicts.set_reviewed(same.source, same.reviewed);
+        }
+        self.verdicts.hide(prepared.hidden);
+        self.settings.store(Arc::new(prepared.tools));
+        Ok(left)
+    }
+
+    /// Why a source on trial may not take over: it would take away what is served.
+    fn objection(
+        &self,
+        source: usize,
+        state: &MutexGuard<'_, seat::State>,
+        prepared: &Prepared,
+    ) -> Option<Refused> {
+        let seat::State::Trial(trial) = &**state else {
+            return None;
+        };
+        let refuse = |message: String| {
+            let failure = SourceFailure::new(SourceCause::DriftSource, message);
+            Some(self.refused(source, &failure))
+        };
+        let Some(judged) = &trial.latest else {
+            return refuse("it was not held against the lock".to_owned());
+        };
+        if let Verdict::WithdrawSource { message } = &judged.verdict {
+            return refuse(message.clone());
+        }
+        let view = self.verdicts.view.load();
+        let lost: Vec<String> = judged
+            .withdrawn
+            .iter()
+            .filter(|(tool, _)| {
+                !prepared.hidden.contains(tool)
+                    && !view.is_hidden(**tool)
+                    && view.withdrawn(**tool).is_none()
+            })
+            .map(|(tool, why)| {
+                let path = self.catalog.entry(self.catalog.tool(*tool).entry).path;
+                format!("`{path}` would be withdrawn: {}", why.message)
+            })
+            .collect();
+        match lost.len() {
+            0 => None,
+            count if count > NAMED => refuse(format!(
+                "{}; and {} more",
+                lost[..NAMED].join("; "),
+                count - NAMED
+            )),
+            _ => refuse(lost.join("; ")),
+        }
+    }
+
+    /// Lets the last calls of a seat end, then stops who sat there.
+    fn see_off(self: &Arc<Self>, seat: Arc<Seat>) {
+        let (left, upstream) = (seat.left.clone(), seat.upstream.clone());
+        drop(seat);
+        let inner = self.clone();
+        self.tasks.spawn(async move {
+            let mut status = upstream.status();
+            tokio::select! {
+                () = left.cancelled() => {}
+                _ = status.wait_for(|status| status.state == State::Stopping) => {}
+            }
+            upstream.stop_within(STOP).await;
+            inner.forget(&upstream);
+        });
+    }
+
+    pub(super) fn guests(&self) -> MutexGuard<'_, Vec<Upstream>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget(&self, guest: &Upstream) {
+        self.guests().retain(|known| !known.is(guest));
+    }
+
+    fn path(&self, source: usize) -> &'static str {
+        self.catalog.sources[source].path
+    }
+
+    fn refused(&self, source: usize, failure: &SourceFailure) -> Refused {
+        Refused {
+            source: self.path(source),
+            cause: failure.cause,
+            message: failure.message.clone(),
+        }
+    }
+}
+
+/// Waits until a source serves, or why it does not.
+async fn first_outcome(source: &Upstream) -> Result<(), SourceFailure> {
+    let mut status = source.status();
+    let outcome = status
+        .wait_for(|status| status.attempts > 0 || status.state == State::Stopping)
+        .await
+        .map(|status| (status.state, status.failure.clone()));
+    match outcome {
+        Ok((State::Ready, _)) => Ok(()),
+        Ok((_, Some(failure))) => Err(failure),
+        Ok((_, None)) | Err(_) => Err(SourceFailure::new(
+            SourceCause::Stopped,
+            "it was stopped before it was ready",
+        )),
+    }
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refused) => {
+                let mut lead = "";
+                for one in refused {
+                    write!(f, "{lead}`{}`: {}: {}", one.source, one.cause, one.message)?;
+                    lead = "\n";
+                }
+                Ok(())
+            }
+            Self::NotRunning => f.write_str("the broker is not running"),
+        }
+    }
+}
+
+impl std::error::Error for ReloadError {}
