@@ -1,0 +1,55 @@
+//! Runs `docs/tutorial.md`: every command in one shell, every file written, every output compared.
+//! `UPDATE_TUTORIAL=1` puts what was really seen into the page instead.
+
+mod page;
+mod session;
+mod stable;
+
+use std::fs;
+use std::path::Path;
+
+use page::{Page, Part};
+use session::Session;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_tutorial_prints_what_it_shows() {
+    let file = root().join("docs/tutorial.md");
+    let text = fs::read_to_string(&file).expect("the page exists");
+    let mut page =
+        Page::parse(&text).expect("every block is a command, its output, or a named file");
+    assert_eq!(page.render(), text, "the page is read whole");
+
+    let mut session = Session::start(&["my-broker", "meeting"]);
+    let mut differences = Vec::new();
+    for part in &mut page.parts {
+        match part {
+            Part::Prose(_) => {}
+            Part::File { name, text, .. } => session.write(name, text),
+            Part::Command { line, text, output } => {
+                let place = format!("docs/tutorial.md:{line}");
+                let seen = session.run(text).unwrap_or_else(|seen| {
+                    panic!("{place}: a command failed; it and its output:\n{text}\n{seen}")
+                });
+                let shown = output.as_ref().map_or("", |output| output.text.as_str());
+                if seen != shown {
+                    differences.push(format!("{place}: {text}shows:\n{shown}printed:\n{seen}"));
+                    page::Output::renew(output, seen);
+                }
+            }
+        }
+    }
+    session.end();
+    if std::env::var_os("UPDATE_TUTORIAL").is_some() {
+        fs::write(&file, page.render()).expect("the page can be written");
+    } else {
+        assert!(
+            differences.is_empty(),
+            "UPDATE_TUTORIAL=1 renews the page where these are meant:\n{}",
+            differences.join("\n")
+        );
+    }
+}
