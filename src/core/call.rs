@@ -14,6 +14,7 @@ use super::cut::cut;
 use super::error::CoreError;
 use super::failure::{self, SHORT_WAIT};
 use super::identity::Identity;
+use super::seat::Seat;
 use super::shape::shape;
 use super::view::Withdrawn;
 use super::{Call, Inner, Reply, lookup};
@@ -59,28 +60,58 @@ impl Inner {
         let settings = self.settings.load()[at as usize];
         // Held to the end: whoever takes over waits for it.
         let seat = seats[tool.source as usize].load_full();
-        let (session, left) = match seat.upstream.ready() {
-            Some(session) => (Ok(session), settings.timeout),
-            None => {
-                let began = Instant::now();
-                let session = seat.upstream.session(settings.timeout).await;
-                (session, settings.timeout.saturating_sub(began.elapsed()))
+        let began = Instant::now();
+        let mut answer = self.ask(at, &seat, call.args, settings.timeout).await?;
+        if settings.again && matches!(answer, Err(CallFailure::Exited { .. })) && !self.is_closing()
+        {
+            tracing::info!(
+                source,
+                path,
+                "the server died with a call, which is sent once more"
+            );
+            let left = settings.timeout.saturating_sub(began.elapsed());
+            let seat = seats[tool.source as usize].load_full();
+            // Where it could not be sent again, the first answer says more.
+            match self.ask(at, &seat, call.args, left).await {
+                Ok(Err(unsent)) if !unsent.maybe_executed() => {}
+                Ok(second) => answer = second,
+                Err(_withdrawn) => {}
             }
-        };
-        // Looked at once more, now that the session is known: its verdict was taken in before it was
-        // handed out, and may have withdrawn the tool.
-        if let Some(withdrawn) = self.verdicts.view.load().withdrawn(at) {
-            return Err(out_of_service(path, tool, withdrawn));
         }
-        let answer = match session {
-            Ok(session) => session.call(tool.name, call.args, left).await,
-            Err(failure) => Err(failure),
-        };
         match answer {
             Ok(answer) if call.raw => wrap(path, &answer, RenderMode::Json, None),
             Ok(answer) => wrap(path, &answer, settings.form, settings.limit),
             Err(failure) => Err(self.failed(failure, settings.timeout, path, source)),
         }
+    }
+
+    /// Sends a call to whoever takes it, within `time`. Of the errors, only a withdrawal is final.
+    async fn ask(
+        &self,
+        at: u32,
+        seat: &Seat,
+        args: &[u8],
+        time: Duration,
+    ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
+        let (session, left) = match seat.upstream.ready() {
+            Some(session) => (Ok(session), time),
+            None => {
+                let began = Instant::now();
+                let session = seat.upstream.session(time).await;
+                (session, time.saturating_sub(began.elapsed()))
+            }
+        };
+        let tool = self.catalog.tool(at);
+        // Looked at once more, now that the session is known: its verdict was taken in before it was
+        // handed out, and may have withdrawn the tool.
+        if let Some(withdrawn) = self.verdicts.view.load().withdrawn(at) {
+            let path = self.catalog.entry(tool.entry).path;
+            return Err(out_of_service(path, tool, withdrawn));
+        }
+        Ok(match session {
+            Ok(session) => session.call(tool.name, args, left).await,
+            Err(failure) => Err(failure),
+        })
     }
 
     /// The place of the tool at `path`, if it may be called at all.
@@ -101,6 +132,10 @@ impl Inner {
         }
     }
 
+    fn is_closing(&self) -> bool {
+        self.closing.load(std::sync::atomic::Ordering::Acquire)
+    }
+
     fn failed(
         &self,
         failure: CallFailure,
@@ -108,7 +143,7 @@ impl Inner {
         path: &str,
         source: &str,
     ) -> Box<CoreError> {
-        let closing = self.closing.load(std::sync::atomic::Ordering::Acquire);
+        let closing = self.is_closing();
         match failure {
             // It ended because we end it: that, and not how it died, is what the caller can use.
             CallFailure::Exited { maybe_executed, .. } if closing => {

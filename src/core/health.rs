@@ -54,6 +54,38 @@ pub struct SourceHealth {
     /// What happened since the broker started; not part of `/readyz`.
     #[serde(skip)]
     pub counters: SourceCounters,
+    /// Its processes; not part of `/readyz`.
+    #[serde(skip)]
+    pub instances: Vec<InstanceHealth>,
+}
+
+/// One process of a source, as `/sources` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InstanceHealth {
+    /// As of a source.
+    pub state: &'static str,
+    /// Why it is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// Since when, RFC 3339 in UTC.
+    pub since: String,
+    /// When it is started again by itself, RFC 3339 in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt: Option<String>,
+}
+
+impl From<&Status> for InstanceHealth {
+    fn from(status: &Status) -> Self {
+        let failure = status.failure.as_ref();
+        Self {
+            state: status.state.as_str(),
+            cause: failure
+                .filter(|_| status.state != State::Ready)
+                .map(|failure| failure.cause.as_str()),
+            since: rfc3339(status.since),
+            next_attempt: status.next_attempt.map(rfc3339),
+        }
+    }
 }
 
 /// Counts of one source over all its processes, as `/sources` shows them.
@@ -79,13 +111,17 @@ pub struct SourceCounters {
     pub server_requests: u64,
 }
 
-impl From<&Status> for SourceCounters {
-    fn from(status: &Status) -> Self {
+impl SourceCounters {
+    /// Over all processes of a source, which share their counters but for the restarts.
+    fn of(statuses: &[Status]) -> Self {
+        let Some(status) = statuses.first() else {
+            return Self::default();
+        };
         let counters = &status.counters;
         Self {
             calls: counters.calls(),
             failures: counters.failures(),
-            restarts: status.restarts,
+            restarts: statuses.iter().map(|status| status.restarts).sum(),
             noise_lines: counters.noise_lines(),
             oversize_lines: counters.oversize_lines(),
             invalid_utf8_lines: counters.invalid_utf8_lines(),
@@ -123,10 +159,12 @@ impl Inner {
             tools += 1;
             withdrawn += usize::from(view.withdrawn(*tool).is_some());
         }
-        let seat = self.seats.get().map(|all| all[at].load());
-        let status = seat.map(|seat| seat.upstream.status());
-        let status = status.as_ref().map(|status| status.borrow());
-        let (mut state, mut since, mut cause) = match &status {
+        let seat = self.seats.get().map(|all| all[at].load_full());
+        let statuses = seat.map_or_else(Vec::new, |seat| seat.upstream.statuses());
+        let statuses: Vec<Status> = statuses.iter().map(|one| one.borrow().clone()).collect();
+        // What the best of its processes can do, the source can do.
+        let best = statuses.iter().min_by_key(|status| rank(status.state));
+        let (mut state, mut since, mut cause) = match best {
             Some(status) => (
                 status.state,
                 rfc3339(status.since),
@@ -154,10 +192,20 @@ impl Inner {
             since,
             tools,
             withdrawn,
-            counters: status
-                .as_deref()
-                .map(SourceCounters::from)
-                .unwrap_or_default(),
+            counters: SourceCounters::of(&statuses),
+            instances: statuses.iter().map(InstanceHealth::from).collect(),
         }
+    }
+}
+
+/// The order in which states are of use to a caller.
+fn rank(state: State) -> u8 {
+    match state {
+        State::Ready => 0,
+        State::Starting => 1,
+        State::Backoff => 2,
+        State::Failed => 3,
+        State::Withdrawn => 4,
+        State::Stopping => 5,
     }
 }

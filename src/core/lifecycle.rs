@@ -5,13 +5,14 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Source, SourceFailure, State};
+use broker_mcp::{Judge, Launch, SourceFailure, State, Status};
 use broker_model::SourceCause;
 use broker_model::mcp::Era;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Inner;
-use super::seat::{self, Seat, SourceJudge, Standing};
+use super::seat::{Role, Seat, SourceJudge, Standing};
 use super::upstream::Upstream;
 
 /// How long the tasks of stopped sources have to end. Every step of a stop has a bound of its own;
@@ -37,26 +38,34 @@ impl Inner {
         if launches.len() != self.catalog.sources.len() {
             return;
         }
-        let seats = launches.into_iter().enumerate().map(|(source, launch)| {
-            let standing = Standing::new(seat::State::Serving);
-            let judge = self.judge(source, &standing);
-            let running = Source::start(launch.clone(), self.era(source), judge, &self.tasks);
-            Seat::new(Upstream::Server(running), Some(launch), standing)
-        });
+        let seats = launches
+            .into_iter()
+            .enumerate()
+            .map(|(source, launch)| self.seat(source, launch, Role::Serving, None));
         self.adopt(seats.collect());
     }
 
-    /// The era that a source had when it was locked.
-    pub(super) fn era(&self, source: usize) -> Option<Era> {
-        Era::of_revision(self.catalog.sources[source].protocol_version)
-    }
-
-    pub(super) fn judge(&self, source: usize, standing: &Arc<Standing>) -> Arc<SourceJudge> {
-        Arc::new(SourceJudge {
-            verdicts: self.verdicts.clone(),
-            source,
-            standing: standing.clone(),
-        })
+    /// Starts a source. Beside another, whose place it may take, both count together.
+    pub(super) fn seat(
+        &self,
+        source: usize,
+        launch: Launch,
+        role: Role,
+        beside: Option<&Upstream>,
+    ) -> Arc<Seat> {
+        let standing = Standing::new(role, launch.instances);
+        // The one that it had when it was locked is tried first.
+        let era = Era::of_revision(self.catalog.sources[source].protocol_version);
+        let judge = |instance| -> Arc<dyn Judge> {
+            Arc::new(SourceJudge {
+                verdicts: self.verdicts.clone(),
+                source,
+                instance,
+                standing: standing.clone(),
+            })
+        };
+        let upstream = Upstream::start(&launch, era, judge, &self.tasks, beside);
+        Seat::new(upstream, Some(launch), standing)
     }
 
     /// Takes over running sources and watches them.
@@ -67,21 +76,29 @@ impl Inner {
             return;
         }
         for source in 0..count {
-            let inner = self.clone();
-            self.tasks
-                .spawn(async move { inner.watch_first_outcome(source).await });
+            self.watch_first_outcome(source);
         }
     }
 
-    /// Ends when the source was judged or failed, whichever is first. A verdict is settled by the
-    /// judge; here only failures are.
-    async fn watch_first_outcome(&self, source: usize) {
+    /// Watches each process of a source until the source was judged or failed, whichever is first.
+    fn watch_first_outcome(self: &Arc<Self>, source: usize) {
         let Some(seat) = self.seats.get().map(|all| all[source].load_full()) else {
             return;
         };
-        let upstream = seat.upstream.clone();
-        drop(seat);
-        let mut status = upstream.status();
+        for status in seat.upstream.statuses() {
+            let (inner, upstream) = (self.clone(), seat.upstream.clone());
+            self.tasks
+                .spawn(async move { inner.first_outcome(source, upstream, status).await });
+        }
+    }
+
+    /// A verdict is settled by the judge; here only failures are.
+    async fn first_outcome(
+        &self,
+        source: usize,
+        upstream: Upstream,
+        mut status: watch::Receiver<Status>,
+    ) {
         while !self.verdicts.gate.is_settled(source) {
             let failure = {
                 let status = status.borrow_and_update();

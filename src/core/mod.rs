@@ -46,7 +46,7 @@ mod fake;
 mod tests;
 
 pub use error::{CoreError, ErrorMembers};
-pub use health::{BuiltFrom, Health, SourceCounters, SourceHealth};
+pub use health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
 pub use identity::Identity;
 pub use reload::{Refused, ReloadError, Reloaded};
 pub use setup::Prepared;

@@ -11,7 +11,7 @@ use broker_model::SourceCause;
 
 use super::Inner;
 use super::lifecycle::STOP;
-use super::seat::{self, Seat, Standing, Trial};
+use super::seat::{Place, Role, Seat};
 use super::setup::Prepared;
 use super::upstream::Upstream;
 use super::verdict::Reviewed;
@@ -49,9 +49,7 @@ pub struct Refused {
 /// A source on trial.
 struct Newcomer {
     source: usize,
-    running: Upstream,
-    launch: Launch,
-    standing: Arc<Standing>,
+    seat: Arc<Seat>,
 }
 
 /// What a reload sets for a source that keeps its process.
@@ -87,7 +85,7 @@ impl Inner {
         }
         let mut refused = Vec::new();
         for newcomer in &newcomers {
-            if let Err(failure) = first_outcome(&newcomer.running).await {
+            if let Err(failure) = first_outcome(&newcomer.seat.upstream).await {
                 refused.push(self.refused(newcomer.source, &failure));
             }
         }
@@ -112,15 +110,17 @@ impl Inner {
         };
         match outcome {
             Ok(left) => {
-                newcomers.iter().for_each(|new| self.forget(&new.running));
+                newcomers
+                    .iter()
+                    .for_each(|new| self.forget(&new.seat.upstream));
                 let replaced = newcomers.iter().map(|new| self.path(new.source)).collect();
                 left.into_iter().for_each(|seat| self.see_off(seat));
                 Ok(Reloaded { replaced })
             }
             Err(error) => {
                 for newcomer in &newcomers {
-                    newcomer.running.stop_within(STOP).await;
-                    self.forget(&newcomer.running);
+                    newcomer.seat.upstream.stop_within(STOP).await;
+                    self.forget(&newcomer.seat.upstream);
                 }
                 Err(error)
             }
@@ -135,25 +135,14 @@ impl Inner {
         launch: Launch,
         reviewed: Reviewed,
     ) -> Result<Newcomer, ReloadError> {
-        let trial = Trial {
-            reviewed,
-            latest: None,
-        };
-        let standing = Standing::new(seat::State::Trial(Box::new(trial)));
-        let judge = self.judge(source, &standing);
-        let era = self.era(source);
+        let role = Role::Trial(Box::new(reviewed));
         let mut guests = self.guests();
         if self.closing.load(Ordering::Acquire) {
             return Err(ReloadError::NotRunning);
         }
-        let running = beside.start_beside(launch.clone(), era, judge, &self.tasks);
-        guests.push(running.clone());
-        Ok(Newcomer {
-            source,
-            running,
-            launch,
-            standing,
-        })
+        let seat = self.seat(source, launch, role, Some(beside));
+        guests.push(seat.upstream.clone());
+        Ok(Newcomer { source, seat })
     }
 
     /// Everything changes here, or nothing. Gives the seats that were left.
@@ -164,30 +153,31 @@ impl Inner {
         prepared: Prepared,
     ) -> Result<Vec<Arc<Seat>>, ReloadError> {
         let seats = self.seats.get().ok_or(ReloadError::NotRunning)?;
-        let mut states: Vec<_> = newcomers.iter().map(|new| new.standing.state()).collect();
+        let mut places: Vec<_> = newcomers
+            .iter()
+            .map(|new| new.seat.standing.place())
+            .collect();
         let refused: Vec<_> = newcomers
             .iter()
-            .zip(&states)
-            .filter_map(|(new, state)| self.objection(new.source, state, &prepared))
+            .zip(&places)
+            .filter_map(|(new, place)| self.objection(new.source, place, &prepared))
             .collect();
         if !refused.is_empty() {
             return Err(ReloadError::Refused(refused));
         }
         let mut left = Vec::new();
-        for (new, state) in newcomers.iter().zip(&mut states) {
-            let seat::State::Trial(trial) = std::mem::replace(&mut **state, seat::State::Serving)
-            else {
+        for (new, place) in newcomers.iter().zip(&mut places) {
+            let Role::Trial(reviewed) = std::mem::replace(&mut place.role, Role::Serving) else {
                 continue;
             };
             let before = seats[new.source].load_full();
-            *before.standing.state() = seat::State::Left;
+            before.standing.place().role = Role::Left;
             self.guests().push(before.upstream.clone());
             // The seat first, then what is served: a call that sees a tool come back must not reach
             // the one for which it was withdrawn.
-            let launch = Some(new.launch.clone());
-            seats[new.source].store(Seat::new(new.running.clone(), launch, new.standing.clone()));
-            self.verdicts.set_reviewed(new.source, trial.reviewed);
-            if let Some(judged) = trial.latest {
+            seats[new.source].store(new.seat.clone());
+            self.verdicts.set_reviewed(new.source, *reviewed);
+            if let Some(judged) = place.judged() {
                 self.verdicts.accept(new.source, judged);
             }
             left.push(before);
@@ -203,20 +193,13 @@ impl Inner {
     }
 
     /// Why a source on trial may not take over: it would take away what is served.
-    fn objection(
-        &self,
-        source: usize,
-        state: &MutexGuard<'_, seat::State>,
-        prepared: &Prepared,
-    ) -> Option<Refused> {
-        let seat::State::Trial(trial) = &**state else {
-            return None;
-        };
+    fn objection(&self, source: usize, place: &Place, prepared: &Prepared) -> Option<Refused> {
         let refuse = |message: String| {
             let failure = SourceFailure::new(SourceCause::DriftSource, message);
             Some(self.refused(source, &failure))
         };
-        let Some(judged) = &trial.latest else {
+        let judged = place.judged().filter(|_| place.is_complete());
+        let Some(judged) = judged else {
             return refuse("it was not held against the lock".to_owned());
         };
         if let Verdict::WithdrawSource { message } = &judged.verdict {
@@ -253,10 +236,9 @@ impl Inner {
         drop(seat);
         let inner = self.clone();
         self.tasks.spawn(async move {
-            let mut status = upstream.status();
             tokio::select! {
                 () = left.cancelled() => {}
-                _ = status.wait_for(|status| status.state == State::Stopping) => {}
+                () = inner.calls.drained() => {}
             }
             upstream.stop_within(STOP).await;
             inner.forget(&upstream);
@@ -284,21 +266,23 @@ impl Inner {
     }
 }
 
-/// Waits until a source serves, or why it does not.
+/// Waits until every process of a source serves, or why one does not.
 async fn first_outcome(source: &Upstream) -> Result<(), SourceFailure> {
-    let mut status = source.status();
-    let outcome = status
-        .wait_for(|status| status.attempts > 0 || status.state == State::Stopping)
-        .await
-        .map(|status| (status.state, status.failure.clone()));
-    match outcome {
-        Ok((State::Ready, _)) => Ok(()),
-        Ok((_, Some(failure))) => Err(failure),
-        Ok((_, None)) | Err(_) => Err(SourceFailure::new(
-            SourceCause::Stopped,
-            "it was stopped before it was ready",
-        )),
+    for mut status in source.statuses() {
+        let outcome = status
+            .wait_for(|status| status.attempts > 0 || status.state == State::Stopping)
+            .await
+            .map(|status| (status.state, status.failure.clone()));
+        match outcome {
+            Ok((State::Ready, _)) => {}
+            Ok((_, Some(failure))) => return Err(failure),
+            Ok((_, None)) | Err(_) => {
+                let message = "it was stopped before it was ready";
+                return Err(SourceFailure::new(SourceCause::Stopped, message));
+            }
+        }
     }
+    Ok(())
 }
 
 impl fmt::Display for ReloadError {

@@ -22,28 +22,29 @@ pub(super) struct Seat {
     _guard: DropGuard,
 }
 
-/// What a source's listings count for.
-pub(super) struct Standing(Mutex<State>);
+/// What a source's listings count for, and what its processes last listed.
+pub(super) struct Standing(Mutex<Place>);
 
-pub(super) enum State {
+pub(super) struct Place {
+    pub(super) role: Role,
+    /// By process. What one of them may not serve none serves, since any may get the call.
+    latest: Box<[Option<Judged>]>,
+}
+
+pub(super) enum Role {
     /// Its verdicts decide what is served.
     Serving,
-    /// They are only noted down.
-    Trial(Box<Trial>),
+    /// They are only noted down, until it may take over with this.
+    Trial(Box<Reviewed>),
     /// They count for nothing.
     Left,
 }
 
-/// A source that may take over.
-pub(super) struct Trial {
-    pub(super) reviewed: Reviewed,
-    pub(super) latest: Option<Judged>,
-}
-
-/// Judges one source, as far as its standing goes.
+/// Judges one process of a source, as far as the source's standing goes.
 pub(super) struct SourceJudge {
     pub(super) verdicts: Arc<Verdicts>,
     pub(super) source: usize,
+    pub(super) instance: usize,
     pub(super) standing: Arc<Standing>,
 }
 
@@ -65,26 +66,51 @@ impl Seat {
 }
 
 impl Standing {
-    pub(super) fn new(state: State) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(state)))
+    /// Of a source with so many processes.
+    pub(super) fn new(role: Role, instances: usize) -> Arc<Self> {
+        let latest = (0..instances).map(|_| None).collect();
+        Arc::new(Self(Mutex::new(Place { role, latest })))
     }
 
     /// Locked for as long as a listing is judged, so that no verdict is under way when it changes.
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn place(&self) -> MutexGuard<'_, Place> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// What was found so far over all processes: the report of the worst, and everything that one of
+    /// them may not serve.
+    pub(super) fn judged(&self) -> Option<Judged> {
+        let all = || self.latest.iter().flatten();
+        let worst = all().max_by_key(|judged| (judged.is_refused(), judged.withdrawn.len()))?;
+        let withdrawn = all().flat_map(|judged| judged.withdrawn.clone()).collect();
+        Some(Judged {
+            withdrawn,
+            ..worst.clone()
+        })
+    }
+
+    /// Whether every process was judged.
+    pub(super) fn is_complete(&self) -> bool {
+        self.latest.iter().all(Option::is_some)
     }
 }
 
 impl Judge for SourceJudge {
     fn judge(&self, snapshot: &Snapshot) -> Verdict {
-        match &mut *self.standing.state() {
-            State::Serving => self.verdicts.judge(self.source, snapshot),
-            State::Trial(trial) => {
-                let judged = self.verdicts.assess(self.source, &trial.reviewed, snapshot);
-                trial.latest.insert(judged).verdict.clone()
-            }
-            State::Left => Verdict::Serve,
+        let mut place = self.standing.place();
+        let judged = match &place.role {
+            Role::Serving => self.verdicts.assess(self.source, None, snapshot),
+            Role::Trial(reviewed) => self.verdicts.assess(self.source, Some(reviewed), snapshot),
+            Role::Left => return Verdict::Serve,
+        };
+        let verdict = judged.verdict.clone();
+        place.latest[self.instance] = Some(judged);
+        if let (Role::Serving, Some(judged)) = (&place.role, place.judged()) {
+            self.verdicts.accept(self.source, judged);
         }
+        verdict
     }
 }
 

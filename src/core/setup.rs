@@ -12,6 +12,7 @@ use broker_mcp::{Environment, Launch};
 use broker_model::config::{self, Config, RenderMode};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode};
+use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
@@ -21,7 +22,7 @@ use super::validate::LazyValidator;
 use super::verdict::{Reviewed, Verdicts};
 use super::view::View;
 use super::{Inner, Setup};
-use crate::catalog::{Catalog, FORMAT};
+use crate::catalog::{Catalog, FORMAT, Tool};
 
 /// A config that fits the catalog, worked out and not yet in force.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub(super) struct ToolSettings {
     /// Characters of a reply beyond which it is cut.
     pub(super) limit: Option<usize>,
     pub(super) form: RenderMode,
+    /// Whether a call that a dying server may have run is sent once more.
+    pub(super) again: bool,
 }
 
 impl Prepared {
@@ -163,9 +166,18 @@ fn tools(
             timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
             limit: own.and_then(|own| own.max_output_chars),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
+            again: source.retry_idempotent && is_repeatable(catalog, tool),
         }
     });
     (settings.collect(), hidden)
+}
+
+/// Whether the reviewed annotations say that a second call does nothing that the first did not.
+fn is_repeatable(catalog: &Catalog, tool: &Tool) -> bool {
+    let described = catalog.text(catalog.entry(tool.entry).desc);
+    let described: Value = serde_json::from_str(described).unwrap_or_default();
+    let says = |hint: &str| described["annotations"][hint] == true;
+    says("readOnlyHint") || says("idempotentHint")
 }
 
 /// Limits that were set since the build and leave no room for what stands around a result.

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Judge, Launch, RawResult, SessionHandle, Source, Status};
+use broker_mcp::{CallFailure, Judge, Launch, RawResult, SessionHandle, Source, State, Status};
 use broker_model::mcp::Era;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
 /// Where calls go. Cheap to clone.
 #[derive(Clone)]
 pub(super) enum Upstream {
-    /// A real server.
-    Server(Source),
+    /// A real server, as one process or several.
+    Server(Arc<[Source]>),
     /// A stand-in.
     #[cfg(test)]
     Fake(Arc<super::fake::Fake>),
@@ -28,10 +29,48 @@ pub(super) enum Session {
 }
 
 impl Upstream {
-    /// The session that takes calls right now, if there is one.
+    /// Starts as many processes as `launch` wants; `judge` makes the judge of each. Beside another,
+    /// whose place they may take, they count together with it.
+    pub(super) fn start(
+        launch: &Launch,
+        era: Option<Era>,
+        judge: impl Fn(usize) -> Arc<dyn Judge>,
+        tasks: &TaskTracker,
+        beside: Option<&Self>,
+    ) -> Self {
+        let mut all: Vec<Source> = Vec::with_capacity(launch.instances);
+        for instance in 0..launch.instances {
+            let judge = judge(instance);
+            let before = beside.and_then(|other| other.instance(instance));
+            let (first, launch) = (all.first(), launch.clone());
+            all.push(match (before, first) {
+                (Some(before), _) => before.start_beside(launch, era, judge, tasks, true),
+                (None, Some(first)) => first.start_beside(launch, era, judge, tasks, false),
+                (None, None) => Source::start(launch, era, judge, tasks),
+            });
+        }
+        Self::Server(all.into())
+    }
+
+    fn instance(&self, instance: usize) -> Option<&Source> {
+        match self {
+            Self::Server(all) => all.get(instance),
+            #[cfg(test)]
+            Self::Fake(_) => None,
+        }
+    }
+
+    /// The session that takes calls right now, if there is one: the least busy.
     pub(super) fn ready(&self) -> Option<Session> {
         match self {
-            Self::Server(source) => source.ready().map(Session::Server),
+            Self::Server(all) => match &**all {
+                [one] => one.ready(),
+                all => all
+                    .iter()
+                    .filter_map(Source::ready)
+                    .min_by_key(SessionHandle::load),
+            }
+            .map(Session::Server),
             #[cfg(test)]
             Self::Fake(fake) => fake.is_ready().then(|| Session::Fake(fake.clone())),
         }
@@ -40,7 +79,12 @@ impl Upstream {
     /// The same, waited for and asked for.
     pub(super) async fn session(&self, time: Duration) -> Result<Session, CallFailure> {
         match self {
-            Self::Server(source) => source.session(time).await.map(Session::Server),
+            Self::Server(all) => {
+                // One that is on its way already, or else the first.
+                let starting = |one: &&Source| one.status().borrow().state == State::Starting;
+                let one = all.iter().find(starting).unwrap_or(&all[0]);
+                one.session(time).await.map(Session::Server)
+            }
             #[cfg(test)]
             Self::Fake(fake) => {
                 fake.started().await;
@@ -49,25 +93,10 @@ impl Upstream {
         }
     }
 
-    /// Starts one that may take its place; see [`Source::start_beside`].
-    pub(super) fn start_beside(
-        &self,
-        launch: Launch,
-        era: Option<Era>,
-        judge: Arc<dyn Judge>,
-        tasks: &TaskTracker,
-    ) -> Self {
-        Self::Server(match self {
-            Self::Server(source) => source.start_beside(launch, era, judge, tasks),
-            #[cfg(test)]
-            Self::Fake(_) => Source::start(launch, era, judge, tasks),
-        })
-    }
-
     /// How long it may take at its next start.
     pub(super) fn set_startup_timeout(&self, time: Duration) {
         match self {
-            Self::Server(source) => source.set_startup_timeout(time),
+            Self::Server(all) => all.iter().for_each(|one| one.set_startup_timeout(time)),
             #[cfg(test)]
             Self::Fake(_) => {}
         }
@@ -76,7 +105,7 @@ impl Upstream {
     /// Whether both are the same one.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Server(source), Self::Server(other)) => source.is(other),
+            (Self::Server(all), Self::Server(other)) => Arc::ptr_eq(all, other),
             #[cfg(test)]
             (Self::Fake(fake), Self::Fake(other)) => Arc::ptr_eq(fake, other),
             #[cfg(test)]
@@ -84,19 +113,25 @@ impl Upstream {
         }
     }
 
-    /// Its status, now and whenever it changes.
-    pub(super) fn status(&self) -> watch::Receiver<Status> {
+    /// The status of each of its processes, now and whenever it changes.
+    pub(super) fn statuses(&self) -> Vec<watch::Receiver<Status>> {
         match self {
-            Self::Server(source) => source.status(),
+            Self::Server(all) => all.iter().map(Source::status).collect(),
             #[cfg(test)]
-            Self::Fake(fake) => fake.status(),
+            Self::Fake(fake) => vec![fake.status()],
         }
     }
 
     /// Stops it, within about `time`; calls in flight fail.
     pub(super) async fn stop_within(&self, time: Duration) {
         match self {
-            Self::Server(source) => source.stop_within(time).await,
+            Self::Server(all) => {
+                let stops = all.iter().map(|one| {
+                    let one = one.clone();
+                    async move { one.stop_within(time).await }
+                });
+                stops.collect::<JoinSet<()>>().join_all().await;
+            }
             #[cfg(test)]
             Self::Fake(fake) => fake.stop().await,
         }

@@ -47,12 +47,19 @@ pub(super) struct Reviewed {
 }
 
 /// What a listing means; nothing has changed by it yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
     pub(super) report: Report,
     /// The tools that may not be served, hidden ones included.
     pub(super) withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
+}
+
+impl Judged {
+    /// Whether the whole source may not be served.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.verdict, Verdict::WithdrawSource { .. })
+    }
 }
 
 impl Verdicts {
@@ -79,15 +86,15 @@ impl Verdicts {
         })
     }
 
-    /// Takes in what a source lists now.
-    pub(super) fn judge(&self, source: usize, snapshot: &Snapshot) -> Verdict {
-        let reviewed = self.sources[source].load();
-        let judged = self.assess(source, &reviewed, snapshot);
-        self.accept(source, judged)
-    }
-
-    /// What a listing means for a source.
-    pub(super) fn assess(&self, source: usize, reviewed: &Reviewed, snapshot: &Snapshot) -> Judged {
+    /// What a listing means for a source, with what it is judged by now or will be judged by.
+    pub(super) fn assess(
+        &self,
+        source: usize,
+        reviewed: Option<&Reviewed>,
+        snapshot: &Snapshot,
+    ) -> Judged {
+        let now = self.sources[source].load();
+        let reviewed = reviewed.unwrap_or(&now);
         let (report, withdrawn) = match self.locked(source) {
             Ok(locked) => {
                 let mut report = drift::classify(&locked, snapshot, &reviewed.filter);
@@ -123,7 +130,7 @@ impl Verdicts {
     }
 
     /// Lets what was found count.
-    pub(super) fn accept(&self, source: usize, judged: Judged) -> Verdict {
+    pub(super) fn accept(&self, source: usize, judged: Judged) {
         self.take_in(source, &judged.report, judged.withdrawn);
         if self.gate.settle(source, &judged.report) {
             // Until now a refusal could have said all this; it did not come.
@@ -131,7 +138,6 @@ impl Verdicts {
                 .first_of_required()
                 .for_each(drift_log::differences);
         }
-        judged.verdict
     }
 
     /// From now on a source is judged with this.

@@ -14,11 +14,10 @@ use crate::bench::{Bench, config, tool, workspace};
 const UPDATE: &str = "MCP_BROKER_UPDATE_SCHEMAS";
 
 /// Keys that the config knows and this version refuses.
-const LATER: [&str; 7] = [
+const LATER: [&str; 6] = [
     "audits_required",
     "headers",
     "mcp",
-    "retry_idempotent",
     "trust",
     "url",
     "mcpServers",

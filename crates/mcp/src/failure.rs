@@ -83,6 +83,19 @@ pub enum CallFailure {
     Stopping,
 }
 
+impl CallFailure {
+    /// Whether the server may have executed the call.
+    pub fn maybe_executed(&self) -> bool {
+        match self {
+            Self::Timeout { maybe_executed, .. }
+            | Self::Exited { maybe_executed, .. }
+            | Self::Protocol { maybe_executed, .. } => *maybe_executed,
+            Self::Rpc { .. } | Self::OutputTooLarge { .. } => true,
+            Self::Overloaded { .. } | Self::Unavailable { .. } | Self::Stopping => false,
+        }
+    }
+}
+
 impl SourceFailure {
     /// A failure without a process behind it.
     pub fn new(cause: SourceCause, message: impl Into<String>) -> Self {

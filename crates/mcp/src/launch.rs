@@ -43,6 +43,8 @@ pub struct Launch {
     pub line_bytes: usize,
     /// Calls at the server at one time.
     pub max_in_flight: usize,
+    /// Processes that share its calls.
+    pub instances: usize,
     /// Calls that may wait beyond those.
     pub queue: usize,
     /// Knows this source's secrets.
@@ -67,6 +69,7 @@ impl Launch {
             && self.cwd == other.cwd
             && self.line_bytes == other.line_bytes
             && self.max_in_flight == other.max_in_flight
+            && self.instances == other.instances
             && self.queue == other.queue
     }
 }
@@ -193,6 +196,7 @@ pub fn resolve(
         startup_timeout: source.startup_timeout,
         line_bytes: limits.line_bytes,
         max_in_flight: source.max_in_flight.max(1),
+        instances: source.instances.max(1),
         queue: QUEUE,
         redactor: Redactor::new(secrets),
         shell,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use broker_mcp::{Environment, State};
+use broker_mcp::{Environment, Judge as _, State};
 use broker_model::config::Config;
 use broker_model::digest::{Digest, etag};
 use broker_model::lock::LockedSource;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::{Catalog, Entry, FORMAT, Kind, Source, Span, Tool};
 use crate::core::fake::Fake;
-use crate::core::seat::{self, Seat, Standing};
+use crate::core::seat::{Role, Seat, SourceJudge, Standing};
 use crate::core::upstream::Upstream;
 use crate::core::{Call, Core, CoreError, Identity, Mode, Reply, Setup};
 
@@ -216,7 +216,7 @@ pub(super) fn fixture_of(mode: Mode, a: Value, b: Value) -> Fixture {
     let core = setup(mode, a, b).unwrap();
     let sources = [Fake::new(), Fake::new()];
     let seats = sources.iter().map(|fake| {
-        let standing = Standing::new(seat::State::Serving);
+        let standing = Standing::new(Role::Serving, 1);
         Seat::new(Upstream::Fake(fake.clone()), None, standing)
     });
     core.0.adopt(seats.collect());
@@ -235,7 +235,15 @@ impl Fixture {
     }
 
     pub(super) fn lists(&self, source: usize, snapshot: &Snapshot) -> broker_mcp::Verdict {
-        let verdict = self.core.0.verdicts.judge(source, snapshot);
+        let inner = &self.core.0;
+        let seat = inner.seats.get().expect("it was adopted")[source].load_full();
+        let judge = SourceJudge {
+            verdicts: inner.verdicts.clone(),
+            source,
+            instance: 0,
+            standing: seat.standing.clone(),
+        };
+        let verdict = judge.judge(snapshot);
         self.sources[source].set(State::Ready, None);
         verdict
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::respond::Answer;
 use super::route::Route;
-use crate::core::{Health, SourceCounters, SourceHealth};
+use crate::core::{Health, InstanceHealth, SourceCounters, SourceHealth};
 
 /// How much the asker is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,7 @@ struct Counted<'a> {
     #[serde(flatten)]
     source: &'a SourceHealth,
     counters: SourceCounters,
+    instances: &'a [InstanceHealth],
 }
 
 /// One source as a stranger sees it.
@@ -68,6 +69,7 @@ fn sources(view: View, health: &Health) -> String {
         View::Whole => list(sources.map(|source| Counted {
             source,
             counters: source.counters,
+            instances: &source.instances,
         })),
         View::StateOnly => list(sources.map(|source| StateAlone {
             state: source.state,
@@ -105,6 +107,7 @@ mod tests {
                     calls: 41,
                     ..SourceCounters::default()
                 },
+                instances: Vec::new(),
             }],
             built_from: BuiltFrom {
                 config: "c.json",

@@ -140,6 +140,11 @@ impl Connection {
         Waiter::new(self, id, reply).wait(time).await
     }
 
+    /// Calls that it has, waiting ones included.
+    pub(crate) fn load(&self) -> usize {
+        self.shared.admitted.load(Ordering::Relaxed)
+    }
+
     /// Sends a notification. Where the connection is over, whoever waits for something learns it.
     pub(crate) async fn notify(&self, line: Bytes) {
         if self.commands.send(Command::Notify(line)).await.is_err() {

@@ -116,6 +116,11 @@ impl Session {
         }
     }
 
+    /// Calls that it has, waiting ones included.
+    pub(crate) fn load(&self) -> usize {
+        self.connection.load()
+    }
+
     /// Counts the server's announcements that its tools changed.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
         self.connection.list_changes()

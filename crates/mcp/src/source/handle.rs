@@ -21,6 +21,11 @@ impl SessionHandle {
         Self { session, counters }
     }
 
+    /// Calls that it has, waiting ones included.
+    pub fn load(&self) -> usize {
+        self.session.load()
+    }
+
     /// Calls a tool by its upstream name; see [`Session::call`].
     pub async fn call(
         &self,

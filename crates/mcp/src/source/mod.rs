@@ -79,16 +79,20 @@ impl Source {
         Self::start_counting(launch, era, judge, tasks, (Arc::default(), 0))
     }
 
-    /// The same beside this one, which goes on: the two count together, and the start of the new one
-    /// is counted as a restart.
+    /// The same beside this one, which goes on: the two count together. One that will take the place
+    /// of this one counts as a restart.
     pub fn start_beside(
         &self,
         launch: Launch,
         era: Option<Era>,
         judge: Arc<dyn Judge>,
         tasks: &TaskTracker,
+        takes_over: bool,
     ) -> Self {
-        let restarts = self.0.status.borrow().restarts + 1;
+        let restarts = match takes_over {
+            true => self.0.status.borrow().restarts + 1,
+            false => 0,
+        };
         let counts = (self.0.counters.clone(), restarts);
         Self::start_counting(launch, era, judge, tasks, counts)
     }

@@ -99,6 +99,7 @@ impl Scene {
             cwd: None,
             startup_timeout: PATIENCE,
             line_bytes: 1 << 20,
+            instances: 1,
             max_in_flight: 32,
             queue: 256,
             redactor: Redactor::default(),

@@ -35,6 +35,8 @@ fn source(program: &str, args: &[&str]) -> Source {
         required: true,
         startup_timeout: Duration::from_secs(20),
         timeout: Duration::from_secs(20),
+        instances: 1,
+        retry_idempotent: false,
         max_in_flight: 32,
         types: true,
         volatile: Default::default(),

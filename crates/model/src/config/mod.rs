@@ -121,6 +121,11 @@ pub struct Source {
     pub timeout: Duration,
     /// Calls at the server at one time.
     pub max_in_flight: usize,
+    /// Processes that share its calls.
+    pub instances: usize,
+    /// Whether a call that a dying server may have run is sent once more, where the reviewed tool says
+    /// that it only reads or is idempotent.
+    pub retry_idempotent: bool,
     /// Whether Rust types are generated.
     pub types: bool,
     /// JSON pointer patterns of members that differ at every start, `/tools/NAME/…`.

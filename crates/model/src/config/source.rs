@@ -83,6 +83,8 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         startup_timeout: Duration::from_secs(120),
         timeout: Duration::from_secs(60),
         max_in_flight: 32,
+        instances: 1,
+        retry_idempotent: false,
         types,
         volatile: BTreeSet::new(),
         pointer: cursor.pointer(),
@@ -145,16 +147,14 @@ fn key(
             fields::integer(findings, value, MAX_IN_FLIGHT),
             &mut source.max_in_flight,
         ),
-        "instances" => {
-            if fields::integer(findings, value, INSTANCES).is_some_and(|count| count > 1) {
-                keys::later(findings, value, "more than one of `instances`");
-            }
-        }
-        "retry_idempotent" => {
-            if fields::boolean(findings, value).is_some() {
-                keys::later(findings, value, "`retry_idempotent`");
-            }
-        }
+        "instances" => set(
+            fields::integer(findings, value, INSTANCES),
+            &mut source.instances,
+        ),
+        "retry_idempotent" => set(
+            fields::boolean(findings, value),
+            &mut source.retry_idempotent,
+        ),
         "trust" => keys::later(findings, value, "`trust`"),
         unknown if form == Form::Entry => {
             keys::unknown_or_foreign(findings, value, unknown, Level::Source);

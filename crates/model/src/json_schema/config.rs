@@ -119,9 +119,12 @@ struct Source {
     /// Calls at the server at one time; 256 more wait. Default: 32.
     #[schemars(range(min = 1, max = 10000))]
     max_in_flight: Option<u64>,
-    /// How many processes; this version runs one.
-    #[schemars(range(min = 1, max = 1))]
+    /// Processes that share the calls, for servers that handle few at a time. Default: 1.
+    #[schemars(range(min = 1, max = 64))]
     instances: Option<u64>,
+    /// Whether a call that a dying server may have run is sent once more, where the reviewed tool says
+    /// that it only reads or is idempotent. Default: false.
+    retry_idempotent: Option<bool>,
     /// Whether Rust types are generated. Default: as at the top.
     types: Option<bool>,
     /// JSON pointers of tool members that differ at every start; `*` stands for any token.

@@ -1,0 +1,102 @@
+//! Several processes behind one source: who takes a call, and what one of them does to the others.
+
+use std::fs;
+use std::thread;
+
+use harness::{Broker, Chaos, refusal, wait_until};
+use serde_json::{Value, json};
+
+/// A broker whose config says this of the sources `/a` and `/b`.
+fn start(chaos: &Chaos, a: &Value, b: &Value) -> Broker {
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("JSON");
+    for (at, more) in [a, b].into_iter().enumerate() {
+        let source = config["tree"][at]["source"].as_object_mut();
+        let more = more.as_object().expect("members").clone();
+        source.expect("a source").extend(more);
+    }
+    let file = chaos.file("given.json", &config.to_string());
+    let name = file.to_str().expect("the path is text");
+    Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", name]))
+}
+
+fn of_source(broker: &Broker, path: &str) -> Value {
+    let sources = broker.get("/sources").json()["sources"].clone();
+    let all = sources.as_array().expect("a list");
+    let one = all.iter().find(|source| source["path"] == path);
+    one.expect("it is configured").clone()
+}
+
+fn all_ready(broker: &Broker, path: &str, count: usize) -> bool {
+    let instances = of_source(broker, path)["instances"].clone();
+    let instances = instances.as_array().expect("a list");
+    instances.len() == count && instances.iter().all(|one| one["state"] == "ready")
+}
+
+#[test]
+fn calls_of_a_server_that_takes_one_at_a_time_go_to_the_process_that_is_free() {
+    let chaos = Chaos::new();
+    let broker = start(&chaos, &json!({}), &json!({"instances": 3}));
+    wait_until("all are up", || all_ready(&broker, "/b", 3));
+    assert_eq!(chaos.pids("b").len(), 3);
+    thread::scope(|scope| {
+        let slow = || broker.call("/b/slow", json!({"ms": 1500}));
+        let calls = [(); 3].map(|()| scope.spawn(slow));
+        // None of them waits for another: each has reached a process while none has ended.
+        wait_until("all three run at one time", || {
+            chaos.events("b", "call").len() == 3
+        });
+        assert!(calls.iter().all(|call| !call.is_finished()));
+        for call in calls {
+            assert_eq!(call.join().expect("it ended").status, 200);
+        }
+    });
+    let (status, stderr) = broker.terminate();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    for pid in chaos.pids("b") {
+        wait_until("it is gone", || !harness::is_alive(pid));
+    }
+}
+
+#[test]
+fn while_one_process_is_down_the_others_take_its_calls() {
+    let chaos = Chaos::new();
+    let broker = start(&chaos, &json!({"instances": 2}), &json!({}));
+    wait_until("both are up", || all_ready(&broker, "/a", 2));
+    refusal(&broker.call("/a/die", json!({})), 502, "source_exited");
+    for _ in 0..20 {
+        broker.result("/a/echo", json!({"text": "x"}));
+    }
+    assert_eq!(of_source(&broker, "/a")["state"], "ready");
+    wait_until("it is up again", || all_ready(&broker, "/a", 2));
+    let source = of_source(&broker, "/a");
+    assert_eq!(source["counters"]["restarts"], 1);
+    assert_eq!(source["counters"]["calls"], 21);
+    assert_eq!(source["counters"]["failures"], 1);
+}
+
+#[test]
+fn what_one_process_no_longer_has_none_serves() {
+    let chaos = Chaos::new();
+    let broker = start(&chaos, &json!({"instances": 2}), &json!({}));
+    wait_until("both are up", || all_ready(&broker, "/a", 2));
+    // Only who starts from now on offers something else.
+    let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Sends it on"));
+    chaos.script("a", &json!({"tools": tools}));
+    refusal(&broker.call("/a/die", json!({})), 502, "source_exited");
+    wait_until("the tool is withdrawn", || {
+        broker.source("/a")["withdrawn"] == 1
+    });
+    for _ in 0..10 {
+        refusal(
+            &broker.call("/a/echo", json!({"text": "x"})),
+            409,
+            "tool_withdrawn",
+        );
+        broker.result("/a/add", json!({"a": 1, "b": 2}));
+    }
+    // And back, once the last of them offers what was reviewed.
+    chaos.script("a", &json!({"generation": 1}));
+    wait_until("the tool is back", || broker.source("/a")["withdrawn"] == 0);
+    broker.result("/a/echo", json!({"text": "x"}));
+}
