@@ -80,7 +80,7 @@ impl Inner {
         }
         match answer {
             Ok(answer) if call.raw => wrap(path, &answer, RenderMode::Json, None),
-            Ok(answer) => wrap(path, &answer, settings.form, settings.limit),
+            Ok(answer) => shaped(path, answer, settings.form, settings.limit).await,
             Err(failure) => Err(self.failed(failure, settings.timeout, path, source)),
         }
     }
@@ -185,6 +185,30 @@ fn out_of_service(path: &str, tool: &Tool, withdrawn: &Withdrawn) -> Box<CoreErr
     let message = format!("`{path}` is withdrawn: {}", withdrawn.message);
     let error = CoreError::new(CallCode::ToolWithdrawn, message).path(path);
     Box::new(error.details(details).maybe_executed(false))
+}
+
+/// Results of more bytes are cut elsewhere: other calls must not wait for it.
+const LONG: usize = 256 << 10;
+
+/// [`wrap`], on a thread of its own where it takes long.
+async fn shaped(
+    path: &'static str,
+    answer: RawResult,
+    form: RenderMode,
+    limit: Option<usize>,
+) -> Result<Reply, Box<CoreError>> {
+    if limit.is_none() || answer.result.len() <= LONG {
+        return wrap(path, &answer, form, limit);
+    }
+    let cut = tokio::task::spawn_blocking(move || wrap(path, &answer, form, limit));
+    match cut.await {
+        Ok(reply) => reply,
+        // It is contained where all panics of a call are.
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(Box::new(failure::shutting_down())),
+        },
+    }
 }
 
 /// Said of a result whose text had to be repaired.

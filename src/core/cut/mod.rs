@@ -29,11 +29,11 @@ pub(super) fn cut(path: &str, result: &[u8], beside: &str, limit: usize) -> Opti
     if wrapper.uncut_chars() <= limit {
         return None;
     }
-    let fits = |bounds: Bounds| wrapper.chars(&Walk::measure(result, bounds)) <= limit;
-    let whole = Walk::measure(result, Bounds::NONE);
+    let fits = |bounds: Bounds| wrapper.chars(&Walk::measure(result, bounds, limit)) <= limit;
+    let whole = Walk::measure(result, Bounds::NONE, usize::MAX);
     let Some(bounds) = SHORT_STRINGS
         .into_iter()
-        .find_map(|short| bounds(&whole, short, fits))
+        .find_map(|short| bounds(&whole, short, limit, fits))
     else {
         return Some(head::reply(&wrapper, result));
     };
@@ -41,14 +41,21 @@ pub(super) fn cut(path: &str, result: &[u8], beside: &str, limit: usize) -> Opti
     Some(wrapper.body(&walked.out, &walked.cuts, walked.unnamed))
 }
 
-/// The widest bounds that fit: strings alone, down to `short` characters, else lists as well.
-fn bounds(whole: &Walk, short: usize, fits: impl Fn(Bounds) -> bool) -> Option<Bounds> {
+/// The widest bounds that fit: strings alone, down to `short` characters, else lists as well. No string
+/// and no list can keep more than `limit`.
+fn bounds(
+    whole: &Walk,
+    short: usize,
+    limit: usize,
+    fits: impl Fn(Bounds) -> bool,
+) -> Option<Bounds> {
     let strings = |string| Bounds {
         string,
         ..Bounds::NONE
     };
     if fits(strings(short)) {
-        return Some(strings(largest(short, whole.longest_string, |string| {
+        let longest = whole.longest_string.min(limit);
+        return Some(strings(largest(short, longest, |string| {
             fits(strings(string))
         })));
     }
@@ -56,7 +63,8 @@ fn bounds(whole: &Walk, short: usize, fits: impl Fn(Bounds) -> bool) -> Option<B
         string: short,
         list,
     };
-    fits(lists(1)).then(|| lists(largest(1, whole.longest_list, |list| fits(lists(list)))))
+    let longest = whole.longest_list.min(limit);
+    fits(lists(1)).then(|| lists(largest(1, longest, |list| fits(lists(list)))))
 }
 
 /// The largest value from `low`, for which it holds, to `high`, for which `holds` is true. The bound

@@ -3,6 +3,7 @@
 //!
 //! The text is well-formed and at most 512 levels deep; the framer has seen to both.
 
+use memchr::{memchr, memchr2};
 use serde_json::Value;
 
 use super::NAMED_CUTS;
@@ -65,14 +66,15 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// How long the bounded text would be.
-    pub(super) fn measure(text: &[u8], bounds: Bounds) -> Self {
-        Walker::run(text, bounds, false)
+    /// How long the bounded text would be, as far as that is at most `budget`; what is longer is not
+    /// walked to its end.
+    pub(super) fn measure(text: &[u8], bounds: Bounds, budget: usize) -> Self {
+        Walker::run(text, bounds, Some(budget))
     }
 
     /// The bounded text.
     pub(super) fn write(text: &[u8], bounds: Bounds) -> Self {
-        Walker::run(text, bounds, true)
+        Walker::run(text, bounds, None)
     }
 }
 
@@ -91,18 +93,19 @@ enum Place<'t> {
 struct Walker<'t> {
     text: &'t [u8],
     bounds: Bounds,
-    writes: bool,
+    /// Characters beyond which a measurement ends; `None` where the text is written.
+    budget: Option<usize>,
     at: usize,
     places: Vec<Place<'t>>,
     walk: Walk,
 }
 
 impl<'t> Walker<'t> {
-    fn run(text: &'t [u8], bounds: Bounds, writes: bool) -> Walk {
+    fn run(text: &'t [u8], bounds: Bounds, budget: Option<usize>) -> Walk {
         let mut walker = Self {
             text,
             bounds,
-            writes,
+            budget,
             at: 0,
             places: Vec::new(),
             walk: Walk::default(),
@@ -119,13 +122,16 @@ impl<'t> Walker<'t> {
 
     fn emit(&mut self, bytes: &[u8]) {
         self.walk.chars += chars(bytes);
-        if self.writes {
-            self.walk.out.extend_from_slice(bytes);
+        match self.budget {
+            None => self.walk.out.extend_from_slice(bytes),
+            Some(budget) if self.walk.chars > budget => self.at = self.text.len(),
+            Some(_) => {}
         }
     }
 
-    /// Copies up to `end`.
+    /// Copies up to `end`, or nothing where a measurement has ended.
     fn copy_to(&mut self, end: usize) {
+        let end = end.min(self.text.len());
         let bytes = &self.text[self.at..end];
         self.at = end;
         self.emit(bytes);
@@ -193,7 +199,7 @@ impl<'t> Walker<'t> {
                 self.space();
             }
         }
-        self.copy_to((self.at + 1).min(self.text.len()));
+        self.copy_to(self.at + 1);
     }
 
     fn list(&mut self) {
@@ -223,7 +229,7 @@ impl<'t> Walker<'t> {
             }
         }
         self.walk.longest_list = self.walk.longest_list.max(items);
-        self.copy_to((self.at + 1).min(self.text.len()));
+        self.copy_to(self.at + 1);
         if items > self.bounds.list {
             self.note("list", items, self.bounds.list);
         }
@@ -290,11 +296,12 @@ fn character(content: &[u8]) -> usize {
 /// How many characters a string's content has.
 fn length(content: &[u8]) -> usize {
     let (mut at, mut count) = (0, 0);
-    while at < content.len() {
+    while let Some(plain) = memchr(b'\\', &content[at..]) {
+        count += chars(&content[at..at + plain]) + 1;
+        at += plain;
         at += character(&content[at..]);
-        count += 1;
     }
-    count
+    count + chars(&content[at..])
 }
 
 /// The first `count` characters of a string's content.
@@ -309,12 +316,12 @@ fn prefix(content: &[u8], count: usize) -> &[u8] {
 /// The index behind the string that begins at `at`.
 fn skip_string(text: &[u8], at: usize) -> usize {
     let mut at = at + 1;
-    while at < text.len() {
-        match text[at] {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
+    while let Some(plain) = text.get(at..).and_then(|rest| memchr2(b'\\', b'"', rest)) {
+        at += plain;
+        if text[at] == b'"' {
+            return at + 1;
         }
+        at += 2;
     }
     text.len()
 }

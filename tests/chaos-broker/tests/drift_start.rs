@@ -118,9 +118,9 @@ fn f_30_a_changed_description_refuses() {
         (&json!("Echoes its arguments"), &json!("Sends it away"))
     );
     assert!(
-        found["remedy"]
-            .as_str()
-            .is_some_and(|remedy| remedy.contains("broker-gen lock --config config.json --source /a")),
+        found["remedy"].as_str().is_some_and(
+            |remedy| remedy.contains("broker-gen lock --config config.json --source /a")
+        ),
         "{found}"
     );
     assert_eq!(report["sources"], json!([]));
