@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::Environment;
+use broker_mcp::guard::{self, Hangups, Input, Role, Signals};
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
@@ -18,7 +19,6 @@ mod listen;
 mod open;
 mod reload;
 mod settings;
-mod signals;
 mod stdio;
 mod tree;
 
@@ -35,12 +35,13 @@ use failure::Failure;
 use lifecycle::Running;
 use reload::{Door, Reloader};
 use settings::Settings;
-use signals::Signals;
 
 /// How long threads may take to end once everything is over.
 const LAST_BREATH: Duration = Duration::from_millis(250);
 
-/// Runs a broker over `catalog` until it is told to stop; what a binary's `main` calls.
+/// Runs a broker over `catalog` until it is told to stop; what a binary's `main` calls, and before
+/// anything else: on Linux the program starts once more from here, as a child of itself, and signals
+/// are taken over for every thread that comes later.
 pub fn main(catalog: &'static Catalog) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -53,30 +54,56 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
     };
     let output = Output::new(cli.log_format);
     output.install(cli.log_level.into());
-    let exit = run(catalog, &cli, &output).unwrap_or_else(|failure| {
+    let outcome = match printed(catalog, &cli) {
+        Some(outcome) => outcome,
+        None => match guard::enter(input(&cli)) {
+            Ok(Role::Guard(code)) => return ExitCode::from(code),
+            Ok(Role::Broker(signals, hangups)) => run(catalog, &cli, &output, signals, hangups),
+            Err(error) => Err(Failure::Internal(format!(
+                "cannot listen for signals: {error}"
+            ))),
+        },
+    };
+    let exit = outcome.unwrap_or_else(|failure| {
         failure.report(&output);
         failure.exit()
     });
     exit.into()
 }
 
-fn run(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Failure> {
+fn input(cli: &Cli) -> Input {
+    if cli.is_stdio() {
+        Input::Standard
+    } else {
+        Input::None
+    }
+}
+
+/// What needs no broker, and so no guard.
+fn printed(catalog: &'static Catalog, cli: &Cli) -> Option<Result<Exit, Failure>> {
     if catalog.format != catalog::FORMAT {
-        return Err(Failure::Catalog {
-            found: catalog.format,
-        });
+        let found = catalog.format;
+        return Some(Err(Failure::Catalog { found }));
     }
     if cli.version {
-        return tree::print(&tree::version(catalog));
+        return Some(tree::print(&tree::version(catalog)));
     }
-    if let Some(form) = cli.dump_tree {
-        return tree::print(&tree::render(catalog, form));
-    }
+    let form = cli.dump_tree?;
+    Some(tree::print(&tree::render(catalog, form)))
+}
+
+fn run(
+    catalog: &'static Catalog,
+    cli: &Cli,
+    output: &Output,
+    signals: Signals,
+    hangups: Hangups,
+) -> Result<Exit, Failure> {
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::Internal(format!("cannot start the runtime: {error}")))?;
-    let outcome = runtime.block_on(start(catalog, cli, output));
+    let outcome = runtime.block_on(start(catalog, cli, output, signals, hangups));
     runtime.shutdown_timeout(match &outcome {
         Ok(Exit::Interrupted) => Duration::ZERO,
         _ => LAST_BREATH,
@@ -84,9 +111,13 @@ fn run(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Fa
     outcome
 }
 
-async fn start(catalog: &'static Catalog, cli: &Cli, output: &Output) -> Result<Exit, Failure> {
-    // Before anything else: a signal during the start must end it in order as well.
-    let (signals, hangups) = Signals::listen()?;
+async fn start(
+    catalog: &'static Catalog,
+    cli: &Cli,
+    output: &Output,
+    signals: Signals,
+    hangups: Hangups,
+) -> Result<Exit, Failure> {
     reload::check(cli)?;
     if cli.is_stdio() {
         return stdio::start(catalog, cli, output, signals, hangups).await;

@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::signals::Signals;
 use crate::core::{Core, RefuseExit, StartOutcome};
 use crate::logging::Output;
 use crate::surface::http::Surface;
+use broker_mcp::guard::Signals;
 
 /// How long calls that are under way may take once the broker was told to stop.
 const DRAIN: Duration = Duration::from_secs(10);

@@ -11,13 +11,13 @@ use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::failure::Failure;
 use super::settings::Settings;
-use super::signals::Hangups;
 use super::warn;
 use crate::catalog::Catalog;
 use crate::cli::Cli;
 use crate::core::{Core, ReloadError, Reloaded};
 use crate::logging::Output;
 use crate::surface::{http, stdio};
+use broker_mcp::guard::Hangups;
 
 /// How often a watched file is looked at. It counts as changed once two looks found the same.
 const LOOK: Duration = Duration::from_millis(500);

@@ -13,7 +13,6 @@ use super::failure::Failure;
 use super::lifecycle::refusal;
 use super::reload::{Door, Reloader};
 use super::settings::Settings;
-use super::signals::{Hangups, Signals};
 use super::{mode, warn};
 use crate::catalog::Catalog;
 use crate::cli::Cli;
@@ -21,6 +20,7 @@ use crate::core::{Core, Setup};
 use crate::logging::Output;
 use crate::secret;
 use crate::surface::stdio::Surface;
+use broker_mcp::guard::{Hangups, Signals};
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
 

@@ -93,8 +93,14 @@ impl Client {
         client
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// The process that was started, which is the broker's guard.
+    pub(crate) fn guard(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The process that has the servers as its children.
+    pub(crate) fn pid(&self) -> u32 {
+        harness::guarded_by(self.guard())
     }
 
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
@@ -166,7 +172,7 @@ impl Client {
 
     pub(crate) fn signal(&self, name: &str) {
         let kill = harness::Run::new(Path::new("/bin/sh"))
-            .args(["-c", &format!("kill -{name} {}", self.pid())])
+            .args(["-c", &format!("kill -{name} {}", self.guard())])
             .output();
         assert_eq!(kill.code, Some(0), "{}", kill.stderr);
     }

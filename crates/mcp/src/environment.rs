@@ -44,9 +44,10 @@ const COMMON_WORDS: [&str; 14] = [
 
 impl Environment {
     /// This process's environment and the folder of its executable. Variables that are not UTF-8
-    /// are left out.
+    /// are left out, and so is what the guard of this process says to it.
     pub fn capture() -> Self {
         let vars = std::env::vars_os()
+            .filter(|(name, _)| name != crate::guard::VARIABLE)
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let exe_dir = std::env::current_exe()

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use broker_model::config::{self, CommandLine, Limits, Template};
@@ -12,7 +11,8 @@ use broker_model::json::escape_token;
 use broker_model::redact::{Redactor, Secret, is_secret_name};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
-use crate::environment::{Environment, is_base, random_u64, withheld};
+use crate::environment::{Environment, is_base, withheld};
+use crate::guard;
 use crate::lookup::search_folders;
 use crate::process::COOKIE;
 
@@ -174,7 +174,7 @@ pub fn resolve(
         env.entry(name.to_owned())
             .or_insert_with(|| value.to_owned());
     }
-    env.insert(COOKIE.to_owned(), cookie().to_owned());
+    env.insert(COOKIE.to_owned(), guard::cookie().to_owned());
     let problems = expander.finish();
     if !problems.is_empty() {
         return Err(problems);
@@ -327,12 +327,6 @@ impl<'a> Expander<'a> {
         }
         text
     }
-}
-
-/// A value of this process alone, in the environment of every child and of whatever it starts.
-fn cookie() -> &'static str {
-    static COOKIE: OnceLock<String> = OnceLock::new();
-    COOKIE.get_or_init(|| format!("{:016x}{:016x}", random_u64(), random_u64()))
 }
 
 impl fmt::Debug for Launch {

@@ -12,6 +12,7 @@ mod environment;
 mod executable;
 mod failure;
 mod framing;
+pub mod guard;
 mod handshake;
 mod launch;
 mod list;

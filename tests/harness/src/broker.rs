@@ -8,12 +8,14 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::http::{self, Response};
-use crate::program::{PATIENCE, Run, now, wait_until};
+use crate::program::{PATIENCE, Run, guarded_by, now, wait_until};
 
 /// A running broker; killed when dropped.
 #[derive(Debug)]
 pub struct Broker {
     child: Child,
+    /// The broker itself, below its guard.
+    pid: u32,
     address: String,
     stderr: Arc<Mutex<String>>,
 }
@@ -39,6 +41,7 @@ impl Broker {
             }
         });
         let mut broker = Self {
+            pid: child.id(),
             child,
             address: String::new(),
             stderr,
@@ -60,6 +63,7 @@ impl Broker {
             );
             thread::sleep(std::time::Duration::from_millis(5));
         }
+        broker.pid = guarded_by(broker.child.id());
         broker
     }
 
@@ -77,8 +81,13 @@ impl Broker {
         &self.address
     }
 
-    /// Its process.
+    /// The process that has the sources as its children.
     pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The process that was started: on Linux, the guard of [`Broker::pid`].
+    pub fn guard(&self) -> u32 {
         self.child.id()
     }
 
@@ -122,10 +131,10 @@ impl Broker {
             .unwrap_or(Value::Null)
     }
 
-    /// Sends a signal, by name.
+    /// Sends a signal, by name, to the process that was started.
     pub fn signal(&self, name: &str) {
         let kill = Run::new(std::path::Path::new("/bin/sh"))
-            .args(["-c", &format!("kill -{name} {}", self.pid())])
+            .args(["-c", &format!("kill -{name} {}", self.guard())])
             .output();
         assert_eq!(kill.code, Some(0), "{}", kill.stderr);
     }

@@ -13,5 +13,5 @@ pub use broker::Broker;
 pub use chaos::Chaos;
 pub use http::{Response, get, post, post_bytes, raw, read, request, send};
 pub use mcp::DirectServer;
-pub use program::{Output, Run, binary, children_of, is_alive, wait_until};
+pub use program::{Output, Run, binary, children_of, guarded_by, is_alive, wait_until};
 pub use refusal::{named, refusal};

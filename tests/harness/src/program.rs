@@ -144,6 +144,27 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     found
 }
 
+/// The broker itself, given the process that was started: where that is a guard, its child of the same
+/// program; waits for a child that has only just begun.
+pub fn guarded_by(pid: u32) -> u32 {
+    let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let guard = program(pid);
+    if guard.is_none() {
+        return pid;
+    }
+    let mut found = None;
+    wait_until("the guard has a broker", || {
+        let mut children = children_of(pid).into_iter();
+        found = children.find(|child| is_child(*child, pid) && program(*child) == guard);
+        found.is_some()
+    });
+    found.unwrap_or(pid)
+}
+
+fn is_child(child: u32, parent: u32) -> bool {
+    state_and_parent(child).is_some_and(|(_, of)| of == parent)
+}
+
 /// Whether the process runs, other than as a zombie.
 pub fn is_alive(pid: u32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != "Z")

@@ -1,12 +1,14 @@
 //! Child processes: started by one thread of their own, each in a process group, each reaped by a
 //! task that owns it. Nothing here knows what is said over the pipes.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod census;
 mod hurry;
 mod reaper;
 mod spawner;
 mod stderr;
 mod strays;
-mod unix;
+pub(crate) mod unix;
 
 use std::time::Duration;
 
@@ -20,6 +22,8 @@ use crate::launch::Launch;
 
 pub(crate) use hurry::Hurry;
 pub use reaper::all_ended;
+#[cfg(target_os = "linux")]
+pub(crate) use spawner::refuse_starts;
 pub use stderr::StderrTail;
 pub(crate) use strays::VARIABLE as COOKIE;
 

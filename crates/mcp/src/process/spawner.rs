@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use broker_model::SourceCause;
@@ -32,6 +33,15 @@ struct Request {
     _under_way: TaskTrackerToken,
     runtime: Handle,
     reply: oneshot::Sender<Result<Process, SourceFailure>>,
+}
+
+/// Whether the end of everything has begun.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// Nothing is started any more.
+#[cfg(target_os = "linux")]
+pub(crate) fn refuse_starts() {
+    REFUSED.store(true, Ordering::Relaxed);
 }
 
 /// Has the thread start `launch`'s program.
@@ -91,6 +101,10 @@ fn run(mut requests: mpsc::Receiver<Request>) {
 
 fn start(request: &Request) -> Result<Process, SourceFailure> {
     let launch = &request.launch;
+    if REFUSED.load(Ordering::Relaxed) {
+        let message = "the broker is ending";
+        return Err(SourceFailure::new(SourceCause::SpawnFailed, message));
+    }
     if let Some(cwd) = launch.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
         return Err(SourceFailure::new(
             SourceCause::SpawnFailed,

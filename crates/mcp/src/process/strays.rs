@@ -29,10 +29,10 @@ impl Cookie {
     #[cfg(target_os = "linux")]
     pub(super) fn holders(&self) -> Vec<Stray> {
         let entry = format!("{VARIABLE}={}", self.0);
-        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        processes
-            .filter_map(|process| process.file_name().to_str()?.parse().ok())
-            .filter_map(|pid| Stray::with(pid, entry.as_bytes()))
+        let has_entry = |pid| has_variable(pid, |variable| variable == entry.as_bytes());
+        super::census::numbers()
+            .filter(|pid| has_entry(*pid))
+            .filter_map(|pid| Stray::hold(rustix::process::Pid::from_raw(pid)?, || has_entry(pid)))
             .collect()
     }
 
@@ -43,38 +43,47 @@ impl Cookie {
     }
 }
 
+/// Whether the process was started with such a `NAME=value`.
+#[cfg(target_os = "linux")]
+pub(super) fn has_variable(pid: i32, is_it: impl Fn(&[u8]) -> bool) -> bool {
+    // Unreadable: another user's, or gone. Empty: a zombie, or the kernel's.
+    std::fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(is_it))
+}
+
 /// A process outside of its group, held so that its number cannot come to mean another.
 #[derive(Debug)]
 pub(super) struct Stray {
     #[cfg(target_os = "linux")]
-    handle: std::os::fd::OwnedFd,
+    pid: rustix::process::Pid,
+    /// Absent where the system has no such handles.
+    #[cfg(target_os = "linux")]
+    handle: Option<std::os::fd::OwnedFd>,
 }
 
 #[cfg(target_os = "linux")]
 impl Stray {
-    /// The process of this number, if its environment has `entry`.
-    fn with(pid: i32, entry: &[u8]) -> Option<Self> {
-        use rustix::process::{Pid, PidfdFlags, pidfd_open};
-        let has_entry = || {
-            // Unreadable: another user's, or gone. Empty: a zombie, or the kernel's.
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-            environment
-                .split(|byte| *byte == 0)
-                .any(|one| one == entry)
-                .then_some(())
+    /// The process of this number, if it is the one that is meant.
+    pub(super) fn hold(pid: rustix::process::Pid, is_it: impl Fn() -> bool) -> Option<Self> {
+        use rustix::process::{PidfdFlags, pidfd_open};
+        let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(handle) => Some(handle),
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => None,
+            Err(_) => return None,
         };
-        has_entry()?;
-        let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
         // Only what is held is sure to be what is looked at.
-        has_entry()?;
-        Some(Self { handle })
+        is_it().then_some(Self { pid, handle })
     }
 
     /// Asks it to leave, or ends it.
     pub(super) fn signal(&self, kill: bool) {
-        use rustix::process::{Signal, pidfd_send_signal};
+        use rustix::process::{Signal, kill_process, pidfd_send_signal};
         let signal = if kill { Signal::KILL } else { Signal::TERM };
-        if let Err(error) = pidfd_send_signal(&self.handle, signal) {
+        let sent = match &self.handle {
+            Some(handle) => pidfd_send_signal(handle, signal),
+            None => kill_process(self.pid, signal),
+        };
+        if let Err(error) = sent {
             tracing::trace!(%error, "a stray process is gone already");
         }
     }

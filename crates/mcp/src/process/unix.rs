@@ -1,5 +1,8 @@
-//! What only the operating system can do: process groups and the parent-death signal.
-//! The one place with `unsafe`.
+//! What only the operating system can do: process groups, the parent-death signal, and signals that
+//! wait to be taken. The one place with `unsafe`.
+
+use std::io;
+use std::mem::MaybeUninit;
 
 use rustix::process::{Pid, Signal};
 use tokio::process::Command;
@@ -9,21 +12,23 @@ use tokio::process::Command;
 pub(super) fn isolate(command: &mut Command) {
     command.process_group(0);
     #[cfg(target_os = "linux")]
-    die_with_parent(command);
+    die_with_parent(command.as_std_mut());
 }
 
+/// Has the kernel kill the child with the thread that spawns it.
 #[cfg(target_os = "linux")]
 #[expect(
     unsafe_code,
     reason = "a hook between fork and exec is unsafe to register"
 )]
-fn die_with_parent(command: &mut Command) {
+pub(crate) fn die_with_parent(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
     let parent = rustix::process::getpid();
     let hook = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have died before the line above; then nobody would send the signal.
         if rustix::process::getppid() != Some(parent) {
-            return Err(std::io::ErrorKind::BrokenPipe.into());
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
         Ok(())
     };
@@ -57,5 +62,89 @@ impl Group {
     /// Whether a member is left.
     pub(super) fn has_members(self) -> bool {
         rustix::process::test_kill_process_group(self.0).is_ok()
+    }
+}
+
+/// Signals that wait to be taken instead of acting by themselves.
+#[derive(Clone, Copy)]
+pub(crate) struct Held(libc::sigset_t);
+
+/// A signal that was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// Which; `None` where the wait was interrupted.
+    pub(crate) signal: Option<Signal>,
+    /// Who sent it; `None` for the kernel and where it is not known.
+    pub(crate) sender: Option<Pid>,
+}
+
+impl Held {
+    /// Holds them back in this thread and in those that it starts from now on. A child that is
+    /// spawned begins without. News of children come even where the parent had them switched off.
+    #[expect(unsafe_code, reason = "sets of signals are the C library's")]
+    pub(crate) fn hold(signals: &[Signal]) -> io::Result<Self> {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: the set is initialised by the first call and owned by us. `SIG_DFL` is no code of
+        // ours, so that nothing can run in the middle of something else.
+        let set = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in signals {
+                libc::sigaddset(set.as_mut_ptr(), signal.as_raw());
+            }
+            if signals.contains(&Signal::CHILD) {
+                libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            }
+            set.assume_init()
+        };
+        mask(libc::SIG_BLOCK, &set)?;
+        Ok(Self(set))
+    }
+
+    /// Lets them act again in this thread.
+    pub(crate) fn release(self) -> io::Result<()> {
+        mask(libc::SIG_UNBLOCK, &self.0)
+    }
+
+    /// Waits for the next one.
+    #[cfg(target_os = "linux")]
+    #[expect(unsafe_code, reason = "the C library alone tells who sent a signal")]
+    pub(crate) fn take(&self) -> Taken {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: set and information are ours and live through the call. Zeroed, the information is
+        // valid even where nothing was written; a sender is there for every signal that was sent.
+        let (signal, sender) = unsafe {
+            let signal = libc::sigwaitinfo(&self.0, info.as_mut_ptr());
+            (signal, info.assume_init().si_pid())
+        };
+        Taken {
+            signal: Signal::from_named_raw(signal),
+            sender: Pid::from_raw(sender),
+        }
+    }
+
+    /// Waits for the next one.
+    #[cfg(not(target_os = "linux"))]
+    #[expect(unsafe_code, reason = "waiting for a signal is the C library's")]
+    pub(crate) fn take(&self) -> Taken {
+        let mut signal = 0;
+        // SAFETY: set and number are ours and live through the call.
+        let failed = unsafe { libc::sigwait(&self.0, &mut signal) };
+        Taken {
+            signal: (failed == 0)
+                .then(|| Signal::from_named_raw(signal))
+                .flatten(),
+            sender: None,
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "a thread's mask is the C library's")]
+fn mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<()> {
+    // SAFETY: the set is initialised and lives through the call; the mask before is not asked for.
+    let error = unsafe { libc::pthread_sigmask(how, set, std::ptr::null_mut()) };
+    if error == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(error))
     }
 }

@@ -1,0 +1,66 @@
+//! The second process of a broker on Linux: whichever of the two dies, the other ends every
+//! descendant and goes. A library that is part of another program has no guard, nor has macOS.
+
+#[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
+mod kept;
+mod signals;
+#[cfg(target_os = "linux")]
+mod sweep;
+
+use std::io;
+use std::sync::OnceLock;
+
+use crate::environment::random_u64;
+
+pub use signals::{Hangups, Signals};
+
+/// Tells the broker who guards it, and by what its descendants are known; no server gets it.
+pub(crate) const VARIABLE: &str = "MCP_BROKER_GUARD";
+
+/// Where the broker reads from, which decides about its place at a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Standard input is read all the time.
+    Standard,
+    /// Standard input is not needed.
+    None,
+}
+
+/// What this process is from here on.
+#[derive(Debug)]
+pub enum Role {
+    /// It was the guard, and everything is over: the code to exit with.
+    Guard(u8),
+    /// It is the broker, which takes its orders from signals.
+    Broker(Signals, Hangups),
+}
+
+/// Starts the broker as a child of this process and guards it, or, in that child, goes on. Comes
+/// before any thread is started, since signals are taken from all of them.
+pub fn enter(input: Input) -> io::Result<Role> {
+    #[cfg(target_os = "linux")]
+    {
+        if let Some(guard) = kept::guard() {
+            let (signals, hangups) = signals::listen(Some(guard))?;
+            return Ok(Role::Broker(signals, hangups));
+        }
+        match keeper::keep(input) {
+            Ok(code) => return Ok(Role::Guard(code)),
+            Err(error) => tracing::warn!(%error, "the broker runs without a guard"),
+        }
+    }
+    // Only a guard has a choice.
+    #[cfg(not(target_os = "linux"))]
+    let _ = input;
+    let (signals, hangups) = signals::listen(None)?;
+    Ok(Role::Broker(signals, hangups))
+}
+
+/// A value of this broker alone, in the environment of every server and of whatever it starts.
+pub(crate) fn cookie() -> &'static str {
+    COOKIE.get_or_init(|| format!("{:016x}{:016x}", random_u64(), random_u64()))
+}
+
+static COOKIE: OnceLock<String> = OnceLock::new();

@@ -1,0 +1,173 @@
+//! The signals that a broker answers to: SIGTERM and Ctrl-C stop it, SIGHUP reloads its config, and
+//! the death of its guard ends everything. One thread takes them, which no runtime can hold up.
+
+use std::io;
+use std::thread;
+
+use rustix::process::{Pid, Signal};
+use tokio::sync::watch;
+
+use crate::process::unix::{Held, Taken};
+
+const TAKEN: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
+/// A broker outside of the terminal's group is not stopped for writing its log there; reading from
+/// it fails.
+const REFUSED: [Signal; 2] = [Signal::TTIN, Signal::TTOU];
+
+/// Orders to stop, from its making on; nothing is lost between two waits.
+#[derive(Debug)]
+pub struct Signals {
+    orders: watch::Receiver<u32>,
+    heard: u32,
+}
+
+/// Orders to reload, in the same way.
+#[derive(Debug)]
+pub struct Hangups(watch::Receiver<u32>);
+
+/// Takes the signals over from the system's defaults.
+pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, Hangups)> {
+    let held = Held::hold(&TAKEN)?;
+    Held::hold(&REFUSED)?;
+    #[cfg(target_os = "linux")]
+    if guard.is_some() {
+        // So far the guard's death would have killed us; from here on it is one of the signals.
+        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    }
+    let (stops, orders) = watch::channel(0);
+    let (hangups, reloads) = watch::channel(0);
+    thread::Builder::new()
+        .name("mcp-signals".to_owned())
+        .spawn(move || {
+            let mut stop = Stops::default();
+            loop {
+                let taken = held.take();
+                #[cfg(target_os = "linux")]
+                if guard.is_some_and(is_gone) {
+                    end_without_guard();
+                }
+                match taken.signal {
+                    Some(Signal::HUP) => hangups.send_modify(|count| *count += 1),
+                    Some(Signal::TERM | Signal::INT) => {
+                        stops.send_replace(stop.count(&taken, guard));
+                    }
+                    _ => {}
+                }
+            }
+        })?;
+    Ok((Signals { orders, heard: 0 }, Hangups(reloads)))
+}
+
+/// Orders to stop by the way they came. `pkill`, a terminal and some service managers signal guard
+/// and broker both, and the guard hands on what it gets: that is one order, not two.
+#[derive(Debug, Default)]
+struct Stops {
+    handed_on: u32,
+    direct: u32,
+}
+
+impl Stops {
+    /// How many orders there were, with this one.
+    fn count(&mut self, taken: &Taken, guard: Option<Pid>) -> u32 {
+        if guard.is_some() && taken.sender == guard {
+            self.handed_on += 1;
+        } else {
+            self.direct += 1;
+        }
+        self.handed_on.max(self.direct)
+    }
+}
+
+/// Orphans are given to another parent at the very moment.
+#[cfg(target_os = "linux")]
+fn is_gone(guard: Pid) -> bool {
+    rustix::process::getppid() != Some(guard)
+}
+
+/// Nobody would end what is left when we are killed too: so it ends now, and we with it.
+#[cfg(target_os = "linux")]
+fn end_without_guard() {
+    use rustix::process::{getpid, kill_process, set_child_subreaper};
+    let us = getpid();
+    crate::process::refuse_starts();
+    // The log may be stuck, which must not hold up what follows.
+    let said = thread::Builder::new().spawn(|| {
+        tracing::error!("the guard process was killed: every source ends, and the broker with it");
+    });
+    drop(said);
+    // What is orphaned by the following comes to us.
+    if let Err(error) = set_child_subreaper(Some(us)) {
+        tracing::debug!(%error, "orphans go elsewhere");
+    }
+    super::sweep::end_all(us, &mut Vec::new);
+    if let Err(error) = kill_process(us, Signal::KILL) {
+        tracing::error!(%error, "the broker cannot end itself");
+    }
+}
+
+impl Signals {
+    /// Waits for the next order to stop.
+    pub async fn stop(&mut self) {
+        let heard = self.heard;
+        // Nothing is to be heard of a thread that is gone.
+        if self
+            .orders
+            .wait_for(|orders| *orders > heard)
+            .await
+            .is_err()
+        {
+            std::future::pending::<()>().await;
+        }
+        self.heard += 1;
+    }
+}
+
+impl Hangups {
+    /// Waits for the next order to reload; those that came in the meantime are one.
+    pub async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reaches_both_processes_is_one_order() {
+        let guard = Pid::from_raw(7);
+        let from = |pid| Taken {
+            signal: Some(Signal::TERM),
+            sender: Pid::from_raw(pid),
+        };
+        let mut stops = Stops::default();
+        // Everybody was signalled, and the guard handed it on.
+        assert_eq!(stops.count(&from(9), guard), 1);
+        assert_eq!(stops.count(&from(7), guard), 1);
+        // Again; this time the guard was faster.
+        assert_eq!(stops.count(&from(7), guard), 2);
+        assert_eq!(stops.count(&from(0), guard), 2);
+        // Two orders by one way are two.
+        for sender in [7, 9] {
+            let mut stops = Stops::default();
+            assert_eq!(stops.count(&from(sender), guard), 1);
+            assert_eq!(stops.count(&from(sender), guard), 2);
+        }
+        let mut stops = Stops::default();
+        assert_eq!(stops.count(&from(0), None), 1);
+        assert_eq!(stops.count(&from(9), None), 2);
+    }
+
+    #[tokio::test]
+    async fn no_order_is_lost_between_two_waits() {
+        let (sender, orders) = watch::channel(0);
+        let mut signals = Signals { orders, heard: 0 };
+        sender.send_replace(2);
+        signals.stop().await;
+        signals.stop().await;
+        let third = tokio::time::timeout(std::time::Duration::from_millis(1), signals.stop());
+        assert!(third.await.is_err());
+    }
+}
