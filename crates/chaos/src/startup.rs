@@ -75,9 +75,12 @@ pub(crate) fn end_process(code: u8) -> ! {
 
 fn fork(kind: Grandchild, journal: &Journal) -> Result<(), String> {
     let mut sleeper = match kind {
-        Grandchild::Session => {
+        Grandchild::Session | Grandchild::Bare => {
             let mut sleeper = command("setsid");
             sleeper.arg("sleep");
+            if kind == Grandchild::Bare {
+                sleeper.env_clear();
+            }
             sleeper
         }
         Grandchild::Plain | Grandchild::Group => command("sleep"),

@@ -112,7 +112,8 @@ impl Grandchild {
             Value::Bool(true) => Ok(Some(Self::Plain)),
             Value::String(kind) if kind == "group" => Ok(Some(Self::Group)),
             Value::String(kind) if kind == "setsid" => Ok(Some(Self::Session)),
-            _ => Err("must be true, false, group or setsid".to_owned()),
+            Value::String(kind) if kind == "bare" => Ok(Some(Self::Bare)),
+            _ => Err("must be true, false, group, setsid or bare".to_owned()),
         }
     }
 }

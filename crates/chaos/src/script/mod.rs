@@ -38,6 +38,8 @@ pub(crate) enum Grandchild {
     Group,
     /// In a session of its own.
     Session,
+    /// The same, and with nothing in its environment.
+    Bare,
 }
 
 #[derive(Clone, Debug)]

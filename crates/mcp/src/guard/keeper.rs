@@ -12,7 +12,7 @@ use rustix::process::{
 
 use super::{Input, VARIABLE, cookie, kept, sweep};
 use crate::process::census;
-use crate::process::unix::{Held, die_with_parent};
+use crate::process::unix::{Held, die_with_parent, hear_of_children};
 
 /// What is handed on, besides the news of children.
 const HELD: [Signal; 9] = [
@@ -36,6 +36,7 @@ pub(super) fn keep(input: Input) -> io::Result<u8> {
     let us = getpid();
     // Whoever became this program by `exec` may have had children, which are none of ours.
     let mut strangers = census::children(us);
+    hear_of_children();
     let held = Held::hold(&HELD)?;
     let started = set_child_subreaper(Some(us))
         .map_err(io::Error::from)
@@ -80,7 +81,8 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
     if input == Input::None || !io::stdin().is_terminal() {
         command.process_group(0);
     }
-    // Until it watches us by itself.
+    // Until it watches us by itself. What we hold back it begins to hold back as well, so that no
+    // signal comes too early for it.
     die_with_parent(&mut command);
     let child = command.spawn()?;
     i32::try_from(child.id())

@@ -31,6 +31,8 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, Hangups)> {
     Held::hold(&REFUSED)?;
     #[cfg(target_os = "linux")]
     if guard.is_some() {
+        // The guard hands down what it holds back itself.
+        Held::hold_alone(&[&TAKEN[..], &REFUSED].concat())?;
         // So far the guard's death would have killed us; from here on it is one of the signals.
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     }

@@ -11,8 +11,24 @@ use tokio::process::Command;
 /// that spawns it.
 pub(super) fn isolate(command: &mut Command) {
     command.process_group(0);
+    release_signals(command.as_std_mut());
     #[cfg(target_os = "linux")]
     die_with_parent(command.as_std_mut());
+}
+
+/// Has the child begin with every signal acting, whatever the parent holds back.
+#[expect(
+    unsafe_code,
+    reason = "a hook between fork and exec is unsafe to register"
+)]
+fn release_signals(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+    let none = set_of(&[]);
+    // SAFETY: between fork and exec the hook makes one system call and nothing else; the set is its
+    // own.
+    unsafe {
+        command.pre_exec(move || mask(libc::SIG_SETMASK, &none));
+    }
 }
 
 /// Has the kernel kill the child with the thread that spawns it.
@@ -79,25 +95,16 @@ pub(crate) struct Taken {
 }
 
 impl Held {
-    /// Holds them back in this thread and in those that it starts from now on. A child that is
-    /// spawned begins without. News of children come even where the parent had them switched off.
-    #[expect(unsafe_code, reason = "sets of signals are the C library's")]
+    /// Holds them back in this thread and in those that it starts from now on.
     pub(crate) fn hold(signals: &[Signal]) -> io::Result<Self> {
-        let mut set = MaybeUninit::uninit();
-        // SAFETY: the set is initialised by the first call and owned by us. `SIG_DFL` is no code of
-        // ours, so that nothing can run in the middle of something else.
-        let set = unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            for signal in signals {
-                libc::sigaddset(set.as_mut_ptr(), signal.as_raw());
-            }
-            if signals.contains(&Signal::CHILD) {
-                libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-            }
-            set.assume_init()
-        };
+        let set = set_of(signals);
         mask(libc::SIG_BLOCK, &set)?;
         Ok(Self(set))
+    }
+
+    /// Holds these back and lets all others act, whatever this thread began with.
+    pub(crate) fn hold_alone(signals: &[Signal]) -> io::Result<()> {
+        mask(libc::SIG_SETMASK, &set_of(signals))
     }
 
     /// Lets them act again in this thread.
@@ -135,6 +142,29 @@ impl Held {
                 .flatten(),
             sender: None,
         }
+    }
+}
+
+#[expect(unsafe_code, reason = "sets of signals are the C library's")]
+fn set_of(signals: &[Signal]) -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the set is ours, and the first call initialises it.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), signal.as_raw());
+        }
+        set.assume_init()
+    }
+}
+
+/// Has the system tell how children ended, even where whoever started us had that switched off.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "what a signal does is the C library's")]
+pub(crate) fn hear_of_children() {
+    // SAFETY: the default action is no code of ours, which could run in the middle of something else.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
 }
 

@@ -1,0 +1,372 @@
+//! A broker and its guard, on Linux: whoever of the two is told to go or is killed, nobody is left,
+//! neither servers nor what they started and let go of.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use harness::{Broker, Chaos, Run, guarded_by, is_alive, post, wait_until};
+use serde_json::{Value, json};
+
+const SOURCES: [&str; 3] = ["a", "b", "optional"];
+
+/// A server that leaves neither for the end of its input nor for SIGTERM, and has a grandchild.
+fn stubborn(grandchild: &str) -> Value {
+    json!({"ignore_eof": true, "ignore_sigterm": true, "fork_grandchild": grandchild})
+}
+
+/// A folder in which each source leaves something else behind: a process that nothing but its
+/// parentage shows, one in a session of its own, one in a group of its own.
+fn hard_to_end() -> Chaos {
+    let chaos = Chaos::new();
+    for (source, grandchild) in SOURCES.iter().zip(["bare", "setsid", "group"]) {
+        chaos.script(source, &stubborn(grandchild));
+    }
+    chaos
+}
+
+/// A broker whose sources and grandchildren all run.
+fn started(chaos: &Chaos) -> Broker {
+    let before = SOURCES.map(|source| chaos.events(source, "grandchild").len());
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    for (source, before) in SOURCES.iter().zip(before) {
+        chaos.await_events(source, "grandchild", before + 1);
+    }
+    broker
+}
+
+/// Every process that the sources ever started, grandchildren included.
+fn all_pids(chaos: &Chaos) -> Vec<u32> {
+    let grandchildren = SOURCES.map(|source| chaos.events(source, "grandchild"));
+    let grandchildren = grandchildren.iter().flatten();
+    let grandchildren = grandchildren.filter_map(|event| event["child"].as_u64()?.try_into().ok());
+    let children = SOURCES.iter().flat_map(|source| chaos.pids(source));
+    children.chain(grandchildren).collect()
+}
+
+fn alive(pids: &[u32]) -> Vec<u32> {
+    let alive = pids.iter().copied().filter(|pid| is_alive(*pid));
+    alive.collect()
+}
+
+fn signal(name: &str, pids: &[u32]) {
+    let pids: Vec<_> = pids.iter().map(ToString::to_string).collect();
+    let kill = Run::new(Path::new("/bin/sh"))
+        .args(["-c", &format!("kill -{name} {}", pids.join(" "))])
+        .output();
+    assert_eq!(kill.code, Some(0), "{}", kill.stderr);
+}
+
+/// Calls of `/a/echo`, all of which have reached the server.
+fn calls_in_flight(
+    chaos: &Chaos,
+    broker: &Broker,
+    count: usize,
+) -> Vec<thread::JoinHandle<(u16, String)>> {
+    let callers = (0..count).map(|number| {
+        let address = broker.address().to_owned();
+        thread::spawn(move || {
+            let args = json!({"path": "/a/echo", "args": {"text": number.to_string()}});
+            let response = post(&address, "/meta_call", &args);
+            (response.status, response.text().to_string())
+        })
+    });
+    let callers = callers.collect();
+    chaos.await_events("a", "call", count);
+    callers
+}
+
+#[test]
+fn f_46_when_the_broker_is_killed_its_guard_ends_everybody() {
+    let chaos = hard_to_end();
+    let broker = started(&chaos);
+    let all = all_pids(&chaos);
+    assert_eq!(alive(&all).len(), 6, "three servers with a grandchild each");
+    signal("KILL", &[broker.pid()]);
+    let (status, _, stderr) = broker.finish();
+    assert_eq!(status.code(), Some(137), "{stderr}");
+    // The guard goes last.
+    assert_eq!(alive(&all), [0; 0]);
+}
+
+#[test]
+fn f_46_when_the_guard_is_killed_the_broker_ends_everybody_and_itself() {
+    let chaos = hard_to_end();
+    let broker = started(&chaos);
+    let mut all = all_pids(&chaos);
+    all.push(broker.pid());
+    assert_eq!(alive(&all).len(), 7, "three servers with a grandchild each");
+    signal("KILL", &[broker.guard()]);
+    wait_until("nobody is left", || alive(&all).is_empty());
+    // What the killed servers were restarted with is not there either.
+    assert_eq!(alive(&all_pids(&chaos)), [0; 0]);
+}
+
+#[test]
+fn f_46_a_broker_that_is_stopped_cannot_keep_anybody() {
+    let chaos = hard_to_end();
+    let broker = started(&chaos);
+    let all = all_pids(&chaos);
+    // Neither its threads nor its signals run any more.
+    signal("STOP", &[broker.pid()]);
+    signal("KILL", &[broker.pid()]);
+    let (status, _, stderr) = broker.finish();
+    assert_eq!(status.code(), Some(137), "{stderr}");
+    assert_eq!(alive(&all), [0; 0]);
+}
+
+#[test]
+fn f_47_servers_and_grandchildren_that_ignore_everything_go_with_sigterm() {
+    let chaos = hard_to_end();
+    let broker = started(&chaos);
+    let (all, itself) = (all_pids(&chaos), broker.pid());
+    let (status, stderr) = broker.terminate();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert_eq!(alive(&all), [0; 0]);
+    assert!(!is_alive(itself));
+}
+
+#[test]
+fn f_45_fifty_calls_in_flight_are_answered_before_it_goes() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"on_call": {"echo": {"delay_ms": 700}}}));
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    // As many as the server takes at one time reach it, the others wait before it.
+    let callers: Vec<_> = (0..50)
+        .map(|number| {
+            let address = broker.address().to_owned();
+            thread::spawn(move || {
+                let args = json!({"path": "/a/echo", "args": {"text": number.to_string()}});
+                post(&address, "/meta_call", &args).status
+            })
+        })
+        .collect();
+    chaos.await_events("a", "call", 32);
+    let all = all_pids(&chaos);
+    let (status, stderr) = broker.terminate();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert_eq!(alive(&all), [0; 0]);
+    let statuses: Vec<_> = callers
+        .into_iter()
+        .map(|caller| caller.join().expect("each caller gets an answer"))
+        .collect();
+    let answered = statuses.iter().filter(|status| **status == 200).count();
+    assert!(answered >= 32, "{statuses:?}");
+    // Whoever came after the order was refused.
+    assert!(
+        statuses.iter().all(|status| matches!(status, 200 | 503)),
+        "{statuses:?}"
+    );
+    let calls = chaos.events("a", "call").len();
+    assert_eq!(
+        calls, answered,
+        "none is executed without an answer, or twice"
+    );
+}
+
+#[test]
+fn one_press_that_reaches_both_processes_is_one_order() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"on_call": {"echo": {"delay_ms": 1500}}}));
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    let callers = calls_in_flight(&chaos, &broker, 1);
+    // As `killall` does, some service managers, and Ctrl-C where both are in the terminal's group.
+    signal("INT", &[broker.guard(), broker.pid()]);
+    let (status, _, stderr) = broker.finish();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("interrupted twice"), "{stderr}");
+    for caller in callers {
+        let (status, text) = caller.join().expect("the caller gets an answer");
+        assert_eq!(status, 200, "{text}");
+    }
+}
+
+#[test]
+fn two_presses_that_reach_both_processes_are_two_orders() {
+    let chaos = Chaos::new();
+    let mut script = stubborn("bare");
+    script["on_call"] = json!({"echo": "hang"});
+    chaos.script("a", &script);
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    let callers = calls_in_flight(&chaos, &broker, 1);
+    let all = all_pids(&chaos);
+    signal("INT", &[broker.guard(), broker.pid()]);
+    wait_until("it begins to stop", || broker.stderr().contains("stopping"));
+    signal("INT", &[broker.guard(), broker.pid()]);
+    let (status, _, stderr) = broker.finish();
+    assert_eq!(status.code(), Some(130), "{stderr}");
+    assert_eq!(alive(&all), [0; 0]);
+    drop(callers);
+}
+
+#[test]
+fn an_order_that_comes_too_early_waits_until_it_can_be_followed() {
+    for name in ["TERM", "INT"] {
+        let chaos = Chaos::new();
+        let run = chaos.run("chaos-broker", &["127.0.0.1:0"]);
+        let mut guard = run.spawn_with_input();
+        // Its broker has just been started, and has not come to anything yet.
+        let broker = guarded_by(guard.id());
+        signal(name, &[guard.id()]);
+        let status = guard.wait().expect("it can be waited for");
+        assert_eq!(status.code(), Some(0), "{status}");
+        assert!(!is_alive(broker));
+        assert_eq!(alive(&all_pids(&chaos)), [0; 0]);
+    }
+}
+
+#[test]
+fn zombies_of_others_are_reaped() {
+    let chaos = Chaos::new();
+    chaos.script("a", &stubborn("bare"));
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    let orphan = chaos.events("a", "grandchild")[0]["child"].to_string();
+    chaos.script("a", &json!({}));
+    signal("KILL", &chaos.pids("a"));
+    let parent = || {
+        let stat = fs::read_to_string(format!("/proc/{orphan}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest.to_owned());
+        let parent = fields.and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
+        parent.unwrap_or(0)
+    };
+    wait_until("it is left to the guard", || parent() == broker.guard());
+    signal("KILL", &[orphan.parse().expect("a number")]);
+    wait_until("not even a zombie is left", || {
+        !Path::new("/proc").join(&orphan).exists()
+    });
+    broker.result("/b/add", json!({"a": 1, "b": 2}));
+    assert_eq!(broker.terminate().0.code(), Some(0));
+}
+
+#[test]
+fn the_signal_that_ended_the_broker_is_told_as_a_shell_tells_it() {
+    for (name, code) in [("USR1", 138), ("USR2", 140)] {
+        let chaos = Chaos::new();
+        let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+        // Handed on by the guard, which survives it.
+        broker.signal(name);
+        let (status, _, stderr) = broker.finish();
+        assert_eq!(status.code(), Some(code), "{stderr}");
+        assert_eq!(alive(&all_pids(&chaos)), [0; 0]);
+    }
+}
+
+#[test]
+fn what_guard_and_broker_hold_back_reaches_no_server() {
+    let chaos = Chaos::new();
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    let blocked = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        u64::from_str_radix(line.expect("a line").trim(), 16).expect("a number")
+    };
+    assert_eq!(blocked(chaos.pids("a")[0]), 0);
+    // The broker itself holds back what it takes: HUP, INT and TERM, and what a terminal would stop
+    // it with, TTIN and TTOU.
+    let bits = [1, 2, 15, 21, 22].map(|signal| 1_u64 << (signal - 1));
+    assert_eq!(blocked(broker.pid()), bits.iter().sum::<u64>());
+}
+
+#[test]
+fn the_variable_of_the_guard_means_nothing_by_hand_and_is_nobody_elses() {
+    let ourselves = std::process::id();
+    let cookie = "0123456789abcdef0123456789abcdef";
+    for value in ["off", "1", "1:x", &format!("{ourselves}:{cookie}")] {
+        let chaos = Chaos::new();
+        let run = chaos.run("chaos-broker", &["127.0.0.1:0"]);
+        let broker = Broker::start_ready(run.env("MCP_BROKER_GUARD", value));
+        assert_ne!(guarded_by(broker.guard()), broker.guard(), "{value}");
+        let all = all_pids(&chaos);
+        signal("KILL", &[broker.pid()]);
+        assert_eq!(broker.finish().0.code(), Some(137), "{value}");
+        assert_eq!(alive(&all), [0; 0]);
+    }
+    let chaos = Chaos::new();
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
+    config["tree"][0]["source"]["env"]["A_TOKEN"] = json!("${MCP_BROKER_GUARD}");
+    let file = chaos.file("given.json", &config.to_string());
+    let args = ["127.0.0.1:0", file.to_str().expect("the path is text")];
+    let refused = chaos.run("chaos-broker", &args).output();
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("`MCP_BROKER_GUARD` is not set"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn f_46_whoever_kills_a_broker_on_pipes_leaves_nobody() {
+    for kill_guard in [true, false] {
+        let chaos = hard_to_end();
+        let mut run = chaos.run("chaos-broker", &["stdio"]).spawn_with_input();
+        for source in SOURCES {
+            chaos.await_events(source, "grandchild", 1);
+        }
+        let broker = guarded_by(run.id());
+        let mut all = all_pids(&chaos);
+        all.push(broker);
+        assert_eq!(alive(&all).len(), 7);
+        signal("KILL", &[if kill_guard { run.id() } else { broker }]);
+        // Its input stays open: nobody can take the death for an end of input.
+        let input = run.stdin.take();
+        let status = run.wait().expect("it can be waited for");
+        assert_eq!(status.code(), (!kill_guard).then_some(137));
+        wait_until("nobody is left", || alive(&all).is_empty());
+        drop(input);
+    }
+}
+
+/// How often is in MCP_BROKER_RESTARTS; 1000 takes minutes.
+#[test]
+fn l11_restarts_leave_no_process() {
+    let restarts = std::env::var("MCP_BROKER_RESTARTS");
+    let restarts = restarts.map_or(51, |count| count.parse().expect("a number"));
+    let chaos = Chaos::new();
+    chaos.script("b", &json!({"fork_grandchild": "setsid"}));
+    let mut brokers = Vec::new();
+    for restart in 0..restarts {
+        let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+        brokers.extend([broker.pid(), broker.guard()]);
+        match restart % 3 {
+            0 => {
+                assert_eq!(broker.terminate().0.code(), Some(0));
+            }
+            1 => {
+                signal("KILL", &[broker.pid()]);
+                assert_eq!(broker.finish().0.code(), Some(137));
+            }
+            _ => {
+                signal("KILL", &[broker.guard()]);
+                assert_eq!(broker.finish().0.code(), None);
+            }
+        }
+    }
+    wait_until("no broker is left", || alive(&brokers).is_empty());
+    let all = all_pids(&chaos);
+    assert!(all.len() >= 2 * restarts, "{} were started", all.len());
+    assert_eq!(alive(&all), [0; 0]);
+    wait_until(
+        "nothing of them is left that the journal does not know",
+        || !has_a_process(chaos.path()),
+    );
+    // Nor any file beside scripts and journals.
+    for entry in fs::read_dir(chaos.path())
+        .expect("the folder is there")
+        .flatten()
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(name.ends_with(".json") || name.ends_with(".log"), "{name}");
+    }
+}
+
+/// Whether the environment of any process names this folder.
+fn has_a_process(folder: &Path) -> bool {
+    let folder = folder.to_str().expect("the path is text").as_bytes();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|process| fs::read(process.path().join("environ")).ok())
+        .any(|environment| environment.windows(folder.len()).any(|part| part == folder))
+}
