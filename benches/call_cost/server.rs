@@ -14,6 +14,8 @@ const TICKS: f64 = 100.0;
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
+    /// The process that answers: the broker below its guard.
+    pid: u32,
     address: String,
 }
 
@@ -46,7 +48,16 @@ impl Server {
         // What it says from now on is read away, so that it never waits for us.
         thread::spawn(move || lines.for_each(drop));
         load::until_answered(&address)?;
-        Ok(Self { child, address })
+        let name = fs::read_to_string(format!("/proc/{}/comm", child.id()))?;
+        let pid = match name.trim_end() {
+            "mcp-guard" => harness::guarded_by(child.id()),
+            _ => child.id(),
+        };
+        Ok(Self {
+            child,
+            pid,
+            address,
+        })
     }
 
     /// CPU microseconds a call of the process itself, its children not counted.
@@ -58,7 +69,7 @@ impl Server {
     }
 
     fn cpu_seconds(&self) -> io::Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
         // The name in parentheses can hold anything; the fields begin after the last of them.
         let fields: Vec<&str> = stat
             .rsplit(')')
@@ -77,7 +88,7 @@ impl Server {
 
     /// Resident memory of the process itself.
     pub(crate) fn resident_kib(&self) -> io::Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
         let line = status
             .lines()
             .find_map(|line| line.strip_prefix("VmRSS:"))

@@ -2,6 +2,7 @@
 //! mended. Every line of standard output must be one JSON value.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -57,6 +58,7 @@ impl Client {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            .process_group(0)
             .spawn()
             .expect("the broker starts");
         let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
@@ -171,10 +173,12 @@ impl Client {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let kill = harness::Run::new(Path::new("/bin/sh"))
-            .args(["-c", &format!("kill -{name} {}", self.guard())])
-            .output();
-        assert_eq!(kill.code, Some(0), "{}", kill.stderr);
+        kill(name, &self.guard().to_string());
+    }
+
+    /// SIGKILL to the group that the process which was started leads.
+    pub(crate) fn kill_group(&self) {
+        kill("KILL", &format!("-{}", self.guard()));
     }
 
     /// Closes the input and waits.
@@ -213,6 +217,13 @@ impl Drop for Client {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn kill(signal: &str, whom: &str) {
+    let kill = harness::Run::new(Path::new("/bin/sh"))
+        .args(["-c", &format!("kill -s {signal} -- {whom}")])
+        .output();
+    assert_eq!(kill.code, Some(0), "{}", kill.stderr);
 }
 
 fn parse(line: &str) -> Value {

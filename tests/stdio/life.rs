@@ -102,6 +102,18 @@ fn sigterm_ends_it_with_0_while_the_input_is_open() {
 }
 
 #[test]
+fn f_46_a_client_that_kills_what_it_started_leaves_nobody() {
+    let mut client = Client::legacy("2025-11-25");
+    assert!(client.request(json!(1), "tools/call", quick())["result"].is_object());
+    let mut left = children_of(client.guard());
+    assert!(left.len() >= 2, "both servers run");
+    left.push(client.guard());
+    // Clients end the group of what they started; its input stays open.
+    client.kill_group();
+    wait_until("nobody is left", || !left.iter().any(|pid| is_alive(*pid)));
+}
+
+#[test]
 fn the_log_goes_to_stderr_and_stdout_carries_the_protocol_alone() {
     let mut client = Client::start(&["--log-level", "trace", "--log-format", "json"]);
     client.ask(json!(0), "initialize", hello("2025-11-25"));

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use harness::{Broker, Chaos, Run, guarded_by, is_alive, post, wait_until};
+use harness::{Broker, Chaos, Run, binary, guarded_by, is_alive, post, wait_until};
 use serde_json::{Value, json};
 
 const SOURCES: [&str; 3] = ["a", "b", "optional"];
@@ -237,6 +237,28 @@ fn zombies_of_others_are_reaped() {
     });
     broker.result("/b/add", json!({"a": 1, "b": 2}));
     assert_eq!(broker.terminate().0.code(), Some(0));
+}
+
+#[test]
+fn children_from_before_it_became_a_broker_are_left_alone() {
+    let chaos = Chaos::new();
+    // It also begins with news of children switched off, and hears of its broker's end all the same.
+    let script = r#"sleep 1000 < /dev/null > /dev/null 2>&1 & echo $! > "$CHAOS/sleeper"
+trap "" CHLD; exec "$0" 127.0.0.1:0"#;
+    let run = Run::new(Path::new("/bin/sh"))
+        .args([Path::new("-c"), Path::new(script), &binary("chaos-broker")])
+        .env("CHAOS", chaos.path())
+        .env("A_TOKEN", "a-token-for-tests");
+    let broker = Broker::start_ready(run);
+    let sleeper = fs::read_to_string(chaos.path().join("sleeper")).expect("the shell wrote it");
+    let sleeper = sleeper.trim().parse().expect("a number");
+    signal("KILL", &[broker.pid()]);
+    let (status, _, stderr) = broker.finish();
+    let survived = is_alive(sleeper);
+    signal("KILL", &[sleeper]);
+    assert_eq!(status.code(), Some(137), "{stderr}");
+    assert_eq!(alive(&all_pids(&chaos)), [0; 0]);
+    assert!(survived);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, kill_process,
+    set_child_subreaper, wait, waitid,
 };
 
 use super::{Input, VARIABLE, cookie, kept, sweep};
@@ -35,8 +36,12 @@ const BY_SIGNAL: i32 = 128;
 pub(super) fn keep(input: Input) -> io::Result<u8> {
     let us = getpid();
     // Whoever became this program by `exec` may have had children, which are none of ours.
-    let mut strangers = census::children(us);
     hear_of_children();
+    let mut strangers = if has_children() {
+        census::children(us)
+    } else {
+        Vec::new()
+    };
     let held = Held::hold(&HELD)?;
     let started = set_child_subreaper(Some(us))
         .map_err(io::Error::from)
@@ -60,6 +65,12 @@ pub(super) fn keep(input: Input) -> io::Result<u8> {
     let code = status.exit_status();
     let code = code.or(status.terminating_signal().map(|signal| BY_SIGNAL + signal));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+/// Asks the system, which is quicker than to look at every process.
+fn has_children() -> bool {
+    let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, any), Err(rustix::io::Errno::CHILD))
 }
 
 /// Starts this program again, with who we are in its environment.

@@ -103,11 +103,13 @@ impl Held {
     }
 
     /// Holds these back and lets all others act, whatever this thread began with.
+    #[cfg(target_os = "linux")]
     pub(crate) fn hold_alone(signals: &[Signal]) -> io::Result<()> {
         mask(libc::SIG_SETMASK, &set_of(signals))
     }
 
     /// Lets them act again in this thread.
+    #[cfg(target_os = "linux")]
     pub(crate) fn release(self) -> io::Result<()> {
         mask(libc::SIG_UNBLOCK, &self.0)
     }
