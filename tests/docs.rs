@@ -90,3 +90,25 @@ fn the_readme_fits_a_screen_or_two() {
         .count();
     assert!(lines < 100, "README.md has {lines} lines");
 }
+
+#[test]
+fn every_limit_is_what_the_code_says() {
+    let page = fs::read_to_string(root().join("docs/limits.md")).expect("the page exists");
+    let (mut held, mut wrong) = (0, Vec::new());
+    for line in page.lines().filter(|line| line.ends_with("` |")) {
+        // The last cell ends with what is set and where: `TEXT` in `FILE`.
+        let mut parts = line.trim_end_matches("` |").rsplit('`');
+        let (file, between, text) = (parts.next(), parts.next(), parts.next());
+        let (Some(file), Some(" in "), Some(text)) = (file, between, text) else {
+            wrong.push(format!("no place: {line}"));
+            continue;
+        };
+        held += 1;
+        let code = fs::read_to_string(root().join(file)).unwrap_or_default();
+        if !code.contains(text) {
+            wrong.push(format!("`{text}` is not in {file}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(held >= 40, "the tables were read: {held}");
+}

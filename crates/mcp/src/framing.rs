@@ -8,6 +8,8 @@ use crate::scan::HeadScan;
 
 /// The least room that a read is given.
 pub(crate) const READ_BYTES: usize = 64 << 10;
+/// A buffer that held a longer line than this is not kept for the lines after it.
+const KEPT_BYTES: usize = 1 << 20;
 /// A line this many times longer than allowed is no line: the connection cannot go on.
 const ENDLESS_FACTOR: usize = 4;
 /// But not below this.
@@ -83,6 +85,11 @@ impl Framer {
                     let mut line = self.buffer.split_to(length + 1);
                     line.truncate(length);
                     self.scanned = 0;
+                    if length > KEPT_BYTES {
+                        // What is left would hold on to the memory of the line until more is read,
+                        // which of a server that is done may be never.
+                        self.buffer = BytesMut::from(&self.buffer[..]);
+                    }
                     if let Some(line) = self.trim(line.freeze()) {
                         return Some(line);
                     }
@@ -234,6 +241,25 @@ mod tests {
         assert_eq!(
             lines(text.as_bytes(), 40),
             ["x".repeat(40), "oversize None".to_owned()]
+        );
+    }
+
+    #[test]
+    fn f_15_the_memory_of_a_long_line_goes_with_the_line() {
+        let mut framer = Framer::new(8 << 20);
+        let long = vec![b'x'; 4 << 20];
+        framer.buffer().put_slice(&long);
+        framer.buffer().put_slice(b"\nnext");
+        let Some(Frame::Line(line)) = framer.next() else {
+            panic!("a line");
+        };
+        assert_eq!(line, long);
+        // A holder of its last share can have the memory for itself; the framer has let go of it.
+        assert!(line.try_into_mut().is_ok());
+        framer.buffer().put_slice(b" line\n");
+        assert_eq!(
+            framer.next(),
+            Some(Frame::Line(Bytes::from_static(b"next line")))
         );
     }
 

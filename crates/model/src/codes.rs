@@ -59,7 +59,7 @@ closed_list! {
         BodyTooLarge = "body_too_large", "The body is larger than `limits.body_bytes`.", "Send less, or raise the limit.";
         ContentType = "content_type", "The body is not `application/json`, or is encoded.", "Send `Content-Type: application/json` and no `Content-Encoding`.";
         ArgsInvalid = "args_invalid", "The arguments do not match the tool's schema.", "Mend them by `details.errors` and `details.args_schema`.";
-        Overloaded = "overloaded", "The source's queue is full.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.";
+        Overloaded = "overloaded", "The source's queue is full, or the broker has too many connections.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.";
         Internal = "internal", "The broker failed; the log has the request id.", "Report it with the log line.";
         SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc` (known secrets masked).", "See the server's message.";
         SourceExited = "source_exited", "The server's process ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";

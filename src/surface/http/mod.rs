@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use axum::body::{Body, HttpBody as _};
-use axum::extract::{Request, State};
-use axum::handler::Handler as _;
+use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response, StatusCode};
-use axum::serve::ListenerExt as _;
 use broker_model::CallCode;
 use broker_model::redact::Secret;
 use tokio::net::TcpListener;
@@ -20,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 mod auth;
 mod authority;
 mod body;
+mod connections;
 mod contain;
 mod envelope;
 #[cfg(test)]
@@ -27,6 +26,7 @@ mod errors_page;
 mod fields;
 mod health;
 mod origin;
+mod reader;
 mod request_id;
 mod respond;
 mod route;
@@ -95,17 +95,7 @@ impl Surface {
 
     /// Serves until `stop`, then until every reply that is under way is sent.
     pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener, stop: CancellationToken) {
-        let listener = listener.tap_io(|stream| {
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "a connection keeps its delay");
-            }
-        });
-        let served = axum::serve(listener, handle.with_state(self).into_make_service())
-            .with_graceful_shutdown(stop.cancelled_owned())
-            .await;
-        if let Err(error) = served {
-            tracing::error!(%error, "the listener ended");
-        }
+        connections::serve(self, listener, stop).await;
     }
 
     /// From here on every call is refused with `shutting_down`, and connections close.
@@ -124,6 +114,7 @@ impl Surface {
         parts: &Parts,
         body: &mut Option<Body>,
         request_id: &str,
+        crowded: bool,
     ) -> Result<Answer, Refusal> {
         let policy = self.policy.load_full();
         policy.gate.check(&parts.uri, &parts.headers)?;
@@ -131,6 +122,10 @@ impl Surface {
         auth::check_query(parts.uri.query())?;
         if route.is_health() {
             return Ok(self.health(route, parts));
+        }
+        if crowded {
+            let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
+            return Err(refusal.retryable());
         }
         let identity = self.auth.identify(&parts.headers)?;
         if self.is_closing() {
@@ -218,21 +213,23 @@ fn find_route(parts: &Parts) -> Result<Route, Refusal> {
     Ok(route)
 }
 
-/// One request. Dropped when its caller goes away, and the call with it.
-async fn handle(State(surface): State<Arc<Surface>>, request: Request) -> Response<Body> {
+/// One request, on a connection that may be one too many. Dropped when its caller goes away, and the
+/// call with it.
+async fn handle(surface: Arc<Surface>, request: Request, crowded: bool) -> Response<Body> {
     let request_id = surface.ids.next();
     let (parts, body) = request.into_parts();
     let mut body = Some(body);
-    let outcome = match contain::contain(surface.answer(&parts, &mut body, &request_id)).await {
-        Ok(outcome) => outcome,
-        Err(contain::Panicked) => Err(surface.panicked(&request_id)),
-    };
+    let outcome =
+        match contain::contain(surface.answer(&parts, &mut body, &request_id, crowded)).await {
+            Ok(outcome) => outcome,
+            Err(contain::Panicked) => Err(surface.panicked(&request_id)),
+        };
     if let Err(refusal) = &outcome {
         tracing::debug!(request_id, code = refusal.code().as_str(), "refused");
     }
     // A body that nobody read would be taken for the next request: the connection ends with it.
     let unread = body.filter(|body| !body.is_end_stream());
-    let close = unread.is_some() || surface.is_closing();
+    let close = unread.is_some() || crowded || surface.is_closing();
     if let Some(unread) = unread {
         body::linger(unread);
     }

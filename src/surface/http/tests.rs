@@ -76,7 +76,7 @@ fn get(path: &str) -> Builder {
 /// Status, code (or an empty text), and the reply's head.
 async fn ask(surface: &Arc<Surface>, request: Builder, body: &str) -> (u16, String, Response<()>) {
     let request = request.body(Body::from(body.to_owned())).unwrap();
-    let (head, body) = handle(State(surface.clone()), request).await.into_parts();
+    let (head, body) = handle(surface.clone(), request, false).await.into_parts();
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let value: Value = serde_json::from_slice(&bytes).unwrap();
     let id = head.headers["x-request-id"].to_str().unwrap();
@@ -183,7 +183,7 @@ async fn health_needs_no_secret_and_tells_strangers_little() {
             ),
         ] {
             let request = request.body(Body::empty()).unwrap();
-            let body = handle(State(surface.clone()), request).await.into_body();
+            let body = handle(surface.clone(), request, false).await.into_body();
             let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
             let value: Value = serde_json::from_slice(&bytes).unwrap();
             assert_eq!(value["status"], "ok");

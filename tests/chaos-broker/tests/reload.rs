@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use harness::{Broker, Chaos, is_alive, refusal, wait_until};
+use harness::figure::{Watch, figure, shown};
+use harness::{Broker, Chaos, Tally, is_alive, refusal, wait_until};
 use serde_json::{Value, json};
 
 /// A broker that runs with a config file, and the file.
@@ -408,5 +409,46 @@ fn without_a_file_there_is_nothing_to_reload_or_to_watch() {
         refused.stderr.contains("`--reload` watches CONFIG"),
         "{}",
         refused.stderr
+    );
+}
+
+#[test]
+fn f_48_reloads_under_load_fail_no_call_and_keep_every_unchanged_process() {
+    let mut bench = Bench::start(&[]);
+    let reloads = match std::env::var("MCP_BROKER_RELOADS") {
+        Ok(set) => set.parse().expect("a number"),
+        Err(_) => 100,
+    };
+    let pids = bench.pids();
+    let address = bench.broker.address().to_owned();
+    let done = AtomicBool::new(false);
+    let watch = Watch::start();
+    let tally = thread::scope(|scope| {
+        let over = Over(&done);
+        let flood = scope
+            .spawn(|| Tally::flood_until(&address, 4, "/b/echo", &|| done.load(Ordering::Acquire)));
+        for round in 0..reloads {
+            // Narrower, other bounds, and back again: none of it concerns a process.
+            bench.reload(|config| {
+                let narrower: &[&str] = if round % 2 == 0 { &["!env_dump"] } else { &[] };
+                source(config, 0)["tool_filter"] = json!(narrower);
+                source(config, 1)["timeout"] = json!(30 + round % 7);
+            });
+        }
+        drop(over);
+        flood.join().expect("the callers do not panic")
+    });
+    tally.is_clean();
+    tally.agrees_with(&bench.chaos, "b");
+    assert_eq!(tally.answered(), tally.calls(), "{:?}", tally.codes());
+    assert!(tally.calls() > reloads, "there was load");
+    assert_eq!(bench.pids(), pids);
+    figure(
+        "F-48",
+        &format!(
+            "{reloads} reloads and {} calls within {}, none failed, every process kept",
+            tally.calls(),
+            shown(watch.passed())
+        ),
     );
 }

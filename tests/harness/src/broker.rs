@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -18,6 +19,7 @@ pub struct Broker {
     pid: u32,
     address: String,
     stderr: Arc<Mutex<String>>,
+    deaf: Arc<AtomicBool>,
 }
 
 impl Broker {
@@ -28,11 +30,14 @@ impl Broker {
         let stderr = Arc::new(Mutex::new(String::new()));
         let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped"));
         let kept = Arc::clone(&stderr);
+        let deaf = Arc::new(AtomicBool::new(false));
+        let closes = Arc::clone(&deaf);
         thread::spawn(move || {
             let mut line = Vec::new();
-            while lines
-                .read_until(b'\n', &mut line)
-                .is_ok_and(|read| read > 0)
+            while !closes.load(Ordering::Acquire)
+                && lines
+                    .read_until(b'\n', &mut line)
+                    .is_ok_and(|read| read > 0)
             {
                 kept.lock()
                     .expect("the reader does not panic")
@@ -45,6 +50,7 @@ impl Broker {
             child,
             address: String::new(),
             stderr,
+            deaf,
         };
         let deadline = now() + PATIENCE;
         while broker.address.is_empty() {
@@ -97,6 +103,11 @@ impl Broker {
             .lock()
             .expect("the reader does not panic")
             .clone()
+    }
+
+    /// Closes the pipe that it writes its log to, once it has written another line.
+    pub fn close_log(&self) {
+        self.deaf.store(true, Ordering::Release);
     }
 
     /// `POST` of a JSON body.

@@ -3,15 +3,23 @@
 //! Shares no code with the broker, so that both sides cannot be wrong in the same way.
 
 mod broker;
+pub mod callers;
+mod census;
 mod chaos;
+pub mod figure;
 mod http;
+mod kept;
 mod mcp;
 mod program;
 mod refusal;
+mod tally;
 
 pub use broker::Broker;
+pub use census::{Census, processor_time};
 pub use chaos::Chaos;
 pub use http::{Response, get, post, post_bytes, raw, read, request, send};
+pub use kept::Kept;
 pub use mcp::DirectServer;
-pub use program::{Output, Run, binary, children_of, guarded_by, is_alive, wait_until};
+pub use program::{Daemon, Output, Run, binary, children_of, guarded_by, is_alive, wait_until};
 pub use refusal::{named, refusal};
+pub use tally::{Fate, Tally, nonce};

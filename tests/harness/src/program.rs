@@ -13,18 +13,20 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A binary of this workspace, beside the running test. Tests of one package get only their own
 /// binaries built; `cargo test --workspace` builds all.
 pub fn binary(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("the test has a path");
-    let folder = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("tests lie in target/PROFILE/deps");
-    let path = folder.join(name);
+    let path = binary_folder().join(name);
     assert!(
         path.exists(),
         "{} is not built; run `cargo test --workspace --locked`",
         path.display()
     );
     path
+}
+
+/// Where the binaries are.
+pub(crate) fn binary_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("the test has a path");
+    let folder = test.parent().and_then(Path::parent);
+    folder.expect("tests lie in target/PROFILE/deps").to_owned()
 }
 
 /// A program to run: arguments, folder, environment. Secrets and `CI` of the outer world are taken
@@ -89,6 +91,23 @@ impl Run {
         self
     }
 
+    /// Runs it by way of another program, which gets these arguments, and then the program and its
+    /// own: `sh -c 'ulimit -n 64; exec "$0" "$@"'`. Variables stay; the folder does not.
+    #[must_use]
+    pub fn through(self, program: &str, args: &[&str]) -> Self {
+        let mut outer = Self::new(Path::new(program));
+        outer.command.args(args);
+        outer.command.arg(self.command.get_program());
+        outer.command.args(self.command.get_args());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => outer.command.env(name, value),
+                None => outer.command.env_remove(name),
+            };
+        }
+        outer
+    }
+
     /// Runs it to its end.
     pub fn output(mut self) -> Output {
         let output = self.command.output().expect("the program starts");
@@ -114,11 +133,42 @@ impl Run {
     }
 }
 
+/// A program that runs until it is dropped, which ends it with SIGTERM.
+#[derive(Debug)]
+pub struct Daemon(Child);
+
+impl Daemon {
+    /// Starts it.
+    pub fn start(run: Run) -> Self {
+        let mut command = run.into_command();
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().expect("the program starts"))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let order = format!("kill -TERM {}", self.0.id());
+        Run::new(Path::new("/bin/sh")).args(["-c", &order]).output();
+        // Whatever became of it, nothing of it may be left.
+        let _ = self.0.wait();
+    }
+}
+
 /// Awaits a condition, asking again and again; panics with `what` when it does not come about.
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = now() + PATIENCE;
     while !condition() {
         assert!(now() < deadline, "waited too long: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The same for a condition that says why it does not hold.
+pub(crate) fn holds(what: &str, mut condition: impl FnMut() -> Result<(), String>) {
+    let deadline = now() + PATIENCE;
+    while let Err(why) = condition() {
+        assert!(now() < deadline, "waited too long: {what}\n{why}");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use broker_model::SourceCause;
+use serde::de::IgnoredAny;
 use tokio::time::timeout;
 
 use super::Command;
@@ -33,6 +34,11 @@ pub(super) enum End {
     Endless,
 }
 
+/// Whether a line without an end is whole. Half an answer is none: its call learns of the end.
+fn is_whole(line: &[u8]) -> bool {
+    serde_json::from_str::<IgnoredAny>(&String::from_utf8_lossy(line)).is_ok()
+}
+
 impl Owner {
     /// Runs until the connection is over and everybody knows.
     pub(super) async fn run(mut self) {
@@ -44,7 +50,9 @@ impl Owner {
                 tracing::trace!(source = %self.source, "stdout stays open");
             }
         }
-        if let Some(Frame::Line(line)) = self.framer.finish() {
+        if let Some(Frame::Line(line)) = self.framer.finish()
+            && is_whole(&line)
+        {
             self.take_line(line);
         }
         let failure = self.explain(&end).await;

@@ -1,0 +1,142 @@
+//! More calls than a source takes, callers that leave, callers that do not read: each harms itself.
+
+use std::thread;
+use std::time::Duration;
+
+use harness::callers::{call_and_leave, drain};
+use harness::figure::{Watch, figure, shown};
+use harness::{Census, Tally, nonce, read, wait_until};
+use serde_json::json;
+
+use crate::stage::{ECHO, Stage, scaled, source};
+
+#[test]
+fn f_36_beyond_places_and_queue_calls_are_refused_at_once() {
+    let slow = json!({"on_call": {"echo": {"delay_ms": 6000}}});
+    let stage = Stage::with(&slow, |config| {
+        source(config, 0)["max_in_flight"] = json!(16);
+    });
+    let callers = scaled("MCP_BROKER_CALLERS", 600);
+    let calls: Vec<_> = (0..callers)
+        .map(|_| {
+            let nonce = nonce();
+            let stream = call_and_leave(stage.broker.address(), ECHO, &json!({"text": nonce}));
+            (nonce, stream)
+        })
+        .collect();
+    wait_until("everything is taken or refused", || {
+        stage.counter("calls") as usize == callers
+    });
+    // None of the sixteen has been answered so far.
+    assert_eq!(stage.chaos.await_events("a", "call", 16).len(), 16);
+    stage.chaos.script("a", &json!({}));
+    let mut tally = Tally::default();
+    for (nonce, stream) in calls {
+        tally.note(&nonce, Some(&read(stream)));
+    }
+    tally.is_clean();
+    tally.agrees_with(&stage.chaos, "a");
+    let (answered, refused) = (tally.answered(), tally.refused("overloaded"));
+    assert_eq!(
+        (answered, refused),
+        (16 + 256, callers - 272),
+        "{:?}",
+        tally.codes()
+    );
+    figure(
+        "F-36",
+        &format!("{callers} calls: 16 at the server, 256 queued, all answered; {refused} refused"),
+    );
+    stage.is_as_before();
+}
+
+#[test]
+fn f_37_callers_that_leave_cancel_their_calls_and_free_their_places() {
+    let stage = Stage::new(&json!({"on_call": {"echo": {"delay_ms": 60_000}}}));
+    let rounds = scaled("MCP_BROKER_LEAVERS", 100) / 25;
+    let mut slowest = Duration::ZERO;
+    for round in 1..=rounds {
+        let args = json!({"text": "x"});
+        let calls: Vec<_> = (0..25)
+            .map(|_| call_and_leave(stage.broker.address(), ECHO, &args))
+            .collect();
+        stage.chaos.await_events("a", "call", 25 * round);
+        let watch = Watch::start();
+        drop(calls);
+        stage.chaos.await_events("a", "cancelled", 25 * round);
+        slowest = slowest.max(watch.passed());
+    }
+    let ids = |event: &str| {
+        let events = stage.chaos.events("a", event);
+        let mut ids: Vec<_> = events
+            .iter()
+            .filter_map(|event| event["id"].as_u64())
+            .collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(
+        ids("call"),
+        ids("cancelled"),
+        "each call is cancelled by its own id"
+    );
+    // More rounds than there are places: none is still taken.
+    assert!(25 * rounds > 32);
+    stage.chaos.script("a", &json!({}));
+    Tally::flood(stage.broker.address(), 8, 10, ECHO).is_clean();
+    figure(
+        "F-37",
+        &format!(
+            "{} of {} cancelled by their own ids, 25 of them within {}",
+            ids("cancelled").len(),
+            25 * rounds,
+            shown(slowest)
+        ),
+    );
+    stage.is_as_before();
+}
+
+#[test]
+fn f_35_a_caller_that_does_not_read_is_dropped_and_holds_up_nobody() {
+    let size = 15 << 20;
+    let stage = Stage::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {
+        config["limits"]["line_bytes"] = json!(16 << 20);
+    });
+    let address = stage.broker.address();
+    let watch = Watch::start();
+    let mut stuck = call_and_leave(address, ECHO, &json!({"text": "x"}));
+    stage.chaos.await_events("a", "call", 1);
+    wait_until("the answer is on its way", || stage.counter("calls") == 1);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    stage.broker.result("/a/add", json!({"a": 1, "b": 2}));
+                }
+            });
+        }
+    });
+    let grown = Census::take(stage.broker.pid())
+        .peak
+        .saturating_sub(stage.before.resident);
+    assert!(grown <= 64 << 10, "{grown} KiB for one answer of 15 MiB");
+    // As long as the connection lasts, it is one more file than before.
+    stage.is_as_before();
+    wait_until("the connection is given up", || {
+        Census::take(stage.broker.pid()).files <= stage.before.files
+    });
+    let took = watch.passed();
+    let read = drain(&mut stuck, Duration::from_secs(10));
+    assert!(
+        read < size as u64,
+        "{read} bytes were sent to somebody who did not read"
+    );
+    figure(
+        "F-35",
+        &format!(
+            "dropped after {}; {} MiB more at the peak for an answer of 15 MiB",
+            shown(took),
+            grown >> 10
+        ),
+    );
+}

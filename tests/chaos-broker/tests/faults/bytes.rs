@@ -1,0 +1,178 @@
+//! Answers that are no proper answers: too long, too deep, no text, under the wrong id, twice.
+
+use std::time::Duration;
+
+use harness::figure::{Watch, figure, shown};
+use harness::{Census, refusal, wait_until};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, source};
+
+#[test]
+fn f_14_an_overlong_line_fails_its_call_and_the_server_is_kept() {
+    let stage = Stage::new(&json!({"on_call": {"echo": {"big": 17 << 20}}}));
+    let error = refusal(&stage.echo("x"), 502, "output_too_large");
+    assert_eq!(error["maybe_executed"], true);
+    assert_eq!(stage.counter("oversize_lines"), 1);
+    stage.broker.result("/a/add", json!({"a": 1, "b": 2}));
+    assert_eq!(stage.chaos.pids("a").len(), 1);
+    let peak = stage.is_as_before().peak;
+    let grown = peak.saturating_sub(stage.before.resident);
+    // The line's limit is 1 MiB here.
+    assert!(
+        grown <= 9 << 10,
+        "{grown} KiB more for a line that is thrown away"
+    );
+    figure(
+        "F-14",
+        &format!("17 MiB over a limit of 1 MiB: {grown} KiB more at the peak, server kept"),
+    );
+}
+
+#[test]
+fn f_14_a_line_without_end_costs_the_process_and_no_memory() {
+    let stage = Stage::new(&json!({"on_call": {"echo": {"big": 70 << 20}}}));
+    refusal(&stage.echo("x"), 502, "output_too_large");
+    wait_until("the server is started again", || {
+        stage.chaos.pids("a").len() == 2
+    });
+    stage.await_answer();
+    let grown = stage
+        .is_as_before()
+        .peak
+        .saturating_sub(stage.before.resident);
+    assert!(grown <= 9 << 10, "{grown} KiB more");
+}
+
+#[test]
+fn f_15_large_answers_arrive_whole() {
+    for mib in [1_usize, 4, 15] {
+        let size = mib << 20;
+        let stage = Stage::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {
+            config["limits"]["line_bytes"] = json!(16 << 20);
+        });
+        let watch = Watch::start();
+        let response = stage.echo("x");
+        let took = watch.passed();
+        assert_eq!(response.status, 200, "{}", response.code());
+        let body = response.json();
+        let text = body["result"]["content"][0]["text"]
+            .as_str()
+            .expect("a text");
+        assert!(text.len() == size && text.bytes().all(|byte| byte == b'x'));
+        let now = stage.is_as_before();
+        let (kept, peak) = (
+            now.resident.saturating_sub(stage.before.resident),
+            now.peak.saturating_sub(stage.before.resident),
+        );
+        assert!(
+            peak <= 4 * (size as u64 >> 10) + (8 << 10),
+            "{peak} KiB for {mib} MiB"
+        );
+        assert!(kept <= 8 << 10, "{kept} KiB are kept after {mib} MiB");
+        figure(
+            &format!("F-15-{mib}"),
+            &format!(
+                "{mib} MiB within {} (debug build); {} MiB more at the peak, {} MiB after",
+                shown(took),
+                peak >> 10,
+                kept >> 10
+            ),
+        );
+    }
+}
+
+#[test]
+fn f_16_text_that_is_none_is_delivered_and_marked() {
+    for (behaviour, marked) in [
+        ("bad-utf8", true),
+        ("surrogate", false),
+        ("bom", false),
+        ("crlf", false),
+    ] {
+        let stage = Stage::new(&json!({"on_call": {"echo": behaviour}}));
+        let response = stage.echo("x");
+        assert_eq!(response.status, 200, "{behaviour}: {}", response.text());
+        let text = response.text();
+        assert_eq!(text.contains("\"warnings\""), marked, "{behaviour}: {text}");
+        stage.is_as_before();
+    }
+}
+
+#[test]
+fn f_16_line_separators_and_nuls_inside_strings_are_text() {
+    let stage = Stage::new(&json!({}));
+    let text = "one\u{2028}two\u{0}three\u{feff}";
+    let echoed = stage.echo(text).json()["result"]["content"][0]["text"].clone();
+    let echoed: Value = serde_json::from_str(echoed.as_str().expect("a text")).expect("JSON");
+    assert_eq!(echoed["text"], text);
+    stage.is_as_before();
+}
+
+#[test]
+fn f_17_twenty_thousand_levels_fail_at_once() {
+    let stage = Stage::new(&json!({"on_call": {"echo": {"deep": 20_000}}}));
+    let watch = Watch::start();
+    let error = refusal(&stage.echo("x"), 502, "source_protocol");
+    let took = watch.passed();
+    assert_eq!(error["maybe_executed"], true);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    stage.broker.result("/a/add", json!({"a": 1, "b": 2}));
+    assert_eq!(stage.chaos.pids("a").len(), 1, "the server is kept");
+    figure("F-17", &format!("refused after {}", shown(took)));
+    stage.is_as_before();
+}
+
+#[test]
+fn f_18_what_acts_on_a_terminal_reaches_the_caller_and_no_log() {
+    let stage = Stage::new(
+        &json!({"on_call": {"echo": "ansi"}, "start_noise": ["\u{1b}[31mred \u{202e}"]}),
+    );
+    let result = stage.echo("x").json()["result"]["content"][0]["text"].clone();
+    let text = result.as_str().expect("a text");
+    for kept in ["\u{1b}[31m", "\u{202e}", "\u{e0041}"] {
+        assert!(text.contains(kept), "the bytes are the server's: {text:?}");
+    }
+    let log = stage.broker.stderr();
+    assert!(log.contains("red"), "the noise was told: {log}");
+    assert!(!log.contains(['\u{1b}', '\u{202e}']), "{log:?}");
+    stage.is_as_before();
+}
+
+#[test]
+fn f_23_odd_answers_end_their_call_at_once_or_by_its_deadline() {
+    // What is answered under a wrong id is not this call's answer.
+    let stage = Stage::with(&json!({"on_call": {"echo": "wrong-id"}}), |config| {
+        source(config, 0)["tool_overrides"]["echo"]["timeout"] = json!(1);
+    });
+    refusal(&stage.echo("x"), 504, "call_timeout");
+    assert_eq!(stage.counter("unknown_ids"), 1);
+    let count = |name| stage.counter(name);
+    let become_ = |behaviour: &str| {
+        stage
+            .chaos
+            .script("a", &json!({"on_call": {"echo": behaviour}}))
+    };
+    become_("dup");
+    assert_eq!(stage.echo("x").status, 200);
+    wait_until("the second answer is counted", || {
+        count("late_answers") == 1
+    });
+    become_("both");
+    refusal(&stage.echo("x"), 502, "source_protocol");
+    become_("not-object");
+    refusal(&stage.echo("x"), 502, "source_protocol");
+    for tolerated in ["str-id", "no-jsonrpc"] {
+        become_(tolerated);
+        let response = stage.echo("x");
+        assert_eq!(response.status, 200, "{tolerated}: {}", response.text());
+    }
+    figure(
+        "F-23",
+        "deadline, late, at once, at once; an id as text and no `jsonrpc` are taken",
+    );
+    become_("ok");
+    assert_eq!(stage.echo("x").status, 200);
+    assert_eq!(stage.chaos.pids("a").len(), 1, "the server is kept");
+    let _: Census = stage.is_as_before();
+}

@@ -1,0 +1,237 @@
+//! Callers that hold connections, trickle heads, send garbage, break off: the others are served.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use harness::callers::{drain, drip, garbage, half_a_body, half_a_head, idle, is_closed};
+use harness::figure::{Watch, figure, quantiles, shown};
+use harness::{Census, Kept, Run, Tally, binary, refusal, request, send, wait_until};
+use serde_json::json;
+
+use crate::stage::{ECHO, Stage};
+
+/// The broker with at most so many open files.
+fn with_files(files: usize) -> impl FnOnce(Run) -> Run {
+    move |run| {
+        run.through(
+            "/bin/sh",
+            &["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\"")],
+        )
+    }
+}
+
+fn times(kept: &mut Kept) -> Vec<Duration> {
+    let call = |_| {
+        let watch = Watch::start();
+        let body = json!({"path": "/a/add", "args": {"a": 1, "b": 2}});
+        let response = kept
+            .post("/meta_call", &body)
+            .expect("the connection is kept");
+        assert_eq!(response.status, 200, "{}", response.text());
+        watch.passed()
+    };
+    (0..200).map(call).collect()
+}
+
+#[test]
+fn f_34_idle_connections_and_endless_heads_harm_nobody_and_go() {
+    let stage = Stage::begin(&json!({}), |_| {}, with_files(256));
+    let address = stage.broker.address();
+    let mut kept = Kept::open(address);
+    let (quiet, _) = quantiles(&mut times(&mut kept));
+    let watch = Watch::start();
+    let mut heads: Vec<TcpStream> = (0..150).filter_map(|_| half_a_head(address)).collect();
+    let idlers: Vec<TcpStream> = (0..150).filter_map(|_| idle(address)).collect();
+    wait_until("those beyond the cap are turned away", || {
+        idlers.iter().filter(|stream| is_closed(stream)).count() >= 50
+    });
+    let held = Census::take(stage.broker.pid()).files;
+    assert!(held <= stage.before.files + 192, "{held} files");
+    let (crowded, _) = quantiles(&mut times(&mut kept));
+    assert!(crowded <= quiet * 50, "{quiet:?} to {crowded:?}");
+    // A byte now and then does not make a head last.
+    wait_until("the heads are given up", || {
+        heads.retain_mut(drip);
+        heads.is_empty()
+    });
+    let took = watch.passed();
+    assert!(took >= Duration::from_secs(9), "given up after {took:?}");
+    wait_until("all connections are gone", || {
+        Census::take(stage.broker.pid()).files <= stage.before.files + 2
+    });
+    figure(
+        "F-34",
+        &format!(
+            "call p50 {} quiet, {} beside 300 connections; {held} files of 256; heads given up after {}",
+            shown(quiet),
+            shown(crowded),
+            shown(took)
+        ),
+    );
+    stage.is_as_before();
+}
+
+#[test]
+fn f_34_one_too_many_is_told_so_and_health_is_still_answered() {
+    let stage = Stage::begin(&json!({}), |_| {}, with_files(64));
+    let address = stage.broker.address().to_owned();
+    let mut taken: Vec<TcpStream> = Vec::new();
+    let mut refused = None;
+    wait_until("a call is refused", || {
+        taken.extend(idle(&address));
+        let mut kept = Kept::open(&address);
+        let answer = kept.post("/meta_tree", &json!({}));
+        // Nothing: there was not even a place to say why, as the one before is not free again yet.
+        refused = answer.filter(|answer| answer.status != 200);
+        refused.is_some()
+    });
+    let refused = refused.expect("it was waited for");
+    assert_eq!(refused.header("connection"), Some("close"));
+    let error = refusal(&refused, 429, "overloaded");
+    assert_eq!(error["retryable"], true);
+    wait_until("health is answered", || {
+        Kept::open(&address)
+            .get("/healthz")
+            .is_some_and(|health| health.status == 200)
+    });
+    assert!(stage.broker.stderr().contains("too many connections"));
+    drop(taken);
+    wait_until("there is room again", || {
+        let answer = Kept::open(&address).post("/meta_tree", &json!({}));
+        answer.is_some_and(|answer| answer.status == 200)
+    });
+    stage.is_as_before();
+}
+
+#[test]
+fn f_34_garbage_and_broken_off_bodies_end_where_they_began() {
+    let stage = Stage::new(&json!({}));
+    let address = stage.broker.address();
+    for seed in 1..=50 {
+        let mut stream = send(address, &garbage(seed, 2000));
+        drop(stream.write_all(b"\r\n\r\n"));
+        drain(&mut stream, Duration::from_secs(20));
+        drop(half_a_body(address));
+    }
+    let tally = Tally::flood(address, 4, 25, ECHO);
+    tally.is_clean();
+    tally.agrees_with(&stage.chaos, "a");
+    assert_eq!(tally.answered(), 100);
+    stage.is_as_before();
+}
+
+#[test]
+fn f_50_a_broker_without_files_refuses_and_recovers() {
+    let stage = Stage::begin(&json!({}), |_| {}, with_files(64));
+    let address = stage.broker.address();
+    let mut kept = Kept::open(address);
+    times(&mut kept);
+    let crowd: Vec<TcpStream> = (0..200).filter_map(|_| idle(address)).collect();
+    // Files are left for what serves: a server that dies meanwhile is started again.
+    crate::stage::signal(stage.chaos.pids("a")[0], "KILL");
+    let watch = Watch::start();
+    wait_until("the server is back", || {
+        let body = json!({"path": "/a/add", "args": {"a": 1, "b": 2}});
+        kept.post("/meta_call", &body)
+            .expect("the connection is kept")
+            .status
+            == 200
+    });
+    let back = watch.passed();
+    let late = json!({"path": "/a/slow", "args": {"ms": 5000}});
+    let late = kept.post("/meta_call", &late).expect("it is kept");
+    refusal(&late, 504, "call_timeout");
+    let held = Census::take(stage.broker.pid()).files;
+    assert!(held < 64, "{held} files");
+    drop(crowd);
+    drop(kept);
+    stage.is_as_before();
+    figure(
+        "F-50",
+        &format!(
+            "64 files, 200 connections: {held} in use, a dead server back after {}",
+            shown(back)
+        ),
+    );
+}
+
+#[test]
+fn f_44_a_flood_of_wrong_secrets_is_refused_and_fills_no_log() {
+    let right = "the right secret";
+    let stage = Stage::begin(
+        &json!({}),
+        |_| {},
+        |run| run.env("MCP_BROKER_SECRET", right),
+    );
+    let ask = |secret: &str| {
+        let authorization = format!("Bearer {secret}");
+        let headers = [
+            ("Authorization", authorization.as_str()),
+            ("Content-Type", "application/json"),
+        ];
+        request(
+            stage.broker.address(),
+            "POST",
+            "/meta_tree",
+            &headers,
+            b"{}",
+        )
+    };
+    let watch = Watch::start();
+    std::thread::scope(|scope| {
+        for caller in 0..4 {
+            scope.spawn(move || {
+                for n in 0..250 {
+                    refusal(&ask(&format!("{right} {caller} {n}")), 401, "unauthorized");
+                }
+            });
+        }
+    });
+    let took = watch.passed();
+    assert_eq!(ask(right).status, 200);
+    let log = stage.broker.stderr();
+    let told = log
+        .lines()
+        .filter(|line| line.contains("wrong secret"))
+        .count();
+    assert!((1..=3).contains(&told), "{told} warnings: {log}");
+    assert!(!log.contains(right));
+    figure(
+        "F-44",
+        &format!(
+            "1000 of 1000 refused within {}, {told} warning; nobody is locked out",
+            shown(took)
+        ),
+    );
+}
+
+#[test]
+fn http_17_a_head_beyond_its_limit_is_refused() {
+    let stage = Stage::new(&json!({}));
+    let ask = |length: usize| {
+        let long = "x".repeat(length);
+        let headers = [
+            ("X-Long", long.as_str()),
+            ("Content-Type", "application/json"),
+        ];
+        request(
+            stage.broker.address(),
+            "POST",
+            "/meta_tree",
+            &headers,
+            b"{}",
+        )
+        .status
+    };
+    assert_eq!((ask(16 << 10), ask(33 << 10)), (200, 431));
+    stage.is_as_before();
+}
+
+#[test]
+fn the_binary_is_started_through_a_shell_by_its_own_process() {
+    // Or else the census above would count a shell.
+    let stage = Stage::begin(&json!({}), |_| {}, with_files(256));
+    let program = std::fs::read_link(format!("/proc/{}/exe", stage.broker.pid()));
+    assert_eq!(program.ok(), binary("chaos-broker").canonicalize().ok());
+}

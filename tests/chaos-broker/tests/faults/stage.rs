@@ -1,0 +1,112 @@
+//! A broker that serves, with what it held at first, and the rule that holds for every row: whatever
+//! went wrong, it serves its other sources, holds what it held, and has not panicked.
+
+use std::fs;
+
+use harness::figure::Watch;
+use harness::{Broker, Census, Chaos, Run, wait_until};
+use serde_json::{Value, json};
+
+pub(crate) const ECHO: &str = "/a/echo";
+
+pub(crate) struct Stage {
+    pub(crate) chaos: Chaos,
+    pub(crate) broker: Broker,
+    pub(crate) before: Census,
+}
+
+/// The source of the node at this place of the tree.
+pub(crate) fn source(config: &mut Value, at: usize) -> &mut Value {
+    &mut config["tree"][at]["source"]
+}
+
+impl Stage {
+    /// The broker over its own config, with `/a` like this.
+    pub(crate) fn new(script: &Value) -> Self {
+        Self::with(script, |_| {})
+    }
+
+    /// The same with another config.
+    pub(crate) fn with(script: &Value, change: impl FnOnce(&mut Value)) -> Self {
+        Self::begin(script, change, |run| run)
+    }
+
+    /// The same, started in another way.
+    pub(crate) fn begin(
+        script: &Value,
+        change: impl FnOnce(&mut Value),
+        start: impl FnOnce(Run) -> Run,
+    ) -> Self {
+        let chaos = Chaos::new();
+        chaos.script("a", script);
+        let args = config_args(&chaos, change);
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let broker = Broker::start_ready(start(chaos.run("chaos-broker", &args)));
+        wait_until("every source is there", || {
+            ["/a", "/b", "/optional"].map(|path| broker.source(path)["state"].clone())
+                == ["ready"; 3]
+        });
+        let before = Census::take(broker.pid());
+        Self {
+            chaos,
+            broker,
+            before,
+        }
+    }
+
+    /// What `/sources` counts of `/a`.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let sources = self.broker.get("/sources").json();
+        let counter = sources["sources"][0]["counters"][name].as_u64();
+        counter.unwrap_or_else(|| panic!("`{name}` is counted: {sources}"))
+    }
+
+    /// `ECHO` of a text.
+    pub(crate) fn echo(&self, text: &str) -> harness::Response {
+        self.broker.call(ECHO, json!({ "text": text }))
+    }
+
+    /// Waits until a call of `/a` is answered, whatever it is answered with before.
+    pub(crate) fn await_answer(&self) {
+        wait_until("`/a` answers again", || {
+            let sum = self.broker.call("/a/add", json!({"a": 1, "b": 2}));
+            sum.status == 200
+        });
+    }
+
+    /// The rule for every row; gives what the broker holds at the end.
+    pub(crate) fn is_as_before(&self) -> Census {
+        let watch = Watch::start();
+        self.broker.result("/b/add", json!({"a": 1, "b": 2}));
+        let took = watch.passed();
+        assert!(took.as_secs() < 5, "another source takes {took:?}");
+        let now = self.before.await_again(self.broker.pid());
+        let log = self.broker.stderr();
+        assert!(!log.contains("panic"), "{log}");
+        now
+    }
+}
+
+/// The broker's arguments with a config that is another than its own.
+pub(crate) fn config_args(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> [String; 2] {
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
+    change(&mut config);
+    let file = chaos.file("given.json", &config.to_string());
+    let name = file.to_str().expect("the path is text").to_owned();
+    ["127.0.0.1:0".to_owned(), name]
+}
+
+/// A number that a variable may raise, for long runs by hand.
+pub(crate) fn scaled(variable: &str, usual: usize) -> usize {
+    let set = std::env::var(variable).ok();
+    set.map_or(usual, |set| set.parse().expect("a number"))
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let kill = Run::new("/bin/sh".as_ref())
+        .args(["-c", &format!("kill -{name} {pid}")])
+        .output();
+    assert_eq!(kill.code, Some(0), "{}", kill.stderr);
+}

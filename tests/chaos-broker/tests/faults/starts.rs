@@ -1,0 +1,96 @@
+//! Starts that are slow, odd or impossible, and what is served meanwhile.
+
+use harness::figure::{Watch, figure, shown};
+use harness::{Broker, Chaos, refusal, wait_until};
+use serde_json::json;
+
+use crate::stage::{Stage, config_args};
+
+fn start(chaos: &Chaos, startup_timeout: u64, args: &[&str]) -> Broker {
+    let given = config_args(chaos, |config| {
+        for at in 0..3 {
+            config["tree"][at]["source"]["startup_timeout"] = json!(startup_timeout);
+        }
+    });
+    let args: Vec<_> = given
+        .iter()
+        .map(String::as_str)
+        .chain(args.iter().copied())
+        .collect();
+    Broker::start(chaos.run("chaos-broker", &args))
+}
+
+#[test]
+fn f_29_a_slow_start_holds_up_no_other_source_and_may_take_longer_while_it_speaks() {
+    let chaos = Chaos::new();
+    // Longer than its limit of 4 s, but it says something all the time.
+    let script = json!({"start_delay_ms": 6000, "stderr_flood": 1});
+    chaos.script("a", &script);
+    let watch = Watch::start();
+    let broker = start(&chaos, 4, &["--ignore-broken-tool"]);
+    let listed = broker.post("/meta_tree", &json!({"path": "/a"}));
+    assert!(listed.text().contains("/a/echo"), "{}", listed.text());
+    wait_until("the other source serves", || {
+        broker.call("/b/add", json!({"a": 1, "b": 2})).status == 200
+    });
+    let other = watch.passed();
+    assert_eq!(broker.source("/a")["state"], "starting");
+    refusal(
+        &broker.call("/a/add", json!({"a": 1, "b": 2})),
+        503,
+        "starting",
+    );
+    wait_until("the slow one serves", || {
+        broker.source("/a")["state"] == "ready"
+    });
+    assert_eq!(chaos.pids("a").len(), 1, "it was left alone");
+    figure(
+        "F-29",
+        &format!(
+            "first call of another source {} after the start, the slow one ready after {}",
+            shown(other),
+            shown(watch.passed())
+        ),
+    );
+}
+
+#[test]
+fn f_54_eras_are_found_out_whatever_a_server_does_to_the_probe() {
+    for era in ["modern", "legacy", "both", "silent-probe", "probe-dies"] {
+        let watch = Watch::start();
+        let stage = Stage::new(&json!({"era": era}));
+        stage.broker.result("/a/add", json!({"a": 1, "b": 2}));
+        figure(
+            &format!("F-54-{era}"),
+            &format!("`{era}`: serves after {}", shown(watch.passed())),
+        );
+        stage.is_as_before();
+    }
+}
+
+#[test]
+fn f_03_f_04_an_end_before_the_handshake_is_told_at_once_and_the_others_serve() {
+    for (script, cause) in [
+        (json!({"start_exit": 0}), "exit_before_ready"),
+        (
+            json!({"start_exit": 7, "stderr_lines": ["no licence"]}),
+            "exit_before_ready",
+        ),
+    ] {
+        let chaos = Chaos::new();
+        chaos.script("optional", &script);
+        let watch = Watch::start();
+        let broker = start(&chaos, 20, &[]);
+        wait_until("it is known", || {
+            broker.source("/optional")["cause"] == cause
+        });
+        let took = watch.passed();
+        wait_until("the others serve", || {
+            broker.call("/b/add", json!({"a": 1, "b": 2})).status == 200
+        });
+        figure(
+            "F-04",
+            &format!("known {} after the start of the broker", shown(took)),
+        );
+    }
+}

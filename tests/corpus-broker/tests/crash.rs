@@ -1,0 +1,60 @@
+//! Fifty-five servers that die at one moment: they come back a few at a time, and all of them do.
+
+use std::path::Path;
+
+use harness::figure::{Watch, figure, shown};
+use harness::{Broker, Census, Run, children_of, wait_until};
+
+const SERVERS: usize = 55;
+/// Sources that are started again at one time.
+const AT_ONE_TIME: usize = 4;
+
+fn states(broker: &Broker, state: &str) -> usize {
+    let sources = broker.get("/readyz").json()["sources"].clone();
+    let sources = sources.as_array().expect("a list").iter();
+    sources.filter(|source| source["state"] == state).count()
+}
+
+#[test]
+fn f_28_many_servers_that_crash_together_come_back_a_few_at_a_time() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let run = Run::new(Path::new(env!("CARGO_BIN_EXE_corpus-broker"))).folder(folder);
+    let broker = Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]));
+    wait_until("all are up", || states(&broker, "ready") == SERVERS);
+    let before = Census::take(broker.pid());
+    let servers: Vec<String> = children_of(broker.pid())
+        .into_iter()
+        .filter(|pid| name(*pid) == "chaos-mcp")
+        .map(|pid| pid.to_string())
+        .collect();
+    assert_eq!(servers.len(), SERVERS);
+    let kill = Run::new(Path::new("/bin/sh"))
+        .args(["-c", &format!("kill -9 {}", servers.join(" "))])
+        .output();
+    assert_eq!(kill.code, Some(0), "{}", kill.stderr);
+    let watch = Watch::start();
+    let mut most = 0;
+    wait_until("every one was started again", || {
+        most = most.max(states(&broker, "starting"));
+        let sources = broker.get("/sources").json()["sources"].clone();
+        let sources = sources.as_array().expect("a list");
+        sources
+            .iter()
+            .all(|source| source["state"] == "ready" && source["counters"]["restarts"] == 1)
+    });
+    assert!(most <= AT_ONE_TIME, "{most} at one time");
+    figure(
+        "F-28",
+        &format!(
+            "{SERVERS} servers back after {}, at most {most} starting at one time",
+            shown(watch.passed())
+        ),
+    );
+    before.await_again(broker.pid());
+    assert!(!broker.stderr().contains("panic"), "{}", broker.stderr());
+}
+
+fn name(pid: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim().to_owned()
+}

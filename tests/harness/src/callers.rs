@@ -1,0 +1,81 @@
+//! Callers that misbehave: heads that never end, replies that nobody reads, garbage, bodies that
+//! break off. Deterministic by seed.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::http::{post_bytes, send};
+
+/// A connection that says nothing; nothing where it is not taken.
+pub fn idle(address: &str) -> Option<TcpStream> {
+    TcpStream::connect(address).ok()
+}
+
+/// A connection that begins a head and does not end it.
+pub fn half_a_head(address: &str) -> Option<TcpStream> {
+    let mut stream = idle(address)?;
+    let head = format!("POST /meta_call HTTP/1.1\r\nHost: {address}\r\nContent-Ty");
+    stream.write_all(head.as_bytes()).ok()?;
+    Some(stream)
+}
+
+/// One byte more of a head; false where the broker has closed the connection.
+pub fn drip(stream: &mut TcpStream) -> bool {
+    stream.write_all(b"x").is_ok() && !is_closed(stream)
+}
+
+/// Whether the other side has ended the connection; does not wait.
+pub fn is_closed(stream: &TcpStream) -> bool {
+    let mut byte = [0];
+    stream
+        .set_nonblocking(true)
+        .expect("a connection can be asked without waiting");
+    let peeked = stream.peek(&mut byte);
+    let _ = stream.set_nonblocking(false);
+    match peeked {
+        Ok(0) => true,
+        Ok(_) => false,
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    }
+}
+
+/// A connection that announces a body and sends half of it.
+pub fn half_a_body(address: &str) -> TcpStream {
+    let body = json!({"path": "/", "depth": 1}).to_string();
+    let bytes = post_bytes(address, "/meta_tree", &body);
+    send(address, &bytes[..bytes.len() - body.len() / 2])
+}
+
+/// A call whose caller is about to leave, or not to read: drop it, or keep it.
+pub fn call_and_leave(address: &str, path: &str, args: &Value) -> TcpStream {
+    let body = json!({"path": path, "args": args}).to_string();
+    send(address, &post_bytes(address, "/meta_call", &body))
+}
+
+/// What comes until the connection ends or nothing comes for so long; the bytes are not kept.
+pub fn drain(stream: &mut TcpStream, patience: Duration) -> u64 {
+    let mut piece = vec![0; 64 << 10];
+    let mut all = 0;
+    if stream.set_read_timeout(Some(patience)).is_err() {
+        return all;
+    }
+    while let Ok(read @ 1..) = stream.read(&mut piece) {
+        all += read as u64;
+    }
+    all
+}
+
+/// Bytes that are no request, as many different ones as there are seeds.
+pub fn garbage(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}

@@ -1,0 +1,122 @@
+//! What a broker holds: processes, strays, files, threads, memory. Taken before and after a test.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::program::{children_of, holds, is_alive};
+
+/// The variable that every child of a broker has, with a value of that broker alone.
+const COOKIE: &str = "MCP_BROKER_COOKIE=";
+/// How many more or fewer files than before are no leak.
+const FILES_ASTRAY: usize = 2;
+
+/// A broker's possessions at one moment.
+#[derive(Clone, Debug)]
+pub struct Census {
+    /// Names of all living descendants, sorted.
+    pub processes: Vec<String>,
+    /// Living processes that carry the broker's cookie and are none of its descendants.
+    pub strays: Vec<u32>,
+    /// Open files.
+    pub files: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Resident memory in KiB.
+    pub resident: u64,
+    /// The most resident memory that there ever was, in KiB.
+    pub peak: u64,
+}
+
+impl Census {
+    /// Counts what the broker that was started as `pid` holds.
+    pub fn take(pid: u32) -> Self {
+        let descendants = children_of(pid);
+        let broker = serving(pid, &descendants);
+        Self {
+            processes: names(&descendants),
+            strays: strays(&descendants),
+            files: count(broker, "fd"),
+            threads: count(broker, "task"),
+            resident: memory(broker, "VmRSS:"),
+            peak: memory(broker, "VmHWM:"),
+        }
+    }
+
+    /// Waits until the broker holds what it held: the same processes, no stray, as many files but
+    /// for a few. Gives what it holds then.
+    pub fn await_again(&self, pid: u32) -> Self {
+        let mut now = Self::take(pid);
+        holds("the broker holds what it held before", || {
+            now = Self::take(pid);
+            self.is_again(&now)
+                .then_some(())
+                .ok_or_else(|| format!("before: {self:?}\nnow: {now:?}"))
+        });
+        now
+    }
+
+    fn is_again(&self, now: &Self) -> bool {
+        now.processes == self.processes
+            && now.strays.is_empty()
+            && now.files.abs_diff(self.files) <= FILES_ASTRAY
+    }
+}
+
+/// The processor time that the broker that was started as `pid` has used, in hundredths of a second.
+pub fn processor_time(pid: u32) -> u64 {
+    let broker = serving(pid, &children_of(pid));
+    let stat = fs::read_to_string(format!("/proc/{broker}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(')').map(|(_, rest)| rest.to_owned());
+    let fields = fields.unwrap_or_default();
+    let times = fields.split_whitespace().skip(11).take(2);
+    times.filter_map(|time| time.parse::<u64>().ok()).sum()
+}
+
+/// The process that serves: where the program watches itself by a second process of the same
+/// program, the one below.
+fn serving(pid: u32, descendants: &[u32]) -> u32 {
+    let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let own: Option<PathBuf> = program(pid);
+    let same = descendants.iter().find(|below| program(**below) == own);
+    same.copied().unwrap_or(pid)
+}
+
+fn names(pids: &[u32]) -> Vec<String> {
+    let name = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+    let mut names: Vec<String> = pids
+        .iter()
+        .filter_map(name)
+        .map(|name| name.trim().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn cookie(pid: u32) -> Option<Vec<u8>> {
+    let variables = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = variables.split(|byte| *byte == 0);
+    let cookie = variables.find(|variable| variable.starts_with(COOKIE.as_bytes()))?;
+    Some(cookie.to_vec())
+}
+
+fn strays(descendants: &[u32]) -> Vec<u32> {
+    let Some(ours) = descendants.iter().find_map(|pid| cookie(*pid)) else {
+        return Vec::new();
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| !descendants.contains(pid) && is_alive(*pid))
+        .filter(|pid| cookie(*pid).as_ref() == Some(&ours))
+        .collect()
+}
+
+fn count(pid: u32, what: &str) -> usize {
+    fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, Iterator::count)
+}
+
+fn memory(pid: u32, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(field));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    kib.unwrap_or_default()
+}

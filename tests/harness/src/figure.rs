@@ -1,0 +1,56 @@
+//! Figures that tests measure: printed, and kept beside the binaries for the page that shows them.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::program::{binary_folder, now};
+
+/// The folder of figures, beside the binaries.
+const FOLDER: &str = "fault-figures";
+
+/// Reports what a row measured: `row` as in `F-06`, `text` as it shall stand on the page.
+#[expect(
+    clippy::print_stdout,
+    reason = "the test runner shows what a test prints beside its outcome"
+)]
+pub fn figure(row: &str, text: &str) {
+    println!("figure {row}: {text}");
+    let folder = binary_folder().join(FOLDER);
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(folder.join(row), format!("{text}\n")))
+        .expect("the folder of the binaries can be written to");
+}
+
+/// A watch that only reports.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch(Instant);
+
+impl Watch {
+    /// Runs from now on.
+    pub fn start() -> Self {
+        Self(now())
+    }
+
+    /// What has passed.
+    pub fn passed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// A time for people: `7 ms`, `1.2 s`.
+pub fn shown(time: Duration) -> String {
+    if time < Duration::from_millis(10) {
+        format!("{:.1} ms", time.as_secs_f64() * 1e3)
+    } else if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{:.1} s", time.as_secs_f64())
+    }
+}
+
+/// The middle and the 99th hundredth of some times.
+pub fn quantiles(times: &mut [Duration]) -> (Duration, Duration) {
+    times.sort_unstable();
+    let at = |part: usize| times[(times.len() - 1) * part / 100];
+    (at(50), at(99))
+}

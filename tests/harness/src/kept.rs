@@ -1,0 +1,59 @@
+//! A connection that is used for one request after the other.
+
+use std::io::BufReader;
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use crate::http::{Response, read_from};
+use crate::program::PATIENCE;
+
+/// A connection that is kept between requests.
+#[derive(Debug)]
+pub struct Kept {
+    address: String,
+    stream: BufReader<TcpStream>,
+}
+
+impl Kept {
+    /// Connects.
+    pub fn open(address: &str) -> Self {
+        let stream = TcpStream::connect(address).expect("the broker listens");
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout can be set");
+        Self {
+            address: address.to_owned(),
+            stream: BufReader::new(stream),
+        }
+    }
+
+    /// `POST` of a JSON body; nothing where the connection ends without an answer.
+    pub fn post(&mut self, route: &str, body: &Value) -> Option<Response> {
+        let body = body.to_string();
+        let head = format!(
+            "POST {route} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        self.exchange(format!("{head}{body}").as_bytes())
+    }
+
+    /// `GET`, in the same way.
+    pub fn get(&mut self, route: &str) -> Option<Response> {
+        let head = format!("GET {route} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+        self.exchange(head.as_bytes())
+    }
+
+    /// Whether more has come than was asked for.
+    pub fn has_more(&self) -> bool {
+        !self.stream.buffer().is_empty()
+    }
+
+    fn exchange(&mut self, bytes: &[u8]) -> Option<Response> {
+        use std::io::Write as _;
+        // A refusal may come before everything was sent; it is what counts.
+        let _ = self.stream.get_mut().write_all(bytes);
+        read_from(&mut self.stream)
+    }
+}

@@ -1,0 +1,196 @@
+//! Calls that carry a nonce each, and the count of what became of them: nothing may be lost, answered
+//! twice, answered to somebody else, or executed twice.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::chaos::Chaos;
+use crate::http::Response;
+use crate::kept::Kept;
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// A text that no other call has.
+pub fn nonce() -> String {
+    format!(
+        "nonce-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+/// What became of one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Its own answer came.
+    Answered,
+    /// Somebody else's answer came.
+    Crossed,
+    /// More than one answer came.
+    Duplicated,
+    /// No answer came.
+    Lost,
+    /// An error came: its code, and whether the call may have been executed.
+    Refused(String, Option<bool>),
+}
+
+/// What became of many calls, by nonce.
+#[derive(Debug, Default)]
+pub struct Tally {
+    fates: BTreeMap<String, Fate>,
+}
+
+impl Tally {
+    /// `callers` at one time, each with a connection of its own, call the tool at `path` `each` times;
+    /// its argument `text` is the nonce. A connection that ends is opened anew.
+    pub fn flood(address: &str, callers: usize, each: usize, path: &str) -> Self {
+        Self::many(callers, address, path, &|made| made < each)
+    }
+
+    /// The same, repeated until `done` says so.
+    pub fn flood_until(
+        address: &str,
+        callers: usize,
+        path: &str,
+        done: &(impl Fn() -> bool + Sync),
+    ) -> Self {
+        Self::many(callers, address, path, &|_| !done())
+    }
+
+    fn many(
+        callers: usize,
+        address: &str,
+        path: &str,
+        goes_on: &(impl Fn(usize) -> bool + Sync),
+    ) -> Self {
+        let one = || {
+            let mut tally = Self::default();
+            let mut kept = None;
+            while goes_on(tally.calls()) {
+                let nonce = nonce();
+                let fate = call(&mut kept, address, path, &nonce);
+                tally.fates.insert(nonce, fate);
+            }
+            tally
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..callers).map(|_| scope.spawn(one)).collect();
+            let mut all = Self::default();
+            for thread in threads {
+                all.add(thread.join().expect("a caller does not panic"));
+            }
+            all
+        })
+    }
+
+    /// Takes note of the answer to the call with this nonce.
+    pub fn note(&mut self, nonce: &str, response: Option<&Response>) {
+        let fate = response.map_or(Fate::Lost, |response| read(nonce, response));
+        self.fates.insert(nonce.to_owned(), fate);
+    }
+
+    /// Takes in what another has counted.
+    pub fn add(&mut self, other: Self) {
+        self.fates.extend(other.fates);
+    }
+
+    /// How many calls had this fate.
+    pub fn count(&self, right: impl Fn(&Fate) -> bool) -> usize {
+        self.fates.values().filter(|fate| right(fate)).count()
+    }
+
+    /// How many calls there were.
+    pub fn calls(&self) -> usize {
+        self.fates.len()
+    }
+
+    /// How many were answered.
+    pub fn answered(&self) -> usize {
+        self.count(|fate| *fate == Fate::Answered)
+    }
+
+    /// How many were refused with this code.
+    pub fn refused(&self, code: &str) -> usize {
+        self.count(|fate| matches!(fate, Fate::Refused(known, _) if known == code))
+    }
+
+    /// The codes of all refusals.
+    pub fn codes(&self) -> BTreeMap<&str, usize> {
+        let mut codes = BTreeMap::new();
+        for fate in self.fates.values() {
+            if let Fate::Refused(code, _) = fate {
+                *codes.entry(code.as_str()).or_insert(0) += 1;
+            }
+        }
+        codes
+    }
+
+    /// Nothing was lost, duplicated or crossed.
+    pub fn is_clean(&self) {
+        for bad in [Fate::Lost, Fate::Duplicated, Fate::Crossed] {
+            assert_eq!(
+                self.count(|fate| *fate == bad),
+                0,
+                "{bad:?} of {}",
+                self.calls()
+            );
+        }
+    }
+
+    /// Holds the fates against the journal of the source: nothing was executed twice, what was
+    /// answered was executed, and what is said not to have been executed was not.
+    pub fn agrees_with(&self, chaos: &Chaos, source: &str) {
+        let mut executed: BTreeMap<String, usize> = BTreeMap::new();
+        for call in chaos.events(source, "call") {
+            if let Some(nonce) = call["arguments"]["text"].as_str() {
+                *executed.entry(nonce.to_owned()).or_insert(0) += 1;
+            }
+        }
+        for (nonce, fate) in &self.fates {
+            let times = executed.get(nonce).copied().unwrap_or_default();
+            assert!(times <= 1, "{nonce} was executed {times} times: {fate:?}");
+            match fate {
+                Fate::Answered => assert_eq!(times, 1, "{nonce} was answered, yet not executed"),
+                Fate::Refused(code, Some(false)) => {
+                    assert_eq!(
+                        times, 0,
+                        "{nonce} was executed, and `{code}` says it was not"
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn call(kept: &mut Option<Kept>, address: &str, path: &str, nonce: &str) -> Fate {
+    let body = json!({"path": path, "args": {"text": nonce}});
+    let mut open = kept.take().unwrap_or_else(|| Kept::open(address));
+    let Some(response) = open.post("/meta_call", &body) else {
+        return Fate::Lost;
+    };
+    if open.has_more() {
+        return Fate::Duplicated;
+    }
+    if response.header("connection") != Some("close") {
+        *kept = Some(open);
+    }
+    read(nonce, &response)
+}
+
+fn read(nonce: &str, response: &Response) -> Fate {
+    let body: Value = response.json();
+    if response.status != 200 {
+        let error = &body["error"];
+        let code = error["code"].as_str().unwrap_or_default().to_owned();
+        return Fate::Refused(code, error["maybe_executed"].as_bool());
+    }
+    let text = body["result"]["content"][0]["text"].as_str();
+    let echoed: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+    match echoed {
+        Some(echoed) if echoed["text"] == nonce => Fate::Answered,
+        _ => Fate::Crossed,
+    }
+}
