@@ -280,7 +280,7 @@ impl Drop for CallLine<'_> {
                 source = self.source,
                 digest = self.digest,
                 outcome = self.outcome,
-                ms = started.elapsed().as_secs_f64() * 1000.0,
+                ms = tenths(started.elapsed()),
                 request_id = self.request_id,
                 "call"
             );
@@ -288,9 +288,26 @@ impl Drop for CallLine<'_> {
     }
 }
 
+/// Milliseconds to a tenth: more digits say nothing.
+fn tenths(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10_000.0).round() / 10.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_logged_to_a_tenth_of_a_millisecond() {
+        for (micros, text) in [
+            (1_001_634, "1001.6"),
+            (49, "0.0"),
+            (50, "0.1"),
+            (2_000, "2.0"),
+        ] {
+            assert_eq!(format!("{:?}", tenths(Duration::from_micros(micros))), text);
+        }
+    }
 
     #[test]
     fn a_result_is_wrapped_byte_for_byte() {
