@@ -1,6 +1,7 @@
 //! Wires everything: command line, config, secret, listener, core, surface, and the way out. It
 //! decides nothing about tools and nothing about requests.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +14,14 @@ use broker_model::redact::Redactor;
 use clap::Parser as _;
 use tokio::runtime;
 
+mod doctor;
 mod failure;
 mod lifecycle;
 mod listen;
 mod open;
 mod reload;
 mod settings;
+mod status;
 mod stdio;
 mod tree;
 
@@ -26,7 +29,7 @@ pub use open::OpenOptions;
 pub(crate) use open::{close, open};
 
 use crate::catalog::{self, Catalog};
-use crate::cli::Cli;
+use crate::cli::{Cli, LogLevel, Verb};
 use crate::core::{Core, Mode, Setup};
 use crate::logging::Output;
 use crate::secret::{self, Places};
@@ -53,12 +56,23 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
         }
     };
     let output = Output::new(cli.log_format);
-    output.install(cli.log_level.into());
-    let outcome = match printed(catalog, &cli) {
+    // Verbs say themselves what they find; a log beside it would say it twice.
+    let level = match cli.verb {
+        None => cli.log_level,
+        Some(Verb::Doctor(_)) => LogLevel::Error,
+        Some(Verb::Status(_)) => LogLevel::Warn,
+    };
+    output.install(level.into());
+    let outcome = match unguarded(catalog, &cli, &output) {
         Some(outcome) => outcome,
         None => match guard::enter(input(&cli)) {
             Ok(Role::Guard(code)) => return ExitCode::from(code),
-            Ok(Role::Broker(signals, hangups)) => run(catalog, &cli, &output, signals, hangups),
+            Ok(Role::Broker(signals, hangups)) => in_runtime(async {
+                match &cli.verb {
+                    Some(Verb::Doctor(args)) => doctor::run(catalog, args, &output, signals).await,
+                    _ => start(catalog, &cli, &output, signals, hangups).await,
+                }
+            }),
             Err(error) => Err(Failure::Internal(format!(
                 "cannot listen for signals: {error}"
             ))),
@@ -79,8 +93,15 @@ fn input(cli: &Cli) -> Input {
     }
 }
 
-/// What needs no broker, and so no guard.
-fn printed(catalog: &'static Catalog, cli: &Cli) -> Option<Result<Exit, Failure>> {
+/// What starts no source, and so needs no guard.
+fn unguarded(
+    catalog: &'static Catalog,
+    cli: &Cli,
+    output: &Output,
+) -> Option<Result<Exit, Failure>> {
+    if let Some(Verb::Status(args)) = &cli.verb {
+        return Some(in_runtime(status::run(args, output)));
+    }
     if catalog.format != catalog::FORMAT {
         let found = catalog.format;
         return Some(Err(Failure::Catalog { found }));
@@ -92,18 +113,12 @@ fn printed(catalog: &'static Catalog, cli: &Cli) -> Option<Result<Exit, Failure>
     Some(tree::print(&tree::render(catalog, form)))
 }
 
-fn run(
-    catalog: &'static Catalog,
-    cli: &Cli,
-    output: &Output,
-    signals: Signals,
-    hangups: Hangups,
-) -> Result<Exit, Failure> {
+fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::Internal(format!("cannot start the runtime: {error}")))?;
-    let outcome = runtime.block_on(start(catalog, cli, output, signals, hangups));
+    let outcome = runtime.block_on(work);
     runtime.shutdown_timeout(match &outcome {
         Ok(Exit::Interrupted) => Duration::ZERO,
         _ => LAST_BREATH,
@@ -126,7 +141,7 @@ async fn start(
     let addresses = listen::resolve(address).await?;
     let environment = Environment::capture();
     let settings = Settings::load(catalog, cli.config.as_deref())?;
-    let secret = load_secret(cli)?;
+    let secret = load_secret(cli.secret.as_deref(), cli.secret_file.as_deref())?;
     settings.warnings.iter().for_each(warn);
 
     // Problems of the address, of the gate and of the sources are reported together.
@@ -183,7 +198,10 @@ fn mode(cli: &Cli) -> Mode {
     }
 }
 
-fn load_secret(cli: &Cli) -> Result<Option<broker_model::redact::Secret>, Failure> {
+fn load_secret(
+    argument: Option<&str>,
+    file: Option<&Path>,
+) -> Result<Option<broker_model::redact::Secret>, Failure> {
     let variable = match std::env::var(secret::VARIABLE) {
         Ok(text) => Some(text),
         Err(std::env::VarError::NotPresent) => None,
@@ -196,8 +214,8 @@ fn load_secret(cli: &Cli) -> Result<Option<broker_model::redact::Secret>, Failur
         }
     };
     let loaded = secret::load(&Places {
-        argument: cli.secret.as_deref(),
-        file: cli.secret_file.as_deref(),
+        argument,
+        file,
         variable: variable.as_deref(),
     })?;
     for warning in &loaded.warnings {

@@ -5,12 +5,25 @@ use std::path::PathBuf;
 use clap::Parser;
 use tracing::Level;
 
-use crate::logging::Format;
+use crate::logging;
+
+mod verbs;
+
+pub(crate) use verbs::{DoctorArgs, Format, StatusArgs, Verb};
 
 /// Puts reviewed, locked MCP tools behind three stable meta-tools.
 #[derive(Debug, Parser)]
-#[command(name = "mcp-broker", disable_version_flag = true)]
+#[command(
+    name = "mcp-broker",
+    disable_version_flag = true,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = EXAMPLES
+)]
 pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Option<Verb>,
+
     /// Where to listen: `host:port`, for example `127.0.0.1:8100`; port 0 takes a free one. Or
     /// `stdio`: be an MCP server on standard input and output, for the client that starts it.
     #[arg(value_name = "ADDR", required_unless_present_any = ["dump_tree", "version"])]
@@ -40,7 +53,7 @@ pub(crate) struct Cli {
 
     /// How it is logged.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) log_format: Format,
+    pub(crate) log_format: logging::Format,
 
     /// Print the compiled-in tree and exit; starts nothing.
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "human")]
@@ -62,6 +75,13 @@ pub(crate) struct Cli {
     #[arg(short = 'V', long)]
     pub(crate) version: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  mcp-broker doctor                            says what is wrong with the sources
+  mcp-broker 127.0.0.1:8100                    serves over HTTP
+  mcp-broker stdio                             serves the client that starts it
+  mcp-broker status 127.0.0.1:8100             shows how a running broker is doing";
 
 /// How the tree is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -121,8 +141,15 @@ impl Cli {
 /// Splits `host:port`; says why where it is not that.
 pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
     let wrong = || {
+        let hint = nearest_word(text).map_or_else(String::new, |word| {
+            if word == text {
+                format!("; `{word}` stands first: `mcp-broker {word} …`")
+            } else {
+                format!("; did you mean `{word}`?")
+            }
+        });
         format!(
-            "`{}` is not `host:port`, for example `127.0.0.1:8100`",
+            "`{}` is not `host:port`, for example `127.0.0.1:8100`{hint}",
             text.escape_debug()
         )
     };
@@ -137,6 +164,16 @@ pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
         Ok(port) if digits && !bare.is_empty() => Ok((bare, port)),
         _ => Err(wrong()),
     }
+}
+
+/// The word in the place of ADDR that was most likely meant.
+fn nearest_word(text: &str) -> Option<&'static str> {
+    ["doctor", "status", "stdio", "help"]
+        .into_iter()
+        .map(|word| (strsim::damerau_levenshtein(word, text), word))
+        .filter(|(distance, _)| *distance <= 2)
+        .min()
+        .map(|(_, word)| word)
 }
 
 #[cfg(test)]
@@ -170,7 +207,7 @@ mod tests {
         assert_eq!(cli.allow_host, ["a", "b:1"]);
         assert_eq!(
             (cli.log_level, cli.log_format),
-            (LogLevel::Info, Format::Human)
+            (LogLevel::Info, logging::Format::Human)
         );
         let tree = |arg| parse(&[arg]).unwrap().dump_tree;
         assert_eq!(tree("--dump-tree"), Some(TreeForm::Human));
@@ -199,6 +236,44 @@ mod tests {
     }
 
     #[test]
+    fn verbs_stand_in_the_place_of_an_address_and_nowhere_else() {
+        let cli = parse(&["doctor", "c.json", "--format", "json"]).unwrap();
+        let Some(Verb::Doctor(args)) = cli.verb else {
+            panic!("{cli:?}");
+        };
+        assert_eq!(args.format, Format::Json);
+        assert_eq!(args.config.as_deref(), Some(std::path::Path::new("c.json")));
+        let cli = parse(&["status", "127.0.0.1:1"]).unwrap();
+        assert!(matches!(cli.verb, Some(Verb::Status(_))));
+        // A config may have any name.
+        let cli = parse(&["127.0.0.1:1", "doctor"]).unwrap();
+        assert!(cli.verb.is_none());
+        assert_eq!(cli.config.as_deref(), Some(std::path::Path::new("doctor")));
+        for wrong in [
+            &["status"][..],
+            &["doctor", "a", "b"],
+            &["doctor", "--reload"],
+            &["doctor", "--format", "xml"],
+        ] {
+            assert_eq!(parse(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn every_verb_teaches_by_an_example_in_eighty_columns() {
+        let mut command = Cli::command();
+        command.build();
+        let verbs = command.get_subcommands_mut();
+        let verbs: Vec<_> = verbs.filter(|verb| verb.get_name() != "help").collect();
+        assert_eq!(verbs.len(), 2);
+        for verb in verbs {
+            let name = verb.get_name().to_owned();
+            let help = verb.render_long_help().to_string();
+            assert!(help.contains(&format!("\n  mcp-broker {name} ")), "{help}");
+        }
+    }
+
+    #[test]
     fn addresses() {
         for (text, expected) in [
             ("127.0.0.1:8100", ("127.0.0.1", 8100)),
@@ -221,5 +296,13 @@ mod tests {
         ] {
             assert!(split_address(text).is_err(), "{text}");
         }
+        for (text, part) in [
+            ("docter", "did you mean `doctor`?"),
+            ("doctor", "`mcp-broker doctor …`"),
+            ("sdtio", "did you mean `stdio`?"),
+        ] {
+            assert!(split_address(text).unwrap_err().contains(part), "{text}");
+        }
+        assert!(!split_address("localhost").unwrap_err().contains(';'));
     }
 }

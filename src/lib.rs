@@ -9,8 +9,11 @@ pub mod typed;
 
 mod app;
 mod cli;
+mod doctor;
 mod logging;
 mod secret;
+mod status;
 mod surface;
+mod terminal;
 
 pub use app::main;

@@ -69,6 +69,21 @@ impl Output {
         }
     }
 
+    /// Says something to people beside a result on stdout, in one line.
+    pub(crate) fn note(&self, text: &str) {
+        write_line(shown(&self.masked(text)).replace('\n', " "));
+    }
+
+    /// JSON text as one line for stdout, secrets masked and nothing invisible in it.
+    pub(crate) fn json_text(&self, json: &str) -> String {
+        json_line(&self.masked(json)) + "\n"
+    }
+
+    /// Text for people on stdout, secrets masked and nothing in it that acts on a terminal.
+    pub(crate) fn human_text(&self, text: &str) -> String {
+        shown(&self.masked(text))
+    }
+
     /// Writes what was asked for to stdout, and fails where nobody can read it.
     pub(crate) fn print(text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();

@@ -21,6 +21,7 @@ mod call;
 mod cut;
 mod drift_log;
 mod error;
+mod examine;
 mod failure;
 mod gate;
 mod health;
@@ -46,6 +47,7 @@ mod fake;
 mod tests;
 
 pub use error::{CoreError, ErrorMembers};
+pub(crate) use examine::{Checkup, Examined, Started};
 pub use health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
 pub use identity::Identity;
 pub use reload::{Refused, ReloadError, Reloaded};

@@ -151,7 +151,7 @@ pub(super) fn prepare(
 }
 
 /// The bounds of every tool, and which tools the config's filters leave out.
-fn tools(
+pub(super) fn tools(
     catalog: &Catalog,
     configured: &BTreeMap<&str, &config::Source>,
 ) -> (Box<[ToolSettings]>, BTreeSet<u32>) {

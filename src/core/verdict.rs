@@ -173,6 +173,13 @@ impl Verdicts {
         self.gate.settle(source, &report);
     }
 
+    /// How many of these tools the config's filter leaves out.
+    pub(super) fn left_out(&self, source: usize, snapshot: &Snapshot) -> usize {
+        let reviewed = self.sources[source].load();
+        let names = snapshot.tools.iter().map(tool_name);
+        names.filter(|name| !reviewed.filter.admits(name)).count()
+    }
+
     fn locked(&self, source: usize) -> Result<LockedSource, String> {
         let text = self.catalog.text(self.catalog.sources[source].lock);
         let value: Value = serde_json::from_str(text)

@@ -9,6 +9,7 @@ compile_error!("the broker runs on Linux and macOS only");
 mod connection;
 mod envelope;
 mod environment;
+mod examine;
 mod executable;
 mod failure;
 mod framing;
@@ -29,6 +30,7 @@ mod subscription;
 
 pub use connection::RawResult;
 pub use environment::Environment;
+pub use examine::Examination;
 pub use failure::{CallFailure, ExitReport, SourceFailure};
 pub use launch::{Launch, Timing, resolve};
 pub use process::{StderrTail, all_ended};

@@ -37,6 +37,21 @@ pub(crate) async fn expired(base: Duration, tail: &StderrTail) -> SourceFailure 
     }
 }
 
+/// Says where the process is stopped: the system does that to whoever asks a terminal from the
+/// background, and nothing else stops a server that is starting.
+pub(crate) fn name_stop(mut failure: SourceFailure, pid: u32) -> SourceFailure {
+    // Only Linux has this file; elsewhere nothing more is said.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+    if state.is_some_and(|rest| rest.starts_with('T')) {
+        failure.message = format!(
+            "{}; its process is stopped, as one that waits for a terminal is",
+            failure.message
+        );
+    }
+    failure
+}
+
 /// A failed start in full: an end of the process is an end before it was ready, and variables that
 /// the child did not get are named.
 pub(crate) fn explain(

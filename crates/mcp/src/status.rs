@@ -1,7 +1,7 @@
 //! What a supervised source shows of itself: its state, why, and counters that only grow.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use crate::failure::SourceFailure;
@@ -55,7 +55,11 @@ pub struct Counters {
     oversize_lines: AtomicU64,
     invalid_utf8_lines: AtomicU64,
     server_requests: AtomicU64,
+    first_noise: Mutex<Vec<String>>,
 }
+
+/// Lines of noise that are kept to be shown.
+const KEPT_NOISE: usize = 5;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident / $add:ident;)*) => {
@@ -90,6 +94,32 @@ counters! {
     invalid_utf8_lines / add_invalid_utf8_line;
     /// Requests that the server sent to us.
     server_requests / add_server_request;
+}
+
+impl Counters {
+    /// The first lines on stdout that were no JSON-RPC message, redacted and printable.
+    pub fn first_noise(&self) -> Vec<String> {
+        self.kept_noise().clone()
+    }
+
+    /// Keeps the text of a line of noise where there is still room. `line` makes it fit to be shown.
+    pub(crate) fn keep_noise(&self, line: impl FnOnce() -> String) {
+        // A flood of noise gets no further than here.
+        if self.noise_lines() > KEPT_NOISE as u64 {
+            return;
+        }
+        let mut kept = self.kept_noise();
+        if kept.len() < KEPT_NOISE {
+            kept.push(line());
+        }
+    }
+
+    fn kept_noise(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        // A panic elsewhere leaves at worst a line out.
+        self.first_noise
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl State {

@@ -9,7 +9,7 @@ use crate::drift::Report;
 pub enum Exit {
     /// 0: fine.
     Ok,
-    /// 1: a failure of ours.
+    /// 1: a failure of ours; also what an examination found.
     Failure,
     /// 2: usage, config or environment; also a collision of paths and a filter that matches nothing.
     Usage,

@@ -217,12 +217,15 @@ impl Owner {
 
     fn tell_noise(&mut self, line: &Bytes) {
         self.counters.add_noise_line();
+        let shown = || {
+            let head = String::from_utf8_lossy(&line[..line.len().min(4096)]);
+            shown_line(&self.redactor.redact(&head), 200)
+        };
+        self.counters.keep_noise(shown);
         if std::mem::replace(&mut self.noise_told, true) {
             return;
         }
-        let head = String::from_utf8_lossy(&line[..line.len().min(4096)]);
-        let shown = shown_line(&self.redactor.redact(&head), 200);
-        tracing::warn!(source = %self.source, line = %shown, "the server prints what is no message to stdout; such lines are skipped and counted");
+        tracing::warn!(source = %self.source, line = %shown(), "the server prints what is no message to stdout; such lines are skipped and counted");
     }
 
     /// Gives an answer to whoever waits for it.

@@ -100,7 +100,7 @@ impl Session {
             biased;
             agreed = handshake::agree(&connection, first, both, probe, redactor) => agreed,
             failure = startup::expired(launch.startup_timeout, opening.tail) => {
-                Err(Disagreement::Refused(failure))
+                Err(Disagreement::Refused(startup::name_stop(failure, process.handle.pid())))
             }
         };
         match agreed {

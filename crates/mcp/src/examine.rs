@@ -1,0 +1,71 @@
+//! One start of a source for whoever wants to know what is wrong with it: the process is started, asked
+//! for its tools and ended again, and everything that came to light on the way is kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_model::Snapshot;
+use broker_model::mcp::Era;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::failure::SourceFailure;
+use crate::launch::Launch;
+use crate::process::{Hurry, StderrTail};
+use crate::session::{Opening, Session};
+use crate::status::Counters;
+
+/// Lines of stderr that are kept of a source that started.
+const STDERR_LINES: usize = 20;
+
+/// What one start of a source brought to light.
+#[derive(Clone, Debug)]
+pub struct Examination {
+    /// The era and what the server said of itself, or why it did not get so far.
+    pub outcome: Result<(Era, Snapshot), SourceFailure>,
+    /// How long it took until its tools were listed, or until it had failed.
+    pub took: Duration,
+    /// Lines on stdout that were no JSON-RPC message.
+    pub noise_lines: u64,
+    /// The first of them, redacted and printable.
+    pub noise: Vec<String>,
+    /// Lines on stdout whose text had to be repaired.
+    pub invalid_utf8_lines: u64,
+    /// What it last said on stderr, redacted and printable.
+    pub stderr: Vec<String>,
+}
+
+impl Examination {
+    /// Starts `launch` once, as one process, and ends it again; `era` is tried first. Dropping the
+    /// future ends the process at once.
+    pub async fn run(launch: &Launch, era: Option<Era>) -> Self {
+        let tail = StderrTail::new(launch.redactor.clone());
+        let counters = Arc::<Counters>::default();
+        let opening = Opening {
+            tail: &tail,
+            counters: &counters,
+            tasks: &TaskTracker::new(),
+            hurry: &Hurry::never(),
+            second_process: true,
+        };
+        let started = Instant::now();
+        let (outcome, took) = match Session::open_supervised(launch, era, &opening).await {
+            Ok(session) => {
+                let snapshot = session.snapshot().await;
+                let took = started.elapsed();
+                let era = session.era();
+                session.stop().await;
+                (snapshot.map(|snapshot| (era, snapshot)), took)
+            }
+            Err(failure) => (Err(failure), started.elapsed()),
+        };
+        Self {
+            outcome,
+            took,
+            noise_lines: counters.noise_lines(),
+            noise: counters.first_noise(),
+            invalid_utf8_lines: counters.invalid_utf8_lines(),
+            stderr: tail.lines(STDERR_LINES),
+        }
+    }
+}

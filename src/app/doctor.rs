@@ -1,0 +1,119 @@
+//! `mcp-broker doctor`: settings as for a start, every source examined, the diagnosis on standard
+//! output. Signals end it and everything that it started.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use broker_mcp::Environment;
+use broker_mcp::guard::Signals;
+use broker_model::Diagnostic;
+use broker_model::exit::Exit;
+use broker_model::redact::{Redactor, Secret};
+use tokio::time::timeout;
+
+use super::failure::Failure;
+use super::settings::Settings;
+use super::tree;
+use crate::catalog::Catalog;
+use crate::cli::{DoctorArgs, Format};
+use crate::core::{Checkup, Mode, Setup};
+use crate::doctor::{self, Diagnosis};
+use crate::logging::Output;
+use crate::secret;
+
+/// How long interrupted servers have to end.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+/// After which time, and how often, somebody at a terminal is told who is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Examines every source.
+pub(super) async fn run(
+    catalog: &'static Catalog,
+    args: &DoctorArgs,
+    output: &Output,
+    mut signals: Signals,
+) -> Result<Exit, Failure> {
+    let environment = Environment::capture();
+    let settings = Settings::load(catalog, args.config.as_deref())?;
+    for warning in &settings.warnings {
+        output.report(&warning.to_string(), &warning.to_json());
+    }
+    // What a start would refuse before it looks at a source is refused here too.
+    let mut diagnostics = Vec::new();
+    settings.policy(&[], &environment, &mut diagnostics);
+    let checkup = Checkup::new(Setup {
+        catalog,
+        config: &settings.config,
+        environment: &environment,
+        base: &settings.base,
+        mode: Mode::Tolerant,
+    });
+    let checkup = match checkup {
+        Ok(checkup) if !diagnostics.iter().any(Diagnostic::is_error) => checkup,
+        Ok(_) => return Err(Failure::Diagnostics(diagnostics)),
+        Err(more) => {
+            diagnostics.extend(more);
+            return Err(Failure::Diagnostics(diagnostics));
+        }
+    };
+    let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
+    output.mask(&checkup.redactor().merge(&Redactor::new(secret)));
+    let all = tokio::select! {
+        all = examine(catalog, checkup, output) => all,
+        () = signals.stop() => return Ok(interrupted(output).await),
+    };
+    let config = args.config.as_deref().map_or_else(
+        || catalog.config_name.to_owned(),
+        |file| file.display().to_string(),
+    );
+    let all: Vec<_> = all
+        .into_iter()
+        .map(|one| Diagnosis::of(one, &config))
+        .collect();
+    let text = match args.format {
+        Format::Human => output.human_text(&doctor::human(&all)),
+        Format::Json => output.json_text(&doctor::json(&all, catalog.catalog_digest).to_string()),
+    };
+    tree::print(&text)?;
+    Ok(if doctor::attention(&all) == 0 {
+        Exit::Ok
+    } else {
+        Exit::Failure
+    })
+}
+
+/// Examines all of them; at a terminal it is said who is waited for.
+async fn examine(
+    catalog: &'static Catalog,
+    checkup: Checkup,
+    output: &Output,
+) -> Vec<crate::core::Examined> {
+    let waiting: BTreeSet<_> = catalog.sources.iter().map(|source| source.path).collect();
+    let waiting = tokio::sync::watch::Sender::new(waiting);
+    let done = |path| {
+        waiting.send_modify(|waiting| {
+            waiting.remove(path);
+        });
+    };
+    let mut run = std::pin::pin!(checkup.run(done));
+    let is_watched = std::io::stderr().is_terminal();
+    loop {
+        if let Ok(all) = timeout(PATIENCE, &mut run).await {
+            return all;
+        }
+        if is_watched {
+            let names: Vec<_> = waiting.borrow().iter().copied().collect();
+            output.note(&format!("still waiting for {}", names.join(", ")));
+        }
+    }
+}
+
+/// The examination is dropped by now, and nobody holds its processes any more.
+async fn interrupted(output: &Output) -> Exit {
+    output.note("interrupted: ending what was started");
+    if timeout(LAST_WAIT, broker_mcp::all_ended()).await.is_err() {
+        output.note("some of it is still there");
+    }
+    Exit::Interrupted
+}

@@ -1,0 +1,30 @@
+//! `mcp-broker status`: asks a running broker how its sources are doing. Starts nothing.
+
+use broker_model::exit::Exit;
+use broker_model::redact::Redactor;
+
+use super::failure::Failure;
+use super::{load_secret, tree};
+use crate::cli::{Format, StatusArgs};
+use crate::logging::Output;
+use crate::status::{Target, ask};
+
+/// Asks, and prints the answer.
+pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<Exit, Failure> {
+    let target = Target::parse(&args.address).map_err(Failure::Usage)?;
+    let secret = load_secret(None, args.secret_file.as_deref())?;
+    output.mask(&Redactor::new(secret.clone()));
+    let status = ask(&target, secret.as_ref())
+        .await
+        .map_err(Failure::Internal)?;
+    let text = match args.format {
+        Format::Human => output.human_text(&status.human(&target)),
+        Format::Json => output.json_text(status.json()),
+    };
+    tree::print(&text)?;
+    Ok(if status.is_fine() {
+        Exit::Ok
+    } else {
+        Exit::Failure
+    })
+}

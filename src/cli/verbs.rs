@@ -1,0 +1,72 @@
+//! The words that may stand in the place of ADDR and do something else than serve.
+
+use std::path::PathBuf;
+
+/// What to do instead of serving.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Start every source once and say what is wrong with it, and what mends it
+    ///
+    /// Starts the sources side by side, lists their tools, holds them against what was reviewed, and
+    /// ends them again. Calls no tool. Exits with 0 if nothing needs attention, 1 if something does,
+    /// 2 for a config that no broker would start with.
+    #[command(after_help = DOCTOR)]
+    Doctor(DoctorArgs),
+
+    /// Show the state of the sources of a running broker
+    ///
+    /// Exits with 0 if the broker is ready and no source needs attention, else with 1; also where
+    /// nothing answers at ADDR.
+    #[command(after_help = STATUS)]
+    Status(StatusArgs),
+}
+
+const DOCTOR: &str = "\
+Examples:
+  mcp-broker doctor
+  mcp-broker doctor config.json
+  mcp-broker doctor --format json | jq '.sources[] | select(.ok | not)'";
+
+const STATUS: &str = "\
+Examples:
+  mcp-broker status 127.0.0.1:8100
+  mcp-broker status http://tools.example.org:8100 --secret-file secret.txt
+  mcp-broker status 127.0.0.1:8100 --format json";
+
+/// What `doctor` is given.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// The config; without it, the one that was compiled in.
+    #[arg(value_name = "CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// How to print the findings.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: Format,
+}
+
+/// What `status` is given.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// Where the broker listens: `host:port` or `http://host:port`.
+    #[arg(value_name = "ADDR")]
+    pub(crate) address: String,
+
+    /// A file that holds the secret; or set MCP_BROKER_SECRET. Needed only where other machines can
+    /// reach the broker.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+
+    /// How to print the state.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: Format,
+}
+
+/// How a verb prints what it found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people, in 80 columns.
+    Human,
+    /// One JSON object.
+    Json,
+}

@@ -1,0 +1,279 @@
+//! From what an examination brought to light to findings: the failure of a start and what is behind it,
+//! noise, slowness, and differences from the lock.
+
+use std::time::Duration;
+
+use broker_mcp::SourceFailure;
+use broker_model::Diagnostic;
+use broker_model::drift::{Class, Finding as Difference, Report};
+use broker_model::text::{counted, shown_line};
+
+use super::finding::{Code, Finding, Severity};
+use super::symptoms::{self, Patient};
+use super::{Diagnosis, Facts, Listed};
+use crate::core::{Examined, Started};
+
+/// A start that takes longer than this is slow, whatever the config allows.
+const SLOW: Duration = Duration::from_secs(10);
+/// Lines of stderr that are shown of a failed start.
+const STDERR_LINES: usize = 5;
+/// Differences of one class that are shown; a command shows all.
+const DIFFERENCES: usize = 3;
+/// Bytes up to which both values of a difference are shown.
+const VALUE: usize = 60;
+
+pub(super) fn diagnose(examined: Examined, config: &str) -> Diagnosis {
+    let (mut findings, facts) = match examined.outcome {
+        Ok(started) => {
+            let findings = of_started(&started, config);
+            (findings, Some(facts(started, examined.locked_revision)))
+        }
+        Err(problems) => (problems.iter().map(of_variable).collect(), None),
+    };
+    // Stable: of two that are as bad, the first found explains more.
+    findings.sort_by_key(|finding: &Finding| std::cmp::Reverse(finding.severity));
+    Diagnosis {
+        path: examined.path,
+        required: examined.required,
+        findings,
+        facts,
+    }
+}
+
+fn facts(started: Started, locked_revision: &'static str) -> Facts {
+    let examination = started.examination;
+    let listed = examination.outcome.map(|(era, snapshot)| {
+        let tools = started.tools;
+        Listed {
+            era,
+            revision: shown_line(&snapshot.protocol_version, 40),
+            listed: tools.as_ref().map_or(0, |tools| tools.listed),
+            exposed: tools.as_ref().map_or(0, |tools| tools.exposed),
+            hidden: tools.as_ref().map_or(0, |tools| tools.hidden),
+            withdrawn: tools.as_ref().map_or(0, |tools| tools.withdrawn),
+            report: tools.map(|tools| tools.report).unwrap_or_default(),
+        }
+    });
+    Facts {
+        took: examination.took,
+        startup_timeout: started.startup_timeout,
+        noise_lines: examination.noise_lines,
+        locked_revision,
+        listed,
+    }
+}
+
+fn of_variable(problem: &Diagnostic) -> Finding {
+    let place = match (&problem.file, &problem.pointer) {
+        (Some(file), Some(pointer)) => vec![format!("at {file} {pointer}")],
+        (_, Some(pointer)) => vec![format!("at {pointer}")],
+        _ => Vec::new(),
+    };
+    Finding {
+        code: problem.code.as_str(),
+        cause: None,
+        severity: Severity::Error,
+        message: problem.message.clone(),
+        details: place,
+        remedy: problem.remedy().to_owned(),
+    }
+}
+
+fn of_started(started: &Started, config: &str) -> Vec<Finding> {
+    let examination = &started.examination;
+    let mut findings = Vec::new();
+    let mut noise_is_explained = false;
+    if let Err(failure) = &examination.outcome {
+        let finding = of_failure(failure, started);
+        noise_is_explained = [Code::UsageText, Code::TerminalWanted]
+            .iter()
+            .any(|code| code.as_str() == finding.code);
+        findings.push(finding);
+    }
+    if let Some(tools) = &started.tools {
+        findings.extend(of_report(&tools.report, config));
+        findings.extend(of_time(examination.took, started.startup_timeout));
+    }
+    if examination.noise_lines > 0 && !noise_is_explained {
+        let lines = counted(examination.noise_lines as usize, "line");
+        findings.push(Finding {
+            details: examination.noise.iter().take(1).map(|line| format!("stdout: {line}")).collect(),
+            ..Finding::new(
+                Code::StdoutNoise,
+                Severity::Warning,
+                format!("it prints {lines} to stdout that are no protocol; they are skipped"),
+                "Make it log to stderr: stdout belongs to the protocol. An option such as `--quiet` may help.",
+            )
+        });
+    }
+    if examination.invalid_utf8_lines > 0 {
+        let lines = counted(examination.invalid_utf8_lines as usize, "line");
+        findings.push(Finding::new(
+            Code::TextRepaired,
+            Severity::Warning,
+            format!("it sends {lines} that are not UTF-8; they are repaired"),
+            "Make the server write UTF-8, or report it to its maintainers.",
+        ));
+    }
+    findings
+}
+
+fn of_failure(failure: &SourceFailure, started: &Started) -> Finding {
+    let examination = &started.examination;
+    let symptom = symptoms::find(Patient {
+        failure,
+        program: &started.program,
+        withheld: &started.withheld,
+        stderr: &examination.stderr,
+        stdout: &examination.noise,
+    });
+    // The message of a failed start may have the last line already.
+    let said = examination
+        .stderr
+        .iter()
+        .filter(|line| !failure.message.contains(line.as_str()));
+    let said: Vec<_> = said
+        .map(|line| format!("stderr: {}", shown_line(line, 300)))
+        .collect();
+    let said = said[said.len().saturating_sub(STDERR_LINES)..]
+        .iter()
+        .cloned();
+    let cause = failure.cause;
+    let (code, message, mut details, mut remedy) = match symptom {
+        Some(symptom) => (
+            symptom.code.as_str(),
+            symptom.message,
+            vec![failure.message.clone()],
+            symptom.remedy,
+        ),
+        None => (
+            cause.as_str(),
+            failure.message.clone(),
+            Vec::new(),
+            cause.remedy().to_owned(),
+        ),
+    };
+    details.extend(said);
+    if !started.withheld.is_empty() && code != Code::VariableMissing.as_str() {
+        remedy.push_str(
+            " If it needs a variable that was not passed on, name it in `env` or `inherit_env`.",
+        );
+    }
+    Finding {
+        code,
+        cause: Some(cause.as_str()),
+        severity: Severity::Error,
+        message,
+        details,
+        remedy,
+    }
+}
+
+fn of_time(took: Duration, allowed: Duration) -> Option<Finding> {
+    if took < SLOW && took < allowed / 2 {
+        return None;
+    }
+    let (took, allowed) = (took.as_secs_f64(), allowed.as_secs_f64());
+    Some(Finding::new(
+        Code::SlowStart,
+        Severity::Warning,
+        format!(
+            "it took {took:.1} s until its tools were listed; `startup_timeout` is {allowed} s"
+        ),
+        "Run the command once by hand so that it can install, pin its version, or raise `startup_timeout`.",
+    ))
+}
+
+/// One finding for each class of difference, the worst first.
+fn of_report(report: &Report, config: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for class in Class::ALL.into_iter().rev() {
+        let tools = report.tools.iter().filter(|tool| tool.class == class);
+        let sources = report.sources.iter().filter(|source| source.class == class);
+        let (tools, sources): (Vec<_>, Vec<_>) = (tools.collect(), sources.collect());
+        let about_tools = tools.iter().flat_map(|tool| {
+            let name = shown_line(&tool.tool, 100);
+            tool.findings
+                .iter()
+                .map(move |found| (format!("`{name}`: "), found))
+        });
+        let about_sources = sources
+            .iter()
+            .flat_map(|source| source.findings.iter().map(|found| (String::new(), found)));
+        let all: Vec<_> = about_sources.chain(about_tools).collect();
+        let Some((_, first)) = all.first() else {
+            continue;
+        };
+        let mut details: Vec<_> = all
+            .iter()
+            .take(DIFFERENCES)
+            .map(|(name, found)| line(name, found))
+            .collect();
+        if let Some(more @ 1..) = all.len().checked_sub(DIFFERENCES) {
+            details.push(format!(
+                "and {more} more; `broker-gen check --config {config}` shows all"
+            ));
+        }
+        let severity = if class.refuses() {
+            Severity::Error
+        } else {
+            Severity::Note
+        };
+        findings.push(Finding {
+            details,
+            ..Finding::new(
+                Code::Drift,
+                severity,
+                summary(class, tools.len()),
+                shown_line(&first.remedy, 400),
+            )
+        });
+    }
+    findings
+}
+
+fn summary(class: Class, tools: usize) -> String {
+    let (what, plural) = match tools {
+        0 => ("the source itself".to_owned(), false),
+        count => (counted(count, "tool"), count > 1),
+    };
+    let meaning = match class {
+        Class::Same => return format!("{what} has news that change nothing"),
+        Class::Added if plural => {
+            return format!("{what} are new; they stay hidden until reviewed");
+        }
+        Class::Added => return format!("{what} is new; it stays hidden until reviewed"),
+        Class::Gone => "no longer listed",
+        Class::Unchecked => "could not be checked",
+        Class::Security => "less safe than reviewed",
+        Class::Breaking => "calls or answers of the lock are no longer good",
+        Class::Unknown => "not proven to mean the same",
+        Class::Compatible => "the schema moved and stays good",
+        Class::Text => "text that a model reads moved",
+        Class::Equivalent => "written in another way, means the same",
+    };
+    let differ = if plural { "differ" } else { "differs" };
+    format!(
+        "{what} {differ} from the lock, class `{}`: {meaning}",
+        class.as_str()
+    )
+}
+
+/// One difference in one line, with both values where they are short.
+fn line(name: &str, found: &Difference) -> String {
+    let mut line = format!("{name}{} [{}]", shown_line(&found.message, 300), found.rule);
+    if !found.pointer.is_empty() {
+        line = format!("{line} at {}", shown_line(&found.pointer, 200));
+    }
+    if let (Some(old), Some(new)) = (&found.old, &found.new) {
+        let (old, new) = (old.to_string(), new.to_string());
+        if old.len().max(new.len()) <= VALUE {
+            line = format!(
+                "{line}: {} is now {}",
+                shown_line(&old, 2 * VALUE),
+                shown_line(&new, 2 * VALUE)
+            );
+        }
+    }
+    line
+}

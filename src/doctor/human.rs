@@ -1,0 +1,82 @@
+//! The examination for a terminal: a block a source, the worst first, and one line that sums it up.
+
+use std::cmp::Reverse;
+
+use broker_mcp::SourceFailure;
+use broker_model::mcp::Era;
+
+use super::finding::Severity;
+use super::{Diagnosis, Facts, Listed, attention};
+use crate::terminal::wrap;
+
+/// The whole text. Everything a server wrote was made printable before.
+pub(crate) fn human(all: &[Diagnosis]) -> String {
+    let mut blocks: Vec<&Diagnosis> = all.iter().collect();
+    // Stable, so that sources that are as bad stay in the order of their paths.
+    blocks.sort_by_key(|one| Reverse(one.severity()));
+    let mut out = String::new();
+    for one in blocks {
+        block(&mut out, one);
+        out.push('\n');
+    }
+    out.push_str(&format!(
+        "{} of {} sources need attention\n",
+        attention(all),
+        all.len()
+    ));
+    out
+}
+
+fn block(out: &mut String, one: &Diagnosis) {
+    let mark = match one.severity() {
+        Severity::Note => "ok",
+        worse => worse.as_str(),
+    };
+    let optional = if one.required { "" } else { " (not required)" };
+    wrap(out, "", "  ", &format!("{mark}: {}{optional}", one.path));
+    if let Some(text) = one.facts.as_ref().and_then(facts) {
+        wrap(out, "  ", "  ", &text);
+    }
+    for finding in &one.findings {
+        let title = format!(
+            "{}[{}] {}",
+            finding.severity.as_str(),
+            finding.code,
+            finding.message
+        );
+        wrap(out, "  ", "    ", &title);
+        for detail in &finding.details {
+            wrap(out, "    | ", "    | ", detail);
+        }
+        // What has news and nothing to be done needs no advice.
+        if finding.severity > Severity::Note {
+            wrap(out, "    help: ", "          ", &finding.remedy);
+        }
+    }
+}
+
+fn facts(facts: &Facts) -> Option<String> {
+    let listed: &Result<Listed, SourceFailure> = &facts.listed;
+    let listed = listed.as_ref().ok()?;
+    let era = match listed.era {
+        Era::Modern => "modern",
+        Era::Legacy => "legacy",
+    };
+    let locked = if facts.locked_revision == listed.revision {
+        "as in the lock".to_owned()
+    } else {
+        format!("the lock has {}", facts.locked_revision)
+    };
+    let withdrawn = match listed.withdrawn {
+        0 => String::new(),
+        count => format!(", {count} of the lock withdrawn"),
+    };
+    Some(format!(
+        "ready after {:.1} s; speaks {} ({era}, {locked}); lists {}: {} exposed, {} hidden{withdrawn}",
+        facts.took.as_secs_f64(),
+        listed.revision,
+        broker_model::text::counted(listed.listed, "tool"),
+        listed.exposed,
+        listed.hidden,
+    ))
+}

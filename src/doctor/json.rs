@@ -1,0 +1,81 @@
+//! The examination as one JSON object; `docs/api.md` has its shape.
+
+use broker_model::mcp::Era;
+use serde_json::{Map, Value, json};
+
+use super::finding::Finding;
+use super::{Diagnosis, Facts, Listed, attention};
+
+/// The version of the shape.
+const FORMAT_VERSION: u64 = 1;
+
+/// The whole object.
+pub(crate) fn json(all: &[Diagnosis], catalog_digest: &str) -> Value {
+    let attention = attention(all);
+    json!({
+        "format_version": FORMAT_VERSION,
+        "ok": attention == 0,
+        "catalog_digest": catalog_digest,
+        "sources": all.iter().map(source).collect::<Vec<_>>(),
+        "summary": { "sources": all.len(), "need_attention": attention },
+    })
+}
+
+fn source(one: &Diagnosis) -> Value {
+    let mut out = Map::new();
+    let mut put = |key: &str, value: Value| {
+        out.insert(key.to_owned(), value);
+    };
+    put("path", one.path.into());
+    put("required", one.required.into());
+    put("ok", (!one.needs_attention()).into());
+    put("findings", one.findings.iter().map(finding).collect());
+    if let Some(facts) = &one.facts {
+        start(facts, &mut put);
+    }
+    Value::Object(out)
+}
+
+fn start(facts: &Facts, put: &mut impl FnMut(&str, Value)) {
+    put("took_ms", (facts.took.as_millis() as u64).into());
+    put(
+        "startup_timeout_ms",
+        (facts.startup_timeout.as_millis() as u64).into(),
+    );
+    put("noise_lines", facts.noise_lines.into());
+    put("locked_protocol_version", facts.locked_revision.into());
+    let Ok(listed) = &facts.listed else {
+        return;
+    };
+    let Listed {
+        era,
+        revision,
+        listed,
+        exposed,
+        hidden,
+        withdrawn,
+        report,
+    } = listed;
+    put("protocol_version", revision.as_str().into());
+    let era = match era {
+        Era::Modern => "modern",
+        Era::Legacy => "legacy",
+    };
+    put("era", era.into());
+    let tools = json!({
+        "listed": listed, "exposed": exposed, "hidden": hidden, "withdrawn": withdrawn,
+    });
+    put("tools", tools);
+    put("drift", report.to_json());
+}
+
+fn finding(finding: &Finding) -> Value {
+    json!({
+        "code": finding.code,
+        "cause": finding.cause,
+        "severity": finding.severity.as_str(),
+        "message": finding.message,
+        "details": finding.details,
+        "remedy": finding.remedy,
+    })
+}

@@ -1,0 +1,68 @@
+//! Phrases by which runtimes and servers say what they miss, and what each means.
+
+use super::finding::Code;
+
+/// Phrases of runtimes, lowercase, and what they mean; the first that is found counts.
+pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
+    (
+        &[
+            "cannot connect to the docker daemon",
+            "docker daemon is not running",
+        ],
+        Code::RuntimeMissing,
+        "Docker is there, but its daemon cannot be reached",
+        "Start the Docker daemon, and let this user reach its socket.",
+    ),
+    (
+        &[
+            "cannot find module",
+            "err_module_not_found",
+            "modulenotfounderror",
+            "no module named",
+            "cannot find package",
+            "could not find a version that satisfies",
+            "e404",
+        ],
+        Code::PackageMissing,
+        "a package that it needs is not there",
+        "Install the server's dependencies; if it runs from a package, check its name and version.",
+    ),
+    (
+        &[
+            "enotfound",
+            "eai_again",
+            "econnrefused",
+            "temporary failure in name resolution",
+            "network is unreachable",
+            "could not resolve host",
+            "dns error",
+        ],
+        Code::NetworkDown,
+        "it could not reach what it needs over the network",
+        "Check the network, a proxy and the address; install the server beforehand where there is none.",
+    ),
+    (
+        &["eaddrinuse", "address already in use"],
+        Code::PortTaken,
+        "it wants a port of its own, which is taken",
+        "Give the option that makes it speak over stdio, often `stdio` or `--stdio`.",
+    ),
+    (
+        &[
+            "not a tty",
+            "not a terminal",
+            "inappropriate ioctl",
+            "/dev/tty",
+            "its process is stopped",
+        ],
+        Code::TerminalWanted,
+        "it wants a terminal, and a server has none",
+        "Take options for terminals away, such as `-t` of `docker run -it`, and answer its questions by arguments or variables.",
+    ),
+    (
+        &["press any key", "press enter", "ok to proceed?"],
+        Code::TerminalWanted,
+        "it waits for somebody to answer",
+        "Answer beforehand, as `npx -y` does, by an argument or a variable.",
+    ),
+];

@@ -1,0 +1,104 @@
+//! Programs that run servers rather than being one, and how somebody gets them.
+
+/// A runtime: its name for people, and where it comes from.
+#[derive(Debug)]
+pub(super) struct Runtime {
+    pub(super) name: &'static str,
+    pub(super) remedy: &'static str,
+}
+
+const NODE: Runtime = Runtime {
+    name: "Node.js",
+    remedy: "Install Node.js, which brings `node`, `npm` and `npx` (https://nodejs.org)",
+};
+const BUN: Runtime = Runtime {
+    name: "Bun",
+    remedy: "Install Bun (https://bun.sh)",
+};
+const DENO: Runtime = Runtime {
+    name: "Deno",
+    remedy: "Install Deno (https://deno.com)",
+};
+const PYTHON: Runtime = Runtime {
+    name: "Python",
+    remedy: "Install Python 3; where it is there as `python3` only, write that in `command`",
+};
+const UV: Runtime = Runtime {
+    name: "uv",
+    remedy: "Install uv, which brings `uv` and `uvx` (https://docs.astral.sh/uv)",
+};
+const PIPX: Runtime = Runtime {
+    name: "pipx",
+    remedy: "Install pipx (https://pipx.pypa.io)",
+};
+const DOCKER: Runtime = Runtime {
+    name: "Docker",
+    remedy: "Install Docker (https://docs.docker.com/engine/install)",
+};
+const PODMAN: Runtime = Runtime {
+    name: "Podman",
+    remedy: "Install Podman (https://podman.io)",
+};
+const JAVA: Runtime = Runtime {
+    name: "Java",
+    remedy: "Install a Java runtime",
+};
+const DOTNET: Runtime = Runtime {
+    name: ".NET",
+    remedy: "Install the .NET runtime (https://dotnet.microsoft.com)",
+};
+const GO: Runtime = Runtime {
+    name: "Go",
+    remedy: "Install Go (https://go.dev)",
+};
+const RUBY: Runtime = Runtime {
+    name: "Ruby",
+    remedy: "Install Ruby",
+};
+const PHP: Runtime = Runtime {
+    name: "PHP",
+    remedy: "Install PHP",
+};
+
+/// The runtime that a program of this name is part of.
+pub(super) fn of_program(program: &str) -> Option<&'static Runtime> {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    // `python3.13`, `node22`: a version says nothing about what it is.
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    Some(match bare {
+        "node" | "nodejs" | "npm" | "npx" | "pnpm" | "pnpx" | "yarn" | "corepack" | "tsx"
+        | "ts-node" => &NODE,
+        "bun" | "bunx" => &BUN,
+        "deno" => &DENO,
+        "python" | "pip" => &PYTHON,
+        "uv" | "uvx" => &UV,
+        "pipx" => &PIPX,
+        "docker" | "docker-compose" => &DOCKER,
+        "podman" => &PODMAN,
+        "java" => &JAVA,
+        "dotnet" | "dnx" => &DOTNET,
+        "go" => &GO,
+        "ruby" | "bundle" => &RUBY,
+        "php" => &PHP,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_folders_make_no_difference() {
+        for (program, name) in [
+            ("npx", Some("Node.js")),
+            ("/usr/bin/python3.13", Some("Python")),
+            ("uvx", Some("uv")),
+            ("docker", Some("Docker")),
+            ("github-mcp-server", None),
+            ("", None),
+        ] {
+            assert_eq!(of_program(program).map(|runtime| runtime.name), name);
+        }
+    }
+}

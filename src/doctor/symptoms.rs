@@ -1,0 +1,337 @@
+//! What the last words of a server that did not start give away: a runtime, a package, a variable or a
+//! terminal that it misses. Reads text that was redacted and made printable before.
+
+use broker_mcp::SourceFailure;
+use broker_model::SourceCause;
+
+use super::finding::Code;
+use super::phrases::PHRASES;
+use super::runtimes;
+
+/// What is behind a failed start.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Symptom {
+    pub(super) code: Code,
+    pub(super) message: String,
+    pub(super) remedy: String,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patient<'a> {
+    pub(super) failure: &'a SourceFailure,
+    pub(super) program: &'a str,
+    pub(super) withheld: &'a [String],
+    pub(super) stderr: &'a [String],
+    pub(super) stdout: &'a [String],
+}
+
+/// The symptom that explains the most.
+pub(super) fn find(patient: Patient<'_>) -> Option<Symptom> {
+    missing_program(patient)
+        .or_else(|| missing_runtime(patient))
+        .or_else(|| missing_variable(patient))
+        .or_else(|| phrase(patient))
+        .or_else(|| usage(patient))
+        .or_else(|| prompt(patient))
+}
+
+/// The command itself is a runtime that is not there.
+fn missing_program(patient: Patient<'_>) -> Option<Symptom> {
+    let name = patient.program;
+    (patient.failure.cause == SourceCause::SpawnNotFound && runtimes::of_program(name).is_some())
+        .then(|| runtime(name))
+}
+
+/// The command is there and runs something that is not.
+fn missing_runtime(patient: Patient<'_>) -> Option<Symptom> {
+    let code = patient.failure.exit.and_then(|exit| exit.code);
+    if code != Some(127) {
+        return None;
+    }
+    let name = patient.stderr.iter().rev().find_map(|line| not_found(line));
+    name.map(runtime)
+}
+
+fn runtime(name: &str) -> Symptom {
+    let (message, remedy) = match runtimes::of_program(name) {
+        Some(known) => (
+            format!("`{name}` is not there: {} is missing", known.name),
+            format!(
+                "{}. If it is installed, put its folder into the `PATH` that the broker is started with.",
+                known.remedy
+            ),
+        ),
+        None => (
+            format!("`{name}`, which the command runs, is not there"),
+            "Install it, or put its folder into the `PATH` that the broker is started with."
+                .to_owned(),
+        ),
+    };
+    Symptom {
+        code: Code::RuntimeMissing,
+        message,
+        remedy,
+    }
+}
+
+/// The name in `sh: 1: uvx: not found`, `bash: uvx: command not found` and
+/// `env: 'node': No such file or directory`.
+fn not_found(line: &str) -> Option<&str> {
+    let endings = [
+        ": command not found",
+        ": not found",
+        ": No such file or directory",
+    ];
+    let rest = endings
+        .iter()
+        .find_map(|ending| line.strip_suffix(ending))?;
+    let name = rest.rsplit(": ").next()?;
+    let name = name.trim_matches(['\'', '"', '`', '‘', '’']);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '/');
+    (!name.is_empty() && name.chars().all(plain)).then_some(name)
+}
+
+/// It names a variable that it misses.
+fn missing_variable(patient: Patient<'_>) -> Option<Symptom> {
+    const WORDS: [&str; 8] = [
+        "required",
+        "missing",
+        "not set",
+        "must be set",
+        "not defined",
+        "please set",
+        "provide",
+        "undefined",
+    ];
+    let said = patient.stderr.iter().rev().chain(patient.stdout);
+    let name = said
+        .filter(|line| {
+            let line = line.to_lowercase();
+            WORDS.iter().any(|word| line.contains(word))
+        })
+        .find_map(|line| {
+            let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            words.find(|word| is_variable(word))
+        })?;
+    let remedy = if patient.withheld.iter().any(|withheld| withheld == name) {
+        format!(
+            "It is set here and is not passed on: add `\"{name}\": \"${{{name}}}\"` to the source's `env`."
+        )
+    } else {
+        format!("Set it, and add `\"{name}\": \"${{{name}}}\"` to the source's `env`.")
+    };
+    Some(Symptom {
+        code: Code::VariableMissing,
+        message: format!("it asks for the variable `{name}`"),
+        remedy,
+    })
+}
+
+/// `GITHUB_TOKEN`, but neither `ERROR` nor `ERR_MODULE_NOT_FOUND`.
+fn is_variable(word: &str) -> bool {
+    let shape = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    word.len() >= 5
+        && word.contains('_')
+        && word.starts_with(|c: char| c.is_ascii_uppercase())
+        && !word.starts_with("ERR_")
+        && word.chars().all(shape)
+}
+
+fn phrase(patient: Patient<'_>) -> Option<Symptom> {
+    let lines = patient.stderr.iter().chain(patient.stdout);
+    let said: String = lines
+        .chain([&patient.failure.message])
+        .map(|line| line.to_lowercase() + "\n")
+        .collect();
+    PHRASES
+        .iter()
+        .find(|(phrases, ..)| phrases.iter().any(|phrase| said.contains(phrase)))
+        .map(|(_, code, message, remedy)| Symptom {
+            code: *code,
+            message: (*message).to_owned(),
+            remedy: (*remedy).to_owned(),
+        })
+}
+
+/// It explains how it wants to be called.
+fn usage(patient: Patient<'_>) -> Option<Symptom> {
+    let is_usage = |line: &&String| {
+        let line = line.trim_start().to_lowercase();
+        line.starts_with("usage:") || line.starts_with("usage of ")
+    };
+    let mut said = patient.stderr.iter().chain(patient.stdout);
+    let line = said.find(is_usage)?;
+    Some(Symptom {
+        code: Code::UsageText,
+        message: format!("it prints how it wants to be called: {}", line.trim()),
+        remedy: "Correct the arguments in `command`; many servers want `stdio`, `--stdio` or a subcommand."
+            .to_owned(),
+    })
+}
+
+/// Its time ran out over a question.
+fn prompt(patient: Patient<'_>) -> Option<Symptom> {
+    if patient.failure.cause != SourceCause::StartupTimeout {
+        return None;
+    }
+    let mut last = [patient.stdout.last(), patient.stderr.last()]
+        .into_iter()
+        .flatten();
+    let asks = |line: &&String| {
+        let line = line.trim_end().to_lowercase();
+        let endings = [
+            "?",
+            "(y/n)",
+            "[y/n]",
+            "(yes/no)",
+            "password:",
+            "passphrase:",
+            "username:",
+            "code:",
+            "key:",
+            "token:",
+        ];
+        endings.iter().any(|ending| line.ends_with(ending))
+    };
+    let line = last.find(asks)?;
+    Some(Symptom {
+        code: Code::TerminalWanted,
+        message: format!("it waits for somebody to answer: {}", line.trim()),
+        remedy: "Answer beforehand, as `npx -y` does, by an argument or a variable.".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use broker_mcp::ExitReport;
+
+    fn found(cause: SourceCause, code: Option<i32>, program: &str, said: &str) -> Option<Symptom> {
+        let mut failure = SourceFailure::new(cause, "no answer");
+        failure.exit = code.map(|code| ExitReport {
+            code: Some(code),
+            signal: None,
+        });
+        let stderr: Vec<_> = said.lines().map(str::to_owned).collect();
+        find(Patient {
+            failure: &failure,
+            program,
+            withheld: &["API_TOKEN".to_owned()],
+            stderr: &stderr,
+            stdout: &[],
+        })
+    }
+
+    #[test]
+    fn last_words_give_away_what_is_missing() {
+        let exit = SourceCause::ExitBeforeReady;
+        for (code, said, expected, part) in [
+            (
+                127,
+                "sh: 1: uvx: not found",
+                Code::RuntimeMissing,
+                "`uvx` is not there: uv is missing",
+            ),
+            (
+                127,
+                "env: ‘node’: No such file or directory",
+                Code::RuntimeMissing,
+                "Node.js is missing",
+            ),
+            (
+                127,
+                "bash: line 1: frob: command not found",
+                Code::RuntimeMissing,
+                "`frob`, which the command runs",
+            ),
+            (
+                1,
+                "Error: Cannot find module 'x'\n  code: 'MODULE_NOT_FOUND'",
+                Code::PackageMissing,
+                "a package",
+            ),
+            (
+                1,
+                "ModuleNotFoundError: No module named 'mcp'",
+                Code::PackageMissing,
+                "a package",
+            ),
+            (
+                1,
+                "Error: API_TOKEN is required",
+                Code::VariableMissing,
+                "`API_TOKEN`",
+            ),
+            (
+                1,
+                "getaddrinfo ENOTFOUND registry",
+                Code::NetworkDown,
+                "network",
+            ),
+            (
+                1,
+                "listen EADDRINUSE: address already in use",
+                Code::PortTaken,
+                "port",
+            ),
+            (
+                1,
+                "the input device is not a TTY",
+                Code::TerminalWanted,
+                "terminal",
+            ),
+            (
+                1,
+                "cannot connect to the Docker daemon at x",
+                Code::RuntimeMissing,
+                "daemon",
+            ),
+            (
+                2,
+                "Usage: server [OPTIONS]",
+                Code::UsageText,
+                "Usage: server [OPTIONS]",
+            ),
+        ] {
+            let symptom = found(exit, Some(code), "server", said).expect(said);
+            assert_eq!(symptom.code, expected, "{said}");
+            assert!(symptom.message.contains(part), "{}", symptom.message);
+        }
+        for said in [
+            "",
+            "panic: boom",
+            "ERROR: all is lost",
+            "the file is missing",
+        ] {
+            assert_eq!(found(exit, Some(1), "server", said), None, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_question_counts_only_where_the_time_ran_out() {
+        let ask = "Password:";
+        let waits = found(SourceCause::StartupTimeout, None, "server", ask);
+        assert_eq!(waits.map(|found| found.code), Some(Code::TerminalWanted));
+        assert_eq!(
+            found(SourceCause::ExitBeforeReady, Some(1), "server", ask),
+            None
+        );
+    }
+
+    #[test]
+    fn a_command_that_is_a_runtime_is_named() {
+        let cause = SourceCause::SpawnNotFound;
+        let symptom = found(cause, None, "npx", "").expect("it is known");
+        assert!(symptom.message.contains("Node.js"), "{symptom:?}");
+        assert_eq!(found(cause, None, "some-server", ""), None);
+    }
+
+    #[test]
+    fn a_variable_that_was_withheld_is_told_apart() {
+        let exit = SourceCause::ExitBeforeReady;
+        let remedy = |said| found(exit, Some(1), "s", said).expect("found").remedy;
+        assert!(remedy("API_TOKEN not set").contains("not passed on"));
+        assert!(remedy("OTHER_TOKEN not set").starts_with("Set it"));
+    }
+}

@@ -1,0 +1,93 @@
+//! How long ago a time was, as short as a table needs it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// `3m` for a time as the health routes write it; `?` for anything else. A time to come is `0s`.
+pub(super) fn age(text: &str, now: SystemTime) -> String {
+    let Some(then) = parse(text) else {
+        return "?".to_owned();
+    };
+    short(now.duration_since(then).unwrap_or_default().as_secs())
+}
+
+/// `12s` until a time to come; `now` for one that has passed.
+pub(super) fn until(text: &str, now: SystemTime) -> String {
+    match parse(text).and_then(|then| then.duration_since(now).ok()) {
+        Some(left) => format!("in {}", short(left.as_secs().max(1))),
+        None => "now".to_owned(),
+    }
+}
+
+fn short(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// `2026-11-21T03:14:05Z`.
+fn parse(text: &str) -> Option<SystemTime> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let numbers = |text: &str, mark: char| -> Option<[u64; 3]> {
+        let parts: Option<Vec<u64>> = text.split(mark).map(|part| part.parse().ok()).collect();
+        parts?.try_into().ok()
+    };
+    let [year, month, day] = numbers(date, '-')?;
+    let [hour, minute, second] = numbers(time, ':')?;
+    let fits =
+        (1970..10_000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !fits || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Years begin in March, so that the leap day is the last of its year.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let (era, year_of_era) = (year / 400, year % 400);
+    let day_of_year = (153 * month + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
+    Some(UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        // By `date -u -d 2024-02-29T12:34:56Z +%s`.
+        let then = UNIX_EPOCH + Duration::from_secs(1_709_210_096);
+        for (later, expected) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (3599, "59m"),
+            (7200, "2h"),
+            (200_000, "2d"),
+        ] {
+            let now = then + Duration::from_secs(later);
+            assert_eq!(age("2024-02-29T12:34:56Z", now), expected);
+        }
+        assert_eq!(age("2024-02-29T12:34:56Z", UNIX_EPOCH), "0s");
+        for wrong in [
+            "",
+            "yesterday",
+            "2024-13-01T00:00:00Z",
+            "2024-01-01T00:00:00+01:00",
+        ] {
+            assert_eq!(age(wrong, then), "?", "{wrong}");
+        }
+        let now = then - Duration::from_secs(12);
+        assert_eq!(until("2024-02-29T12:34:56Z", now), "in 12s");
+        assert_eq!(
+            until("2024-02-29T12:34:56Z", then + Duration::from_secs(9)),
+            "now"
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! How a running broker is doing: asks its health routes, and shows the answer. Knows of sources only
+//! what the routes say.
+
+mod age;
+mod get;
+mod table;
+mod target;
+
+use std::time::{Duration, SystemTime};
+
+use broker_model::redact::Secret;
+use broker_model::text::shown_line;
+use serde_json::Value;
+use tokio::time::timeout;
+
+pub(crate) use target::Target;
+
+use crate::terminal::wrap;
+
+/// How long both questions may take together.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// What is said where the broker holds back.
+const STRANGER: &str = "The broker shows no more than states to whoever does not give its secret: set \
+    `MCP_BROKER_SECRET`, or give `--secret-file`.";
+
+/// What a broker says of itself.
+#[derive(Debug)]
+pub(crate) struct Status {
+    ready: bool,
+    /// The reply of `/sources`, as it came.
+    text: String,
+    sources: Vec<Value>,
+}
+
+/// Asks the broker at `target`; a failure is said in one lowercase fragment.
+pub(crate) async fn ask(target: &Target, secret: Option<&Secret>) -> Result<Status, String> {
+    let asked = async {
+        let (ready, _) = get::json(target, "/readyz", secret).await?;
+        let (sources, text) = get::json(target, "/sources", secret).await?;
+        Ok::<_, String>((ready, sources, text))
+    };
+    let late = |_| {
+        let seconds = DEADLINE.as_secs();
+        format!("no answer from `{}` within {seconds} s", target.shown())
+    };
+    let (ready, mut sources, text) = timeout(DEADLINE, asked).await.map_err(late)??;
+    match (ready["ready"].as_bool(), sources["sources"].take()) {
+        (Some(ready), Value::Array(sources)) => Ok(Status {
+            ready,
+            text,
+            sources,
+        }),
+        _ => Err(format!(
+            "what listens at `{}` is no mcp-broker",
+            target.shown()
+        )),
+    }
+}
+
+impl Status {
+    /// Whether the broker is ready and no source needs attention.
+    pub(crate) fn is_fine(&self) -> bool {
+        self.ready && !self.sources.iter().any(needs_attention)
+    }
+
+    /// The sources as the broker gave them.
+    pub(crate) fn json(&self) -> &str {
+        &self.text
+    }
+
+    /// The table.
+    pub(crate) fn human(&self, target: &Target) -> String {
+        let word = if self.ready { "ready" } else { "not ready" };
+        let title = format!("{} is {word}", target.shown());
+        let attention = self
+            .sources
+            .iter()
+            .filter(|source| needs_attention(source))
+            .count();
+        let mut more = String::new();
+        if self.sources.iter().any(|source| source["path"].is_null()) {
+            wrap(&mut more, "", "", STRANGER);
+        }
+        format!(
+            "{title}\n\n{}{more}\n{attention} of {} sources need attention\n",
+            table::render(&self.sources, SystemTime::now()),
+            self.sources.len()
+        )
+    }
+}
+
+/// Whether somebody should look at a source: it is down, or some of its tools are out of service.
+fn needs_attention(source: &Value) -> bool {
+    let state = source["state"].as_str().unwrap_or_default();
+    !matches!(state, "ready" | "starting") || source["withdrawn"].as_u64().unwrap_or_default() > 0
+}
+
+/// A text of the broker, fit for a terminal.
+fn text(value: &Value, most: usize) -> String {
+    shown_line(value.as_str().unwrap_or_default(), most)
+}

@@ -1,0 +1,198 @@
+//! The sources as a table of 80 columns. A path that is too long has a line of its own, and so has what
+//! a source is down for.
+
+use std::time::SystemTime;
+
+use broker_model::SourceCause;
+use serde_json::Value;
+
+use super::age::{age, until};
+use super::text;
+use crate::terminal::{WIDTH, middle, wrap};
+
+const HEAD: [&str; 8] = [
+    "PATH",
+    "STATE",
+    "SINCE",
+    "TOOLS",
+    "WITHDRAWN",
+    "CALLS",
+    "FAILURES",
+    "RESTARTS",
+];
+/// Columns between two columns.
+const GAP: usize = 2;
+
+/// The table; `now` is when it is shown.
+pub(super) fn render(sources: &[Value], now: SystemTime) -> String {
+    let rows: Vec<[String; 8]> = sources.iter().map(|source| row(source, now)).collect();
+    let mut widths = HEAD.map(|title| title.len());
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row).skip(1) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let others: usize = widths[1..].iter().map(|width| width + GAP).sum();
+    let room = WIDTH.saturating_sub(others).max(HEAD[0].len());
+    let fitting = rows
+        .iter()
+        .map(|row| row[0].chars().count())
+        .filter(|width| *width <= room);
+    widths[0] = fitting.max().unwrap_or_default().max(HEAD[0].len());
+
+    let mut out = String::new();
+    line(&mut out, &HEAD.map(str::to_owned), &widths);
+    for (source, row) in sources.iter().zip(rows) {
+        let [path, rest @ ..] = row;
+        if path.chars().count() > widths[0] {
+            out.push_str(&middle(&path, WIDTH));
+            out.push('\n');
+            let mut cells = HEAD.map(|_| String::new());
+            cells[1..].clone_from_slice(&rest);
+            line(&mut out, &cells, &widths);
+        } else {
+            let mut cells = HEAD.map(|_| path.clone());
+            cells[1..].clone_from_slice(&rest);
+            line(&mut out, &cells, &widths);
+        }
+        below(&mut out, source, now);
+    }
+    out
+}
+
+fn row(source: &Value, now: SystemTime) -> [String; 8] {
+    let counters = &source["counters"];
+    // Without the secret, a broker that others can reach says no more than states.
+    let path = source["path"]
+        .as_str()
+        .map_or_else(|| "-".to_owned(), |_| text(&source["path"], 512));
+    [
+        path,
+        text(&source["state"], 10),
+        source["since"]
+            .as_str()
+            .map_or_else(|| "-".to_owned(), |since| age(since, now)),
+        count(&source["tools"]),
+        count(&source["withdrawn"]),
+        count(&counters["calls"]),
+        count(&counters["failures"]),
+        count(&counters["restarts"]),
+    ]
+}
+
+/// `1234`, `12k`, `1.2M`: at most five characters.
+fn count(value: &Value) -> String {
+    match value.as_u64() {
+        None => "-".to_owned(),
+        Some(few @ 0..10_000) => few.to_string(),
+        Some(many @ 0..1_000_000) => format!("{}k", many / 1000),
+        Some(many @ 0..100_000_000) => format!("{}.{}M", many / 1_000_000, many / 100_000 % 10),
+        Some(many) => format!("{}M", many / 1_000_000),
+    }
+}
+
+fn line(out: &mut String, cells: &[String; 8], widths: &[usize; 8]) {
+    let mut text = String::new();
+    for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        let gap = " ".repeat(if at == 0 { 0 } else { GAP });
+        // Names stand on the left, numbers on the right.
+        if at < 2 {
+            text.push_str(&format!("{gap}{cell:<width$}"));
+        } else {
+            text.push_str(&format!("{gap}{cell:>width$}"));
+        }
+    }
+    out.push_str(text.trim_end());
+    out.push('\n');
+}
+
+/// Why a source is down, when it is tried again, and how many of its processes are up.
+fn below(out: &mut String, source: &Value, now: SystemTime) {
+    if let Some(code) = source["cause"].as_str() {
+        let known = SourceCause::ALL.iter().find(|known| known.as_str() == code);
+        let meaning = known.map_or_else(String::new, |known| {
+            format!(": {} {}", known.cause(), known.remedy())
+        });
+        wrap(
+            out,
+            "  cause: ",
+            "    ",
+            &format!("{}{meaning}", text(&source["cause"], 60)),
+        );
+    }
+    let instances = source["instances"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let next = instances
+        .iter()
+        .filter_map(|one| one["next_attempt"].as_str())
+        .min();
+    if let Some(next) = next.filter(|_| source["state"] != "ready") {
+        wrap(out, "  next attempt: ", "    ", &until(next, now));
+    }
+    if instances.len() > 1 {
+        let ready = instances
+            .iter()
+            .filter(|one| one["state"] == "ready")
+            .count();
+        let text = format!("{ready} of {} ready", instances.len());
+        wrap(out, "  processes: ", "    ", &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    fn source(path: &str, state: &str, cause: Option<&str>, calls: u64) -> Value {
+        json!({
+            "path": path, "state": state, "cause": cause, "since": "1970-01-01T00:00:00Z",
+            "tools": 5, "withdrawn": 0,
+            "counters": {"calls": calls, "failures": calls / 2, "restarts": 3},
+            "instances": [{"state": state, "next_attempt": "1970-01-01T00:03:20Z"}],
+        })
+    }
+
+    #[test]
+    fn everything_fits_and_nothing_acts_on_the_terminal() {
+        let long = format!("/{}", "segment/".repeat(12));
+        let sources = [
+            source("/a", "ready", None, 1_234_567),
+            source(&long, "withdrawn", None, 99_999_000_000),
+            source("/b", "backoff", Some("exited"), 0),
+            source("/c\u{1b}[31m", "failed", Some("no\u{202e}such"), 0),
+            json!({"state": "ready"}),
+        ];
+        let table = render(&sources, UNIX_EPOCH + Duration::from_secs(180));
+        assert!(
+            table.lines().all(|line| line.chars().count() <= WIDTH),
+            "{table}"
+        );
+        assert!(!table.contains(['\u{1b}', '\u{202e}']), "{table}");
+        for part in [
+            "/a ",
+            "  1.2M  ",
+            "  3m  ",
+            "  cause: exited: The process ended",
+            "  next attempt: in 20s",
+            "…",
+        ] {
+            assert!(table.contains(part), "{part:?} in\n{table}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_does_not_fit_has_a_line_of_its_own() {
+        let path = "/company/engineering/tools";
+        let table = render(&[source(path, "ready", None, 1)], UNIX_EPOCH);
+        let lines: Vec<_> = table.lines().collect();
+        assert_eq!(lines[1], path);
+        assert!(lines[2].trim_start().starts_with("ready "), "{table}");
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= WIDTH),
+            "{table}"
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! Where a broker is asked: `host:port` or `http://host:port`, as somebody typed it.
+
+use crate::cli::split_address;
+
+/// A broker's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Without the brackets of an IPv6 address.
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl Target {
+    /// Reads what was typed; says what is wrong with it.
+    pub(crate) fn parse(typed: &str) -> Result<Self, String> {
+        if typed.starts_with("https://") {
+            return Err(
+                "`https` is not spoken here: ask the broker behind the proxy, for example `127.0.0.1:8100`"
+                    .to_owned(),
+            );
+        }
+        let address = typed.strip_prefix("http://").unwrap_or(typed);
+        let address = address.strip_suffix('/').unwrap_or(address);
+        if typed == "stdio" {
+            return Err("a broker on `stdio` has no address to ask".to_owned());
+        }
+        let (host, port) = split_address(address)?;
+        if host.contains(['/', '@', '?', '#'])
+            || host.chars().any(|c| c.is_whitespace() || c.is_control())
+        {
+            return Err(format!(
+                "`{}` is not `host:port`, for example `127.0.0.1:8100`",
+                typed.escape_debug()
+            ));
+        }
+        if port == 0 {
+            return Err(
+                "port 0 is no port: the broker says at its start where it listens".to_owned(),
+            );
+        }
+        // A broker that listens everywhere is asked here.
+        let host = match host {
+            "0.0.0.0" => "127.0.0.1",
+            "::" => "::1",
+            host => host,
+        };
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
+    }
+
+    /// As a `Host` header has it.
+    pub(super) fn authority(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    /// As people know it.
+    pub(crate) fn shown(&self) -> String {
+        format!("http://{}", self.authority())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed() {
+        for (typed, shown) in [
+            ("127.0.0.1:8100", "http://127.0.0.1:8100"),
+            ("http://localhost:8100/", "http://localhost:8100"),
+            ("[::1]:8100", "http://[::1]:8100"),
+            ("0.0.0.0:8100", "http://127.0.0.1:8100"),
+            ("http://[::]:1", "http://[::1]:1"),
+        ] {
+            assert_eq!(
+                Target::parse(typed).map(|target| target.shown()),
+                Ok(shown.to_owned())
+            );
+        }
+        for typed in [
+            "",
+            "localhost",
+            "127.0.0.1",
+            "https://a:1",
+            "http://a:1/sources",
+            "http://u@a:1",
+            "a b:1",
+            "stdio",
+            "a:0",
+            "a\r\nX:1",
+        ] {
+            assert!(Target::parse(typed).is_err(), "{typed:?}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `doctor` where the command itself is at fault: not there, no program, a script that runs what is not
+//! there, or one that waits for somebody.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use harness::{Chaos, Run, binary};
+use serde_json::{Value, json};
+
+/// The broker in a folder of its own, with `program` in the place of the servers' command for `/a`.
+struct Elsewhere {
+    chaos: Chaos,
+    broker: PathBuf,
+}
+
+impl Elsewhere {
+    fn new() -> Self {
+        let chaos = Chaos::new();
+        let broker = chaos.path().join("chaos-broker");
+        let original = binary("chaos-broker");
+        if fs::hard_link(&original, &broker).is_err() {
+            fs::copy(&original, &broker).expect("the broker can be copied");
+        }
+        Self { chaos, broker }
+    }
+
+    /// Puts a file in the place of `chaos-mcp`, run as it is for every source.
+    fn program(&self, name: &str, text: &str, mode: u32) -> &Self {
+        let file = self.chaos.file(name, text);
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(file, mode).expect("the mode can be set");
+        self
+    }
+
+    fn examine(&self, args: &[&str]) -> Value {
+        let run = Run::new(&self.broker)
+            .env("CHAOS", self.chaos.path())
+            .env("A_TOKEN", "a-token-for-tests")
+            .env("PATH", "/usr/bin:/bin");
+        let output = run.args(["doctor", "--format", "json"]).args(args).output();
+        assert_eq!(output.code, Some(1), "{}{}", output.stdout, output.stderr);
+        serde_json::from_str(&output.stdout).expect("it is JSON")
+    }
+}
+
+/// The one finding of a source that did not start.
+fn failure(report: &Value) -> &Value {
+    let source = &report["sources"][0];
+    let all = source["findings"].as_array().expect("a list");
+    assert_eq!((&source["path"], all.len()), (&json!("/a"), 1), "{report}");
+    &all[0]
+}
+
+#[test]
+fn f_01_f_02_a_command_that_is_not_there_or_is_no_program_is_named_with_its_place() {
+    let elsewhere = Elsewhere::new();
+    elsewhere.program("chaos-mcp2", "#!/bin/sh\n", 0o755);
+    let report = elsewhere.examine(&[]);
+    let found = failure(&report);
+    assert_eq!(found["code"], "spawn_not_found");
+    let message = found["message"].as_str().expect("text");
+    for part in [
+        "`chaos-mcp` was not found",
+        "/usr/bin",
+        "did you mean `chaos-mcp2`?",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(report["summary"]["need_attention"], 3);
+
+    for (text, mode, code, part) in [
+        ("#!/bin/sh\n", 0o644, "spawn_denied", "may not be executed"),
+        ("echo hi\n", 0o755, "spawn_format", "without a `#!` line"),
+        (
+            "#!/no/such/interpreter\n",
+            0o755,
+            "spawn_not_found",
+            "interpreter",
+        ),
+        (
+            "#!/usr/bin/env node-that-is-not-there\n",
+            0o755,
+            "runtime_missing",
+            "`node-that-is-not-there`",
+        ),
+        (
+            "#!/bin/sh\nuvx-not-there run x\n",
+            0o755,
+            "runtime_missing",
+            "`uvx-not-there`",
+        ),
+        (
+            "#!/bin/sh\necho 'Usage: chaos-mcp serve'\n",
+            0o755,
+            "usage_text",
+            "chaos-mcp serve",
+        ),
+    ] {
+        let report = elsewhere.program("chaos-mcp", text, mode).examine(&[]);
+        let found = failure(&report);
+        assert_eq!(found["code"], code, "{found}");
+        let message = found["message"].as_str().expect("text");
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn a_server_that_waits_for_a_terminal_or_an_answer_is_told_apart_from_a_slow_one() {
+    let elsewhere = Elsewhere::new();
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("JSON");
+    for at in 0..3 {
+        config["tree"][at]["source"]["startup_timeout"] = json!(1);
+    }
+    let config = elsewhere.chaos.file("given.json", &config.to_string());
+    let config = config.to_str().expect("the path is text");
+    for (text, part) in [
+        // What the system does to whoever reads the terminal from the background.
+        ("#!/bin/sh\nkill -TTIN $$\nsleep 60\n", "wants a terminal"),
+        (
+            "#!/bin/sh\nprintf 'Enter password:'\nsleep 60\n",
+            "waits for somebody to answer: Enter password:",
+        ),
+    ] {
+        let report = elsewhere
+            .program("chaos-mcp", text, 0o755)
+            .examine(&[config]);
+        let found = failure(&report);
+        assert_eq!(
+            (&found["code"], &found["cause"]),
+            (&json!("terminal_wanted"), &json!("startup_timeout"))
+        );
+        let message = found["message"].as_str().expect("text");
+        assert!(message.contains(part), "{message}");
+    }
+}

@@ -1,0 +1,217 @@
+//! `status` against the broker of this package, and `doctor` on the smoke config: how it goes when
+//! everything is fine, and what is said where nobody answers as a broker would.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::thread;
+
+use harness::{Broker, Output, Run, binary, wait_until};
+use serde_json::Value;
+
+fn program() -> Run {
+    Run::new(Path::new(env!("CARGO_BIN_EXE_mcp-broker")))
+        .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
+}
+
+fn status(address: &str, more: &[&str]) -> Output {
+    program().args(["status", address]).args(more).output()
+}
+
+#[test]
+fn the_smoke_config_needs_no_attention() {
+    binary("toolbox-mcp");
+    for args in [&["doctor"][..], &["doctor", "smoke_config.json"]] {
+        let output = program().args(args).output();
+        assert_eq!(
+            (output.code, output.stderr.as_str()),
+            (Some(0), ""),
+            "{}",
+            output.stdout
+        );
+        assert!(
+            output.stdout.starts_with("ok: /text\n"),
+            "{}",
+            output.stdout
+        );
+        assert_eq!(
+            output.stdout.lines().last(),
+            Some("0 of 2 sources need attention")
+        );
+    }
+}
+
+#[test]
+fn a_running_broker_shows_its_sources_as_a_table() {
+    binary("toolbox-mcp");
+    let broker = Broker::start_ready(program().args(["127.0.0.1:0", "smoke_config.json"]));
+    broker.result("/util/hash_text", serde_json::json!({"text": "x"}));
+    for address in [
+        broker.address().to_owned(),
+        format!("http://{}/", broker.address()),
+    ] {
+        let output = status(&address, &[]);
+        assert_eq!(
+            (output.code, output.stderr.as_str()),
+            (Some(0), ""),
+            "{}",
+            output.stdout
+        );
+        let lines: Vec<_> = output.stdout.lines().collect();
+        assert_eq!(lines[0], format!("http://{} is ready", broker.address()));
+        let columns: Vec<_> = lines[2].split_whitespace().collect();
+        let expected = "PATH STATE SINCE TOOLS WITHDRAWN CALLS FAILURES RESTARTS";
+        assert_eq!(columns.join(" "), expected);
+        let util: Vec<_> = lines[4].split_whitespace().collect();
+        assert_eq!(
+            (util[0], util[1], &util[3..]),
+            ("/util", "ready", &["9", "0", "1", "0", "0"][..])
+        );
+        assert_eq!(lines.last(), Some(&"0 of 2 sources need attention"));
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 80),
+            "{}",
+            output.stdout
+        );
+    }
+    let output = status(broker.address(), &["--format", "json"]);
+    assert_eq!((output.code, output.stdout.lines().count()), (Some(0), 1));
+    let passed: Value = serde_json::from_str(&output.stdout).expect("it is JSON");
+    let asked = broker.get("/sources").json();
+    assert_eq!(
+        passed["sources"][1]["counters"],
+        asked["sources"][1]["counters"]
+    );
+}
+
+#[test]
+fn on_an_exposed_address_the_secret_shows_more_and_is_never_shown() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("secret");
+    fs::write(&file, "sesame-open-up\n").expect("it can be written");
+    let file = file.to_str().expect("the path is text");
+    let args = ["0.0.0.0:0", "smoke_config.json", "--secret-file", file];
+    let broker = Broker::start(program().args(args));
+    let port = broker.address().rsplit(':').next().expect("a port");
+    let address = format!("0.0.0.0:{port}");
+    wait_until("the broker is ready", || {
+        status(&address, &[]).code == Some(0)
+    });
+    let stranger = status(&address, &[]);
+    assert_eq!(stranger.code, Some(0), "{}", stranger.stderr);
+    assert!(
+        !stranger.stdout.contains("/util") && stranger.stdout.contains("ready"),
+        "{}",
+        stranger.stdout
+    );
+    assert!(
+        stranger.stdout.contains("give `--secret-file`"),
+        "{}",
+        stranger.stdout
+    );
+    let known = status(&address, &["--secret-file", file]);
+    assert!(known.stdout.contains("/util"), "{}", known.stdout);
+    let by_variable = program()
+        .args(["status", &address])
+        .env("MCP_BROKER_SECRET", "sesame-open-up")
+        .output();
+    assert!(
+        by_variable.stdout.contains("/util"),
+        "{}",
+        by_variable.stdout
+    );
+    for output in [stranger, known, by_variable] {
+        assert!(!(output.stdout + &output.stderr).contains("sesame"));
+    }
+}
+
+#[test]
+fn where_no_broker_answers_that_is_said() {
+    // Bound and dropped: nothing listens there now.
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = free.local_addr().expect("it has one").to_string();
+    drop(free);
+    let output = status(&address, &["--format", "json"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        output.stderr,
+        format!("error: nothing listens at `http://{address}`\n")
+    );
+
+    for (reply, part) in [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+            "is no mcp-broker",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+            "is no mcp-broker",
+        ),
+        ("220 mail.example ready\r\n", "is no mcp-broker"),
+        (
+            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+            "is not followed",
+        ),
+        (
+            "HTTP/1.1 403 Forbidden\r\nContent-Length: 48\r\n\r\n{\"error\":{\"message\":\"no \\u001b[31m entry here\"}}",
+            "answered 403: no \\u{1b}[31m entry here",
+        ),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it has one").to_string();
+        let server = thread::spawn(move || {
+            // Two questions at most; the last connection is this test's own.
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().expect("somebody connects");
+                let mut head = [0; 4096];
+                let read = stream.read(&mut head).unwrap_or_default();
+                if read > 0 {
+                    stream.write_all(reply.as_bytes()).unwrap_or_default();
+                }
+            }
+        });
+        let output = status(&address, &[]);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(1), ""),
+            "{reply}"
+        );
+        assert!(output.stderr.contains(part), "{}", output.stderr);
+        for _ in 0..2 {
+            // It may have ended by now.
+            drop(std::net::TcpStream::connect(&address));
+        }
+        server.join().expect("it ended");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_usage() {
+    for args in [
+        &["status"][..],
+        &["status", "nowhere"],
+        &["status", "https://127.0.0.1:1"],
+        &["status", "127.0.0.1:1", "extra"],
+        &["status", "127.0.0.1:1", "--secret-file", "/no/such/file"],
+        &["doctor", "--format", "yaml"],
+        &["docter"],
+    ] {
+        let output = program().args(args).output();
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(2), ""),
+            "{args:?}"
+        );
+        assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
+    }
+    for verb in ["doctor", "status"] {
+        let output = program().args([verb, "--help"]).output();
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+        assert!(
+            output.stdout.contains(&format!("\n  mcp-broker {verb} ")),
+            "{}",
+            output.stdout
+        );
+    }
+}
