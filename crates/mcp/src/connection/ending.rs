@@ -34,9 +34,11 @@ pub(super) enum End {
     Endless,
 }
 
-/// Whether a line without an end is whole. Half an answer is none: its call learns of the end.
-fn is_whole(line: &[u8]) -> bool {
-    serde_json::from_str::<IgnoredAny>(&String::from_utf8_lossy(line)).is_ok()
+/// Whether a line without an end counts: a whole message, or text that is no protocol at all, such as
+/// a question. Half an answer is none: its call learns of the end.
+fn counts(line: &[u8]) -> bool {
+    !line.starts_with(b"{")
+        || serde_json::from_str::<IgnoredAny>(&String::from_utf8_lossy(line)).is_ok()
 }
 
 impl Owner {
@@ -51,7 +53,7 @@ impl Owner {
             }
         }
         if let Some(Frame::Line(line)) = self.framer.finish()
-            && is_whole(&line)
+            && counts(&line)
         {
             self.take_line(line);
         }
