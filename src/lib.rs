@@ -16,4 +16,6 @@ mod status;
 mod surface;
 mod terminal;
 
+#[doc(hidden)]
+pub use crate::core::fuzzing;
 pub use app::main;

@@ -46,6 +46,8 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
+#[doc(hidden)]
+pub use cut::fuzzing;
 pub use error::{CoreError, ErrorMembers};
 pub(crate) use examine::{Checkup, Examined, Started};
 pub use health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};

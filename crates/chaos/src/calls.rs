@@ -25,7 +25,8 @@ pub(crate) fn call(server: &Arc<Server>, script: &Arc<Script>, request: Request,
         None | Some(Value::Null) => json!({}),
         Some(arguments) => arguments.clone(),
     };
-    let details = json!({"tool": name, "id": request.id, "seq": sequence, "arguments": arguments});
+    let shown = server.journal.arguments(&arguments);
+    let details = json!({"tool": name, "id": request.id, "seq": sequence, "arguments": shown});
     server.journal.write("call", details);
     let scripted = script.on_call.get(&name).cloned();
     if scripted.is_none() && !script.names.contains(&name) {

@@ -11,8 +11,8 @@ pub(crate) const MUTE: &str = "--internal-mute";
 const HELP: &str = "\
 A scripted MCP server for tests; its tools and faults change while it runs.
 
-Usage: chaos-mcp [--script FILE] [--journal FILE] [ARGUMENT]...
-       chaos-mcp --replay FILE [--page-size N] [--journal FILE]
+Usage: chaos-mcp [--script FILE] [--journal FILE] [--brief] [ARGUMENT]...
+       chaos-mcp --replay FILE [--page-size N] [--journal FILE] [--brief]
 
 Options:
       --script FILE   Read what to do from this JSON file, again at each request;
@@ -20,6 +20,7 @@ Options:
       --replay FILE   Offer the tools recorded in this file; a call echoes its arguments
       --page-size N   Tools in each page of a replayed list
       --journal FILE  Append a JSON line for each start, request, call, cancel and end
+      --brief         Journal only the beginning of a call's arguments
   -h, --help          Print this help
   -V, --version       Print the version
 
@@ -42,6 +43,7 @@ pub(crate) enum From {
 pub(crate) struct Flags {
     pub(crate) from: From,
     pub(crate) journal: Option<PathBuf>,
+    pub(crate) brief: bool,
     pub(crate) term_ignored: bool,
     pub(crate) mute: bool,
     /// The arguments as the caller gave them, without those the program gives itself.
@@ -50,7 +52,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, String> {
     let (mut script, mut replay, mut page_size, mut journal) = (None, None, None, None);
-    let (mut term_ignored, mut mute) = (false, false);
+    let (mut brief, mut term_ignored, mut mute) = (false, false, false);
     let mut shown = Vec::new();
     let mut arguments = arguments;
     while let Some(argument) = arguments.next() {
@@ -76,6 +78,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
                         .ok_or("`--page-size` needs a number above 0")?,
                 );
             }
+            "--brief" => brief = true,
             TERM_IGNORED => term_ignored = true,
             MUTE => mute = true,
             "-h" | "--help" => return Ok(Command::Print(HELP.to_owned())),
@@ -104,6 +107,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
     Ok(Command::Run(Flags {
         from,
         journal,
+        brief,
         term_ignored,
         mute,
         shown,

@@ -8,12 +8,16 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+/// Characters of a call's arguments that a brief journal keeps.
+const BRIEF: usize = 80;
+
 pub(crate) struct Journal {
     file: Option<Mutex<File>>,
+    brief: bool,
 }
 
 impl Journal {
-    pub(crate) fn open(path: Option<&Path>) -> Result<Self, String> {
+    pub(crate) fn open(path: Option<&Path>, brief: bool) -> Result<Self, String> {
         let open = |path: &Path| {
             OpenOptions::new()
                 .create(true)
@@ -24,7 +28,25 @@ impl Journal {
         };
         Ok(Self {
             file: path.map(open).transpose()?,
+            brief,
         })
+    }
+
+    /// A call's arguments as they are journalled: in a long run, only their beginning, as text.
+    pub(crate) fn arguments(&self, arguments: &Value) -> Value {
+        if self.file.is_none() {
+            return Value::Null;
+        }
+        match self.brief {
+            true => json!(
+                arguments
+                    .to_string()
+                    .chars()
+                    .take(BRIEF)
+                    .collect::<String>()
+            ),
+            false => arguments.clone(),
+        }
     }
 
     /// Appends `{"event", "pid", …details}` in one write, as several processes may share the file.

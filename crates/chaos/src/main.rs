@@ -56,7 +56,7 @@ fn refuse(message: &str) -> ExitCode {
 }
 
 fn run(flags: Flags) -> Result<ExitCode, String> {
-    let journal = Journal::open(flags.journal.as_deref())?;
+    let journal = Journal::open(flags.journal.as_deref(), flags.brief)?;
     if flags.mute {
         return Ok(mute(&journal));
     }

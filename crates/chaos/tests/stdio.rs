@@ -596,3 +596,19 @@ fn a_recorded_list_is_replayed_in_pages() {
     let echoed = chaos.call(2, "add", json!({"a": [1]}));
     assert_eq!(text(&echoed), r#"{"a":[1]}"#);
 }
+
+#[test]
+fn a_brief_journal_keeps_the_beginning_of_the_arguments_as_text() {
+    let folder = Folder::new();
+    folder.write(&json!({}));
+    let mut command = command();
+    command.arg("--brief").arg("--script").arg(folder.script());
+    command.arg("--journal").arg(folder.0.join("journal"));
+    let mut chaos = Chaos::run(command).legacy();
+    let long = "x".repeat(5000);
+    let params = json!({"name": "echo", "arguments": {"text": long}});
+    let answer = chaos.ask(1, "tools/call", params);
+    assert!(answer["result"].to_string().contains(&long));
+    let expected = format!("{{\"text\":\"{}", "x".repeat(71));
+    assert_eq!(folder.events("call")[0]["arguments"], json!(expected));
+}

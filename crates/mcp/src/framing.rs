@@ -242,6 +242,24 @@ mod tests {
             lines(text.as_bytes(), 40),
             ["x".repeat(40), "oversize None".to_owned()]
         );
+        // Its carriage return may come before its newline does.
+        assert_eq!(
+            frames(text.as_bytes(), 40, &[1]),
+            frames(text.as_bytes(), 40, &[usize::MAX])
+        );
+    }
+
+    #[test]
+    fn f_14_a_very_long_line_that_ends_after_all_is_no_endless_one() {
+        let mut framer = Framer::new(1000);
+        let chunk = vec![b'x'; ENDLESS_LEAST / 64];
+        for _ in 0..64 {
+            framer.buffer().put_slice(&chunk);
+            assert_eq!(framer.next(), None);
+        }
+        framer.buffer().put_slice(b"xx\nok\n");
+        assert_eq!(framer.next(), Some(Frame::Oversize { id: None }));
+        assert_eq!(framer.next(), Some(Frame::Line(Bytes::from_static(b"ok"))));
     }
 
     #[test]

@@ -13,6 +13,8 @@ mod examine;
 mod executable;
 mod failure;
 mod framing;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod guard;
 mod handshake;
 mod launch;

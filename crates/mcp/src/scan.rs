@@ -56,6 +56,9 @@ pub(crate) struct HeadScan {
     key: Option<Vec<u8>>,
     id: Option<u64>,
     is_answer: bool,
+    /// The id, as soon as it is that of an answer; what comes later changes nothing, so that it does
+    /// not depend on how the bytes were split.
+    answered: Option<u64>,
 }
 
 impl HeadScan {
@@ -80,7 +83,7 @@ impl HeadScan {
     /// The id of an answer (which has a `result` or an `error`), where the id is an integer or a
     /// string of one.
     pub(crate) fn answered(&self) -> Option<u64> {
-        self.id.filter(|_| self.is_answer)
+        self.answered
     }
 
     fn step(&mut self, byte: u8) {
@@ -109,6 +112,7 @@ impl HeadScan {
                 let key = std::mem::take(&mut self.token);
                 self.is_answer |= matches!(&key[..], b"result" | b"error");
                 self.key = Some(key);
+                self.conclude();
             }
             b',' => self.end_value(),
             byte if byte.is_ascii_whitespace() => {}
@@ -131,7 +135,12 @@ impl HeadScan {
             self.id = std::str::from_utf8(&token)
                 .ok()
                 .and_then(|id| id.parse().ok());
+            self.conclude();
         }
+    }
+
+    fn conclude(&mut self) {
+        self.answered = self.answered.or(self.id.filter(|_| self.is_answer));
     }
 }
 
@@ -156,6 +165,7 @@ mod tests {
             ),
             (r#"{"id":5,"result":{"a":"}}}","#, Some(5)),
             (r#"{"result":"\"id\":9,","x":"id","id":6}"#, Some(6)),
+            (r#"{"id":5,"result":1,"id":6,"#, Some(5)),
             (r#"{"id":5,"method":"x"}"#, None),
             (r#"{"result":{"id":1}}"#, None),
             (r#"{"id":-1,"error":{}}"#, None),

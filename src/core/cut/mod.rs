@@ -7,6 +7,8 @@
 
 use serde_json::Value;
 
+#[doc(hidden)]
+pub mod fuzzing;
 mod head;
 mod walk;
 

@@ -5,6 +5,8 @@ mod ending;
 mod outgoing;
 mod owner;
 mod table;
+#[cfg(test)]
+mod tests;
 mod waiter;
 
 use std::sync::Arc;

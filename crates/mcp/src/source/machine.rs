@@ -164,6 +164,43 @@ mod tests {
 
     proptest! {
         #[test]
+        fn f_27_any_history_of_starts_and_ends(
+            history in prop::collection::vec(
+                (prop::option::of(0u64..120), prop::sample::select(SourceCause::ALL.to_vec()), 0.0f64..=1.0, 0u64..200),
+                1..80,
+            )
+        ) {
+            let mut machine = Machine::new(Timing::default());
+            let (mut now, mut failures) = (Instant::now(), 0u32);
+            for (up, cause, dice, rest) in history {
+                // Some end before they are up.
+                if let Some(up) = up {
+                    machine.started(now);
+                    now += Duration::from_secs(up);
+                }
+                let up = up.map(Duration::from_secs);
+                if up >= Some(HEALTHY) {
+                    failures = 0;
+                }
+                failures += 1;
+                let next = machine.ended(cause, now, dice);
+                prop_assert!(!machine.is_fresh());
+                prop_assert_eq!(next.delay.is_some(), heals(cause));
+                if let Some(delay) = next.delay {
+                    let nominal = (1 << (failures - 1).min(6)).min(60) as f64;
+                    let strayed = delay.as_secs_f64() / nominal;
+                    prop_assert!((0.799..=1.201).contains(&strayed), "{delay:?} for {nominal}");
+                    let came_up = up.is_some_and(|up| up >= delay);
+                    let gap = if came_up { Duration::ZERO } else { delay.min(WAKE_GAP) };
+                    prop_assert_eq!(next.wake_gap, gap);
+                } else {
+                    prop_assert_eq!(next.wake_gap, FAILED_WAKE_GAP);
+                }
+                now += Duration::from_secs(rest);
+            }
+        }
+
+        #[test]
         fn delays_stay_within_their_bounds(
             ups in prop::collection::vec((0u64..120, 0.0f64..=1.0), 1..80)
         ) {

@@ -2,5 +2,6 @@
 
 mod common;
 mod launch;
+mod life;
 mod session;
 mod source;

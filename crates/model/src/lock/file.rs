@@ -6,7 +6,7 @@ use super::{LOCK_VERSION, Lock, LockedSource};
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
-use crate::json::{parse, position_of_pointer, to_review_text};
+use crate::json::{parse, position_of_offset, position_of_pointer, to_review_text};
 
 const KEYS: [&str; 6] = [
     "config_digest",
@@ -54,8 +54,7 @@ impl Lock {
         let text = text.trim_start_matches('\u{feff}');
         refuse_merge_conflict(text)?;
         // The version first: a newer lock is "of another version", not "unknown member".
-        let loose: Value = serde_json::from_str(text)
-            .map_err(|error| vec![torn(&error.to_string(), error.line(), error.column())])?;
+        let loose: Value = serde_json::from_str(text).map_err(|error| vec![torn(text, &error)])?;
         let Some(members) = loose.as_object() else {
             return Err(vec![
                 Diagnostic::error(DiagnosticCode::LockCorrupt, "the lock is no JSON object").at(""),
@@ -170,16 +169,13 @@ fn root_digest(covered: &Map<String, Value>) -> Digest {
     Digest::of("mcp-broker:lock:1", &Value::Object(covered.clone()))
 }
 
-fn torn(message: &str, line: usize, column: usize) -> Diagnostic {
-    let mut problem = Diagnostic::error(
-        DiagnosticCode::LockCorrupt,
-        format!("the lock is torn: {message}"),
-    );
-    // The parser says column 0 where there is nothing.
-    problem.position = Some(crate::json::Position {
-        line: line.max(1),
-        column: column.max(1),
-    });
+fn torn(text: &str, error: &serde_json::Error) -> Diagnostic {
+    let message = format!("the lock is torn: {error}");
+    let mut problem = Diagnostic::error(DiagnosticCode::LockCorrupt, message);
+    // The parser counts columns in bytes, and says 0 where there is nothing.
+    let before = text.split_inclusive('\n').take(error.line().max(1) - 1);
+    let offset = before.map(str::len).sum::<usize>() + error.column().max(1) - 1;
+    problem.position = Some(position_of_offset(text, offset));
     problem
 }
 

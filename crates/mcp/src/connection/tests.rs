@@ -1,0 +1,387 @@
+//! A connection under any interleaving of requests, answers, timeouts, cancels and ends: over real
+//! pipes with the clock stopped, against a model of what each request may come to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{PipeWriter, Write as _};
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+
+use proptest::prelude::*;
+use tokio::io::AsyncReadExt as _;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::*;
+use crate::failure::ExitReport;
+
+/// Calls at the server at one time, and calls that may wait for a place.
+const MAX_IN_FLIGHT: usize = 3;
+const QUEUE: usize = 4;
+const LINE_BYTES: usize = 300;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Somebody asks, with so much time, in a line with so much padding.
+    Ask {
+        kind: Kind,
+        time: u64,
+        padding: usize,
+    },
+    /// The server answers one of the requests that it has read, whether or not somebody still waits.
+    Answer(prop::sample::Index, Form),
+    /// A caller goes away.
+    Leave(prop::sample::Index),
+    /// The server reads what there is.
+    Read,
+    Pass(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Result,
+    Error,
+    Broken,
+    Oversize,
+    /// Two answers in one write.
+    Twice,
+    /// An id that nobody has.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    Close,
+    Exit,
+    Stdout,
+    Dropped,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let kind = prop_oneof![6 => Just(Kind::Call), 1 => Just(Kind::Own), 1 => Just(Kind::Opening)];
+    let form = prop_oneof![
+        4 => Just(Form::Result),
+        1 => Just(Form::Error),
+        1 => Just(Form::Broken),
+        1 => Just(Form::Oversize),
+        1 => Just(Form::Twice),
+        1 => Just(Form::Unknown),
+    ];
+    // Some lines do not fit into a pipe beside others, so that they wait to be written.
+    let padding = prop_oneof![3 => Just(0usize), 1 => Just(40_000)];
+    let step = prop_oneof![
+        4 => (kind, 1u64..400, padding).prop_map(|(kind, time, padding)| Step::Ask { kind, time, padding }),
+        3 => (any::<prop::sample::Index>(), form).prop_map(|(which, form)| Step::Answer(which, form)),
+        1 => any::<prop::sample::Index>().prop_map(Step::Leave),
+        2 => Just(Step::Read),
+        1 => (1u64..200).prop_map(Step::Pass),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+/// What both ends know.
+struct Scene {
+    connection: Option<Arc<Connection>>,
+    shared: Arc<Shared>,
+    stdin: ChildStdout,
+    stdout: Option<PipeWriter>,
+    exit: watch::Sender<Option<ExitReport>>,
+    _stderr_ended: watch::Sender<bool>,
+    /// What the server has read and not yet taken apart.
+    read: Vec<u8>,
+    seen: BTreeSet<u64>,
+    last_call: u64,
+    /// What the server first answered each request with.
+    answered: BTreeMap<u64, Form>,
+    asked: Vec<Asked>,
+}
+
+struct Asked {
+    kind: Kind,
+    id: Arc<Mutex<Option<u64>>>,
+    task: JoinHandle<Result<RawResult, Unanswered>>,
+    left: bool,
+}
+
+impl Asked {
+    fn id(&self) -> Option<u64> {
+        *self.id.lock().unwrap()
+    }
+}
+
+fn pipe() -> (OwnedFd, OwnedFd) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    (reader.into(), writer.into())
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (server_in, stdin) = pipe();
+        let (stdout, server_out) = pipe();
+        let (commands, receiver) = mpsc::channel(2 * (MAX_IN_FLIGHT + QUEUE) + OWN_COMMANDS);
+        let (list_sender, list_changes) = watch::channel(0);
+        let (end_sender, end) = watch::channel(None);
+        let (exit, exit_seen) = watch::channel(None);
+        let (stderr_ended, stderr_seen) = watch::channel(true);
+        let shared = Arc::new(Shared {
+            next_id: AtomicU64::new(1),
+            admitted: AtomicUsize::new(0),
+        });
+        let owner = Owner {
+            stdin: Some(ChildStdin::from_std(stdin.into()).unwrap()),
+            stdout: ChildStdout::from_std(stdout.into()).unwrap(),
+            framer: Framer::new(LINE_BYTES),
+            outgoing: Outgoing::default(),
+            table: Table::new(MAX_IN_FLIGHT),
+            commands: receiver,
+            inbox: Vec::new(),
+            shared: shared.clone(),
+            counters: Arc::default(),
+            list_changes: list_sender,
+            end: end_sender,
+            exit: exit_seen.clone(),
+            stderr_ended: stderr_seen,
+            tail: StderrTail::new(broker_model::redact::Redactor::default()),
+            redactor: broker_model::redact::Redactor::default(),
+            source: "/x".to_owned(),
+            noise_told: false,
+            repair_told: false,
+        };
+        let tasks = TaskTracker::new();
+        tasks.spawn(owner.run());
+        tasks.spawn(announce_exit(exit_seen, commands.downgrade()));
+        Self {
+            connection: Some(Arc::new(Connection {
+                commands,
+                shared: shared.clone(),
+                list_changes,
+                end,
+                admission_limit: MAX_IN_FLIGHT + QUEUE,
+            })),
+            shared,
+            stdin: ChildStdout::from_std(server_in.into()).unwrap(),
+            stdout: Some(server_out.into()),
+            exit,
+            _stderr_ended: stderr_ended,
+            read: Vec::new(),
+            seen: BTreeSet::new(),
+            last_call: 0,
+            answered: BTreeMap::new(),
+            asked: Vec::new(),
+        }
+    }
+
+    fn ask(&mut self, kind: Kind, time: u64, padding: usize) {
+        let connection = self.connection.clone().unwrap();
+        let id = Arc::new(Mutex::new(None));
+        let known = id.clone();
+        let line = move |number: u64| {
+            *known.lock().unwrap() = Some(number);
+            Bytes::from(format!("ask {number} {}\n", "x".repeat(padding)))
+        };
+        let task = tokio::spawn(async move {
+            connection
+                .request(kind, line, Duration::from_millis(time))
+                .await
+        });
+        self.asked.push(Asked {
+            kind,
+            id,
+            task,
+            left: false,
+        });
+    }
+
+    /// Reads until nothing more comes.
+    async fn drain(&mut self) {
+        let mut chunk = vec![0; 64 << 10];
+        while let Ok(Ok(read @ 1..)) =
+            timeout(Duration::from_millis(1), self.stdin.read(&mut chunk)).await
+        {
+            self.read.extend_from_slice(&chunk[..read]);
+        }
+        while let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+            let line = String::from_utf8(self.read.drain(..=end).collect()).unwrap();
+            let mut words = line.split(' ');
+            if words.next() == Some("ask") {
+                let id = words.next().unwrap().parse().unwrap();
+                let is_call = |asked: &Asked| asked.id() == Some(id) && asked.kind == Kind::Call;
+                if self.asked.iter().any(is_call) {
+                    assert!(self.last_call < id, "call {id} was overtaken");
+                    self.last_call = id;
+                }
+                assert!(self.seen.insert(id), "request {id} was sent twice");
+            } else {
+                assert!(line.contains("notifications/cancelled"), "{line}");
+            }
+        }
+    }
+
+    fn answer(&mut self, which: prop::sample::Index, form: Form) {
+        let Some(id) = self.seen.iter().nth(which.index(self.seen.len().max(1))) else {
+            return;
+        };
+        let result = format!("{{\"id\":{id},\"result\":{{\"of\":{id}}}}}\n");
+        let line = match form {
+            Form::Result => result,
+            Form::Error => format!("{{\"id\":{id},\"error\":{{\"of\":{id}}}}}\n"),
+            Form::Broken => format!("{{\"id\":{id},\"result\":{{}},\"error\":{{}}}}\n"),
+            Form::Oversize => {
+                format!(
+                    "{{\"id\":{id},\"result\":\"{}\"}}\n",
+                    "y".repeat(LINE_BYTES)
+                )
+            }
+            Form::Twice => result.repeat(2),
+            Form::Unknown => "{\"id\":1000000,\"result\":{\"of\":0}}\n".to_owned(),
+        };
+        if !matches!(form, Form::Unknown) {
+            self.answered.entry(*id).or_insert(form);
+        }
+        self.stdout
+            .as_mut()
+            .unwrap()
+            .write_all(line.as_bytes())
+            .unwrap();
+    }
+
+    /// Between two steps: as many calls are at the server as may be, and no place is held for nobody.
+    async fn places_are_used(&mut self) {
+        // The owner and those who wait are given their turn; the clock moves only when all are idle.
+        sleep(Duration::from_millis(1)).await;
+        let waiting = self.asked.iter().filter(|asked| {
+            asked.kind == Kind::Call && asked.id().is_some() && !asked.task.is_finished()
+        });
+        let waiting = waiting.count();
+        let admitted = self.shared.admitted.load(Ordering::Relaxed);
+        assert_eq!(admitted, waiting, "places held and calls that wait");
+    }
+
+    /// After the server has read everything, what waits is at the server up to the limit.
+    fn the_server_has_work(&self) {
+        let waiting = self.asked.iter().filter(|asked| {
+            asked.kind == Kind::Call && asked.id().is_some() && !asked.task.is_finished()
+        });
+        let ids: Vec<_> = waiting.filter_map(Asked::id).collect();
+        let sent = ids.iter().filter(|id| self.seen.contains(id)).count();
+        assert_eq!(sent, ids.len().min(MAX_IN_FLIGHT), "calls at the server");
+    }
+
+    async fn end(&mut self, last: Last) {
+        match last {
+            Last::Close => {
+                let connection = self.connection.clone().unwrap();
+                connection.close(crate::session::stopped()).await;
+            }
+            Last::Exit => {
+                let report = ExitReport {
+                    code: None,
+                    signal: Some(9),
+                };
+                self.exit.send_replace(Some(report));
+                self.stdout = None;
+            }
+            Last::Stdout => self.stdout = None,
+            Last::Dropped => self.asked.iter_mut().for_each(|asked| {
+                asked.left = true;
+                asked.task.abort();
+            }),
+        }
+        self.connection = None;
+    }
+
+    /// Every request has ended, in a way that fits what the server saw and said.
+    async fn settle(mut self) {
+        for at in 0..self.asked.len() {
+            let asked = &mut self.asked[at];
+            let (id, left) = (asked.id(), asked.left);
+            let outcome = timeout(Duration::from_secs(60), &mut asked.task).await;
+            let outcome = match outcome.expect("every request ends") {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    assert!(left && error.is_cancelled(), "{error}");
+                    continue;
+                }
+            };
+            // Reads on: the end of the connection lets a blocked line go nowhere.
+            self.drain().await;
+            let seen = id.is_some_and(|id| self.seen.contains(&id));
+            let form = id.and_then(|id| self.answered.get(&id));
+            match outcome {
+                Ok(raw) => {
+                    let expected = format!("{{\"of\":{}}}", id.unwrap());
+                    assert_eq!(raw.result, expected.as_bytes(), "crossed");
+                    assert!(matches!(form, Some(Form::Result | Form::Twice)), "{form:?}");
+                }
+                Err(Unanswered::Error(error)) => {
+                    assert_eq!(error, format!("{{\"of\":{}}}", id.unwrap()).as_bytes());
+                    assert!(matches!(form, Some(Form::Error)), "{form:?}");
+                }
+                Err(Unanswered::Broken(_)) => assert!(matches!(form, Some(Form::Broken))),
+                Err(Unanswered::TooLarge) => assert!(matches!(form, Some(Form::Oversize))),
+                Err(Unanswered::Overloaded { .. }) => assert!(id.is_none()),
+                Err(Unanswered::Timeout { begun } | Unanswered::Gone { begun, .. }) => {
+                    assert!(
+                        begun || !seen,
+                        "request {id:?} was sent, and that was denied"
+                    );
+                    assert!(begun || !self.begins_with(id), "a part of it was sent");
+                }
+            }
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(
+            self.shared.admitted.load(Ordering::Relaxed),
+            0,
+            "places lost"
+        );
+    }
+
+    /// Whether the unfinished line that the server has is of this request.
+    fn begins_with(&self, id: Option<u64>) -> bool {
+        id.is_some_and(|id| self.read.starts_with(format!("ask {id} ").as_bytes()))
+    }
+}
+
+async fn play(steps: Vec<Step>, last: Last) {
+    let mut scene = Scene::new();
+    for step in steps {
+        match step {
+            Step::Ask {
+                kind,
+                time,
+                padding,
+            } => scene.ask(kind, time, padding),
+            Step::Answer(which, form) => scene.answer(which, form),
+            Step::Leave(which) if !scene.asked.is_empty() => {
+                let at = which.index(scene.asked.len());
+                scene.asked[at].left = true;
+                scene.asked[at].task.abort();
+            }
+            Step::Leave(_) => {}
+            Step::Read => {
+                scene.drain().await;
+                scene.the_server_has_work();
+            }
+            Step::Pass(millis) => sleep(Duration::from_millis(millis)).await,
+        }
+        scene.places_are_used().await;
+    }
+    scene.end(last).await;
+    scene.settle().await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn f_21_every_request_ends_once_and_no_place_is_lost(
+        steps in steps(),
+        last in prop_oneof![Just(Last::Close), Just(Last::Exit), Just(Last::Stdout), Just(Last::Dropped)],
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(play(steps, last));
+    }
+}

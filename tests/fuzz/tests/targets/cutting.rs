@@ -1,0 +1,81 @@
+//! Cutting: the limit holds for the whole reply, which is JSON with the path that was called.
+
+use broker_model::config::least_output_chars;
+use fuzz::behaviour;
+use mcp_broker::fuzzing::cut;
+use serde_json::Value;
+
+const PATH: &str = "/some/path";
+
+#[test]
+fn f_15_cutting() {
+    let words = [
+        "content",
+        "structuredContent",
+        "text",
+        "\\u00e9",
+        "\\ud83d\\ude00",
+        "é",
+        "😀",
+        "[]",
+        "{}",
+        "0.5",
+    ];
+    fuzz::run("cutting", &words, |bytes| {
+        // What is cut has been read as an envelope before, so it is a JSON object.
+        let whole = match serde_json::from_slice::<Value>(bytes) {
+            Ok(whole) if whole.is_object() => whole,
+            _ => return Ok(0),
+        };
+        let result = bytes.trim_ascii();
+        let chars = |text: &[u8]| String::from_utf8_lossy(text).chars().count();
+        let mut kinds = Vec::new();
+        for (beside, over) in [
+            ("", 0),
+            (",\"warnings\":[\"x\"]", 20),
+            ("", 300),
+            ("", 3000),
+        ] {
+            let limit = least_output_chars(PATH) + over;
+            let around = format!("{{\"path\":\"{PATH}\",\"result\":{beside}}}").len();
+            let Some(body) = cut(PATH, result, beside, limit) else {
+                if chars(result) + around > limit {
+                    return Err(format!(
+                        "{} characters pass a limit of {limit}",
+                        chars(result) + around
+                    ));
+                }
+                continue;
+            };
+            if chars(result) + around <= limit {
+                return Err("it was cut though it fits".to_owned());
+            }
+            if chars(&body) > limit {
+                return Err(format!(
+                    "{} characters for a limit of {limit}",
+                    chars(&body)
+                ));
+            }
+            let reply: Value =
+                serde_json::from_slice(&body).map_err(|error| format!("no JSON: {error}"))?;
+            if reply["path"] != PATH
+                || !reply["result"].is_object()
+                || reply["truncated"]["limit"] != limit
+            {
+                return Err(format!("no reply: {reply}"));
+            }
+            if cut(PATH, result, beside, limit).as_ref() != Some(&body) {
+                return Err("not the same twice".to_owned());
+            }
+            kinds.push(
+                reply["truncated"]["cuts"][0]["kind"]
+                    .as_str()
+                    .map(str::to_owned),
+            );
+        }
+        Ok(behaviour((
+            kinds,
+            whole.as_object().map_or(0, serde_json::Map::len),
+        )))
+    });
+}

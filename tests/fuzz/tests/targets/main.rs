@@ -1,0 +1,9 @@
+//! Everything that reads what others wrote, fed with what nobody would write; see `tests/fuzz/src`.
+
+mod config;
+mod cutting;
+mod envelope;
+mod filter;
+mod framer;
+mod lock;
+mod path;

@@ -1,0 +1,175 @@
+//! What became of every call, one byte each, and what the servers say that they executed. The two are
+//! held against each other when the run is over.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::plan::SOURCES;
+
+/// How the calls after the run are journalled.
+const AFTER: &str = r#"{"nonce":"after","text":""}"#;
+
+/// What a caller knows of its call when it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Fate {
+    /// Nothing came: the one thing that must not be.
+    Lost = 0,
+    /// The server's answer came back.
+    Answered = 1,
+    /// It was told that the call did not run.
+    NotRun = 2,
+    /// It was told that the call may have run.
+    MayHaveRun = 3,
+    /// It went away after it had asked.
+    Left = 4,
+    /// It went away before it had asked.
+    LeftHalfWay = 5,
+}
+
+/// The fate of each call by its number.
+pub(crate) struct Account(Vec<AtomicU8>);
+
+/// What the journals show.
+#[derive(Debug, Default)]
+pub(crate) struct Executions {
+    pub(crate) calls: u64,
+    /// More than once.
+    pub(crate) twice: u64,
+    /// Although the caller was told that it did not run, or had not asked.
+    pub(crate) denied: u64,
+    /// Answered as if executed, and not executed.
+    pub(crate) invented: u64,
+    /// Lines that are no journal lines.
+    pub(crate) unreadable: u64,
+    pub(crate) starts: u64,
+    pub(crate) numbers: Vec<u64>,
+}
+
+impl Account {
+    pub(crate) fn new(calls: u64) -> Self {
+        Self(
+            (0..calls)
+                .map(|_| AtomicU8::new(Fate::Lost as u8))
+                .collect(),
+        )
+    }
+
+    pub(crate) fn settle(&self, number: u64, fate: Fate) {
+        if let Some(place) = usize::try_from(number).ok().and_then(|at| self.0.get(at)) {
+            place.store(fate as u8, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn count(&self, fate: Fate) -> u64 {
+        let places = self.0.iter().map(|place| place.load(Ordering::Relaxed));
+        places.filter(|known| *known == fate as u8).count() as u64
+    }
+
+    /// Reads what the sources journalled in this folder.
+    pub(crate) fn compare(&self, folder: &Path) -> io::Result<Executions> {
+        let mut seen = vec![0u8; self.0.len()];
+        let mut found = Executions::default();
+        for source in 1..=SOURCES {
+            let file = File::open(folder.join(format!("s{source}.log")))?;
+            for line in BufReader::new(file).split(b'\n') {
+                let Ok(entry) = serde_json::from_slice::<Value>(&line?) else {
+                    found.unreadable += 1;
+                    continue;
+                };
+                found.starts += u64::from(entry["event"] == "start");
+                if entry["event"] != "call" {
+                    continue;
+                }
+                if entry["arguments"] == AFTER {
+                    continue;
+                }
+                found.calls += 1;
+                match nonce(&entry).and_then(|number| seen.get_mut(number)) {
+                    Some(times) => *times = times.saturating_add(1),
+                    None => found.unreadable += 1,
+                }
+            }
+        }
+        for (number, (times, fate)) in seen.iter().zip(&self.0).enumerate() {
+            let fate = fate.load(Ordering::Relaxed);
+            let denied =
+                *times > 0 && (fate == Fate::NotRun as u8 || fate == Fate::LeftHalfWay as u8);
+            let invented = *times == 0 && fate == Fate::Answered as u8;
+            found.twice += u64::from(*times > 1);
+            found.denied += u64::from(denied);
+            found.invented += u64::from(invented);
+            if (*times > 1 || denied || invented) && found.numbers.len() < 20 {
+                found.numbers.push(number as u64);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Calls by fate.
+    pub(crate) fn to_json(&self) -> Value {
+        let counts: BTreeMap<_, _> = [
+            ("answered", Fate::Answered),
+            ("told_not_run", Fate::NotRun),
+            ("told_may_have_run", Fate::MayHaveRun),
+            ("left", Fate::Left),
+            ("left_half_way", Fate::LeftHalfWay),
+        ]
+        .into_iter()
+        .map(|(name, fate)| (name, self.count(fate)))
+        .collect();
+        json!(counts)
+    }
+}
+
+/// The nonce in a brief journal line, which has the beginning of the arguments as text.
+fn nonce(entry: &Value) -> Option<usize> {
+    let text = entry["arguments"].as_str()?.strip_prefix("{\"nonce\":\"")?;
+    text.split_once('"')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_callers_know_is_held_against_the_journals() {
+        let folder = tempfile::tempdir().unwrap();
+        let call = |number: u64| json!({"event": "call", "arguments": format!("{{\"nonce\":\"{number}\",\"text\":\"xx")});
+        for source in 1..=SOURCES {
+            let lines = match source {
+                1 => vec![json!({"event": "start"}), call(0), call(1), call(2)],
+                2 => vec![
+                    call(1),
+                    call(3),
+                    json!({"event": "call", "arguments": AFTER}),
+                ],
+                _ => Vec::new(),
+            };
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            std::fs::write(folder.path().join(format!("s{source}.log")), text).unwrap();
+        }
+        let account = Account::new(7);
+        let fates = [
+            Fate::Answered,
+            Fate::MayHaveRun,
+            Fate::NotRun,
+            Fate::LeftHalfWay,
+            Fate::Answered,
+            Fate::Left,
+        ];
+        for (number, fate) in (0..).zip(fates) {
+            account.settle(number, fate);
+        }
+        let found = account.compare(folder.path()).unwrap();
+        assert_eq!((found.calls, found.starts, found.unreadable), (5, 1, 0));
+        assert_eq!((found.twice, found.denied, found.invented), (1, 2, 1));
+        assert_eq!(found.numbers, [1, 2, 3, 4]);
+        assert_eq!(account.count(Fate::Lost), 1);
+    }
+}

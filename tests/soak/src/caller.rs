@@ -1,0 +1,190 @@
+//! One of the callers: makes calls over one connection, one after the other, and checks each answer.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::account::{Account, Fate};
+use crate::clock::now;
+use crate::http::{Connection, Part, Response};
+use crate::plan::{Call, Kind, Leaves};
+
+/// What all callers share.
+pub(crate) struct Work<'a> {
+    pub(crate) address: &'a str,
+    pub(crate) seed: u64,
+    pub(crate) calls: u64,
+    pub(crate) next: AtomicU64,
+    pub(crate) account: Account,
+}
+
+/// What one caller has seen.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) duplicated: u64,
+    pub(crate) crossed: u64,
+    /// The right nonce with another text.
+    pub(crate) spoilt: u64,
+    /// Answers that a call of its kind must not get, by what they were.
+    pub(crate) wrong: BTreeMap<String, u64>,
+    /// Answers by code; `ok` where there is a result.
+    pub(crate) codes: BTreeMap<String, u64>,
+    /// Calls to untouched sources that were waited for, and those that got what they should.
+    pub(crate) untouched: u64,
+    pub(crate) untouched_served: u64,
+    /// Microseconds of each echo that came back.
+    pub(crate) micros: Vec<u32>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.duplicated += other.duplicated;
+        self.crossed += other.crossed;
+        self.spoilt += other.spoilt;
+        self.untouched += other.untouched;
+        self.untouched_served += other.untouched_served;
+        self.micros.extend(other.micros);
+        for (mine, theirs) in [
+            (&mut self.wrong, other.wrong),
+            (&mut self.codes, other.codes),
+        ] {
+            for (name, count) in theirs {
+                *mine.entry(name).or_default() += count;
+            }
+        }
+    }
+
+    fn wrong(&mut self, what: String) {
+        *self.wrong.entry(what).or_default() += 1;
+    }
+}
+
+/// Makes calls until there are none left.
+pub(crate) fn run(work: &Work<'_>) -> Tally {
+    let mut tally = Tally::default();
+    let mut connection = None;
+    loop {
+        let number = work.next.fetch_add(1, Ordering::Relaxed);
+        if number >= work.calls {
+            break;
+        }
+        let call = Call::new(work.seed, number);
+        let fresh = connection.is_none();
+        let open = match connection.take() {
+            Some(open) => Ok(open),
+            None => Connection::open(work.address),
+        };
+        match open.and_then(|open| one(work, &mut tally, &call, open)) {
+            Ok(kept) => connection = kept,
+            // The account keeps it as lost.
+            Err(error) => tally.wrong(format!("no answer: {error} (new connection: {fresh})")),
+        }
+    }
+    if connection.is_some_and(Connection::has_more_afterwards) {
+        tally.duplicated += 1;
+    }
+    tally
+}
+
+/// Makes one call; gives the connection back where it can be used again.
+fn one(
+    work: &Work<'_>,
+    tally: &mut Tally,
+    call: &Call,
+    mut connection: Connection,
+) -> std::io::Result<Option<Connection>> {
+    let body = call.body();
+    match call.leaves {
+        Some(Leaves::HalfWay) => {
+            work.account.settle(call.number, Fate::LeftHalfWay);
+            connection.send(&body, Part::NotTheEnd)?;
+            return Ok(None);
+        }
+        Some(Leaves::After(millis)) => {
+            work.account.settle(call.number, Fate::Left);
+            connection.send(&body, Part::Whole)?;
+            thread::sleep(Duration::from_millis(millis));
+            return Ok(None);
+        }
+        None => {}
+    }
+    let begun = now();
+    connection.send(&body, Part::Whole)?;
+    let response = connection.receive()?;
+    let taken = begun.elapsed();
+    let (fate, served) = judge(tally, call, &response);
+    work.account.settle(call.number, fate);
+    if fate == Fate::Answered {
+        tally
+            .micros
+            .push(u32::try_from(taken.as_micros()).unwrap_or(u32::MAX));
+    }
+    if call.is_untouched() {
+        tally.untouched += 1;
+        tally.untouched_served += u64::from(served);
+    }
+    if connection.has_more() {
+        tally.duplicated += 1;
+        return Ok(None);
+    }
+    Ok(Some(connection))
+}
+
+/// What the answer means, and whether it is what a source in good health gives.
+fn judge(tally: &mut Tally, call: &Call, response: &Response) -> (Fate, bool) {
+    let Ok(body) = serde_json::from_slice::<Value>(&response.body) else {
+        tally.wrong("a body that is not JSON".to_owned());
+        return (Fate::MayHaveRun, false);
+    };
+    if response.status == 200 {
+        *tally.codes.entry("ok".to_owned()).or_default() += 1;
+        return (Fate::Answered, check_echo(tally, call, &body));
+    }
+    let error = &body["error"];
+    let code = error["code"].as_str().unwrap_or_default();
+    *tally.codes.entry(code.to_owned()).or_default() += 1;
+    let served = match call.kind {
+        Kind::Echo(_) => false,
+        Kind::Hang => code == "call_timeout",
+        Kind::Oversize => code == "output_too_large",
+    };
+    let source_is_down = matches!(
+        code,
+        "source_exited" | "source_unavailable" | "overloaded" | "call_timeout"
+    );
+    if !served && !source_is_down {
+        tally.wrong(format!("{} {code} for {:?}", response.status, call.kind));
+    }
+    let may_have_run = match error["maybe_executed"].as_bool() {
+        Some(may) => may,
+        None => !matches!(code, "source_unavailable" | "overloaded"),
+    };
+    let fate = match may_have_run {
+        true => Fate::MayHaveRun,
+        false => Fate::NotRun,
+    };
+    (fate, served)
+}
+
+/// Whether a result is this call's own.
+fn check_echo(tally: &mut Tally, call: &Call, body: &Value) -> bool {
+    if !matches!(call.kind, Kind::Echo(_)) {
+        tally.wrong(format!("a result for {:?}", call.kind));
+        return false;
+    }
+    let text = body["result"]["content"][0]["text"].as_str();
+    let echoed: Value = serde_json::from_str(text.unwrap_or_default()).unwrap_or(Value::Null);
+    let nonce = call.number.to_string();
+    if body["path"] != call.path() || echoed["nonce"] != nonce.as_str() {
+        tally.crossed += 1;
+        return false;
+    }
+    if echoed["text"] != call.text() {
+        tally.spoilt += 1;
+        return false;
+    }
+    true
+}

@@ -1,0 +1,126 @@
+//! Looks at the broker from outside once a second, by `/proc`: memory, descriptors, threads, processes;
+//! and kills one source process each time.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use harness::{Run, children_of};
+use serde_json::{Value, json};
+
+use crate::clock::now;
+use crate::plan::VICTIMS;
+
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// One look.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sample {
+    /// Resident memory in KiB.
+    pub(crate) memory: u64,
+    pub(crate) descriptors: u64,
+    pub(crate) threads: u64,
+    /// Processes of servers.
+    pub(crate) servers: u64,
+}
+
+/// The process that does the work: the one of the program's processes with the most descriptors, since
+/// another may only watch over it.
+pub(crate) fn worker(started: u32, program: &Path) -> u32 {
+    let mut own = vec![started];
+    own.extend(children_of(started));
+    own.retain(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program));
+    own.into_iter()
+        .max_by_key(|pid| descriptors(*pid))
+        .unwrap_or(started)
+}
+
+/// The living server processes of a broker with the file name of their journals.
+pub(crate) fn servers(broker: u32) -> Vec<(u32, String)> {
+    let named = |pid: u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let journal = line
+            .split('\0')
+            .find(|argument| argument.ends_with(".log"))?;
+        Some((pid, journal.rsplit('/').next()?.to_owned()))
+    };
+    children_of(broker).into_iter().filter_map(named).collect()
+}
+
+/// Looks, and kills, until it is told that the run is over. Gives the samples and how many were killed.
+pub(crate) fn watch(broker: u32, over: &AtomicBool) -> (Vec<Sample>, u64) {
+    let (mut samples, mut killed, mut turn) = (Vec::new(), 0, 0);
+    let mut next = now() + PERIOD;
+    while !over.load(Ordering::Relaxed) {
+        if now() < next {
+            thread::sleep(Duration::from_millis(20));
+            continue;
+        }
+        next += PERIOD;
+        let servers = servers(broker);
+        samples.push(sample(broker, servers.len() as u64));
+        for _ in 0..VICTIMS {
+            turn = turn % VICTIMS + 1;
+            let journal = format!("s{turn}.log");
+            if let Some((pid, _)) = servers.iter().find(|(_, name)| *name == journal) {
+                killed += u64::from(kill(*pid));
+                break;
+            }
+        }
+    }
+    (samples, killed)
+}
+
+/// The middle of the memory, and the most of the rest, of a tenth of the samples.
+pub(crate) fn tenth(samples: &[Sample], which: usize) -> Option<Sample> {
+    let length = samples.len() / 10;
+    let part = samples.get(which * length..(which + 1) * length)?;
+    let mut memory: Vec<_> = part.iter().map(|sample| sample.memory).collect();
+    memory.sort_unstable();
+    let most = |of: fn(&Sample) -> u64| part.iter().map(of).max();
+    Some(Sample {
+        memory: *memory.get(length / 2)?,
+        descriptors: most(|sample| sample.descriptors)?,
+        threads: most(|sample| sample.threads)?,
+        servers: most(|sample| sample.servers)?,
+    })
+}
+
+impl Sample {
+    pub(crate) fn to_json(self) -> Value {
+        json!({
+            "memory_kib": self.memory,
+            "descriptors": self.descriptors,
+            "threads": self.threads,
+            "servers": self.servers,
+        })
+    }
+}
+
+fn sample(broker: u32, servers: u64) -> Sample {
+    let status = fs::read_to_string(format!("/proc/{broker}/status")).unwrap_or_default();
+    let number = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        number.unwrap_or(0)
+    };
+    Sample {
+        memory: number("VmRSS:"),
+        threads: number("Threads:"),
+        descriptors: descriptors(broker),
+        servers,
+    }
+}
+
+fn descriptors(pid: u32) -> u64 {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"));
+    entries.map_or(0, |entries| entries.count() as u64)
+}
+
+fn kill(pid: u32) -> bool {
+    let kill = Run::new(Path::new("/bin/sh")).args(["-c", &format!("kill -9 {pid}")]);
+    kill.output().code == Some(0)
+}

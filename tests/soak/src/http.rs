@@ -1,0 +1,94 @@
+//! One connection to the broker that is kept open for many requests. Whatever comes back that nobody
+//! asked for is noticed.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// How long an answer may take; the longest call of the mix is bounded far below.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How long a connection that is put away is watched for an answer too many.
+const AFTERWARDS: Duration = Duration::from_millis(5);
+
+/// An answer.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+/// What of a request is sent.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    Whole,
+    NotTheEnd,
+}
+
+pub(crate) struct Connection {
+    reader: BufReader<TcpStream>,
+    address: String,
+}
+
+impl Connection {
+    pub(crate) fn open(address: &str) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            reader: BufReader::new(stream),
+            address: address.to_owned(),
+        })
+    }
+
+    /// Sends a call.
+    pub(crate) fn send(&mut self, body: &str, part: Part) -> io::Result<()> {
+        let (address, length) = (&self.address, body.len());
+        let bytes = format!(
+            "POST /meta_call HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .into_bytes();
+        let end = match part {
+            Part::Whole => bytes.len(),
+            Part::NotTheEnd => bytes.len() - 1 - length / 2,
+        };
+        self.reader.get_mut().write_all(&bytes[..end])
+    }
+
+    /// Reads one answer.
+    pub(crate) fn receive(&mut self) -> io::Result<Response> {
+        let malformed = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+        let mut line = String::new();
+        self.reader.read_line(&mut line)?;
+        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = status.ok_or_else(|| malformed("no status line"))?;
+        let mut length = None;
+        loop {
+            line.clear();
+            if self.reader.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                break;
+            };
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse().ok();
+            }
+        }
+        let mut body = vec![0; length.ok_or_else(|| malformed("no length"))?];
+        self.reader.read_exact(&mut body)?;
+        Ok(Response { status, body })
+    }
+
+    /// Whether more came than was asked for.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.reader.buffer().is_empty()
+    }
+
+    /// The same for a connection that is put away, after a moment's wait.
+    pub(crate) fn has_more_afterwards(mut self) -> bool {
+        let stream = self.reader.get_ref();
+        let mut byte = [0];
+        stream.set_read_timeout(Some(AFTERWARDS)).is_ok()
+            && self.reader.read(&mut byte).is_ok_and(|read| read > 0)
+    }
+}

@@ -1,0 +1,166 @@
+//! A long run of a broker over eight scripted sources of which one is killed every second, while
+//! callers leave and servers hang or say too much. Accounts for every call, and exits with 1 where
+//! something that must hold does not.
+
+mod account;
+mod caller;
+mod census;
+mod clock;
+mod http;
+mod plan;
+mod report;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use harness::{Broker, Chaos, Run, wait_until};
+use serde_json::json;
+
+use crate::account::{Account, Executions};
+use crate::caller::{Tally, Work};
+use crate::clock::now;
+use crate::plan::SOURCES;
+use crate::report::{Report, Seen};
+
+/// What the sources do; the same as when their lock was made.
+const SCRIPT: &str = include_str!("../script.json");
+
+/// Runs a broker for a long time under faults, and accounts for every call.
+///
+/// Needs `soak-broker` and `chaos-mcp` beside it: `cargo build -p soak -p chaos-mcp`.
+#[derive(Parser)]
+struct Flags {
+    /// How many calls.
+    #[arg(long, default_value_t = 1_000_000)]
+    calls: u64,
+    /// How many callers at once, each with a connection of its own.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// What the mix of calls is made from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    Human,
+    Json,
+}
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    let report = soak(&flags);
+    let text = match flags.format {
+        Format::Human => report.to_text(),
+        Format::Json => format!("{:#}\n", report.to_json()),
+    };
+    let written = std::io::stdout().write_all(text.as_bytes());
+    match written.is_ok() && report.holds() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn soak(flags: &Flags) -> Report {
+    let chaos = Chaos::named("soak-");
+    chaos.file("script.json", SCRIPT);
+    let program = beside("soak-broker");
+    let run = Run::new(&program).args(["127.0.0.1:0"]);
+    let broker = Broker::start_ready(run.env("SOAK", chaos.path()));
+    let worker = census::worker(broker.pid(), &program);
+    let work = Work {
+        address: broker.address(),
+        seed: flags.seed,
+        calls: flags.calls,
+        next: AtomicU64::new(0),
+        account: Account::new(flags.calls),
+    };
+    let over = AtomicBool::new(false);
+    let begun = now();
+    let (tally, taken, (samples, killed)) = thread::scope(|scope| {
+        let watch = scope.spawn(|| census::watch(worker, &over));
+        let progress = scope.spawn(|| tell(&work, &over));
+        let callers: Vec<_> = (0..flags.connections)
+            .map(|_| scope.spawn(|| caller::run(&work)))
+            .collect();
+        let mut tally = Tally::default();
+        for caller in callers {
+            tally.add(caller.join().expect("a caller does not panic"));
+        }
+        let taken = begun.elapsed();
+        over.store(true, Ordering::Relaxed);
+        progress.join().expect("nothing in it panics");
+        (tally, taken, watch.join().expect("nothing in it panics"))
+    });
+    let servers_after = all_up(&broker, worker);
+    let account = work.account;
+    let pids: Vec<u32> = census::servers(worker)
+        .into_iter()
+        .map(|(pid, _)| pid)
+        .collect();
+    let (status, _) = broker.terminate();
+    let servers_left = pids
+        .into_iter()
+        .filter(|pid| harness::is_alive(*pid))
+        .count();
+    let executions = account
+        .compare(chaos.path())
+        .unwrap_or_else(|_| Executions {
+            unreadable: 1,
+            ..Executions::default()
+        });
+    Report::new(Seen {
+        seed: flags.seed,
+        calls: flags.calls,
+        taken,
+        tally,
+        account,
+        executions,
+        samples,
+        killed,
+        servers_after,
+        servers_left,
+        exit: status.code(),
+    })
+}
+
+/// Wakes every source by a call, and counts the server processes when all are up.
+fn all_up(broker: &Broker, worker: u32) -> usize {
+    wait_until("every source answers again", || {
+        (1..=SOURCES).all(|source| {
+            let args = json!({"nonce": "after", "text": ""});
+            broker.call(&format!("/s{source}/echo"), args).status == 200
+        })
+    });
+    census::servers(worker).len()
+}
+
+/// Says on standard error how far it is.
+fn tell(work: &Work<'_>, over: &AtomicBool) {
+    let mut told = now();
+    while !over.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(100));
+        if told.elapsed() < Duration::from_secs(15) {
+            continue;
+        }
+        told = now();
+        let done = work.next.load(Ordering::Relaxed).min(work.calls);
+        let line = format!("{done} of {} calls\n", work.calls);
+        if std::io::stderr().write_all(line.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// A program in the folder of this one.
+fn beside(name: &str) -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    own.parent().unwrap_or(Path::new(".")).join(name)
+}
