@@ -95,7 +95,9 @@ fn f_34_one_too_many_is_told_so_and_health_is_still_answered() {
             .get("/healthz")
             .is_some_and(|health| health.status == 200)
     });
-    assert!(stage.broker.stderr().contains("too many connections"));
+    wait_until("the log says so", || {
+        stage.broker.stderr().contains("too many connections")
+    });
     drop(taken);
     wait_until("there is room again", || {
         let answer = Kept::open(&address).post("/meta_tree", &json!({}));
