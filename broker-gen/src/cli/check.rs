@@ -76,6 +76,7 @@ async fn report(args: &ConfigArgs) -> Result<(Report, usize), Vec<Diagnostic>> {
             (Ok(_), None) | (Err(Failure::Unstable(_)), _) => Report::default(),
         });
     }
+    drift::name_moves(&mut report);
     report.mask(&redactor);
     report.name_config(&args.file.config.to_string_lossy());
     Ok((report, asked))

@@ -52,7 +52,7 @@ fn the_same_is_0_and_nothing_is_written() {
 }
 
 #[test]
-fn a_changed_tool_is_unknown_with_its_places_and_both_values() {
+fn a_changed_tool_has_its_class_its_places_and_both_values() {
     let bench = Bench::empty();
     bench.configure([("a", json!({"path_aliases": {"moved": "alias"}}))]);
     let before = [tool("kept"), tool("moved"), tool("gone")];
@@ -70,7 +70,7 @@ fn a_changed_tool_is_unknown_with_its_places_and_both_values() {
     assert_eq!(report["sources"], json!([]));
     assert_eq!(
         report["summary"],
-        summary(&[("same", 1), ("unknown", 1), ("gone", 1), ("added", 1)])
+        summary(&[("same", 1), ("security", 1), ("gone", 1), ("added", 1)])
     );
     let remedy = "review it, then run `broker-gen lock --config c.json --source /a`, commit the lock and build anew";
     let tools = report["tools"].as_array().expect("a list");
@@ -84,17 +84,22 @@ fn a_changed_tool_is_unknown_with_its_places_and_both_values() {
     assert_eq!(
         of("moved"),
         &json!({
-            "source": "/a", "tool": "moved", "path": "/a/alias", "class": "unknown",
+            "source": "/a", "tool": "moved", "path": "/a/alias", "class": "security",
             "findings": [
                 {
-                    "rule": "description-changed", "class": "unknown", "severity": "error", "pointer": "/description",
+                    "rule": "hidden-characters", "class": "security", "severity": "error", "pointer": "/description",
                     "old": "Does moved.", "new": "Now \u{1b}[31mred", "witness": null,
-                    "message": "the description of `moved` changed", "remedy": remedy,
+                    "message": "characters that cannot be seen came into the text", "remedy": remedy,
                 },
                 {
-                    "rule": "input-schema-changed", "class": "unknown", "severity": "error",
-                    "pointer": "/inputSchema/required", "old": null, "new": ["x"], "witness": null,
-                    "message": "the input schema of `moved` changed", "remedy": remedy,
+                    "rule": "input-required-added", "class": "breaking", "severity": "error",
+                    "pointer": "/inputSchema/required", "old": null, "new": ["x"], "witness": {},
+                    "message": "`x` is now required", "remedy": remedy,
+                },
+                {
+                    "rule": "description-changed", "class": "text", "severity": "warning", "pointer": "/description",
+                    "old": "Does moved.", "new": "Now \u{1b}[31mred", "witness": null,
+                    "message": "the description changed", "remedy": remedy,
                 },
             ],
         })
@@ -113,12 +118,13 @@ fn a_changed_tool_is_unknown_with_its_places_and_both_values() {
     contains(
         &human.stdout,
         &[
-            "unknown: /a/alias (`moved`)\n  error[description-changed] the description of `moved` changed\n    at  /description\n",
+            "security: /a/alias (`moved`)\n  error[hidden-characters] characters that cannot be seen came into the text\n    at  /description\n",
             "    lock \"Does moved.\"\n    live ",
-            "  error[input-schema-changed] ",
-            "    lock (absent)\n    live [\"x\"]\n",
+            "  error[input-required-added] `x` is now required\n",
+            "    lock (absent)\n    live [\"x\"]\n    for example the call {}\n",
+            "  warning[description-changed] the description changed\n",
             "broker-gen lock --config c.json --source /a",
-            "summary: 1 same, 1 unknown, 1 gone, 1 added\n",
+            "summary: 1 same, 1 security, 1 gone, 1 added\n",
         ],
     );
     assert!(!human.stdout.contains('\u{1b}'), "{}", human.stdout);
@@ -129,7 +135,7 @@ fn a_changed_tool_is_unknown_with_its_places_and_both_values() {
             .unwrap_or_else(|| panic!("{part}: {}", human.stdout))
     };
     assert!(
-        at("gone: /a/gone") < at("unknown: ") && at("unknown: ") < at("added: /a/new"),
+        at("gone: /a/gone") < at("security: ") && at("security: ") < at("added: /a/new"),
         "the worst first"
     );
     assert_eq!(bench.lock_state(), state);
@@ -205,21 +211,21 @@ fn of_a_source_name_and_instructions_count_and_the_rest_is_told() {
         (
             json!({"server_info": {"name": "other", "version": version}}),
             "server-name-changed",
-            "unknown",
+            "text",
             "/server_info/name",
             3,
         ),
         (
             json!({"instructions": "Be rude."}),
             "instructions-changed",
-            "unknown",
+            "text",
             "/instructions",
             3,
         ),
         (
             json!({"instructions": null}),
             "instructions-changed",
-            "unknown",
+            "text",
             "/instructions",
             3,
         ),
@@ -269,7 +275,7 @@ fn of_a_source_name_and_instructions_count_and_the_rest_is_told() {
         let counts = if class == "same" {
             summary(&[("same", 1)])
         } else {
-            summary(&[("same", 1), ("unknown", 1)])
+            summary(&[("same", 1), ("text", 1)])
         };
         assert_eq!(report["summary"], counts, "{rule}");
     }
@@ -278,7 +284,7 @@ fn of_a_source_name_and_instructions_count_and_the_rest_is_told() {
     contains(
         &human,
         &[
-            "unknown: source /a\n",
+            "text: source /a\n",
             "lock \"Be kind.\"\n    live \"Be rude.\"\n",
         ],
     );

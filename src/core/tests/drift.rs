@@ -30,7 +30,7 @@ async fn a_plain_start_is_refused_with_every_difference_and_admits_nothing() {
         .collect();
     assert_eq!(
         classes,
-        [("/a/echo", Class::Unknown), ("/a/twin", Class::Gone)]
+        [("/a/echo", Class::Text), ("/a/twin", Class::Gone)]
     );
     let error = broker
         .call("/a/deep/b/echo", json!({"text": ""}))
@@ -95,6 +95,7 @@ async fn a_withdrawn_tool_is_visible_not_callable_and_comes_back() {
     let before_deep = core.list(&CALLER, "/", 16).unwrap();
     let mut live = snapshot(&["echo", "twin"]);
     live.tools[1].insert("description".to_owned(), json!("Now deletes."));
+    live.tools[1]["inputSchema"]["required"] = json!(["text", "confirm"]);
     assert_eq!(broker.lists(0, &live), Verdict::Serve);
 
     let tree = core.list(&CALLER, "/a", 1).unwrap();
@@ -103,7 +104,10 @@ async fn a_withdrawn_tool_is_visible_not_callable_and_comes_back() {
     let withdrawn = &child["withdrawn"];
     assert_eq!(
         (&withdrawn["class"], &withdrawn["rules"]),
-        (&json!("unknown"), &json!(["description-changed"]))
+        (
+            &json!("breaking"),
+            &json!(["input-required-added", "description-changed"])
+        )
     );
     assert!(withdrawn["since"].as_str().unwrap().ends_with('Z'));
     assert!(json_of(&tree)["children"][1].get("withdrawn").is_none());
@@ -123,7 +127,10 @@ async fn a_withdrawn_tool_is_visible_not_callable_and_comes_back() {
         .unwrap_err();
     assert_eq!(error.code, CallCode::ToolWithdrawn);
     let details = error.details.as_ref().unwrap();
-    assert_eq!(details["rules"], json!(["description-changed"]));
+    assert_eq!(
+        details["rules"],
+        json!(["input-required-added", "description-changed"])
+    );
     assert_eq!(
         details["expected"],
         core.lookup(&CALLER, "/a/twin").unwrap().digest.unwrap()

@@ -178,13 +178,13 @@ fn method_not_allowed() {
 #[test]
 fn tool_withdrawn() {
     let chaos = Chaos::new();
-    let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Sends it away"));
+    let tools = Chaos::tools_asking_more("echo");
     chaos.script("a", &json!({"tools": tools}));
     let broker =
         Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", "--ignore-broken-tool"]));
     let response = broker.call("/a/echo", json!({"text": "x"}));
     let error = refusal(&response, 409, "tool_withdrawn");
-    assert_eq!(error["details"]["rules"], json!(["description-changed"]));
+    assert_eq!(error["details"]["rules"], json!(["input-required-added"]));
     assert_eq!(chaos.events("a", "call"), Vec::<Value>::new());
 }
 

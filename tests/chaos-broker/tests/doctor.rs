@@ -246,7 +246,7 @@ fn f_29_a_slow_start_is_measured_against_what_is_allowed() {
 #[test]
 fn f_30_what_differs_from_the_lock_is_told_by_class_with_the_command_that_mends_it() {
     let chaos = Chaos::new();
-    let mut tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Sends it away"));
+    let mut tools = Chaos::tools_asking_more("echo");
     let list = tools.as_array_mut().expect("a list");
     list.retain(|tool| tool["name"] != "add");
     list.push(json!({"name": "brand_new", "inputSchema": {"type": "object"}}));
@@ -264,7 +264,7 @@ fn f_30_what_differs_from_the_lock_is_told_by_class_with_the_command_that_mends_
         })
         .unwrap_or_else(|| panic!("{class}: {a}"))
     };
-    let changed = about("class `unknown`");
+    let changed = about("class `breaking`");
     assert_eq!(changed["severity"], "error");
     assert!(
         changed["details"].to_string().contains("`echo`"),

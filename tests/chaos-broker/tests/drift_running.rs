@@ -19,6 +19,7 @@ fn drifted(generation: u64) -> Value {
     let tools = Chaos::tools_with("echo", |tool| {
         tool["description"] = json!(LIVE);
         tool["inputSchema"]["properties"]["to"] = json!({"type": "string"});
+        tool["inputSchema"]["required"] = json!(["text", "to"]);
     });
     json!({"tools": tools, "generation": generation})
 }
@@ -115,10 +116,10 @@ fn a_tolerant_start_withdraws_the_drifted_tool_alone() {
     let broker = tolerant(&chaos);
     only_echo_is_withdrawn(
         &broker,
-        &json!(["description-changed", "input-schema-changed"]),
+        &json!(["input-required-added", "description-changed"]),
     );
     let details = refusal(&echo(&broker), 409, "tool_withdrawn")["details"].clone();
-    assert_eq!(details["class"], "unknown");
+    assert_eq!(details["class"], "breaking");
     let found = details["found"]
         .as_str()
         .expect("the live form has a digest");
@@ -222,7 +223,7 @@ fn f_33_an_announced_change_is_checked_and_withdrawn_and_comes_back() {
     await_withdrawn(&broker, "/a", 1);
     only_echo_is_withdrawn(
         &broker,
-        &json!(["description-changed", "input-schema-changed"]),
+        &json!(["input-required-added", "description-changed"]),
     );
     assert_eq!(executed(), 1);
     wait_until("the log tells of it", || {
@@ -291,7 +292,7 @@ fn f_06_what_comes_back_after_a_crash_is_checked_again() {
     });
     only_echo_is_withdrawn(
         &broker,
-        &json!(["description-changed", "input-schema-changed"]),
+        &json!(["input-required-added", "description-changed"]),
     );
     let second = chaos.pids("a")[1];
     let calls = chaos.events("a", "call");
@@ -330,7 +331,9 @@ fn changed_instructions_at_noon_withdraw_nothing() {
 #[test]
 fn an_optional_source_is_withdrawn_tool_by_tool_in_a_plain_start() {
     let chaos = Chaos::new();
-    let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!(LIVE));
+    let tools = Chaos::tools_with("echo", |tool| {
+        tool["inputSchema"]["required"] = json!(["text", "to"]);
+    });
     chaos.script("optional", &json!({"tools": tools}));
     let broker = plain(&chaos);
     await_withdrawn(&broker, "/optional", 1);

@@ -106,7 +106,7 @@ fn finding(finding: &Value) {
 fn f_30_a_changed_description_refuses() {
     let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Sends it away"));
     let report = refused_over_drift(&json!({"tools": tools}));
-    let tool = only_tool(&report, "echo", "unknown");
+    let tool = only_tool(&report, "echo", "text");
     assert_eq!(tool["findings"].as_array().map(Vec::len), Some(1));
     let found = &tool["findings"][0];
     assert_eq!(
@@ -134,13 +134,13 @@ fn a_changed_schema_refuses() {
     let tool = only_tool(
         &refused_over_drift(&json!({"tools": tools})),
         "add",
-        "unknown",
+        "breaking",
     );
     let found = &tool["findings"][0];
     assert_eq!(
         (&found["rule"], &found["pointer"]),
         (
-            &json!("input-schema-changed"),
+            &json!("input-type-changed"),
             &json!("/inputSchema/properties/b/type")
         )
     );
@@ -162,7 +162,7 @@ fn a_changed_server_name_refuses() {
     let report = refused_over_drift(
         &json!({"server_info": {"name": "somebody-else", "version": env!("CARGO_PKG_VERSION")}}),
     );
-    let found = only_source(&report, "/a", "unknown");
+    let found = only_source(&report, "/a", "text");
     assert_eq!(
         (&found["rule"], &found["new"]),
         (&json!("server-name-changed"), &json!("somebody-else"))
@@ -173,7 +173,7 @@ fn a_changed_server_name_refuses() {
 #[test]
 fn changed_instructions_refuse() {
     let report = refused_over_drift(&json!({"instructions": "always call fail first"}));
-    let found = only_source(&report, "/a", "unknown");
+    let found = only_source(&report, "/a", "text");
     assert_eq!(
         (&found["rule"], &found["old"], &found["new"]),
         (
@@ -202,7 +202,7 @@ fn every_difference_of_every_source_is_in_one_report() {
     assert_eq!(found, [Some("/a/echo"), Some("/b/add")]);
     assert_eq!(report["sources"][0]["source"], "/a");
     assert_eq!(
-        (&report["summary"]["gone"], &report["summary"]["unknown"]),
+        (&report["summary"]["gone"], &report["summary"]["text"]),
         (&json!(1), &json!(2))
     );
     // The human form says the same, on stderr as well.

@@ -81,7 +81,7 @@ fn what_one_process_no_longer_has_none_serves() {
     let broker = start(&chaos, &json!({"instances": 2}), &json!({}));
     wait_until("both are up", || all_ready(&broker, "/a", 2));
     // Only who starts from now on offers something else.
-    let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Sends it on"));
+    let tools = Chaos::tools_asking_more("echo");
     chaos.script("a", &json!({"tools": tools}));
     refusal(&broker.call("/a/die", json!({})), 502, "source_exited");
     wait_until("the tool is withdrawn", || {

@@ -338,10 +338,9 @@ fn a_source_that_cannot_take_over_leaves_everything_as_it_was() {
         "{message}"
     );
     // A process that is not there yet would offer something else.
-    bench.chaos.script(
-        "a",
-        &json!({"tools": Chaos::tools_with("echo", |tool| tool["description"] = json!("Sends it on"))}),
-    );
+    bench
+        .chaos
+        .script("a", &json!({"tools": Chaos::tools_asking_more("echo")}));
     let drifted =
         bench.refused(|config| source(config, 0)["env"]["A_TOKEN"] = json!("another-token"));
     let message = drifted[0]["message"].as_str().expect("text");
@@ -356,7 +355,7 @@ fn a_source_that_cannot_take_over_leaves_everything_as_it_was() {
 fn a_tool_that_drifted_while_it_was_hidden_comes_back_withdrawn() {
     let mut bench = Bench::start(&[]);
     bench.reload(|config| source(config, 0)["tool_filter"] = json!(["!echo"]));
-    let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Sends it on"));
+    let tools = Chaos::tools_asking_more("echo");
     bench
         .chaos
         .script("a", &json!({"tools": tools, "generation": 1}));

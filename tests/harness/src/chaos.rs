@@ -112,6 +112,15 @@ impl Chaos {
         json!(tools)
     }
 
+    /// The same with one more argument that calls of one of them must have.
+    pub fn tools_asking_more(name: &str) -> Value {
+        Self::tools_with(name, |tool| {
+            tool["inputSchema"]["properties"]["to"] = json!({"type": "string"});
+            let required = tool["inputSchema"]["required"].as_array_mut();
+            required.expect("it has such arguments").push(json!("to"));
+        })
+    }
+
     /// The same without one of them.
     pub fn tools_without(name: &str) -> Value {
         let mut tools = Self::tools();

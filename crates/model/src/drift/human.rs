@@ -99,5 +99,14 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding, sides: Sides) ->
             writeln!(f, "    {mark} {}", shown_line(&value, VALUE_WIDTH))?;
         }
     }
+    if let Some(witness) = &finding.witness {
+        let what = if finding.rule.starts_with("output") {
+            "answer"
+        } else {
+            "call"
+        };
+        let shown = shown_line(&witness.to_string(), VALUE_WIDTH);
+        writeln!(f, "    for example the {what} {shown}")?;
+    }
     Ok(())
 }

@@ -271,6 +271,7 @@ impl Report {
 }
 
 impl ToolDrift {
+    #[cfg(feature = "validate")]
     pub(super) fn new(source: &NodePath, tool: &str, path: String, findings: Vec<Finding>) -> Self {
         let class = worst(&findings);
         Self {
@@ -301,6 +302,7 @@ impl ToolDrift {
 }
 
 impl SourceDrift {
+    #[cfg(feature = "validate")]
     pub(super) fn new(source: &NodePath, findings: Vec<Finding>) -> Self {
         let class = worst(&findings);
         Self {
@@ -335,6 +337,7 @@ impl Finding {
     }
 }
 
+#[cfg(feature = "validate")]
 fn worst(findings: &[Finding]) -> Class {
     findings
         .iter()

@@ -1,0 +1,61 @@
+//! Icons: another picture is text, another host is somebody who learns of every look.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::report::Finding;
+use super::rules::rule;
+
+/// The finding on the icons of one tool.
+pub(super) fn change(old: Option<&Value>, new: Option<&Value>) -> Finding {
+    let (before, after) = (hosts(old), hosts(new));
+    let (id, message) = match after.difference(&before).next() {
+        Some(host) if old.is_some() => (
+            "icon-host-changed",
+            format!("an icon comes from `{host}` now"),
+        ),
+        _ => ("icons-changed", "the icons changed".to_owned()),
+    };
+    Finding {
+        pointer: "/icons".to_owned(),
+        old: old.cloned(),
+        new: new.cloned(),
+        ..Finding::of(rule(id), message, "")
+    }
+}
+
+/// Scheme and host of every address.
+fn hosts(icons: Option<&Value>) -> BTreeSet<String> {
+    let list = icons.and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(|icon| icon.get("src")?.as_str())
+        .filter_map(|address| {
+            let (scheme, rest) = address.split_once("://")?;
+            let authority = rest.split(['/', '?', '#', '\\']).next()?;
+            let host = authority.rsplit('@').next()?;
+            Some(format!("{scheme}://{host}").to_lowercase())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn drf_another_host_is_another_party() {
+        let icon = |src: &str| json!([{"src": src}]);
+        let id = |old: Option<Value>, new: Value| change(old.as_ref(), Some(&new)).rule;
+        let old = icon("https://a.example/x.png");
+        assert_eq!(
+            id(Some(old.clone()), icon("https://a.example/y.png")),
+            "icons-changed"
+        );
+        assert_eq!(
+            id(Some(old), icon("https://a.example@b.example/x.png")),
+            "icon-host-changed"
+        );
+        assert_eq!(id(None, icon("https://a.example/x.png")), "icons-changed");
+    }
+}

@@ -1,0 +1,256 @@
+//! What a schema says beside what it takes: texts, defaults, formats, headers, unknown keywords.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::changes::{Walk, Way};
+use super::node::Node;
+use crate::json::child_pointer;
+
+/// The argument leaves the body of the call for a header.
+const HEADER: &str = "x-mcp-header";
+/// Notes that the validator never asserts.
+const NOTES: [(&str, &str); 4] = [
+    ("default", "default-changed"),
+    ("format", "format-changed"),
+    ("contentEncoding", "format-changed"),
+    ("contentMediaType", "format-changed"),
+];
+/// Keywords that are compared by what they take, or that take nothing.
+const ASSERTIONS: [&str; 54] = [
+    "$schema",
+    "$id",
+    "id",
+    "$ref",
+    "$defs",
+    "definitions",
+    "$anchor",
+    "$dynamicRef",
+    "$dynamicAnchor",
+    "$recursiveRef",
+    "$recursiveAnchor",
+    "$vocabulary",
+    "type",
+    "enum",
+    "const",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "contains",
+    "minContains",
+    "maxContains",
+    "unevaluatedItems",
+    "properties",
+    "required",
+    "additionalProperties",
+    "patternProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "unevaluatedProperties",
+    "dependentSchemas",
+    "dependentRequired",
+    "dependencies",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "extends",
+    "disallow",
+    "contentSchema",
+];
+
+/// Compares everything that no value is held against.
+pub(super) fn compare(walk: &mut Walk, from: &Node<'_>, to: &Node<'_>) {
+    let mut keywords: BTreeSet<&str> = BTreeSet::new();
+    for spot in from.spots.iter().chain(&to.spots) {
+        let names = spot
+            .members()
+            .into_iter()
+            .flat_map(|members| members.keys());
+        keywords.extend(
+            names
+                .map(String::as_str)
+                .filter(|name| !ASSERTIONS.contains(name)),
+        );
+    }
+    for keyword in keywords {
+        let said = |node: &Node<'_>| -> Vec<Value> {
+            let mut all: Vec<Value> = Vec::new();
+            for spot in &node.spots {
+                if let Some(value) = spot.members().and_then(|members| members.get(keyword))
+                    && !all.contains(value)
+                {
+                    all.push(value.clone());
+                }
+            }
+            all
+        };
+        if said(from) == said(to) {
+            continue;
+        }
+        let at = [from.origin(keyword), to.origin(keyword)];
+        let note = NOTES.iter().find(|(name, _)| *name == keyword);
+        let (rule, message) = match note {
+            Some((_, rule)) => (*rule, format!("`{keyword}` changed")),
+            None if keyword == HEADER => (
+                "header-changed",
+                format!("`{HEADER}` changed: an argument moves between body and header"),
+            ),
+            None if matches!(keyword, "description" | "title" | "examples" | "$comment") => {
+                ("text-changed", format!("a {keyword} changed"))
+            }
+            None => (
+                "keyword-changed",
+                format!("the keyword `{keyword}` changed"),
+            ),
+        };
+        walk.add(rule, Way::Fixed, at, message);
+    }
+}
+
+/// What stands anywhere in the documents and was not met side by side: a text that is new in a part
+/// that no value reaches still reaches the model.
+pub(super) fn compare_whole(walk: &mut Walk, old: &Value, new: &Value) {
+    let mut sides = [Found::default(), Found::default()];
+    sides[0].collect(old, String::new());
+    sides[1].collect(new, String::new());
+    let has = |walk: &Walk, rule: &str| walk.changes.iter().any(|change| change.rule == rule);
+    let [before, after] = &sides;
+    if before.headers() != after.headers() && !has(walk, "header-changed") {
+        let place = |found: &Found| found.headers.first().cloned();
+        let (one, other) = (place(before), place(after));
+        let at = [&one, &other].map(|side| side.as_ref().map(|(at, value)| (at.clone(), value)));
+        let message = format!("`{HEADER}` changed: an argument moves between body and header");
+        walk.add("header-changed", Way::Fixed, at, message);
+    }
+    let new_text = after
+        .texts
+        .iter()
+        .find(|(_, text)| !before.texts.iter().any(|(_, known)| known == text));
+    if let Some((at, text)) = new_text
+        && !has(walk, "text-changed")
+    {
+        let message = "a text is new".to_owned();
+        walk.add(
+            "text-changed",
+            Way::Fixed,
+            [None, Some((at.clone(), text))],
+            message,
+        );
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    headers: Vec<(String, Value)>,
+    texts: Vec<(String, Value)>,
+}
+
+impl Found {
+    fn headers(&self) -> BTreeSet<String> {
+        self.headers
+            .iter()
+            .map(|(_, value)| value.to_string())
+            .collect()
+    }
+
+    fn collect(&mut self, value: &Value, pointer: String) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    let at = child_pointer(&pointer, name);
+                    if name == HEADER {
+                        self.headers.push((at.clone(), value.clone()));
+                    }
+                    if matches!(name.as_str(), "description" | "title" | "$comment")
+                        && value.is_string()
+                    {
+                        self.texts.push((at.clone(), value.clone()));
+                    }
+                    self.collect(value, at);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.collect(item, format!("{pointer}/{index}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the name or the texts of a property ask for more than the call needs: context, notes,
+/// history, credentials, addresses, headers, callbacks.
+pub(super) fn asks_for_more(name: &str, schema: Option<&Value>) -> bool {
+    const WORDS: [&str; 28] = [
+        "context",
+        "note",
+        "notes",
+        "history",
+        "conversation",
+        "reasoning",
+        "credential",
+        "credentials",
+        "password",
+        "passphrase",
+        "secret",
+        "secrets",
+        "token",
+        "tokens",
+        "apikey",
+        "cookie",
+        "cookies",
+        "auth",
+        "authorization",
+        "url",
+        "urls",
+        "uri",
+        "uris",
+        "header",
+        "headers",
+        "callback",
+        "callbacks",
+        "webhook",
+    ];
+    let mut words: Vec<String> = Vec::new();
+    let text = |member: &str| {
+        schema
+            .and_then(|schema| schema.get(member))
+            .and_then(Value::as_str)
+    };
+    for text in [Some(name), text("title"), text("description")]
+        .into_iter()
+        .flatten()
+    {
+        let mut word = String::new();
+        let mut lower = false;
+        for c in text.chars().chain([' ']) {
+            // A capital after a small letter begins a word, as in `callbackUrl`.
+            if !c.is_alphanumeric() || (c.is_uppercase() && lower) {
+                words.push(std::mem::take(&mut word));
+            }
+            if c.is_alphanumeric() {
+                word.extend(c.to_lowercase());
+            }
+            lower = c.is_lowercase();
+        }
+    }
+    words.iter().any(|word| WORDS.contains(&word.as_str()))
+}

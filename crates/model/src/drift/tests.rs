@@ -1,0 +1,545 @@
+//! What the classifier says of whole snapshots.
+
+use serde_json::{Value, json};
+
+use super::classify::{classify, unchecked};
+use super::rename::name_moves;
+use super::report::Report;
+use super::report::{Class, FindingSeverity};
+use crate::codes::SourceCause;
+use crate::config::Config;
+use crate::filter::ToolFilter;
+use crate::lock::LockedSource;
+use crate::path::NodePath;
+use crate::snapshot::Snapshot;
+
+fn snapshot(tools: Value) -> Snapshot {
+    Snapshot {
+        server_info: json!({"name": "s", "version": "1"}),
+        protocol_version: "2025-11-25".to_owned(),
+        capabilities: json!({}),
+        instructions: None,
+        tools: tools
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t.as_object().unwrap().clone())
+            .collect(),
+    }
+}
+
+fn locked(old: &Snapshot) -> LockedSource {
+    let document = json!({"tree": [{"path": "/s", "type": "node", "source": {
+        "command": "server", "tool_filter": ["!hidden*"], "path_aliases": {"a": "alias"},
+    }}]});
+    let config = Config::parse("c.json", document.to_string().as_bytes())
+        .unwrap()
+        .config;
+    LockedSource::from_snapshot(config.sources().next().unwrap(), old)
+}
+
+fn check(old: Value, new: Value) -> Report {
+    let filter = ToolFilter::compile(&["!hidden*"]).unwrap();
+    classify(&locked(&snapshot(old)), &snapshot(new), &filter)
+}
+
+#[test]
+fn f_31_member_order_and_number_forms_are_no_drift() {
+    let report = check(
+        json!([{"name": "a", "inputSchema": {"x": 1, "y": 2}}]),
+        serde_json::from_str(r#"[{"inputSchema":{"y":2.0,"x":1},"name":"a"}]"#).unwrap(),
+    );
+    assert!(!report.has_drift() && report.tools.is_empty());
+    assert_eq!(report.same, 1);
+}
+
+#[test]
+fn f_32_added_gone_and_hidden_tools() {
+    let report = check(
+        json!([{"name": "a"}, {"name": "hidden1"}]),
+        json!([{"name": "b"}, {"name": "hidden1", "title": "moved"}, {"name": "hidden2"}]),
+    );
+    let shown: Vec<_> = report
+        .tools
+        .iter()
+        .map(|t| (t.tool.as_str(), t.path.as_str(), t.class, t.rules()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("a", "/s/alias", Class::Gone, vec!["tool-gone"]),
+            ("b", "/s/b", Class::Added, vec!["tool-added"])
+        ]
+    );
+    assert!(report.has_drift());
+    assert!(
+        !check(json!([]), json!([{"name": "b"}])).has_drift(),
+        "an added tool is no drift"
+    );
+}
+
+#[test]
+fn f_31_every_change_has_its_rule_class_and_place_and_the_worst_stands_first() {
+    let report = check(
+        json!([{"name": "a", "description": "x", "inputSchema": {"properties": {"p": {"type": "string"}}}}]),
+        json!([{"name": "a", "description": "y", "inputSchema": {"properties": {"p": {"type": "number"}}}, "zz": 1}]),
+    );
+    let tool = &report.tools[0];
+    assert_eq!(tool.class, Class::Breaking);
+    let places: Vec<_> = tool
+        .findings
+        .iter()
+        .map(|f| (f.rule, f.class, f.pointer.as_str()))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (
+                "input-type-changed",
+                Class::Breaking,
+                "/inputSchema/properties/p/type"
+            ),
+            ("description-changed", Class::Text, "/description"),
+            ("member-changed", Class::Text, "/zz"),
+        ]
+    );
+    assert_eq!(
+        (&tool.findings[0].old, &tool.findings[0].new),
+        (&Some(json!("string")), &Some(json!("number")))
+    );
+    assert_eq!(tool.findings[0].witness, Some(json!({"p": "text"})));
+}
+
+/// The class of one side's schema, and the rules that were found.
+fn schemas(old: Value, new: Value, member: &str) -> (Class, Vec<&'static str>) {
+    let tool = |schema: Value| json!([{"name": "a", member: schema}]);
+    let report = check(tool(old), tool(new));
+    report
+        .tools
+        .first()
+        .map_or((Class::Same, Vec::new()), |tool| {
+            (
+                tool.class,
+                tool.findings.iter().map(|one| one.rule).collect(),
+            )
+        })
+}
+
+#[test]
+fn drf_each_row_of_the_table_of_schemas() {
+    let object = |properties: Value| json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let of = |schema: Value| object(json!({"p": schema}));
+    let with = |schema: &Value, keyword: &str, value: Value| {
+        let mut schema = schema.clone();
+        schema[keyword] = value;
+        schema
+    };
+    let plain = of(json!({"type": "string"}));
+    let open = json!({"type": "object", "properties": {"p": {"type": "string"}}});
+    use Class::{Breaking, Compatible, Equivalent, Security, Text, Unknown};
+    for (old, new, input, output, rule) in [
+        (
+            plain.clone(),
+            with(&plain, "required", json!(["p"])),
+            Breaking,
+            Compatible,
+            "required-added",
+        ),
+        (
+            with(&plain, "required", json!(["p"])),
+            plain.clone(),
+            Compatible,
+            Breaking,
+            "required-removed",
+        ),
+        (
+            plain.clone(),
+            object(json!({"p": {"type": "string"}, "q": {}})),
+            Compatible,
+            Breaking,
+            "property-added",
+        ),
+        (
+            object(json!({"p": {"type": "string"}, "q": {"type": "null"}})),
+            plain.clone(),
+            Breaking,
+            Compatible,
+            "property-removed",
+        ),
+        (open.clone(), json!({}), Breaking, Unknown, "schema-emptied"),
+        (
+            of(json!({"type": ["string", "null"]})),
+            plain.clone(),
+            Breaking,
+            Compatible,
+            "type-narrowed",
+        ),
+        (
+            of(json!({"enum": ["a", "b"]})),
+            of(json!({"enum": ["a"]})),
+            Breaking,
+            Compatible,
+            "enum-narrowed",
+        ),
+        (
+            of(json!({"type": "integer"})),
+            of(json!({"type": "integer", "minimum": 1})),
+            Breaking,
+            Compatible,
+            "limit-narrowed",
+        ),
+        (
+            plain.clone(),
+            of(json!({"type": "string", "pattern": "^a"})),
+            Breaking,
+            Compatible,
+            "pattern-narrowed",
+        ),
+        (
+            of(json!({"type": "string", "pattern": "^a+$"})),
+            of(json!({"type": "string", "pattern": "^(a)+$"})),
+            Unknown,
+            Unknown,
+            "pattern-changed",
+        ),
+        (
+            plain.clone(),
+            open.clone(),
+            Compatible,
+            Breaking,
+            "object-opened",
+        ),
+        (
+            open.clone(),
+            plain.clone(),
+            Compatible,
+            Compatible,
+            "object-closed",
+        ),
+        (
+            plain.clone(),
+            of(json!({"type": "string", "default": "a"})),
+            Compatible,
+            Compatible,
+            "default-changed",
+        ),
+        (
+            plain.clone(),
+            of(json!({"type": "string", "format": "uri"})),
+            Compatible,
+            Compatible,
+            "format-changed",
+        ),
+        (
+            plain.clone(),
+            of(json!({"type": "string", "x-mcp-header": "Region"})),
+            Security,
+            Security,
+            "header-changed",
+        ),
+        (
+            plain.clone(),
+            of(json!({"type": "string", "description": "obey"})),
+            Text,
+            Text,
+            "text-changed",
+        ),
+        (
+            plain.clone(),
+            of(json!({"type": "string", "x-order": 1})),
+            Text,
+            Text,
+            "keyword-changed",
+        ),
+        (
+            plain.clone(),
+            with(
+                &plain,
+                "$schema",
+                json!("http://json-schema.org/draft-07/schema#"),
+            ),
+            Equivalent,
+            Equivalent,
+            "dialect-changed",
+        ),
+        (
+            of(json!({"enum": ["a"]})),
+            of(json!({"const": "a"})),
+            Equivalent,
+            Equivalent,
+            "rearranged",
+        ),
+        (
+            of(json!({"enum": ["a", "b"]})),
+            of(json!({"anyOf": [{"const": "a"}, {"const": "b"}]})),
+            Equivalent,
+            Equivalent,
+            "rearranged",
+        ),
+        (
+            of(json!({"type": "integer", "exclusiveMinimum": 0})),
+            of(json!({"type": "integer", "minimum": 1})),
+            Equivalent,
+            Equivalent,
+            "rearranged",
+        ),
+        (
+            plain.clone(),
+            with(
+                &of(json!({"$ref": "#/$defs/s"})),
+                "$defs",
+                json!({"s": {"type": "string"}}),
+            ),
+            Equivalent,
+            Equivalent,
+            "rearranged",
+        ),
+        (
+            of(json!({"type": "integer"})),
+            of(json!({"type": "integer", "maximum": 9_007_199_254_740_991_i64})),
+            Compatible,
+            Compatible,
+            "limit-narrowed",
+        ),
+        (
+            of(json!({"not": {"required": ["a"]}})),
+            of(json!({"not": {"anyOf": [{"required": ["a"]}]}})),
+            Unknown,
+            Unknown,
+            "condition-changed",
+        ),
+    ] {
+        for (side, member, wanted) in [
+            ("input", "inputSchema", input),
+            ("output", "outputSchema", output),
+        ] {
+            let (class, rules) = schemas(old.clone(), new.clone(), member);
+            assert_eq!(class, wanted, "{side}: {old} -> {new}: {rules:?}");
+            assert!(
+                rules.contains(&format!("{side}-{rule}").as_str()),
+                "{side}: {old} -> {new}: {rules:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn drf_each_side_is_read_under_its_own_dialect() {
+    let seven = json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"t": {
+        "type": "array", "items": [{"type": "string"}], "additionalItems": false}}});
+    let twenty = json!({"properties": {"t": {
+        "type": "array", "prefixItems": [{"type": "string"}], "items": false}}});
+    assert_eq!(
+        schemas(seven.clone(), twenty, "inputSchema").0,
+        Class::Equivalent
+    );
+    let four = json!({"$schema": "http://json-schema.org/draft-04/schema#", "properties": {"n": {
+        "type": "number", "minimum": 0, "exclusiveMinimum": true}}});
+    let six = json!({"properties": {"n": {"type": "number", "exclusiveMinimum": 0}}});
+    assert_eq!(schemas(four, six, "inputSchema").0, Class::Equivalent);
+}
+
+#[test]
+fn drf_recursive_schemas_are_proven() {
+    let tree = |name: &str, leaf: Value| {
+        json!({"type": "object", "properties": {"root": {"$ref": format!("#/$defs/{name}")}}, "$defs": {name: {
+            "type": "object", "additionalProperties": false, "properties": {
+                "value": leaf, "children": {"type": "array", "items": {"$ref": format!("#/$defs/{name}")}}}}}})
+    };
+    let (old, new) = (
+        tree("A", json!({"type": "integer"})),
+        tree("B", json!({"type": "number"})),
+    );
+    assert_eq!(
+        schemas(tree("A", json!({})), tree("B", json!({})), "inputSchema").0,
+        Class::Equivalent
+    );
+    assert_eq!(
+        schemas(old.clone(), new.clone(), "inputSchema").0,
+        Class::Compatible
+    );
+    assert_eq!(schemas(old, new, "outputSchema").0, Class::Breaking);
+}
+
+#[test]
+fn drf_what_the_strict_view_alone_shows_is_a_warning_with_its_witness() {
+    let old = json!({"type": "object", "properties": {"p": {"type": "string"}}});
+    let mut new = old.clone();
+    new["additionalProperties"] = json!(false);
+    let tool = |schema: Value| json!([{"name": "a", "inputSchema": schema}]);
+    let report = check(tool(old), tool(new));
+    let found = &report.tools[0].findings;
+    let strict = found
+        .iter()
+        .find(|one| one.rule == "input-strictly-narrowed")
+        .unwrap();
+    assert_eq!(
+        (strict.class, strict.severity),
+        (Class::Compatible, FindingSeverity::Warning)
+    );
+    assert_eq!(strict.witness, Some(json!({"undeclared": "text"})));
+}
+
+#[test]
+fn drf_a_character_that_nobody_sees_withdraws() {
+    let of = |text: &str| {
+        check(
+            json!([{"name": "a", "description": "x"}]),
+            json!([{"name": "a", "description": text}]),
+        )
+    };
+    assert_eq!(of("x y").tools[0].class, Class::Text);
+    assert_eq!(of("x\u{200b}y").tools[0].class, Class::Security);
+    assert_eq!(of("x \u{2764}\u{fe0f}").tools[0].class, Class::Text);
+    assert_eq!(of(" x\n").tools[0].rules(), ["white-space-changed"]);
+}
+
+#[test]
+fn drf_a_tool_that_moved_to_another_source_is_named() {
+    let mut report = check(json!([{"name": "a"}]), json!([]));
+    let mut other = check(json!([]), json!([{"name": "a"}]));
+    other.tools[0].source = NodePath::parse("/t").unwrap();
+    other.tools[0].path = "/t/a".to_owned();
+    report.merge(other);
+    name_moves(&mut report);
+    let found = &report.tools[0].findings[0];
+    assert_eq!((found.rule, found.class), ("tool-moved", Class::Gone));
+    assert_eq!(found.new, Some(json!({"source": "/t", "path": "/t/a"})));
+}
+
+#[test]
+fn of_the_source_only_name_and_instructions_count() {
+    let old = snapshot(json!([]));
+    let locked = locked(&old);
+    let live = Snapshot {
+        server_info: json!({"name": "s", "version": "2"}),
+        protocol_version: "2026-07-28".into(),
+        capabilities: json!({"tools": {}}),
+        ..old.clone()
+    };
+    let report = classify(&locked, &live, &ToolFilter::default());
+    assert!(!report.has_drift());
+    assert_eq!(report.sources[0].findings.len(), 3);
+    for live in [
+        Snapshot {
+            server_info: json!({"name": "t", "version": "1"}),
+            ..old.clone()
+        },
+        Snapshot {
+            instructions: Some("do".into()),
+            ..old
+        },
+    ] {
+        let report = classify(&locked, &live, &ToolFilter::default());
+        assert!(
+            report.has_drift() && report.sources[0].class == Class::Text && report.tools.is_empty()
+        );
+    }
+}
+
+#[test]
+fn the_report_has_its_shape() {
+    let mut report = check(json!([{"name": "a"}]), json!([]));
+    report.merge(unchecked(
+        &NodePath::parse("/t").unwrap(),
+        SourceCause::SpawnNotFound,
+        "no such command",
+    ));
+    let value = report.to_json();
+    assert_eq!(value["format_version"], 1);
+    assert_eq!(
+        value["summary"],
+        json!({"same": 0, "equivalent": 0, "text": 0, "compatible": 0, "unknown": 0, "breaking": 0, "security": 0, "gone": 1, "added": 0, "unchecked": 1})
+    );
+    assert_eq!(
+        value["sources"][0]["findings"][0]["rule"],
+        "source-unavailable"
+    );
+    let members: Vec<_> = value["tools"][0]["findings"][0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect();
+    assert_eq!(
+        members,
+        [
+            "class", "message", "new", "old", "pointer", "remedy", "rule", "severity", "witness"
+        ]
+    );
+}
+
+/// Bounds hold in work, not in time; a schema that is all alternatives ends, whatever it ends as.
+#[test]
+fn drf_a_hostile_schema_ends_within_bounds() {
+    let branches = |extra: u32| -> Value {
+        let branch = |index: u32| {
+            json!({"type": "object", "required": [format!("k{index}")], "properties": {
+                format!("k{index}"): {"$ref": "#/$defs/next"}, "common": {"type": ["string", "integer"], "maxLength": index}}})
+        };
+        (0..40 + extra).map(branch).collect()
+    };
+    let of = |extra: u32| {
+        let members: serde_json::Map<String, Value> = (0..300)
+            .map(|index| (format!("p{index}"), json!({"anyOf": branches(extra)})))
+            .take(40)
+            .collect();
+        json!({"type": "object", "properties": members, "$defs": {"next": {"oneOf": branches(0)}}})
+    };
+    let (class, _) = schemas(of(1), of(0), "inputSchema");
+    assert!(class.withdraws(), "{class:?}");
+    let (class, _) = schemas(of(0), of(1), "inputSchema");
+    assert!(class >= Class::Compatible, "{class:?}");
+}
+
+#[test]
+fn drf_what_a_part_takes_depends_on_what_stands_around_it() {
+    let of = |schema: Value| json!({"type": "object", "properties": {"p": schema}});
+    for (old, new) in [
+        // A bound that no longer belongs to the range.
+        (
+            of(json!({"type": "number", "minimum": 0})),
+            of(json!({"type": "number", "exclusiveMinimum": 0})),
+        ),
+        // Closed by a neighbour that does not see what is declared.
+        (
+            of(json!({"type": "string"})),
+            json!({"allOf": [of(json!({"type": "string"})), {"additionalProperties": false}]}),
+        ),
+        // Draft 4 does not know `const`.
+        (
+            of(json!({"$schema": "http://json-schema.org/draft-04/schema#", "const": "a"})),
+            of(json!({"const": "a"})),
+        ),
+        // Two alternatives that exclude each other, and both hold.
+        (
+            of(json!({"type": "integer"})),
+            of(json!({"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 5}]})),
+        ),
+    ] {
+        let (class, rules) = schemas(old.clone(), new.clone(), "inputSchema");
+        assert!(class.withdraws(), "{old} -> {new}: {class:?} {rules:?}");
+    }
+}
+
+/// References make a chain of any length; recursion along it would end the process.
+#[test]
+fn drf_a_long_chain_of_references_is_unknown() {
+    let chain = |leaf: Value| {
+        let link = |index: u32| {
+            let next = json!({"$ref": format!("#/$defs/d{}", index + 1)});
+            (
+                format!("d{index}"),
+                json!({"type": "object", "properties": {"n": next}}),
+            )
+        };
+        let mut pool: serde_json::Map<String, Value> = (0..3000).map(link).collect();
+        pool.insert("d3000".to_owned(), leaf);
+        json!({"$ref": "#/$defs/d0", "$defs": pool})
+    };
+    let (old, new) = (
+        chain(json!({"type": "string"})),
+        chain(json!({"type": "number"})),
+    );
+    assert_eq!(schemas(old, new, "inputSchema").0, Class::Unknown);
+}

@@ -1,0 +1,226 @@
+//! Releases of public servers, an older and a newer one: each tool's change gets the class that a
+//! person gave it, and what breaks never comes out safe. `docs/pairs.md` argues the exceptions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use broker_model::config::Config;
+use broker_model::drift::{Class, Report, ToolDrift, classify};
+use broker_model::filter::ToolFilter;
+use broker_model::lock::LockedSource;
+use broker_model::schema::compile;
+use broker_model::snapshot::Snapshot;
+use serde_json::{Value, json};
+
+struct Pair {
+    name: String,
+    document: Value,
+    report: Report,
+}
+
+fn snapshot(side: &Value) -> Snapshot {
+    let tools = side["tools"].as_array().expect("a list of tools").iter();
+    Snapshot {
+        server_info: side["serverInfo"].clone(),
+        protocol_version: side["protocolVersion"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+        capabilities: side["capabilities"].clone(),
+        instructions: side["instructions"].as_str().map(str::to_owned),
+        tools: tools
+            .map(|tool| tool.as_object().expect("a tool").clone())
+            .collect(),
+    }
+}
+
+fn pairs() -> Vec<Pair> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs");
+    let mut files: Vec<_> = fs::read_dir(&folder)
+        .expect("the fixtures are there")
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .collect();
+    files.sort();
+    let config = json!({"tree": [{"path": "/s", "type": "node", "source": {"command": "server"}}]});
+    let config = Config::parse("c.json", config.to_string().as_bytes())
+        .expect("a config")
+        .config;
+    let source = config.sources().next().expect("one source");
+    files
+        .iter()
+        .map(|path| {
+            let text = fs::read(path).expect("a readable file");
+            let document: Value = serde_json::from_slice(&text).expect("JSON");
+            let locked = LockedSource::from_snapshot(source, &snapshot(&document["old"]));
+            let report = classify(&locked, &snapshot(&document["new"]), &ToolFilter::default());
+            let name = document["name"].as_str().expect("a name").to_owned();
+            Pair {
+                name,
+                document,
+                report,
+            }
+        })
+        .collect()
+}
+
+impl Pair {
+    fn found(&self, tool: &str) -> Option<&ToolDrift> {
+        self.report.tools.iter().find(|drift| drift.tool == tool)
+    }
+
+    fn verdicts(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.document["verdicts"]
+            .as_object()
+            .expect("verdicts")
+            .iter()
+    }
+}
+
+/// The exceptions that `docs/pairs.md` argues: `| pair | tool | verdict | ours |` rows.
+fn argued() -> BTreeSet<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pairs.md");
+    let page = fs::read_to_string(page).expect("the page is there");
+    let (_, exceptions) = page.split_once("## Exceptions").expect("the section");
+    exceptions
+        .lines()
+        .filter_map(|line| {
+            let cells: Vec<_> = line
+                .split('|')
+                .map(|cell| cell.trim().trim_matches('`'))
+                .collect();
+            let row = cells.get(1..5)?;
+            (row[0] != "pair" && !row[0].starts_with('-')).then(|| row.join(" "))
+        })
+        .collect()
+}
+
+#[test]
+fn drf_verdicts_of_real_releases() {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut mismatched = BTreeSet::new();
+    let mut shown = String::new();
+    for pair in pairs() {
+        for (tool, verdict) in pair.verdicts() {
+            let drift = pair.found(tool);
+            let ours = drift.map_or("same", |drift| drift.class.as_str());
+            let wanted = verdict["class"].as_str().expect("a class");
+            let alt = verdict["alt"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|alt| alt == ours);
+            let how = match () {
+                () if ours == wanted => "matched",
+                () if alt => "alternative",
+                () => "mismatched",
+            };
+            *counts.entry(how.to_owned()).or_default() += 1;
+            *counts.entry(format!("{wanted} as {ours}")).or_default() += 1;
+            if how == "mismatched" {
+                let row = [pair.name.as_str(), tool, wanted, ours].join(" ");
+                let findings = drift.map(|drift| &drift.findings).into_iter().flatten();
+                shown.push_str(&format!("{row}\n"));
+                for one in findings {
+                    let witness = one
+                        .witness
+                        .as_ref()
+                        .map(Value::to_string)
+                        .unwrap_or_default();
+                    shown.push_str(&format!(
+                        "    {} {} {} {} {witness}\n",
+                        one.class.as_str(),
+                        one.rule,
+                        one.pointer,
+                        one.message
+                    ));
+                }
+                for why in verdict["why"].as_array().into_iter().flatten() {
+                    shown.push_str(&format!("    expected {why}\n"));
+                }
+                mismatched.insert(row);
+            }
+            let harmful = matches!(wanted, "breaking" | "security" | "gone");
+            let safe = drift.is_none_or(|drift| !drift.class.withdraws());
+            assert!(
+                !harmful || !safe || alt,
+                "{} {tool} is {wanted}, and came out {ours}",
+                pair.name
+            );
+        }
+        for drift in &pair.report.tools {
+            let judged = pair.verdicts().any(|(tool, _)| *tool == drift.tool);
+            assert!(
+                judged,
+                "{} {} has no verdict, and is {:?}",
+                pair.name, drift.tool, drift.class
+            );
+        }
+    }
+    assert_eq!(mismatched, argued(), "{counts:#?}\n{shown}");
+}
+
+/// A witness is what a person tries first.
+#[test]
+fn drf_every_witness_is_real() {
+    let mut seen = 0;
+    for pair in pairs() {
+        for drift in &pair.report.tools {
+            for one in &drift.findings {
+                let Some(witness) = &one.witness else {
+                    continue;
+                };
+                let member = if one.rule.starts_with("input") {
+                    "inputSchema"
+                } else {
+                    "outputSchema"
+                };
+                let takes = |side: &str| {
+                    let tools = pair.document[side]["tools"].as_array().expect("tools");
+                    let tool = tools
+                        .iter()
+                        .find(|tool| tool["name"] == drift.tool.as_str());
+                    let schema = &tool.expect("the tool is on both sides")[member];
+                    compile(schema).expect("it compiles").is_valid(witness)
+                };
+                let (old, new) = (takes("old"), takes("new"));
+                let wanted = if member == "inputSchema" {
+                    (true, false)
+                } else {
+                    (false, true)
+                };
+                assert_eq!((old, new), wanted, "{} {} {witness}", pair.name, drift.tool);
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 60, "only {seen} witnesses");
+}
+
+#[test]
+fn drf_renames_are_recognised() {
+    let all = pairs();
+    let successor = |pair: &str, tool: &str| {
+        let pair = all.iter().find(|one| one.name == pair).expect("the pair");
+        let found = &pair.found(tool).expect("it is gone").findings[0];
+        (found.class == Class::Gone)
+            .then(|| found.new.clone())
+            .flatten()
+            .map(|new| new["name"].clone())
+    };
+    for (pair, old, new) in [
+        ("tavily-2-renamed", "tavily-search", "tavily_search"),
+        ("tavily-2-renamed", "tavily-map", "tavily_map"),
+        ("everything-2-renamed", "printEnv", "get-env"),
+        ("everything-2-renamed", "getTinyImage", "get-tiny-image"),
+        (
+            "everything-2-renamed",
+            "longRunningOperation",
+            "trigger-long-running-operation",
+        ),
+    ] {
+        assert_eq!(successor(pair, old), Some(json!(new)), "{pair} {old}");
+    }
+    assert_eq!(successor("everything-2-renamed", "sampleLLM"), None);
+}
