@@ -34,7 +34,7 @@ use crate::core::{Core, Mode, Setup};
 use crate::logging::Output;
 use crate::secret::{self, Places};
 use crate::surface::http::Surface;
-use failure::Failure;
+use failure::{Failure, unless_refused};
 use lifecycle::Running;
 use reload::{Door, Reloader};
 use settings::Settings;
@@ -152,21 +152,14 @@ async fn start(
     let policy = settings.policy(&cli.allow_host, &environment, &mut diagnostics);
     output.mask(&Redactor::new(secret.clone()));
     let mode = mode(cli);
-    let core = match Core::new(Setup {
+    let core = Core::new(Setup {
         catalog,
         config: &settings.config,
         environment: &environment,
         base: &settings.base,
         mode,
-    }) {
-        Ok(core) if !diagnostics.iter().any(Diagnostic::is_error) => core,
-        Ok(_) => return Err(Failure::Diagnostics(diagnostics)),
-        Err(more) => {
-            diagnostics.extend(more);
-            return Err(Failure::Diagnostics(diagnostics));
-        }
-    };
-
+    });
+    let core = unless_refused(core, diagnostics)?;
     output.mask(&core.redactor());
 
     // The listener comes before the first child: a taken port must not cost a start of every source.
@@ -176,15 +169,8 @@ async fn start(
         .map_err(|error| Failure::bind(address, &error))?;
     let surface = Surface::new(core.clone(), policy, secret, local);
     tracing::info!("listening on http://{local}");
-    let reloader = Reloader {
-        catalog,
-        core: core.clone(),
-        file: cli.config.clone(),
-        watch: cli.reload,
-        environment,
-        output,
-        door: Door::Http(Arc::clone(&surface), cli.allow_host.clone()),
-    };
+    let door = Door::Http(Arc::clone(&surface), cli.allow_host.clone());
+    let reloader = Reloader::new(catalog, cli, core.clone(), environment, output, door);
     let running = Running::start(core, surface, listener);
     let reloads = reloader.run(hangups);
     Ok(running.until_end(signals, reloads, output).await)

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use broker_mcp::Environment;
 use broker_mcp::guard::Signals;
-use broker_model::Diagnostic;
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
 use tokio::time::timeout;
 
-use super::failure::Failure;
+use super::failure::{Failure, unless_refused};
 use super::settings::Settings;
 use super::tree;
 use crate::catalog::Catalog;
@@ -49,14 +48,7 @@ pub(super) async fn run(
         base: &settings.base,
         mode: Mode::Tolerant,
     });
-    let checkup = match checkup {
-        Ok(checkup) if !diagnostics.iter().any(Diagnostic::is_error) => checkup,
-        Ok(_) => return Err(Failure::Diagnostics(diagnostics)),
-        Err(more) => {
-            diagnostics.extend(more);
-            return Err(Failure::Diagnostics(diagnostics));
-        }
-    };
+    let checkup = unless_refused(checkup, diagnostics)?;
     let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
     output.mask(&checkup.redactor().merge(&Redactor::new(secret)));
     let all = tokio::select! {

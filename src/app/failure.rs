@@ -72,6 +72,21 @@ impl Failure {
     }
 }
 
+/// What was made, unless that or what was found besides refuses it; then all of it together.
+pub(super) fn unless_refused<T>(
+    made: Result<T, Vec<Diagnostic>>,
+    mut found: Vec<Diagnostic>,
+) -> Result<T, Failure> {
+    match made {
+        Ok(made) if !found.iter().any(Diagnostic::is_error) => Ok(made),
+        Ok(_) => Err(Failure::Diagnostics(found)),
+        Err(more) => {
+            found.extend(more);
+            Err(Failure::Diagnostics(found))
+        }
+    }
+}
+
 impl From<SecretError> for Failure {
     fn from(error: SecretError) -> Self {
         match error {

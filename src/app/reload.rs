@@ -9,7 +9,7 @@ use std::time::Duration;
 use broker_mcp::Environment;
 use broker_model::{Diagnostic, DiagnosticCode};
 
-use super::failure::Failure;
+use super::failure::{Failure, unless_refused};
 use super::settings::Settings;
 use super::warn;
 use crate::catalog::Catalog;
@@ -31,17 +31,37 @@ pub(super) enum Door {
 
 /// Reloads one broker's config.
 pub(super) struct Reloader<'a> {
-    pub(super) catalog: &'static Catalog,
-    pub(super) core: Core,
-    pub(super) file: Option<PathBuf>,
+    catalog: &'static Catalog,
+    core: Core,
+    file: Option<PathBuf>,
     /// Whether the file is watched.
-    pub(super) watch: bool,
-    pub(super) environment: Environment,
-    pub(super) output: &'a Output,
-    pub(super) door: Door,
+    watch: bool,
+    environment: Environment,
+    output: &'a Output,
+    door: Door,
 }
 
-impl Reloader<'_> {
+impl<'a> Reloader<'a> {
+    /// For the config that the command line names, if it names one.
+    pub(super) fn new(
+        catalog: &'static Catalog,
+        cli: &Cli,
+        core: Core,
+        environment: Environment,
+        output: &'a Output,
+        door: Door,
+    ) -> Self {
+        Self {
+            catalog,
+            core,
+            file: cli.config.clone(),
+            watch: cli.reload,
+            environment,
+            output,
+            door,
+        }
+    }
+
     /// Answers to hangups, and watches the file, from the moment that the start was let through.
     pub(super) async fn run(self, mut hangups: Hangups) -> Infallible {
         let watched = self.file.as_deref().filter(|_| self.watch);
@@ -87,14 +107,7 @@ impl Reloader<'_> {
         let prepared = self
             .core
             .prepare(&settings.config, &self.environment, &settings.base);
-        let prepared = match prepared {
-            Ok(prepared) if !problems.iter().any(Diagnostic::is_error) => prepared,
-            Ok(_) => return Err(Failure::Diagnostics(problems)),
-            Err(more) => {
-                problems.extend(more);
-                return Err(Failure::Diagnostics(problems));
-            }
-        };
+        let prepared = unless_refused(prepared, problems)?;
         // Before anything is started with them.
         self.output.mask(&prepared.redactor());
         let reloaded = self.core.reload(prepared).await?;
@@ -116,7 +129,7 @@ impl Reloader<'_> {
     }
 }
 
-/// The file to be watched, where that was asked for.
+/// Refuses to watch a file that is not named.
 pub(super) fn check(cli: &Cli) -> Result<(), Failure> {
     if cli.reload && cli.config.is_none() {
         let message = "`--reload` watches CONFIG, and none is given: name the file after ADDR";

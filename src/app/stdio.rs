@@ -68,15 +68,8 @@ pub(super) async fn start(
     core.shorten_stop(SOURCE_GRACE);
     tracing::info!("serving MCP on standard input and output");
     let surface = Arc::new(Surface::new(core.clone(), line_bytes));
-    let reloader = Reloader {
-        catalog,
-        core: core.clone(),
-        file: cli.config.clone(),
-        watch: cli.reload,
-        environment,
-        output,
-        door: Door::Stdio(Arc::clone(&surface)),
-    };
+    let door = Door::Stdio(Arc::clone(&surface));
+    let reloader = Reloader::new(catalog, cli, core.clone(), environment, output, door);
     serve(core, surface, signals, reloader.run(hangups), output).await
 }
 

@@ -4,13 +4,14 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use broker_model::Diagnostic;
 use broker_model::drift::BetweenLocks;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
-use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 
 use super::between::between;
+use super::input::parse_lock;
 use super::{Format, output};
 
 #[derive(Debug, Args)]
@@ -47,23 +48,11 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
 }
 
 fn read(path: &Path) -> Result<Lock, Vec<Diagnostic>> {
-    let shown = path.to_string_lossy();
     let text = if path == Path::new("-") {
         let mut text = String::new();
         io::stdin().lock().read_to_string(&mut text).map(|_| text)
     } else {
         fs::read_to_string(path)
     };
-    let text = text.map_err(|error| {
-        let code = if error.kind() == io::ErrorKind::NotFound {
-            DiagnosticCode::LockMissing
-        } else {
-            DiagnosticCode::LockCorrupt
-        };
-        vec![Diagnostic::error(
-            code,
-            format!("the lock `{shown}` cannot be read: {error}"),
-        )]
-    })?;
-    Lock::parse(&shown, &text)
+    parse_lock(path, text)
 }

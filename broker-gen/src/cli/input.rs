@@ -80,18 +80,23 @@ impl Input {
 
     /// Reads the lock; `lock_missing` where there is none.
     pub(super) fn read_lock(&self) -> Result<Lock, Vec<Diagnostic>> {
-        let shown = self.lock_path.to_string_lossy();
-        let text = fs::read_to_string(&self.lock_path).map_err(|error| {
-            let code = if error.kind() == io::ErrorKind::NotFound {
-                DiagnosticCode::LockMissing
-            } else {
-                DiagnosticCode::LockCorrupt
-            };
-            vec![Diagnostic::error(
-                code,
-                format!("the lock `{shown}` cannot be read: {error}"),
-            )]
-        })?;
-        Lock::parse(&shown, &text)
+        parse_lock(&self.lock_path, fs::read_to_string(&self.lock_path))
     }
+}
+
+/// The lock in a text that was read from `path`, or could not be.
+pub(super) fn parse_lock(path: &Path, text: io::Result<String>) -> Result<Lock, Vec<Diagnostic>> {
+    let shown = path.to_string_lossy();
+    let text = text.map_err(|error| {
+        let code = if error.kind() == io::ErrorKind::NotFound {
+            DiagnosticCode::LockMissing
+        } else {
+            DiagnosticCode::LockCorrupt
+        };
+        vec![Diagnostic::error(
+            code,
+            format!("the lock `{shown}` cannot be read: {error}"),
+        )]
+    })?;
+    Lock::parse(&shown, &text)
 }

@@ -1,18 +1,12 @@
 //! A config given at start, beside the one that was compiled in: it may take away, it may tune, and
 //! anything else is refused with exit 2 before a source is started.
 
-use std::fs;
-
 use harness::{Broker, Chaos, Output, Run, binary, refusal};
 use serde_json::{Value, json};
 
 /// The compiled-in config with a change, as a file; the three sources by their place in the tree.
 fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
-    let mut config = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
-    change(&mut config);
-    let file = chaos.file("given.json", &config.to_string());
-    file.to_str().expect("the path is text").to_owned()
+    chaos.config(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"), change)
 }
 
 fn started(change: impl FnOnce(&mut Value)) -> (Chaos, Broker) {

@@ -68,11 +68,7 @@ fn codes(source: &Value) -> Vec<&str> {
 
 /// The config that was compiled in with a change, as a file.
 fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
-    let mut config = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
-    change(&mut config);
-    let file = chaos.file("given.json", &config.to_string());
-    file.to_str().expect("the path is text").to_owned()
+    chaos.config(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"), change)
 }
 
 #[test]

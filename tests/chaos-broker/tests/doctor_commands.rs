@@ -108,13 +108,12 @@ fn f_01_f_02_a_command_that_is_not_there_or_is_no_program_is_named_with_its_plac
 #[test]
 fn a_server_that_waits_for_a_terminal_or_an_answer_is_told_apart_from_a_slow_one() {
     let elsewhere = Elsewhere::new();
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
-    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("JSON");
-    for at in 0..3 {
-        config["tree"][at]["source"]["startup_timeout"] = json!(1);
-    }
-    let config = elsewhere.chaos.file("given.json", &config.to_string());
-    let config = config.to_str().expect("the path is text");
+    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let config = &elsewhere.chaos.config(compiled, |config| {
+        for at in 0..3 {
+            config["tree"][at]["source"]["startup_timeout"] = json!(1);
+        }
+    });
     for (text, part) in [
         // What the system does to whoever reads the terminal from the background.
         ("#!/bin/sh\nkill -TTIN $$\nsleep 60\n", "wants a terminal"),

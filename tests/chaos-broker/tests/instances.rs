@@ -1,6 +1,5 @@
 //! Several processes behind one source: who takes a call, and what one of them does to the others.
 
-use std::fs;
 use std::thread;
 
 use harness::{Broker, Chaos, refusal, wait_until};
@@ -8,16 +7,15 @@ use serde_json::{Value, json};
 
 /// A broker whose config says this of the sources `/a` and `/b`.
 fn start(chaos: &Chaos, a: &Value, b: &Value) -> Broker {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
-    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("JSON");
-    for (at, more) in [a, b].into_iter().enumerate() {
-        let source = config["tree"][at]["source"].as_object_mut();
-        let more = more.as_object().expect("members").clone();
-        source.expect("a source").extend(more);
-    }
-    let file = chaos.file("given.json", &config.to_string());
-    let name = file.to_str().expect("the path is text");
-    Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", name]))
+    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let file = chaos.config(compiled, |config| {
+        for (at, more) in [a, b].into_iter().enumerate() {
+            let source = config["tree"][at]["source"].as_object_mut();
+            let more = more.as_object().expect("members").clone();
+            source.expect("a source").extend(more);
+        }
+    });
+    Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &file]))
 }
 
 fn of_source(broker: &Broker, path: &str) -> Value {

@@ -9,17 +9,16 @@ use serde_json::{Value, json};
 fn started(overrides: &Value, script: &Value) -> (Chaos, Broker) {
     let chaos = Chaos::new();
     chaos.script("a", script);
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
-    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
-    config["limits"]["line_bytes"] = json!(32 << 20);
-    for (tool, says) in overrides.as_object().expect("overrides") {
-        for (key, value) in says.as_object().expect("one override") {
-            config["tree"][0]["source"]["tool_overrides"][tool][key] = value.clone();
+    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let file = chaos.config(compiled, |config| {
+        config["limits"]["line_bytes"] = json!(32 << 20);
+        for (tool, says) in overrides.as_object().expect("overrides") {
+            for (key, value) in says.as_object().expect("one override") {
+                config["tree"][0]["source"]["tool_overrides"][tool][key] = value.clone();
+            }
         }
-    }
-    let file = chaos.file("given.json", &config.to_string());
-    let args = ["127.0.0.1:0", file.to_str().expect("the path is text")];
-    let broker = Broker::start_ready(chaos.run("chaos-broker", &args));
+    });
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &file]));
     (chaos, broker)
 }
 

@@ -42,6 +42,15 @@ impl Chaos {
         path
     }
 
+    /// Writes the config at `compiled` into the folder, with a change; gives the new file's name.
+    pub fn config(&self, compiled: &str, change: impl FnOnce(&mut Value)) -> String {
+        let text = fs::read_to_string(compiled).expect("the config is there");
+        let mut config = serde_json::from_str(&text).expect("it is JSON");
+        change(&mut config);
+        let file = self.file("given.json", &config.to_string());
+        file.to_str().expect("the path is text").to_owned()
+    }
+
     /// Replaces the script of a source in one step.
     pub fn script(&self, source: &str, script: &Value) {
         self.raw_script(source, &script.to_string());
