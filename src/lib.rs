@@ -14,7 +14,6 @@ mod logging;
 mod secret;
 mod status;
 mod surface;
-mod terminal;
 
 #[doc(hidden)]
 pub use crate::core::fuzzing;

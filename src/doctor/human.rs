@@ -7,7 +7,7 @@ use broker_model::mcp::Era;
 
 use super::finding::Severity;
 use super::{Diagnosis, Facts, Listed, attention};
-use crate::terminal::wrap;
+use broker_model::terminal::wrap;
 
 /// The whole text. Everything a server wrote was made printable before.
 pub(crate) fn human(all: &[Diagnosis]) -> String {

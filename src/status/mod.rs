@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 pub(crate) use target::Target;
 
-use crate::terminal::wrap;
+use broker_model::terminal::wrap;
 
 /// How long both questions may take together.
 const DEADLINE: Duration = Duration::from_secs(10);

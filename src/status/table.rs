@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::age::{age, until};
 use super::text;
-use crate::terminal::{WIDTH, middle, wrap};
+use broker_model::terminal::{WIDTH, middle, wrap};
 
 const HEAD: [&str; 8] = [
     "PATH",

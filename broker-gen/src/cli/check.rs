@@ -1,40 +1,63 @@
 //! `check`: the live sources against the lock. Never writes.
 
+use std::path::PathBuf;
+
 use broker_model::drift::{self, Report};
 use broker_model::exit::Exit;
 use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
-use super::input::Input;
+use super::input::{Input, LockFile};
+use super::report::{ReportArgs, Shown, Sides};
 use super::survey::{Failure, Question, survey};
-use super::{ConfigArgs, Format, output};
+use super::{ConfigArgs, output};
 use crate::plan;
 
-pub(super) async fn run(args: &ConfigArgs, format: Format) -> Exit {
-    match report(args).await {
-        Ok((report, asked)) => {
-            match format {
-                Format::Human => output::data(&report),
-                Format::Json => output::data_json(&report.to_json()),
+pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
+    match checked(args).await {
+        Ok(Checked {
+            mut report,
+            asked,
+            lock,
+            lock_path,
+        }) => {
+            if form.strict {
+                report.strict();
             }
+            let exit = form.deliver(&Shown {
+                report: &report,
+                sides: Sides::Live,
+                asked: Some(&asked),
+                lock: &lock.lock,
+                lock_path: &lock_path,
+                lock_text: &lock.text,
+            });
             // A check that looked at nothing is no success.
-            let nothing = if asked == 0 {
-                Exit::Unchecked
+            if asked.is_empty() {
+                exit.or(Exit::Unchecked)
             } else {
-                Exit::Ok
-            };
-            Exit::of_report(&report).or(nothing)
+                exit
+            }
         }
         Err(problems) => output::diagnostics(&problems),
     }
 }
 
-/// The report, and how many sources were asked for it.
-async fn report(args: &ConfigArgs) -> Result<(Report, usize), Vec<Diagnostic>> {
+/// What a check found out.
+struct Checked {
+    report: Report,
+    /// The sources that were asked.
+    asked: Vec<NodePath>,
+    lock: LockFile,
+    lock_path: PathBuf,
+}
+
+async fn checked(args: &ConfigArgs) -> Result<Checked, Vec<Diagnostic>> {
     let input = Input::read(args)?;
-    let lock = input.read_lock()?;
-    plan::check_fresh(&input.config, &lock)?;
+    let file = input.read_lock()?;
+    let lock = &file.lock;
+    plan::check_fresh(&input.config, lock)?;
     let plan = plan::plan(&input.config, &lock.sources)?;
     output::diagnostics(&plan.warnings);
     let question = |launch: broker_mcp::Launch| {
@@ -59,7 +82,9 @@ async fn report(args: &ConfigArgs) -> Result<(Report, usize), Vec<Diagnostic>> {
             "the config has no source, so nothing was checked",
         )]);
     }
-    let (mut report, asked) = (Report::default(), questions.len());
+    let mut report = Report::default();
+    let launches = questions.iter().map(|question| &question.launch);
+    let asked = launches.map(|launch| launch.source.clone()).collect();
     for answer in survey(questions).await {
         let both = input
             .config
@@ -79,7 +104,12 @@ async fn report(args: &ConfigArgs) -> Result<(Report, usize), Vec<Diagnostic>> {
     drift::name_moves(&mut report);
     report.mask(&redactor);
     report.name_config(&args.file.config.to_string_lossy());
-    Ok((report, asked))
+    Ok(Checked {
+        report,
+        asked,
+        lock_path: input.lock_path,
+        lock: file,
+    })
 }
 
 /// What went wrong, and the last things that the server said, each once.

@@ -5,14 +5,13 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use broker_model::Diagnostic;
-use broker_model::drift::BetweenLocks;
 use broker_model::exit::Exit;
-use broker_model::lock::Lock;
 use clap::Args;
 
 use super::between::between;
-use super::input::parse_lock;
-use super::{Format, output};
+use super::input::{LockFile, parse_lock};
+use super::output;
+use super::report::{ReportArgs, Shown, Sides};
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
@@ -22,9 +21,8 @@ pub(super) struct DiffArgs {
     /// The lock as it is.
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// How to print the report on standard output.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 pub(super) fn run(args: &DiffArgs) -> Exit {
@@ -39,15 +37,21 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
             return output::diagnostics(&problems);
         }
     };
-    let report = between(&old, &new);
-    match args.format {
-        Format::Human => output::data(BetweenLocks(&report)),
-        Format::Json => output::data_json(&report.to_json()),
+    let mut report = between(&old.lock, &new.lock);
+    if args.report.strict {
+        report.strict();
     }
-    Exit::of_report(&report)
+    args.report.deliver(&Shown {
+        report: &report,
+        sides: Sides::Locks,
+        asked: None,
+        lock: &new.lock,
+        lock_path: &args.new,
+        lock_text: &new.text,
+    })
 }
 
-fn read(path: &Path) -> Result<Lock, Vec<Diagnostic>> {
+fn read(path: &Path) -> Result<LockFile, Vec<Diagnostic>> {
     let text = if path == Path::new("-") {
         let mut text = String::new();
         io::stdin().lock().read_to_string(&mut text).map(|_| text)

@@ -79,13 +79,24 @@ impl Input {
     }
 
     /// Reads the lock; `lock_missing` where there is none.
-    pub(super) fn read_lock(&self) -> Result<Lock, Vec<Diagnostic>> {
+    pub(super) fn read_lock(&self) -> Result<LockFile, Vec<Diagnostic>> {
         parse_lock(&self.lock_path, fs::read_to_string(&self.lock_path))
     }
 }
 
+/// A lock as it was read.
+#[derive(Debug)]
+pub(super) struct LockFile {
+    pub(super) lock: Lock,
+    /// What stands in the file, in which findings have their lines.
+    pub(super) text: String,
+}
+
 /// The lock in a text that was read from `path`, or could not be.
-pub(super) fn parse_lock(path: &Path, text: io::Result<String>) -> Result<Lock, Vec<Diagnostic>> {
+pub(super) fn parse_lock(
+    path: &Path,
+    text: io::Result<String>,
+) -> Result<LockFile, Vec<Diagnostic>> {
     let shown = path.to_string_lossy();
     let text = text.map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound {
@@ -98,5 +109,5 @@ pub(super) fn parse_lock(path: &Path, text: io::Result<String>) -> Result<Lock, 
             format!("the lock `{shown}` cannot be read: {error}"),
         )]
     })?;
-    Lock::parse(&shown, &text)
+    Lock::parse(&shown, &text).map(|lock| LockFile { lock, text })
 }

@@ -123,7 +123,7 @@ fn not_theirs(input: &Input, sources: &[LockedSource], folder: &Path) -> Vec<Dia
 
 /// With `--source`, the other sources stay as they are locked, which must be as they are configured.
 fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
-    let old = input.read_lock()?;
+    let old = input.read_lock()?.lock;
     let asked = |path: &str| {
         input
             .launches

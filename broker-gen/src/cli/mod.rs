@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use broker_model::exit::Exit;
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 mod between;
@@ -19,6 +19,8 @@ mod machine;
 mod new;
 mod output;
 mod progress;
+mod report;
+mod rules;
 mod schema;
 mod schemas;
 mod survey;
@@ -54,7 +56,9 @@ enum Verb {
     ///
     /// Exits with 0 where a plain start would serve, 3 on drift, 4 where a source could not be
     /// checked, 5 where the lock is missing, damaged or stale.
-    #[command(after_help = "Example:\n  broker-gen check --format json")]
+    #[command(
+        after_help = "Examples:\n  broker-gen check\n  broker-gen check --format github --output sarif=drift.sarif --fail-on breaking"
+    )]
     Check(CheckArgs),
     /// Tell what changed between two locks, in the report of `check`. Launches nothing.
     ///
@@ -87,6 +91,11 @@ enum Verb {
         after_help = "Examples:\n  broker-gen new my-broker\n  broker-gen new my-broker --from ~/.cursor/mcp.json\n  broker-gen new my-broker --broker ../mcp-broker"
     )]
     New(new::NewArgs),
+    /// List the rules that a report can name, or explain one. Launches nothing.
+    #[command(
+        after_help = "Examples:\n  broker-gen rules\n  broker-gen rules input-required-added"
+    )]
+    Rules(rules::RulesArgs),
     /// Print completions for a shell.
     #[command(
         after_help = "Examples:\n  source <(broker-gen completions bash)\n  broker-gen completions fish > ~/.config/fish/completions/broker-gen.fish"
@@ -134,17 +143,8 @@ struct LockArgs {
 struct CheckArgs {
     #[command(flatten)]
     config: ConfigArgs,
-    /// How to print the report on standard output.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people: the worst first.
-    Human,
-    /// One JSON object.
-    Json,
+    #[command(flatten)]
+    report: report::ReportArgs,
 }
 
 /// Runs the program with this process's arguments.
@@ -162,15 +162,16 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Verb::Lock(args)
             if args.check || (is_ci() && input::lock_exists(&args.config.file.config)) =>
         {
-            launching(check::run(&args.config, Format::Human))
+            launching(check::run(&args.config, &report::ReportArgs::default()))
         }
         Verb::Lock(args) => launching(lock::run(&args)),
-        Verb::Check(args) => launching(check::run(&args.config, args.format)),
+        Verb::Check(args) => launching(check::run(&args.config, &args.report)),
         Verb::Diff(args) => diff::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Tree(args) => tree::run(&args),
         Verb::Schema(args) => schema::run(&args),
         Verb::New(args) => new::run(&args),
+        Verb::Rules(args) => rules::run(&args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "broker-gen", &mut script);

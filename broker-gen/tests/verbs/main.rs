@@ -2,6 +2,8 @@
 
 mod bench;
 mod diff;
+mod formats;
 mod generate;
 mod new;
+mod rules;
 mod schemas;

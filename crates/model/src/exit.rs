@@ -2,7 +2,7 @@
 
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
-use crate::drift::Report;
+use crate::drift::{FailOn, Report};
 
 /// How a program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,12 @@ impl Exit {
 
     /// What a report ends with: drift, or a source that could not be held against the lock.
     pub fn of_report(report: &Report) -> Self {
-        let drift = if report.has_drift() {
+        Self::of_report_failing(report, FailOn::default())
+    }
+
+    /// The same, with other classes that count as drift.
+    pub fn of_report_failing(report: &Report, fail_on: FailOn) -> Self {
+        let drift = if report.fails(fail_on) {
             Self::Drift
         } else {
             Self::Ok

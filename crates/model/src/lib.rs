@@ -21,6 +21,7 @@ pub mod path;
 pub mod redact;
 pub mod schema;
 pub mod snapshot;
+pub mod terminal;
 pub mod text;
 
 pub use codes::{CallCode, DiagnosticCode, SourceCause};

@@ -1,4 +1,4 @@
-//! The report for a terminal: the worst first, one block a tool, readable without colour.
+//! The report for a terminal of 80 columns without colour: the worst first, one block a tool.
 //!
 //! Everything a server wrote is shown escaped and cut.
 
@@ -6,13 +6,18 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::report::{Class, Finding, Report};
+use super::report::{Class, Finding, Report, SourceDrift, ToolDrift};
+use super::text_diff::{text_diff, unified};
+use crate::json::to_review_text;
+use crate::terminal::{WIDTH, wrap};
 use crate::text::shown_line;
 
-/// Characters of a value that are shown.
-const VALUE_WIDTH: usize = 160;
+/// Characters of a witness that are shown.
+const WITNESS: usize = 400;
 /// Findings of one tool that are shown; the JSON form has all.
 const SHOWN_FINDINGS: usize = 8;
+/// Lines of one change that are shown.
+const SHOWN_LINES: usize = 30;
 
 /// What the two sides of a report are called.
 type Sides = [&'static str; 2];
@@ -23,53 +28,39 @@ pub struct BetweenLocks<'a>(pub &'a Report);
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, ["lock", "live"])
+        f.write_str(&text(self, ["lock", "live"]))
     }
 }
 
 impl fmt::Display for BetweenLocks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(f, ["old ", "new "])
+        f.write_str(&text(self.0, ["old ", "new "]))
+    }
+}
+
+impl SourceDrift {
+    /// What it is called in front of people.
+    pub fn title(&self) -> String {
+        format!("source {}", self.source)
+    }
+}
+
+impl ToolDrift {
+    /// What it is called in front of people: its path, and the server's name where that is another.
+    pub fn title(&self) -> String {
+        let path = shown_line(&self.path, 200);
+        let name = shown_line(&self.tool, 100);
+        if path.ends_with(&format!("/{name}")) {
+            path
+        } else {
+            format!("{path} (`{name}`)")
+        }
     }
 }
 
 impl Report {
-    fn write(&self, f: &mut fmt::Formatter<'_>, sides: Sides) -> fmt::Result {
-        let mut blocks: Vec<(Class, String, &[Finding])> = Vec::new();
-        for source in &self.sources {
-            blocks.push((
-                source.class,
-                format!("source {}", source.source),
-                &source.findings,
-            ));
-        }
-        for tool in &self.tools {
-            let path = shown_line(&tool.path, 200);
-            let name = shown_line(&tool.tool, 100);
-            let title = if path.ends_with(&format!("/{name}")) {
-                path
-            } else {
-                format!("{path} (`{name}`)")
-            };
-            blocks.push((tool.class, title, &tool.findings));
-        }
-        // Stable, so that blocks of one class stay in the lock's order.
-        blocks.sort_by_key(|(class, ..)| std::cmp::Reverse(*class));
-        for (class, title, findings) in blocks {
-            writeln!(f, "{}: {title}", class.as_str())?;
-            let mut remedy = "";
-            for finding in findings.iter().take(SHOWN_FINDINGS) {
-                if finding.remedy != remedy && !remedy.is_empty() {
-                    writeln!(f, "  help: {}", shown_line(remedy, 400))?;
-                }
-                remedy = &finding.remedy;
-                write_finding(f, finding, sides)?;
-            }
-            if findings.len() > SHOWN_FINDINGS {
-                writeln!(f, "  … and {} more places", findings.len() - SHOWN_FINDINGS)?;
-            }
-            writeln!(f, "  help: {}", shown_line(remedy, 400))?;
-        }
+    /// `1 same, 2 breaking`: what there is of each class.
+    pub fn counts(&self) -> String {
         let summary = self.summary();
         let counts = Class::ALL
             .into_iter()
@@ -78,35 +69,119 @@ impl Report {
         let counts: Vec<_> = counts
             .map(|(class, count)| format!("{count} {}", class.as_str()))
             .collect();
-        writeln!(f, "summary: {}", counts.join(", "))
+        counts.join(", ")
     }
 }
 
-fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding, sides: Sides) -> fmt::Result {
-    writeln!(
-        f,
-        "  {}[{}] {}",
-        finding.severity.as_str(),
-        finding.rule,
-        shown_line(&finding.message, 400)
-    )?;
-    if !finding.pointer.is_empty() {
-        writeln!(f, "    at  {}", shown_line(&finding.pointer, 300))?;
-        for (mark, value) in sides.into_iter().zip([&finding.old, &finding.new]) {
-            let value = value
-                .as_ref()
-                .map_or_else(|| "(absent)".to_owned(), Value::to_string);
-            writeln!(f, "    {mark} {}", shown_line(&value, VALUE_WIDTH))?;
+impl Finding {
+    /// The change of this finding as people read it: a text as a unified diff of its lines, a long
+    /// value as one of its JSON, a short one as both values. `sides` are the names of old and new.
+    pub fn change(&self, sides: [&str; 2]) -> String {
+        if self.pointer.is_empty() || (self.old.is_none() && self.new.is_none()) {
+            return String::new();
         }
+        if let (Some(Value::String(old)), Some(Value::String(new))) = (&self.old, &self.new)
+            && (is_long(old) || is_long(new))
+        {
+            return text_diff(old, new, sides, SHOWN_LINES);
+        }
+        let one_line = |value: &Option<Value>| {
+            let value = value.as_ref();
+            value.map_or_else(|| "(absent)".to_owned(), Value::to_string)
+        };
+        let lines = sides
+            .into_iter()
+            .zip([&self.old, &self.new].map(one_line))
+            .map(|(side, value)| format!("{side} {}", shown_line(&value, usize::MAX)));
+        let lines: Vec<_> = lines.collect();
+        if lines.iter().all(|line| line.chars().count() <= WIDTH - 4) {
+            return lines.join("\n");
+        }
+        let pretty = |value: &Option<Value>| value.as_ref().map(to_review_text).unwrap_or_default();
+        unified(&pretty(&self.old), &pretty(&self.new), sides, SHOWN_LINES)
     }
-    if let Some(witness) = &finding.witness {
-        let what = if finding.rule.starts_with("output") {
+
+    /// The witness in one sentence.
+    pub fn example(&self) -> Option<String> {
+        let witness = self.witness.as_ref()?;
+        let what = if self.rule.starts_with("output") {
             "answer"
         } else {
             "call"
         };
-        let shown = shown_line(&witness.to_string(), VALUE_WIDTH);
-        writeln!(f, "    for example the {what} {shown}")?;
+        Some(format!(
+            "for example the {what} {}",
+            shown_line(&witness.to_string(), WITNESS)
+        ))
     }
-    Ok(())
+}
+
+/// Longer than a line beside its side, or of several lines.
+fn is_long(text: &str) -> bool {
+    text.contains('\n') || text.chars().count() > 60
+}
+
+fn text(report: &Report, sides: Sides) -> String {
+    let sources = report
+        .sources
+        .iter()
+        .map(|source| (source.class, source.title(), source.findings.as_slice()));
+    let tools = report
+        .tools
+        .iter()
+        .map(|tool| (tool.class, tool.title(), tool.findings.as_slice()));
+    let mut blocks: Vec<_> = sources.chain(tools).collect();
+    // Stable, so that blocks of one class stay in the lock's order.
+    blocks.sort_by_key(|(class, ..)| std::cmp::Reverse(*class));
+    let mut out = String::new();
+    for (class, title, findings) in blocks {
+        wrap(&mut out, "", "  ", &format!("{}: {title}", class.as_str()));
+        let mut remedy = "";
+        for finding in findings.iter().take(SHOWN_FINDINGS) {
+            if finding.remedy != remedy && !remedy.is_empty() {
+                help(&mut out, remedy);
+            }
+            remedy = &finding.remedy;
+            write_finding(&mut out, finding, sides);
+        }
+        if findings.len() > SHOWN_FINDINGS {
+            out.push_str(&format!(
+                "  … and {} more places\n",
+                findings.len() - SHOWN_FINDINGS
+            ));
+        }
+        help(&mut out, remedy);
+    }
+    out.push_str(&format!("summary: {}\n", report.counts()));
+    out
+}
+
+fn help(out: &mut String, remedy: &str) {
+    wrap(out, "  help: ", "        ", &shown_line(remedy, 400));
+}
+
+fn write_finding(out: &mut String, finding: &Finding, sides: Sides) {
+    let title = format!(
+        "{}[{}] {}",
+        finding.severity.as_str(),
+        finding.rule,
+        crate::text::shown(&finding.message)
+    );
+    for (index, line) in title.lines().take(8).enumerate() {
+        wrap(
+            out,
+            if index == 0 { "  " } else { "    " },
+            "    ",
+            &shown_line(line, 400),
+        );
+    }
+    if !finding.pointer.is_empty() {
+        out.push_str(&format!("    at  {}\n", shown_line(&finding.pointer, 300)));
+    }
+    for line in finding.change(sides).lines() {
+        out.push_str(&format!("    {line}\n"));
+    }
+    if let Some(example) = finding.example() {
+        wrap(out, "    ", "      ", &example);
+    }
 }

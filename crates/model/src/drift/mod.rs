@@ -9,6 +9,7 @@ mod annotations;
 #[cfg(feature = "validate")]
 mod classify;
 mod difference;
+#[cfg(feature = "validate")]
 mod human;
 #[cfg(feature = "validate")]
 mod icons;
@@ -21,6 +22,8 @@ mod schema;
 #[cfg(feature = "validate")]
 mod source;
 #[cfg(feature = "validate")]
+mod text_diff;
+#[cfg(feature = "validate")]
 mod tool;
 #[cfg(feature = "validate")]
 mod wording;
@@ -28,11 +31,16 @@ mod wording;
 #[cfg(feature = "validate")]
 pub use classify::{classify, unchecked};
 pub use difference::{Difference, differences};
+#[cfg(feature = "validate")]
 pub use human::BetweenLocks;
 #[cfg(feature = "validate")]
 pub use rename::name_moves;
-pub use report::{Class, Finding, FindingSeverity, REPORT_VERSION, Report, SourceDrift, ToolDrift};
+pub use report::{
+    Class, FailOn, Finding, FindingSeverity, REPORT_VERSION, Report, SourceDrift, ToolDrift,
+};
 pub use rules::{Rule, rules};
+#[cfg(feature = "validate")]
+pub use text_diff::{text_diff, unified};
 
 #[cfg(test)]
 #[cfg(feature = "validate")]

@@ -11,6 +11,9 @@ use crate::text::shown_line;
 /// The command that accepts what the server says now.
 pub(super) const RELOCK: &str = "`broker-gen lock";
 
+/// Rules of what only the strict view shows.
+const STRICT: [&str; 2] = ["input-strictly-narrowed", "output-strictly-widened"];
+
 /// The version of the JSON shape.
 pub const REPORT_VERSION: u64 = 1;
 
@@ -38,6 +41,45 @@ pub enum Class {
     Gone,
     /// The source could not be started or listed; it has not drifted.
     Unchecked,
+}
+
+/// Which classes fail a check: the least bad one and everything worse, since a worse outcome is never
+/// hidden behind a milder one; and new tools, where that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailOn {
+    least: Option<Class>,
+    added: bool,
+}
+
+impl Default for FailOn {
+    fn default() -> Self {
+        Self {
+            least: Some(Class::Equivalent),
+            added: false,
+        }
+    }
+}
+
+impl FailOn {
+    /// From the classes that were named; `same` and `unchecked` count for nothing.
+    pub fn of(classes: &[Class]) -> Self {
+        let named = classes.iter().copied();
+        Self {
+            least: named
+                .filter(|class| class.refuses() && class.is_drift())
+                .min(),
+            added: classes.contains(&Class::Added),
+        }
+    }
+
+    /// Whether this class fails.
+    pub fn counts(self, class: Class) -> bool {
+        match class {
+            Class::Added => self.added,
+            Class::Same => false,
+            class => self.least.is_some_and(|least| class >= least),
+        }
+    }
 }
 
 /// How loud a finding is.
@@ -142,6 +184,40 @@ impl Class {
         }
     }
 
+    /// What the class says, and what a running broker does, in one sentence.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Added => {
+                "A new tool: never exposed before it was reviewed, and no reason to fail."
+            }
+            Self::Same => "Nothing that was reviewed moved: the tool is served.",
+            Self::Equivalent => {
+                "The bytes moved and the meaning is proven the same: a plain start refuses, a running broker serves on."
+            }
+            Self::Text => {
+                "A text moved: a plain start refuses, a running broker serves on under the reviewed text."
+            }
+            Self::Compatible => {
+                "Every call and answer of the lock is proven still good: a plain start refuses, a running broker serves on under the reviewed schema."
+            }
+            Self::Unknown => {
+                "Neither a proof nor a counterexample was found: a plain start refuses, a running broker withdraws the tool."
+            }
+            Self::Breaking => {
+                "Calls or answers of the lock are no longer good: a plain start refuses, a running broker withdraws the tool."
+            }
+            Self::Security => {
+                "Less safe than reviewed: a plain start refuses, a running broker withdraws the tool, or the source where it is the source."
+            }
+            Self::Gone => {
+                "No longer listed: a plain start refuses, a running broker withdraws the tool."
+            }
+            Self::Unchecked => {
+                "The source could not be started or listed: a plain start refuses, a running broker keeps its tools listed and tries again."
+            }
+        }
+    }
+
     /// Whether a running broker takes a tool of this class out of service.
     pub const fn withdraws(self) -> bool {
         matches!(
@@ -153,6 +229,11 @@ impl Class {
     /// Whether a plain start, and a check, fails over it. A source that was not checked fails as well.
     pub const fn refuses(self) -> bool {
         !matches!(self, Self::Same | Self::Added)
+    }
+
+    /// Whether a rule of this class says what was found out, and not that nothing could be.
+    const fn is_drift(self) -> bool {
+        !matches!(self, Self::Unchecked)
     }
 }
 
@@ -220,8 +301,34 @@ impl Report {
 
     /// Whether anything drifted: a tool or a source of a class that refuses, unchecked ones apart.
     pub fn has_drift(&self) -> bool {
+        self.fails(FailOn::default())
+    }
+
+    /// Whether a tool or a source drifted in a way that fails, unchecked ones apart.
+    pub fn fails(&self, fail_on: FailOn) -> bool {
         self.classes()
-            .any(|class| class.refuses() && class != Class::Unchecked)
+            .any(|class| class.is_drift() && fail_on.counts(class))
+    }
+
+    /// Counts what only the schemas as written show: a warning of the practical view becomes what it
+    /// is in the strict one.
+    pub fn strict(&mut self) {
+        for finding in self.findings_mut() {
+            if STRICT.contains(&finding.rule) {
+                (finding.class, finding.severity) = (Class::Breaking, FindingSeverity::Error);
+            }
+        }
+        let about_tools = self
+            .tools
+            .iter_mut()
+            .map(|one| (&mut one.class, &one.findings));
+        let about_sources = self
+            .sources
+            .iter_mut()
+            .map(|one| (&mut one.class, &one.findings));
+        for (class, findings) in about_tools.chain(about_sources) {
+            *class = worst(findings);
+        }
     }
 
     /// Whether a source could not be held against the lock.
@@ -337,7 +444,6 @@ impl Finding {
     }
 }
 
-#[cfg(feature = "validate")]
 fn worst(findings: &[Finding]) -> Class {
     findings
         .iter()

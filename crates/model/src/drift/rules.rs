@@ -17,6 +17,13 @@ pub struct Rule {
     pub reason: &'static str,
 }
 
+impl Rule {
+    /// Where it is explained, in this project.
+    pub fn page(&self) -> String {
+        format!("docs/drift-rules.md#{}", self.id)
+    }
+}
+
 /// Every rule that a report can name, in the order of its page.
 pub fn rules() -> &'static [Rule] {
     RULES

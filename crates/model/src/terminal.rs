@@ -2,11 +2,11 @@
 //! its middle. What it is given is printable already.
 
 /// Columns that everything fits into.
-pub(crate) const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 
 /// Adds `text` to `out` in lines of at most [`WIDTH`], the first behind `first`, the others behind
 /// `rest`. A word that fits no line is broken.
-pub(crate) fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
+pub fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
     let mut line = first.to_owned();
     let mut is_empty = true;
     for word in text.split_whitespace() {
@@ -42,7 +42,7 @@ fn end_line(out: &mut String, line: &str) {
 }
 
 /// `text` with `…` in its middle where it has more than `most` characters.
-pub(crate) fn middle(text: &str, most: usize) -> String {
+pub fn middle(text: &str, most: usize) -> String {
     let all: Vec<char> = text.chars().collect();
     if all.len() <= most {
         return text.to_owned();

@@ -1,0 +1,66 @@
+//! Workflow commands of GitHub Actions: an annotation for each finding, on its line of the lock.
+
+use broker_model::drift::FindingSeverity;
+
+use super::Shown;
+use super::places::Places;
+
+/// The commands, and the counts in a line of plain text.
+pub(super) fn commands(shown: &Shown<'_>, places: &Places<'_>) -> String {
+    let mut out = String::new();
+    for block in shown.blocks() {
+        for finding in block.findings {
+            let command = match finding.severity {
+                FindingSeverity::Error => "error",
+                FindingSeverity::Warning => "warning",
+                FindingSeverity::Note => "notice",
+            };
+            let place = places.of(block.source, block.tool, &finding.pointer);
+            let mut text = broker_model::text::shown(&finding.message);
+            for part in finding
+                .example()
+                .into_iter()
+                .chain([finding.remedy.clone()])
+            {
+                text = format!("{text}\n{part}");
+            }
+            out.push_str(&format!(
+                "::{command} file={},line={},title={}::{}\n",
+                property(&places.file),
+                place.line,
+                property(&format!(
+                    "{} {} ({})",
+                    block.class.as_str(),
+                    block.title,
+                    finding.rule
+                )),
+                data(&text)
+            ));
+        }
+    }
+    out.push_str(&format!("{}\n", shown.report.counts()));
+    out
+}
+
+/// A message: only what would end it is escaped.
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// A property, which colons and commas would end as well.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_ends_a_command_or_begins_one() {
+        assert_eq!(data("a%\n::error::b"), "a%25%0A::error::b");
+        assert_eq!(property("a,b:c"), "a%2Cb%3Ac");
+    }
+}

@@ -1,0 +1,195 @@
+//! JUnit XML: a suite for each source of the lock, a case for each tool, so that what did not change is
+//! seen to have passed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use broker_model::drift::{Class, FailOn};
+
+use super::{Block, Shown};
+
+/// What a case came to.
+enum Verdict {
+    Passed,
+    Failed,
+    Error,
+}
+
+/// The document.
+pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> String {
+    let blocks = shown.blocks();
+    let mut suites: BTreeMap<&str, Vec<(&str, Option<&Block<'_>>)>> = BTreeMap::new();
+    for source in &shown.lock.sources {
+        // A source that was not asked, by `--source`, has no cases to pass.
+        if shown
+            .asked
+            .is_some_and(|asked| !asked.contains(&source.path))
+        {
+            continue;
+        }
+        let cases = suites.entry(source.path.as_str()).or_default();
+        for tool in &source.exposed {
+            cases.push((tool.upstream_name.as_str(), None));
+        }
+    }
+    for block in &blocks {
+        let cases = suites.entry(block.source).or_default();
+        let name = block.tool.unwrap_or("(the source itself)");
+        match cases.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, found)) => *found = Some(block),
+            None => cases.push((name, Some(block))),
+        }
+    }
+    let unchecked = |cases: &[(&str, Option<&Block<'_>>)]| {
+        let mut found = cases.iter().filter_map(|(_, block)| *block);
+        found.any(|block| block.class == Class::Unchecked)
+    };
+    let (mut body, mut total) = (String::new(), [0; 4]);
+    for (source, cases) in &suites {
+        // Tools of a source that could not be asked have neither passed nor failed.
+        let skipped = unchecked(cases);
+        let mut counts = [0; 4];
+        let mut inner = String::new();
+        for (name, block) in cases {
+            let verdict = match block {
+                None => Verdict::Passed,
+                Some(block) if block.class == Class::Unchecked => Verdict::Error,
+                Some(block) if fail_on.counts(block.class) => Verdict::Failed,
+                Some(_) => Verdict::Passed,
+            };
+            counts[0] += 1;
+            let open = format!(
+                "    <testcase classname=\"{}\" name=\"{}\" time=\"0\"",
+                escaped(source),
+                escaped(name)
+            );
+            match (verdict, block) {
+                (Verdict::Passed, None) if skipped => {
+                    counts[3] += 1;
+                    line(
+                        &mut inner,
+                        &format!(
+                            "{open}><skipped message=\"the source could not be checked\"/></testcase>"
+                        ),
+                    );
+                }
+                (Verdict::Passed, None) => line(&mut inner, &format!("{open}/>")),
+                (Verdict::Passed, Some(block)) => line(
+                    &mut inner,
+                    &format!(
+                        "{open}><system-out>{}</system-out></testcase>",
+                        escaped(&told(shown, block))
+                    ),
+                ),
+                (verdict, Some(block)) => {
+                    let tag = if matches!(verdict, Verdict::Error) {
+                        "error"
+                    } else {
+                        "failure"
+                    };
+                    counts[if tag == "error" { 2 } else { 1 }] += 1;
+                    let first = block.findings.first();
+                    let message = first.map_or(String::new(), |one| {
+                        format!("{} ({})", one.message, one.rule)
+                    });
+                    line(
+                        &mut inner,
+                        &format!(
+                            "{open}><{tag} type=\"{}\" message=\"{}\">{}</{tag}></testcase>",
+                            block.class.as_str(),
+                            escaped(&message),
+                            escaped(&told(shown, block)),
+                        ),
+                    );
+                }
+                (_, None) => {}
+            }
+        }
+        line(
+            &mut body,
+            &format!(
+                "  <testsuite name=\"{}\" {}>",
+                escaped(source),
+                attributes(counts)
+            ),
+        );
+        body.push_str(&inner);
+        line(&mut body, "  </testsuite>");
+        for (sum, count) in total.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"broker-gen\" {}>\n{body}</testsuites>\n",
+        attributes(total)
+    )
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+fn attributes([tests, failures, errors, skipped]: [usize; 4]) -> String {
+    format!(
+        "tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" time=\"0\""
+    )
+}
+
+/// Everything that is said of one tool.
+fn told(shown: &Shown<'_>, block: &Block<'_>) -> String {
+    let mut out = String::new();
+    for finding in block.findings {
+        let _ = writeln!(
+            out,
+            "{}[{}] {}",
+            finding.severity.as_str(),
+            finding.rule,
+            finding.message
+        );
+        if !finding.pointer.is_empty() {
+            line(&mut out, &format!("at {}", finding.pointer));
+        }
+        for text in [finding.change(shown.sides.names())]
+            .into_iter()
+            .chain(finding.example())
+        {
+            if !text.is_empty() {
+                line(&mut out, &text);
+            }
+        }
+        line(&mut out, &format!("help: {}", finding.remedy));
+    }
+    out
+}
+
+/// Text that may stand in XML 1.0: markup written as entities, what it does not allow as an escape.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in broker_model::text::shown(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // In an attribute a bare newline would be read as a blank.
+            '\n' => out.push_str("&#10;"),
+            '\u{fffe}' | '\u{ffff}' => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_xml_does_not_allow_is_escaped() {
+        assert_eq!(
+            escaped("<a b=\"c\">&\n\u{1b}\u{0}\u{ffff}"),
+            "&lt;a b=&quot;c&quot;&gt;&amp;&#10;\\u{1b}\\u{0}\\u{ffff}"
+        );
+    }
+}

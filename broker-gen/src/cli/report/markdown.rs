@@ -1,0 +1,160 @@
+//! A comment on a pull request: a table of what matters, the details folded away.
+
+use broker_model::drift::{Class, FailOn, Finding};
+use broker_model::text::shown_line;
+
+use super::{Block, Shown, Sides};
+
+/// Rows of the table.
+const ROWS: usize = 30;
+/// Tools whose changes are shown in full; a comment has a limit.
+const DETAILS: usize = 30;
+
+/// The comment.
+pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> String {
+    let blocks = shown.blocks();
+    let report = shown.report;
+    let verdict = if report.has_unchecked() {
+        "not everything could be checked"
+    } else if report.fails(fail_on) {
+        "the tools drifted from the lock"
+    } else {
+        "nothing that fails"
+    };
+    let verdict = match shown.sides {
+        Sides::Locks if report.fails(fail_on) => "the lock changes what is served",
+        _ => verdict,
+    };
+    let mut out = format!("### MCP tools: {verdict}\n\n{}\n", report.counts());
+    if blocks.is_empty() {
+        return out;
+    }
+    out.push_str("\n| class | what | change | rule |\n|---|---|---|---|\n");
+    for block in blocks.iter().take(ROWS) {
+        out.push_str(&row(block));
+    }
+    if blocks.len() > ROWS {
+        out.push_str(&format!("\nand {} more\n", blocks.len() - ROWS));
+    }
+    let detailed: Vec<_> = blocks
+        .iter()
+        .filter(|block| !matches!(block.class, Class::Added | Class::Same))
+        .collect();
+    if !detailed.is_empty() {
+        out.push_str("\n<details><summary>What changed</summary>\n");
+        for block in detailed.iter().take(DETAILS) {
+            out.push_str(&details(shown, block));
+        }
+        if detailed.len() > DETAILS {
+            out.push_str(&format!("\nand {} more\n", detailed.len() - DETAILS));
+        }
+        out.push_str("\n</details>\n");
+    }
+    let mut remedies: Vec<&str> = detailed
+        .iter()
+        .flat_map(|block| block.findings.iter().map(|finding| finding.remedy.as_str()))
+        .collect();
+    remedies.sort_unstable();
+    remedies.dedup();
+    for remedy in remedies.iter().take(5) {
+        out.push_str(&format!("\n- {}\n", inert(&shown_line(remedy, 400))));
+    }
+    out
+}
+
+fn row(block: &Block<'_>) -> String {
+    let class = block.class.as_str();
+    let class = if block.class.withdraws() {
+        format!("**{class}**")
+    } else {
+        class.to_owned()
+    };
+    let worst = block
+        .findings
+        .iter()
+        .max_by_key(|finding| (finding.class, finding.severity));
+    let (message, rule) = worst.map_or_else(Default::default, |finding| {
+        (shown_line(&finding.message, 120), finding.rule)
+    });
+    let more = match block.findings.len() {
+        0 | 1 => String::new(),
+        more => format!(" (and {} more)", more - 1),
+    };
+    format!(
+        "| {class} | <code>{}</code> | {}{more} | {rule} |\n",
+        inert(&shown_line(&block.title, 120)),
+        inert(&message)
+    )
+}
+
+fn details(shown: &Shown<'_>, block: &Block<'_>) -> String {
+    let mut out = format!(
+        "\n<b>{}</b> <code>{}</code>\n",
+        block.class.as_str(),
+        inert(&shown_line(&block.title, 200))
+    );
+    for finding in block.findings.iter().take(8) {
+        out.push_str(&detail(shown, finding));
+    }
+    out
+}
+
+fn detail(shown: &Shown<'_>, finding: &Finding) -> String {
+    let mut out = format!(
+        "\n- {}: {}",
+        finding.rule,
+        inert(&shown_line(&finding.message, 300))
+    );
+    if !finding.pointer.is_empty() {
+        out.push_str(&format!(
+            " at <code>{}</code>",
+            inert(&shown_line(&finding.pointer, 200))
+        ));
+    }
+    if let Some(example) = finding.example() {
+        out.push_str(&format!(", {}", inert(&example)));
+    }
+    out.push('\n');
+    let change = finding.change(shown.sides.names());
+    if !change.is_empty() {
+        let fence = "`".repeat(longest_run(&change).max(2) + 1);
+        out.push_str(&format!("\n  {fence}diff\n"));
+        for line in change.lines() {
+            out.push_str(&format!("  {line}\n"));
+        }
+        out.push_str(&format!("  {fence}\n"));
+    }
+    out
+}
+
+/// The longest run of backticks, which a fence must exceed.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+/// Text that Markdown and HTML take for nothing but text: no markup, link, mention or cell.
+fn inert(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' | '<' | '>' | '|' | '`' | '*' | '_' | '[' | ']' | '~' | '\\' | '@' | '#' | '!'
+            | '$' => {
+                out.push_str(&format!("&#{};", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_server_is_nothing_but_text() {
+        let text = inert("![x](y) <img src=z> @team a|b `c` #1");
+        assert!(!text.contains(['<', '`', '@', '|', '[', '!']), "{text}");
+        assert_eq!(longest_run("a ``` b ` c"), 3);
+    }
+}

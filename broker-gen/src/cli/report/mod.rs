@@ -1,0 +1,217 @@
+//! A report in the forms that people and machines read, on standard output and in files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use broker_model::NodePath;
+use broker_model::drift::{BetweenLocks, Class, FailOn, Finding, Report};
+use broker_model::exit::Exit;
+use broker_model::json::to_review_text;
+use broker_model::lock::Lock;
+use clap::{Args, ValueEnum};
+
+use super::output;
+use places::Places;
+
+mod github;
+mod junit;
+mod markdown;
+mod places;
+mod sarif;
+
+#[derive(Debug, Default, Args)]
+pub(super) struct ReportArgs {
+    /// How to print the report on standard output.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+    /// Write the report into a file as well; repeatable.
+    #[arg(long = "output", value_name = "FORMAT=PATH")]
+    outputs: Vec<Output>,
+    /// Exit with 3 only over these classes and worse ones; `added` counts new tools as well.
+    ///
+    /// A source that could not be checked is 4 in any case.
+    #[arg(long, value_name = "CLASS,…", value_delimiter = ',', value_enum)]
+    fail_on: Vec<FailClass>,
+    /// Count what only the schemas as written show, and every warning of the lint.
+    #[arg(long)]
+    pub(super) strict: bool,
+}
+
+/// The forms of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people: the worst first.
+    #[default]
+    Human,
+    /// One JSON object; its schema is `broker-gen schema report`.
+    Json,
+    /// SARIF 2.1.0, for code scanning: each finding on its line of the lock.
+    Sarif,
+    /// JUnit XML: a suite for each source, a case for each tool.
+    Junit,
+    /// Workflow commands of GitHub Actions, which annotate the lock.
+    Github,
+    /// A comment on a pull request.
+    Markdown,
+}
+
+/// Classes that `--fail-on` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailClass {
+    Equivalent,
+    Text,
+    Compatible,
+    Unknown,
+    Breaking,
+    Security,
+    Gone,
+    Added,
+}
+
+/// `FORMAT=PATH`.
+#[derive(Clone, Debug)]
+struct Output {
+    format: Format,
+    path: PathBuf,
+}
+
+impl FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (format, path) = text
+            .split_once('=')
+            .filter(|(_, path)| !path.is_empty())
+            .ok_or("a format, `=` and a path are wanted, as in `sarif=drift.sarif`")?;
+        Ok(Self {
+            format: Format::from_str(format, false)?,
+            path: path.into(),
+        })
+    }
+}
+
+impl From<FailClass> for Class {
+    fn from(class: FailClass) -> Self {
+        match class {
+            FailClass::Equivalent => Self::Equivalent,
+            FailClass::Text => Self::Text,
+            FailClass::Compatible => Self::Compatible,
+            FailClass::Unknown => Self::Unknown,
+            FailClass::Breaking => Self::Breaking,
+            FailClass::Security => Self::Security,
+            FailClass::Gone => Self::Gone,
+            FailClass::Added => Self::Added,
+        }
+    }
+}
+
+/// What is held against what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sides {
+    /// The lock against live servers.
+    Live,
+    /// One lock against another.
+    Locks,
+}
+
+impl Sides {
+    /// The names of old and new.
+    fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Live => ["lock", "live"],
+            Self::Locks => ["old", "new"],
+        }
+    }
+}
+
+/// A report and the lock whose lines it is about.
+#[derive(Debug)]
+pub(super) struct Shown<'a> {
+    pub(super) report: &'a Report,
+    pub(super) sides: Sides,
+    /// The sources that were asked; `None` for all of the lock.
+    pub(super) asked: Option<&'a [NodePath]>,
+    /// The lock in which findings have their lines, and the file it was read from.
+    pub(super) lock: &'a Lock,
+    pub(super) lock_path: &'a Path,
+    pub(super) lock_text: &'a str,
+}
+
+impl ReportArgs {
+    /// Which classes fail.
+    fn fail_on(&self) -> FailOn {
+        if self.fail_on.is_empty() {
+            return FailOn::default();
+        }
+        let classes: Vec<_> = self.fail_on.iter().copied().map(Class::from).collect();
+        FailOn::of(&classes)
+    }
+
+    /// Prints the report and writes it into the files; what it asks to exit with.
+    pub(super) fn deliver(&self, shown: &Shown<'_>) -> Exit {
+        let fail_on = self.fail_on();
+        output::data(shown.text(self.format, fail_on));
+        let mut exit = Exit::of_report_failing(shown.report, fail_on);
+        for Output { format, path } in &self.outputs {
+            if let Err(error) = fs::write(path, shown.text(*format, fail_on)) {
+                let message = format!("`{}` cannot be written: {error}", path.display());
+                // Whatever was found is worse than a report that could not be kept.
+                exit = exit.or(output::failure(&message));
+            }
+        }
+        exit
+    }
+}
+
+impl Shown<'_> {
+    fn text(&self, format: Format, fail_on: FailOn) -> String {
+        match format {
+            Format::Human => match self.sides {
+                Sides::Live => self.report.to_string(),
+                Sides::Locks => BetweenLocks(self.report).to_string(),
+            },
+            Format::Json => format!("{:#}\n", self.report.to_json()),
+            Format::Sarif => to_review_text(&sarif::document(self, &self.places())),
+            Format::Junit => junit::document(self, fail_on),
+            Format::Github => github::commands(self, &self.places()),
+            Format::Markdown => markdown::comment(self, fail_on),
+        }
+    }
+
+    fn places(&self) -> Places<'_> {
+        Places::new(self.lock_path, self.lock_text)
+    }
+
+    /// Everything that was found, the worst first: the class, what it is about, the source, the tool
+    /// (`None`: the source itself), and the findings.
+    fn blocks(&self) -> Vec<Block<'_>> {
+        let sources = self.report.sources.iter().map(|one| Block {
+            class: one.class,
+            title: one.title(),
+            source: one.source.as_str(),
+            tool: None,
+            findings: &one.findings,
+        });
+        let tools = self.report.tools.iter().map(|one| Block {
+            class: one.class,
+            title: one.title(),
+            source: one.source.as_str(),
+            tool: Some(one.tool.as_str()),
+            findings: &one.findings,
+        });
+        let mut blocks: Vec<_> = sources.chain(tools).collect();
+        blocks.sort_by_key(|block| std::cmp::Reverse(block.class));
+        blocks
+    }
+}
+
+/// What is said of one tool or one source.
+#[derive(Debug)]
+struct Block<'a> {
+    class: Class,
+    title: String,
+    source: &'a str,
+    tool: Option<&'a str>,
+    findings: &'a [Finding],
+}

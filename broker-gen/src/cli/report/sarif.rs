@@ -1,0 +1,163 @@
+//! SARIF 2.1.0: a result for each finding, on its line of the lock, with a fingerprint that stays the
+//! same as long as the finding does.
+
+use std::collections::BTreeMap;
+
+use broker_model::digest::Digest;
+use broker_model::drift::{Class, Finding, FindingSeverity, rules};
+use serde_json::{Value, json};
+
+use super::places::Places;
+use super::{Block, Shown};
+
+/// The document.
+pub(super) fn document(shown: &Shown<'_>, places: &Places<'_>) -> Value {
+    let blocks = shown.blocks();
+    let mut used: Vec<&str> = blocks
+        .iter()
+        .flat_map(|block| block.findings.iter().map(|finding| finding.rule))
+        .collect();
+    used.sort_unstable();
+    used.dedup();
+    let index: BTreeMap<&str, usize> = used.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+    let mut results = Vec::new();
+    let mut notifications = Vec::new();
+    for block in &blocks {
+        for finding in block.findings {
+            if finding.class == Class::Unchecked {
+                notifications.push(json!({
+                    "level": "error",
+                    "message": {"text": text(block, finding)},
+                    "associatedRule": {"id": finding.rule, "index": index[finding.rule]},
+                }));
+            }
+            results.push(result(shown, places, block, finding, index[finding.rule]));
+        }
+    }
+    json!({
+        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "broker-gen",
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": used.iter().map(|id| rule(id)).collect::<Vec<_>>(),
+            }},
+            "columnKind": "unicodeCodePoints",
+            "invocations": [{
+                "executionSuccessful": notifications.is_empty(),
+                "toolExecutionNotifications": notifications,
+            }],
+            "results": results,
+        }],
+    })
+}
+
+fn rule(id: &str) -> Value {
+    let Some(rule) = rules().iter().find(|rule| rule.id == id) else {
+        return json!({"id": id});
+    };
+    json!({
+        "id": id,
+        "shortDescription": {"text": rule.reason},
+        "help": {"text": format!("{} See {}.", rule.reason, rule.page())},
+        "defaultConfiguration": {"level": rule.severity.as_str()},
+        "properties": {"class": rule.class.as_str()},
+    })
+}
+
+fn result(
+    shown: &Shown<'_>,
+    places: &Places<'_>,
+    block: &Block<'_>,
+    finding: &Finding,
+    index: usize,
+) -> Value {
+    let place = places.of(block.source, block.tool, &finding.pointer);
+    let mut properties = json!({
+        "class": finding.class.as_str(),
+        "source": block.source,
+        "pointer": finding.pointer,
+        "remedy": finding.remedy,
+    });
+    let values = [
+        ("tool", block.tool.map(Value::from)),
+        ("old", finding.old.clone()),
+        ("new", finding.new.clone()),
+        ("witness", finding.witness.clone()),
+    ];
+    for (name, value) in values {
+        if let Some(value) = value {
+            properties[name] = value;
+        }
+    }
+    let diff = finding.change(shown.sides.names());
+    let mut message = text(block, finding);
+    if !diff.is_empty() {
+        message = format!("{message}\n\n{diff}");
+    }
+    json!({
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": finding.severity.as_str(),
+        "kind": if finding.severity == FindingSeverity::Note { "informational" } else { "fail" },
+        "message": {"text": message},
+        "locations": [{
+            "physicalLocation": {
+                "artifactLocation": {"uri": uri(&places.file)},
+                "region": {"startLine": place.line, "startColumn": place.column},
+            },
+            "logicalLocations": [{"fullyQualifiedName": block.title, "kind": "member"}],
+        }],
+        "partialFingerprints": {"brokerFinding/v1": fingerprint(block, finding)},
+        "properties": properties,
+    })
+}
+
+fn text(block: &Block<'_>, finding: &Finding) -> String {
+    let mut text = format!(
+        "{}: {}",
+        block.title,
+        broker_model::text::shown(&finding.message)
+    );
+    if let Some(example) = finding.example() {
+        text = format!("{text}; {example}");
+    }
+    text
+}
+
+/// Of what the finding is about, and of nothing that moves with the lock's lines.
+fn fingerprint(block: &Block<'_>, finding: &Finding) -> String {
+    let about = json!([finding.rule, block.source, block.tool, finding.pointer]);
+    Digest::of("mcp-broker:finding:1", &about)
+        .as_str()
+        .to_owned()
+}
+
+/// A path as a relative reference of RFC 3986, or a `file:` one where it is absolute.
+fn uri(path: &str) -> String {
+    let mut out = String::with_capacity(path.len() + 8);
+    if path.starts_with('/') {
+        out.push_str("file://");
+    }
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                out.push(char::from(byte));
+            }
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_becomes_a_reference() {
+        assert_eq!(uri("a b/c%.lock.json"), "a%20b/c%25.lock.json");
+        assert_eq!(uri("/x/é.json"), "file:///x/%C3%A9.json");
+    }
+}

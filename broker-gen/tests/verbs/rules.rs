@@ -1,0 +1,123 @@
+//! `rules`: the list, one rule explained, and the page that is made of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+
+use broker_model::drift::{Class, rules};
+use serde_json::Value;
+
+use crate::bench::{Bench, contains, workspace};
+
+/// Writes the page instead of comparing it.
+const UPDATE: &str = "UPDATE_RULES";
+
+/// The sections of the page: what a rule's id begins with, and what such rules are about.
+const SECTIONS: [(&str, &[&str]); 4] = [
+    ("What callers may send", &["input-"]),
+    ("What callers must read", &["output-"]),
+    (
+        "A source as a whole",
+        &[
+            "source-",
+            "server-",
+            "instructions-",
+            "capabilities-",
+            "protocol-",
+            "hidden-tool-",
+            "package-",
+        ],
+    ),
+    ("A tool, its texts and its hints", &[""]),
+];
+
+fn page() -> String {
+    let mut out = "# Drift rules\n\nMade from the table in `crates/model/src/drift/rules.rs`; `broker-gen rules` prints the same. What a\nrule means for a broker is its class. A change of a schema gets a milder class than its rule's where a proof\nsays so.\n\n## Classes\n\nFrom harmless to worst; `added` and `unchecked` stand outside. A tool's class is its worst finding's.\n\n| class | what it says, and what a broker does |\n|---|---|\n".to_owned();
+    for class in Class::ALL {
+        let _ = writeln!(out, "| {} | {} |", class.as_str(), class.meaning());
+    }
+    let mut sections: BTreeMap<usize, String> = BTreeMap::new();
+    for rule in rules() {
+        let at = SECTIONS
+            .iter()
+            .position(|(_, prefixes)| prefixes.iter().any(|prefix| rule.id.starts_with(prefix)))
+            .expect("the last section takes all");
+        let text = sections.entry(at).or_default();
+        let _ = write!(
+            text,
+            "\n### {}\n\n{}, {}. {}\n",
+            rule.id,
+            rule.class.as_str(),
+            rule.severity.as_str(),
+            rule.reason
+        );
+    }
+    for (at, text) in sections {
+        let _ = write!(out, "\n## {}\n{text}", SECTIONS[at].0);
+    }
+    out
+}
+
+#[test]
+fn the_page_is_current_and_every_rule_links_to_its_place_there() {
+    let path = workspace().join("docs/drift-rules.md");
+    let made = page();
+    if std::env::var_os(UPDATE).is_some() {
+        fs::write(&path, &made).expect("writable");
+    }
+    let committed = fs::read_to_string(&path).expect("it is committed");
+    assert!(
+        committed == made,
+        "docs/drift-rules.md is stale; run: {UPDATE}=1 cargo test -p broker-gen --test verbs rules"
+    );
+    for rule in rules() {
+        let page = rule.page();
+        let (file, anchor) = page.split_once('#').expect("an anchor");
+        assert_eq!(file, "docs/drift-rules.md");
+        assert!(committed.contains(&format!("\n### {anchor}\n")), "{page}");
+    }
+}
+
+#[test]
+fn every_rule_is_listed_and_one_is_explained() {
+    let bench = Bench::new();
+    let table = bench.fine(&["rules"]);
+    assert_eq!(table.lines().count(), rules().len());
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 80),
+        "{table}"
+    );
+    let list: Value =
+        serde_json::from_str(&bench.fine(&["rules", "--format", "json"])).expect("JSON");
+    let ids: Vec<_> = list
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|rule| rule["rule"].clone())
+        .collect();
+    assert_eq!(
+        ids,
+        rules()
+            .iter()
+            .map(|rule| Value::from(rule.id))
+            .collect::<Vec<_>>()
+    );
+    let one = bench.fine(&["rules", "input-required-added"]);
+    contains(
+        &one,
+        &[
+            "input-required-added: breaking, error\n",
+            "Calls that leave the property out were good",
+            "docs/drift-rules.md#input-required-added",
+        ],
+    );
+    let wrong = bench.run(&["rules", "input-required-addd"]);
+    assert_eq!(wrong.code, Some(2));
+    contains(
+        &wrong.stderr,
+        &[
+            "no rule `input-required-addd`",
+            "did you mean `input-required-added`?",
+        ],
+    );
+}
