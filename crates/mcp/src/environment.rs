@@ -2,12 +2,15 @@
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::path::PathBuf;
 
 use broker_model::config::{self, CommandLine};
 use broker_model::redact::is_secret_name;
+
+use crate::guard::{ARENAS, VARIABLE};
 
 /// The environment that variables are expanded from and children inherit from. `Debug` shows no value.
 #[derive(Clone)]
@@ -46,8 +49,12 @@ impl Environment {
     /// This process's environment and the folder of its executable. Variables that are not UTF-8
     /// are left out, and so is what the guard of this process says to it.
     pub fn capture() -> Self {
+        let guarded = std::env::var_os(VARIABLE).is_some();
+        let ours = |name: &OsString, value: &OsString| {
+            name == VARIABLE || (name == ARENAS.0 && value == ARENAS.1 && guarded)
+        };
         let vars = std::env::vars_os()
-            .filter(|(name, _)| name != crate::guard::VARIABLE)
+            .filter(|(name, value)| !ours(name, value))
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let exe_dir = std::env::current_exe()

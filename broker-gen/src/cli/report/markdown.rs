@@ -93,13 +93,15 @@ fn details(shown: &Shown<'_>, block: &Block<'_>) -> String {
         block.class.as_str(),
         inert(&shown_line(&block.title, 200))
     );
-    for finding in block.findings.iter().take(8) {
-        out.push_str(&detail(shown, finding));
+    for (index, finding) in block.findings.iter().take(8).enumerate() {
+        let before = &block.findings[..index];
+        let again = before.iter().any(|other| other.shows_what(finding));
+        out.push_str(&detail(shown, finding, again));
     }
     out
 }
 
-fn detail(shown: &Shown<'_>, finding: &Finding) -> String {
+fn detail(shown: &Shown<'_>, finding: &Finding, again: bool) -> String {
     let mut out = format!(
         "\n- {}: {}",
         finding.rule,
@@ -116,7 +118,7 @@ fn detail(shown: &Shown<'_>, finding: &Finding) -> String {
     }
     out.push('\n');
     let change = finding.change(shown.sides.names());
-    if !change.is_empty() {
+    if !change.is_empty() && !again {
         let fence = "`".repeat(longest_run(&change).max(2) + 1);
         out.push_str(&format!("\n  {fence}diff\n"));
         for line in change.lines() {

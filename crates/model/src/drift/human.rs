@@ -101,6 +101,12 @@ impl Finding {
         unified(&pretty(&self.old), &pretty(&self.new), sides, SHOWN_LINES)
     }
 
+    /// Whether another finding is on the same change as this one.
+    pub fn shows_what(&self, other: &Self) -> bool {
+        self.old.is_some()
+            && (&self.pointer, &self.old, &self.new) == (&other.pointer, &other.old, &other.new)
+    }
+
     /// The witness in one sentence.
     pub fn example(&self) -> Option<String> {
         let witness = self.witness.as_ref()?;
@@ -137,12 +143,12 @@ fn text(report: &Report, sides: Sides) -> String {
     for (class, title, findings) in blocks {
         wrap(&mut out, "", "  ", &format!("{}: {title}", class.as_str()));
         let mut remedy = "";
-        for finding in findings.iter().take(SHOWN_FINDINGS) {
+        for (index, finding) in findings.iter().take(SHOWN_FINDINGS).enumerate() {
             if finding.remedy != remedy && !remedy.is_empty() {
                 help(&mut out, remedy);
             }
             remedy = &finding.remedy;
-            write_finding(&mut out, finding, sides);
+            write_finding(&mut out, finding, &findings[..index], sides);
         }
         if findings.len() > SHOWN_FINDINGS {
             out.push_str(&format!(
@@ -160,7 +166,7 @@ fn help(out: &mut String, remedy: &str) {
     wrap(out, "  help: ", "        ", &shown_line(remedy, 400));
 }
 
-fn write_finding(out: &mut String, finding: &Finding, sides: Sides) {
+fn write_finding(out: &mut String, finding: &Finding, before: &[Finding], sides: Sides) {
     let title = format!(
         "{}[{}] {}",
         finding.severity.as_str(),
@@ -177,6 +183,10 @@ fn write_finding(out: &mut String, finding: &Finding, sides: Sides) {
     }
     if !finding.pointer.is_empty() {
         out.push_str(&format!("    at  {}\n", shown_line(&finding.pointer, 300)));
+    }
+    if before.iter().any(|other| other.shows_what(finding)) {
+        out.push_str("    the same change as above\n");
+        return;
     }
     for line in finding.change(sides).lines() {
         out.push_str(&format!("    {line}\n"));

@@ -543,3 +543,29 @@ fn drf_a_long_chain_of_references_is_unknown() {
     );
     assert_eq!(schemas(old, new, "inputSchema").0, Class::Unknown);
 }
+
+#[test]
+fn a_witness_stands_with_the_change_that_it_shows() {
+    let tool = |members: Value| {
+        let mut schema = json!({"type": "object"});
+        for (key, value) in members.as_object().unwrap() {
+            schema[key] = value.clone();
+        }
+        json!([{"name": "t", "inputSchema": schema}])
+    };
+    let report = check(
+        tool(json!({"properties": {"state": {"enum": ["a", "b", "c"]}}})),
+        tool(json!({
+            "properties": {"state": {"enum": ["a", "b"]}, "body": {"type": "string"}},
+            "required": ["body"],
+        })),
+    );
+    let with_witness: Vec<_> = report.tools[0]
+        .findings
+        .iter()
+        .filter(|finding| finding.witness.is_some())
+        .map(|finding| finding.rule)
+        .collect();
+    // The plainest call that fails leaves `body` out; nothing is wrong with its state.
+    assert_eq!(with_witness, ["input-required-added"]);
+}

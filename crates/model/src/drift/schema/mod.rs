@@ -32,7 +32,7 @@ use self::view::View;
 use self::witness::Search;
 use super::report::{Class, FindingSeverity};
 use super::rules;
-use crate::schema::inspect;
+use crate::schema::{SchemaError, inspect};
 
 /// One finding on a schema. Pointers are into the schema.
 #[derive(Debug)]
@@ -57,8 +57,8 @@ enum Outcome {
     Safe(Option<Value>),
     /// In use, nothing is lost but members that are no longer declared.
     LosesMembers,
-    /// A value that the reader does not take.
-    Unsafe(Value),
+    /// A value that the reader does not take, and why not.
+    Unsafe(Value, Vec<SchemaError>),
     /// Neither was found.
     Unknown(&'static str),
 }
@@ -111,7 +111,8 @@ fn settle(side: Side, old: &Conjunction<'_>, new: &Conjunction<'_>) -> Outcome {
         return Outcome::Safe(witness);
     }
     if let Some(witness) = search.witness(View::Practical) {
-        return Outcome::Unsafe(witness);
+        let why = search.why_not(&witness);
+        return Outcome::Unsafe(witness, why);
     }
     if side == Side::Input && prove(View::Lenient) {
         return Outcome::LosesMembers;
@@ -136,11 +137,18 @@ fn assign(
         |rule: &str, message: &str| Change::whole(rule, old.root(), new.root(), message.to_owned());
     let mut out = Vec::new();
     let mut respelled = None;
-    let mut witness = match outcome {
-        Outcome::Unsafe(witness) => Some(witness.clone()),
-        _ => None,
+    let (mut witness, shown_by) = match outcome {
+        Outcome::Unsafe(witness, why) => {
+            let bad_ones = changes.iter().enumerate().filter(|(_, change)| bad(change));
+            // The first of the best, since the walk goes from the outside in.
+            let best = bad_ones
+                .rev()
+                .max_by_key(|(_, change)| witness::fits(change, why));
+            (Some(witness.clone()), best.map(|(at, _)| at))
+        }
+        _ => (None, None),
     };
-    for change in changes {
+    for (at, change) in changes.into_iter().enumerate() {
         if change.way == Way::Fixed {
             let proven = matches!(outcome, Outcome::Equal | Outcome::Safe(_));
             let usual = match rules::of(side.as_str(), &change.rule).class {
@@ -157,11 +165,11 @@ fn assign(
                 respelled.get_or_insert(change);
                 continue;
             }
-            Outcome::Unsafe(_) if bad => Class::Breaking,
+            Outcome::Unsafe(..) if bad => Class::Breaking,
             Outcome::Unknown(_) if bad => Class::Unknown,
             _ => Class::Compatible,
         };
-        let shown = witness.take_if(|_| bad);
+        let shown = witness.take_if(|_| shown_by == Some(at));
         out.push(Judged::of(side, change, class, shown));
     }
     let of_class = |out: &[Judged], class| out.iter().any(|one| one.class == class);
@@ -207,7 +215,7 @@ fn assign(
                 out.push(Judged::of(side, change, Class::Breaking, None));
             }
         }
-        Outcome::Unsafe(_) => {
+        Outcome::Unsafe(..) => {
             let emptied = out
                 .iter_mut()
                 .find(|one| one.rule.id == "output-schema-emptied");

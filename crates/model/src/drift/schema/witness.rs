@@ -4,14 +4,42 @@
 use serde_json::Value;
 
 use super::candidates::Candidates;
+use super::changes::Change;
 use super::node::Conjunction;
 use super::view::{Side, View};
-use crate::schema::{Validator, compile};
+use crate::schema::{SchemaError, Validator, compile};
 
 /// Values that are tried.
 const MAX_TRIED: usize = 6000;
 /// Bytes of values that are tried: a validator is linear at best.
 const MAX_BYTES: usize = 16 << 20;
+
+/// Reasons that are asked for.
+const MAX_REASONS: usize = 5;
+
+/// How well a change explains that a value is not taken: by what was demanded, and by where.
+pub(super) fn fits(change: &Change, why: &[SchemaError]) -> u8 {
+    let property = change.pointer.rsplit_once("/properties/");
+    let property = property.map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
+    let of_one = |reason: &SchemaError| {
+        let family: &[&str] = match reason.keyword.as_str() {
+            "required" => &["required-"],
+            "enum" | "const" => &["enum-"],
+            "type" => &["type-"],
+            "pattern" => &["pattern-"],
+            "anyOf" | "oneOf" | "not" => &["alternatives-"],
+            "additionalProperties" | "unevaluatedProperties" => &["object-", "property-"],
+            _ => &["limit-"],
+        };
+        let family = family.iter().any(|begin| change.rule.starts_with(begin));
+        let here = property.is_some_and(|name| {
+            reason.expected.contains(&format!("`{name}`"))
+                || reason.pointer.rsplit('/').next() == Some(name)
+        });
+        2 * u8::from(family) + u8::from(here)
+    };
+    why.iter().map(of_one).max().unwrap_or(0)
+}
 
 /// Both schemas, ready to try values on.
 #[derive(Debug)]
@@ -46,6 +74,11 @@ impl<'s, 'a> Search<'s, 'a> {
 
     pub(super) const fn numbers_mean_the_same(&self) -> bool {
         self.comparable
+    }
+
+    /// What the reader has against a value.
+    pub(super) fn why_not(&self, value: &Value) -> Vec<SchemaError> {
+        self.takes[1].errors(value, MAX_REASONS).0
     }
 
     /// The plainest value found.
