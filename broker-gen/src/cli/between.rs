@@ -22,6 +22,7 @@ pub(super) fn between(old: &Lock, new: &Lock) -> Report {
             report.merge(added(source));
         }
     }
+    drift::name_moves(&mut report);
     // The classifier speaks to whoever runs a server; here both sides are files.
     let tools = report.tools.iter_mut().map(|tool| &mut tool.findings);
     let sources = report.sources.iter_mut().map(|source| &mut source.findings);

@@ -161,6 +161,24 @@ fn whole_sources_come_and_go() {
 }
 
 #[test]
+fn a_tool_that_moved_to_another_source_is_said_to_have_moved() {
+    let bench = Bench::new();
+    let at = |path: &str| {
+        let mut config = config(json!({}));
+        config["tree"][0]["path"] = path.into();
+        config
+    };
+    bench.lock("old", &at("/a"), &[tool("x")]);
+    bench.lock("new", &at("/b"), &[tool("x")]);
+    let output = bench.run(&["diff", "old.lock.json", "new.lock.json"]);
+    assert_eq!(output.code, Some(3), "{}", output.stdout);
+    contains(
+        &output.stdout,
+        &["gone: /a/x", "error[tool-moved] ", "it is at `/b/x` now"],
+    );
+}
+
+#[test]
 fn the_old_lock_comes_from_standard_input_and_a_bad_one_is_5() {
     let bench = Bench::new();
     bench.lock("c", &config(json!({})), &[tool("x")]);
