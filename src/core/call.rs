@@ -56,7 +56,8 @@ impl Inner {
             return Err(Box::new(starting(path, source)));
         };
         let validator = &self.validators[at as usize];
-        validator.check(self.catalog, tool, call.args_value)?;
+        validator.check(self.catalog, tool, &call.args_value)?;
+        drop(call.args_value);
         let settings = self.settings.load()[at as usize];
         // Held to the end: whoever takes over waits for it.
         let seat = seats[tool.source as usize].load_full();

@@ -55,14 +55,14 @@ pub enum Describe<'a> {
 }
 
 /// One call of a tool.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Call<'a> {
     /// The tool.
     pub path: &'a str,
     /// One JSON object as the caller wrote it; `{}` where there was none.
     pub args: &'a [u8],
-    /// The same, read strictly.
-    pub args_value: &'a Value,
+    /// The same, read strictly. Given away, so that large arguments are not held while the call waits.
+    pub args_value: Value,
     /// Whether the result is handed on as the server gave it, whatever form and limit the config
     /// sets: for callers that read it with types.
     pub raw: bool,

@@ -133,7 +133,7 @@ impl Broker {
         let call = Call {
             path,
             args: &bytes,
-            args_value: &value,
+            args_value: value,
             raw: true,
             request_id: &request_id,
         };

@@ -253,7 +253,7 @@ impl Fixture {
         let call = Call {
             path,
             args: raw.as_bytes(),
-            args_value: &args,
+            args_value: args,
             raw: false,
             request_id: "r-1",
         };

@@ -156,7 +156,7 @@ impl Surface {
                 let call = Call {
                     path: &body.path,
                     args: body.args.as_bytes(),
-                    args_value: &body.args_value,
+                    args_value: body.args_value,
                     raw: false,
                     request_id,
                 };

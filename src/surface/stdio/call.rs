@@ -89,19 +89,11 @@ impl ToolCall {
                 Ok(own(shared.core.describe(&Identity::Local, what)?))
             }
             Tool::Call => {
-                let body = CallBody::parse(text).map_err(|refusal| refusal.into_error())?;
-                let call = Call {
-                    path: &body.path,
-                    args: body.args.as_bytes(),
-                    args_value: &body.args_value,
-                    raw: false,
-                    request_id,
-                };
-                let reply = match shared.core.call(&Identity::Local, call).await {
+                let reply = match call(shared, text, request_id).await {
                     // Nothing was sent: asking again repeats nothing.
                     Err(error) if error.code == CallCode::Starting => {
                         started(shared).await;
-                        shared.core.call(&Identity::Local, call).await?
+                        call(shared, text, request_id).await?
                     }
                     outcome => outcome?,
                 };
@@ -109,6 +101,18 @@ impl ToolCall {
             }
         }
     }
+}
+
+async fn call(shared: &Shared, text: &str, request_id: &str) -> Result<Reply, Box<CoreError>> {
+    let body = CallBody::parse(text).map_err(|refusal| refusal.into_error())?;
+    let call = Call {
+        path: &body.path,
+        args: body.args.as_bytes(),
+        args_value: body.args_value,
+        raw: false,
+        request_id,
+    };
+    shared.core.call(&Identity::Local, call).await
 }
 
 /// Waits until the required sources were judged, as far as that is worth it.
