@@ -13,6 +13,9 @@ use broker_model::schema::compile;
 use broker_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
+/// Where the pairs are that were found and judged here.
+const OWN: &str = "tests/pairs/own";
+
 struct Pair {
     name: String,
     document: Value,
@@ -35,8 +38,15 @@ fn snapshot(side: &Value) -> Snapshot {
     }
 }
 
+/// The pairs that were given, and those that were found and judged here.
 fn pairs() -> Vec<Pair> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs");
+    let mut pairs = pairs_of("tests/pairs");
+    pairs.extend(pairs_of(OWN));
+    pairs
+}
+
+fn pairs_of(folder: &str) -> Vec<Pair> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut files: Vec<_> = fs::read_dir(&folder)
         .expect("the fixtures are there")
         .map(|entry| entry.expect("a readable folder").path())
@@ -78,10 +88,14 @@ impl Pair {
     }
 }
 
+fn page() -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pairs.md");
+    fs::read_to_string(page).expect("the page is there")
+}
+
 /// The exceptions that `docs/pairs.md` argues: `| pair | tool | verdict | ours |` rows.
 fn argued() -> BTreeSet<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pairs.md");
-    let page = fs::read_to_string(page).expect("the page is there");
+    let page = page();
     let (_, exceptions) = page.split_once("## Exceptions").expect("the section");
     exceptions
         .lines()
@@ -198,6 +212,82 @@ fn drf_every_witness_is_real() {
     assert!(seen > 60, "only {seen} witnesses");
 }
 
+/// What a person wrote down is tried as well: a witness, and the worst that befell the source.
+#[test]
+fn drf_the_fixtures_hold_what_they_say() {
+    for pair in pairs() {
+        for (tool, verdict) in pair.verdicts() {
+            let Some(witness) = verdict.get("witness") else {
+                continue;
+            };
+            let (member, value, wanted) = if witness["side"] == "input" {
+                ("inputSchema", &witness["args"], (true, false))
+            } else {
+                ("outputSchema", &witness["answer"], (false, true))
+            };
+            let takes = |side: &str| {
+                let mut tools = pair.document[side]["tools"]
+                    .as_array()
+                    .expect("tools")
+                    .iter();
+                let tool = tools.find(|one| one["name"] == tool.as_str());
+                let schema = &tool.expect("the tool is on both sides")[member];
+                compile(schema).expect("it compiles").is_valid(value)
+            };
+            let found = (takes("old"), takes("new"));
+            assert_eq!(found, wanted, "{} {tool} {value}", pair.name);
+        }
+        let source = pair.document["source"].as_array().expect("a list");
+        let wanted = ["security", "text"]
+            .into_iter()
+            .find(|class| source.iter().any(|one| one["class"] == *class));
+        let found = pair.report.sources.first().map(|one| one.class.as_str());
+        assert_eq!(
+            found.unwrap_or("same"),
+            wanted.unwrap_or("same"),
+            "{}",
+            pair.name
+        );
+    }
+}
+
+/// The page lists our own pairs with what the classifier makes of them.
+#[test]
+fn drf_our_own_pairs_are_listed() {
+    let page = page();
+    for pair in pairs_of(OWN) {
+        let tools = |side: &str| pair.document[side]["tools"].as_array().map_or(0, Vec::len);
+        let version = |side: &str| pair.document[side]["version"].as_str().unwrap_or_default();
+        let mut verdicts = BTreeMap::<&str, usize>::new();
+        let mut matched = 0;
+        for (tool, verdict) in pair.verdicts() {
+            let class = verdict["class"].as_str().expect("a class");
+            *verdicts.entry(class).or_default() += 1;
+            let ours = pair
+                .found(tool)
+                .map_or("same", |drift| drift.class.as_str());
+            matched += usize::from(ours == class);
+        }
+        let counted: Vec<_> = verdicts
+            .iter()
+            .map(|(class, count)| format!("{class} {count}"))
+            .collect();
+        let judged: usize = verdicts.values().sum();
+        let row = format!(
+            "| {} | {} | {} → {} | {} / {} | {} | {matched} / {} |",
+            pair.name,
+            pair.document["package"].as_str().expect("a package"),
+            version("old"),
+            version("new"),
+            tools("old"),
+            tools("new"),
+            counted.join(", "),
+            judged - matched,
+        );
+        assert!(page.contains(&row), "docs/pairs.md lacks\n{row}");
+    }
+}
+
 #[test]
 fn drf_renames_are_recognised() {
     let all = pairs();
@@ -212,6 +302,8 @@ fn drf_renames_are_recognised() {
     for (pair, old, new) in [
         ("tavily-2-renamed", "tavily-search", "tavily_search"),
         ("tavily-2-renamed", "tavily-map", "tavily_map"),
+        ("sqlite-1-renamed", "read-query", "read_query"),
+        ("sqlite-1-renamed", "write-query", "write_query"),
         ("everything-2-renamed", "printEnv", "get-env"),
         ("everything-2-renamed", "getTinyImage", "get-tiny-image"),
         (
@@ -223,4 +315,5 @@ fn drf_renames_are_recognised() {
         assert_eq!(successor(pair, old), Some(json!(new)), "{pair} {old}");
     }
     assert_eq!(successor("everything-2-renamed", "sampleLLM"), None);
+    assert_eq!(successor("exa-1-minlength", "get_code_context_exa"), None);
 }

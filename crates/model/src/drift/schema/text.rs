@@ -197,8 +197,17 @@ impl Found {
 }
 
 /// Whether the name or the texts of a property ask for more than the call needs: context, notes,
-/// history, credentials, addresses, headers, callbacks.
+/// history, credentials, addresses, headers, callbacks. One that takes only listed values, or yes
+/// and no, cannot carry them away, whatever its texts say.
 pub(super) fn asks_for_more(name: &str, schema: Option<&Value>) -> bool {
+    let listed = schema.is_some_and(|schema| {
+        schema.get("enum").is_some()
+            || schema.get("const").is_some()
+            || schema.get("type").is_some_and(|kind| kind == "boolean")
+    });
+    if listed {
+        return false;
+    }
     const WORDS: [&str; 28] = [
         "context",
         "note",
@@ -253,4 +262,28 @@ pub(super) fn asks_for_more(name: &str, schema: Option<&Value>) -> bool {
         }
     }
     words.iter().any(|word| WORDS.contains(&word.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::asks_for_more;
+
+    #[test]
+    fn what_takes_only_listed_values_carries_nothing_away() {
+        let told = "How much context of the conversation is used";
+        for (schema, asks) in [
+            (json!({"type": "string", "description": told}), true),
+            (
+                json!({"type": "string", "enum": ["low", "high"], "description": told}),
+                false,
+            ),
+            (json!({"type": "boolean", "description": told}), false),
+            (json!({"type": "object", "description": told}), true),
+        ] {
+            assert_eq!(asks_for_more("size", Some(&schema)), asks, "{schema}");
+        }
+        assert!(asks_for_more("sessionToken", Some(&json!({}))));
+    }
 }
