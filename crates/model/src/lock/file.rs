@@ -180,8 +180,9 @@ fn torn(text: &str, error: &serde_json::Error) -> Diagnostic {
 }
 
 fn refuse_merge_conflict(text: &str) -> Result<(), Vec<Diagnostic>> {
+    // No line of JSON begins like this, so that one marker that was left behind is enough.
     let marked = |line: &str| {
-        ["<<<<<<< ", ">>>>>>> ", "||||||| "]
+        ["<<<<<<<", "|||||||", "=======", ">>>>>>>"]
             .iter()
             .any(|mark| line.starts_with(mark))
     };
@@ -192,7 +193,7 @@ fn refuse_merge_conflict(text: &str) -> Result<(), Vec<Diagnostic>> {
                 DiagnosticCode::LockCorrupt,
                 "the lock has merge-conflict markers",
             )
-            .help("Take either side, then make it anew with `broker-gen lock`.");
+            .help("Two branches changed it, and its digests fit no mixture of both: take either side, then make it anew with `broker-gen lock`.");
             problem.position = Some(crate::json::Position {
                 line: line + 1,
                 column: 1,
