@@ -38,6 +38,17 @@ fn snapshot(side: &Value) -> Snapshot {
     }
 }
 
+/// What the classifier says where `old` was locked and `new` is found.
+fn report(old: &Value, new: &Value) -> Report {
+    let config = json!({"tree": [{"path": "/s", "type": "node", "source": {"command": "server"}}]});
+    let config = Config::parse("c.json", config.to_string().as_bytes())
+        .expect("a config")
+        .config;
+    let source = config.sources().next().expect("one source");
+    let locked = LockedSource::from_snapshot(source, &snapshot(old));
+    classify(&locked, &snapshot(new), &ToolFilter::default())
+}
+
 /// The pairs that were given, and those that were found and judged here.
 fn pairs() -> Vec<Pair> {
     let mut pairs = pairs_of("tests/pairs");
@@ -53,18 +64,12 @@ fn pairs_of(folder: &str) -> Vec<Pair> {
         .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
         .collect();
     files.sort();
-    let config = json!({"tree": [{"path": "/s", "type": "node", "source": {"command": "server"}}]});
-    let config = Config::parse("c.json", config.to_string().as_bytes())
-        .expect("a config")
-        .config;
-    let source = config.sources().next().expect("one source");
     files
         .iter()
         .map(|path| {
             let text = fs::read(path).expect("a readable file");
             let document: Value = serde_json::from_slice(&text).expect("JSON");
-            let locked = LockedSource::from_snapshot(source, &snapshot(&document["old"]));
-            let report = classify(&locked, &snapshot(&document["new"]), &ToolFilter::default());
+            let report = report(&document["old"], &document["new"]);
             let name = document["name"].as_str().expect("a name").to_owned();
             Pair {
                 name,
@@ -210,6 +215,36 @@ fn drf_every_witness_is_real() {
         }
     }
     assert!(seen > 60, "only {seen} witnesses");
+}
+
+/// The other way round every pair is a release that somebody took back.
+#[test]
+fn drf_a_pair_taken_back_says_the_same_of_what_is_the_same() {
+    let mut turned = 0;
+    for pair in pairs() {
+        let (old, new) = (&pair.document["old"], &pair.document["new"]);
+        let back = report(new, old);
+        assert_eq!(back.same, pair.report.same, "{}", pair.name);
+        let classes = |report: &Report| -> BTreeMap<String, Class> {
+            let named = report.tools.iter().map(|one| (one.tool.clone(), one.class));
+            named.collect()
+        };
+        let (there, back) = (classes(&pair.report), classes(&back));
+        assert!(there.keys().eq(back.keys()), "{}", pair.name);
+        for (tool, class) in there {
+            let wanted = match class {
+                Class::Added => Some(Class::Gone),
+                Class::Gone => Some(Class::Added),
+                Class::Equivalent => Some(Class::Equivalent),
+                _ => None,
+            };
+            if let Some(wanted) = wanted {
+                assert_eq!(back[&tool], wanted, "{} {tool}", pair.name);
+                turned += 1;
+            }
+        }
+    }
+    assert!(turned > 100, "only {turned} tools");
 }
 
 /// What a person wrote down is tried as well: a witness, and the worst that befell the source.

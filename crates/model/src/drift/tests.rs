@@ -522,6 +522,41 @@ fn drf_what_a_part_takes_depends_on_what_stands_around_it() {
     }
 }
 
+/// What stood plainly is one of several now: it is said once, and held against its like alone.
+#[test]
+fn drf_a_plain_schema_among_alternatives_is_held_against_its_like() {
+    let of = |schema: Value| json!({"type": "object", "properties": {"p": schema}});
+    let values = |values: Value| json!({"type": "string", "enum": values});
+    let dates = json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"});
+    let list = json!({"type": "array", "items": {"type": "string"}});
+    for (old, new, class, rules) in [
+        (
+            of(values(json!(["day", "week", "YYYY-MM"]))),
+            of(json!({"anyOf": [values(json!(["day", "week"])), dates]})),
+            Class::Breaking,
+            vec!["input-enum-narrowed", "input-alternatives-widened"],
+        ),
+        (
+            of(list.clone()),
+            of(json!({"anyOf": [{"type": "string"}, list]})),
+            Class::Compatible,
+            vec!["input-alternatives-widened"],
+        ),
+        (
+            of(json!({"anyOf": [{"type": "string"}, list]})),
+            of(list.clone()),
+            Class::Breaking,
+            vec!["input-alternatives-narrowed"],
+        ),
+    ] {
+        assert_eq!(
+            schemas(old.clone(), new.clone(), "inputSchema"),
+            (class, rules),
+            "{old} -> {new}"
+        );
+    }
+}
+
 /// References make a chain of any length; recursion along it would end the process.
 #[test]
 fn drf_a_long_chain_of_references_is_unknown() {

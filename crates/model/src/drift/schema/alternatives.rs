@@ -3,6 +3,7 @@
 
 use super::changes::{Walk, Way};
 use super::node::{Conjunction, Group, Node};
+use super::types::Type;
 
 impl Walk {
     pub(super) fn groups(
@@ -89,6 +90,17 @@ impl Walk {
         });
         self.add(rule, way, at, "the alternatives changed".to_owned());
     }
+}
+
+/// Whether one side has alternatives, and the other, which has none, is like one of them. Not so of
+/// objects, whose declared members are looked for on both sides.
+pub(super) fn one_side_has_a_like(from: &Node<'_>, to: &Node<'_>) -> bool {
+    let (group, plain) = match (from.groups.as_slice(), to.groups.as_slice()) {
+        ([one], []) => (one, to),
+        ([], [other]) => (other, from),
+        _ => return false,
+    };
+    !plain.types.has(Type::Object) && alike(group, plain).is_some()
 }
 
 /// The first branch of the same type.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::alternatives;
 use super::node::{Conjunction, Node, same_value};
 use super::text;
 use super::types::Type;
@@ -120,6 +121,12 @@ impl Walk {
             gather_constants(node);
         }
         text::compare(self, &from, &to);
+        if alternatives::one_side_has_a_like(&from, &to) {
+            // What stood plainly is one of several now, or was: it is held against that one alone.
+            self.groups(&old, &from, &new, &to);
+            self.opaque(&from, &to);
+            return;
+        }
         self.types(&from, &to);
         self.values(&from, &to);
         self.limits(&from, &to);
