@@ -1,6 +1,7 @@
 //! One call from admission to result: nothing is sent before every check has passed, and the result
 //! is not looked into.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::{CallFailure, RawResult};
@@ -44,11 +45,14 @@ impl Inner {
         call: Call<'_>,
         line: &mut CallLine<'_>,
     ) -> Result<Reply, Box<CoreError>> {
-        let at = self.callable(identity, call.path)?;
+        let (at, withdrawn) = self.tool_at(identity, call.path)?;
         let tool = self.catalog.tool(at);
         let path = self.catalog.entry(tool.entry).path;
         let source = self.catalog.sources[tool.source as usize].path;
         (line.source, line.digest) = (source, tool.digest);
+        if let Some(withdrawn) = withdrawn {
+            return Err(out_of_service(path, tool, &withdrawn));
+        }
         if !self.verdicts.gate.admits(tool.source as usize) {
             return Err(Box::new(starting(path, source)));
         }
@@ -115,21 +119,18 @@ impl Inner {
         })
     }
 
-    /// The place of the tool at `path`, if it may be called at all.
-    fn callable(&self, identity: &Identity, path: &str) -> Result<u32, Box<CoreError>> {
+    /// The tool at `path`, and why it is out of service where it is.
+    fn tool_at(
+        &self,
+        identity: &Identity,
+        path: &str,
+    ) -> Result<(u32, Option<Arc<Withdrawn>>), Box<CoreError>> {
         let view = self.verdicts.view.load();
         let at = lookup::resolve(self.catalog, &view, identity, path)?;
         let entry = self.catalog.entry(at);
         match entry.kind {
             Kind::Node { .. } => Err(lookup::is_node(entry.path)),
-            Kind::Tool(tool) => match view.withdrawn(tool) {
-                Some(withdrawn) => Err(out_of_service(
-                    entry.path,
-                    self.catalog.tool(tool),
-                    withdrawn,
-                )),
-                None => Ok(tool),
-            },
+            Kind::Tool(tool) => Ok((tool, view.withdrawn(tool).cloned())),
         }
     }
 
@@ -183,7 +184,7 @@ fn out_of_service(path: &str, tool: &Tool, withdrawn: &Withdrawn) -> Box<CoreErr
         "found": withdrawn.found,
         "since": withdrawn.since,
     });
-    let message = format!("`{path}` is withdrawn: {}", withdrawn.message);
+    let message = format!("`{path}` is withdrawn: {}", withdrawn.reason.told);
     let error = CoreError::new(CallCode::ToolWithdrawn, message).path(path);
     Box::new(error.details(details).maybe_executed(false))
 }

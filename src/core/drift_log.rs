@@ -2,6 +2,7 @@
 //! difference that withdraws nothing. Whatever a server wrote is shown in one safe line.
 
 use broker_model::drift::Report;
+use broker_model::path::NodePath;
 use broker_model::text::shown_line;
 
 use super::verdict::MAX_MESSAGE;
@@ -23,7 +24,7 @@ pub(super) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: 
                     rules = ?now.rules,
                     expected = tool.digest,
                     found = now.found.as_deref(),
-                    reason = now.message,
+                    reason = now.reason.logged,
                     "tool withdrawn"
                 );
             }
@@ -54,13 +55,19 @@ pub(super) fn differences(report: &Report) {
     });
     for (source, path, finding) in about_tools.chain(about_sources) {
         let path = shown_line(path, MAX_MESSAGE);
-        let message = shown_line(&finding.message, MAX_MESSAGE);
+        // Not `message`: that is the event's own, and a JSON line would have two.
+        let reason = shown_line(&finding.message, MAX_MESSAGE);
         let (rule, class) = (finding.rule, finding.class);
         let class = class.as_str();
         if finding.class.refuses() {
-            tracing::warn!(%source, path, class, rule, message, "source differs from the lock");
+            tracing::warn!(%source, path, class, rule, reason, "source differs from the lock");
         } else {
-            tracing::info!(%source, path, class, rule, message, "source has news");
+            tracing::info!(%source, path, class, rule, reason, "source has news");
         }
     }
+}
+
+/// Logs that nothing differs any more.
+pub(super) fn matches_again(source: &NodePath) {
+    tracing::info!(%source, "source matches the lock again");
 }

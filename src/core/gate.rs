@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use broker_model::drift::Report;
+use broker_model::drift::{Report, name_moves};
 use tokio::sync::watch;
 
 use super::{Mode, RefuseExit, StartOutcome};
@@ -91,6 +91,8 @@ impl Gate {
         for first in self.first_of_required() {
             report.merge(first.clone());
         }
+        // Only all of them together tell where a tool of one went.
+        name_moves(&mut report);
         let refuse = match self.mode {
             Mode::Tolerant => None,
             Mode::Plain if report.has_unchecked() => Some(RefuseExit::Unchecked),
@@ -108,7 +110,7 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use broker_model::drift::{Class, Finding, FindingSeverity, SourceDrift, unchecked};
+    use broker_model::drift::{Class, Finding, FindingSeverity, SourceDrift, ToolDrift, unchecked};
     use broker_model::{NodePath, SourceCause};
 
     fn path() -> NodePath {
@@ -174,6 +176,41 @@ mod tests {
             refusal(Plain, [failed(), of_class(Class::Gone)]).await,
             (Some(RefuseExit::Unchecked), false)
         );
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_moved_to_another_source_is_named() {
+        let at = |source: &str, class, digest: &str| {
+            let digest = Some(serde_json::json!({"digest": digest}));
+            let (rule, old, new) = match class {
+                Class::Gone => ("tool-gone", digest, None),
+                _ => ("tool-added", None, digest),
+            };
+            let one = &of_class(class).sources[0].findings[0];
+            Report {
+                tools: vec![ToolDrift {
+                    source: NodePath::parse(source).unwrap(),
+                    tool: "t".to_owned(),
+                    path: format!("{source}/t"),
+                    class,
+                    findings: vec![Finding {
+                        rule,
+                        old,
+                        new,
+                        ..one.clone()
+                    }],
+                }],
+                ..Report::default()
+            }
+        };
+        let gate = Gate::new(Mode::Plain, vec![true, true]);
+        gate.settle(0, &at("/a", Class::Gone, "sha256/1:0a"));
+        gate.settle(1, &at("/b", Class::Added, "sha256/1:0a"));
+        let outcome = gate.outcome().await;
+        let found = &outcome.report.tools[0].findings[0];
+        assert_eq!(found.rule, "tool-moved");
+        assert!(found.message.contains("`/b/t`"), "{}", found.message);
+        assert_eq!(outcome.refuse, Some(RefuseExit::Drift));
     }
 
     #[tokio::test]

@@ -28,6 +28,7 @@ mod health;
 mod identity;
 mod lifecycle;
 mod lookup;
+mod reason;
 mod reload;
 mod render;
 mod seat;

@@ -216,7 +216,7 @@ impl Inner {
             })
             .map(|(tool, why)| {
                 let path = self.catalog.entry(self.catalog.tool(*tool).entry).path;
-                format!("`{path}` would be withdrawn: {}", why.message)
+                format!("`{path}` would be withdrawn: {}", why.reason.logged)
             })
             .collect();
         match lost.len() {

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::drift_log;
 use super::gate::Gate;
+use super::reason::{self, Reason};
 use super::time::rfc3339;
 use super::view::{View, Withdrawn};
 use crate::catalog::{Catalog, Kind};
@@ -107,18 +108,15 @@ impl Verdicts {
             // What cannot be compared is not served.
             Err(problem) => {
                 let report = drift::unchecked(&reviewed.path, SourceCause::DriftSource, &problem);
-                let withdrawn = self.all_of(source, Class::Unknown, "lock-unreadable", &problem);
+                let reason = Reason::own(&problem);
+                let withdrawn = self.all_of(source, Class::Unknown, "lock-unreadable", &reason);
                 (report, withdrawn)
             }
         };
         let against = |class| class == Class::Security || class == Class::Unchecked;
         let verdict = match report.sources.iter().find(|about| against(about.class)) {
             Some(about) => Verdict::WithdrawSource {
-                message: about
-                    .findings
-                    .first()
-                    .map(|finding| shown_line(&finding.message, MAX_MESSAGE))
-                    .unwrap_or_default(),
+                message: Reason::of_source(about).told,
             },
             None => Verdict::Serve,
         };
@@ -167,7 +165,7 @@ impl Verdicts {
         let reviewed = self.sources[source].load();
         let path = &reviewed.path;
         if !self.gate.is_settled(source) && !self.gate.is_strict(source) {
-            tracing::warn!(source = %path, cause = %failure.cause, message, "source not checked");
+            tracing::warn!(source = %path, cause = %failure.cause, reason = message, "source not checked");
         }
         let report = drift::unchecked(path, failure.cause, &message);
         self.gate.settle(source, &report);
@@ -218,10 +216,8 @@ impl Verdicts {
         snapshot: &Snapshot,
     ) -> BTreeMap<u32, Arc<Withdrawn>> {
         if let Some(about) = report.sources.iter().find(|s| s.class == Class::Security) {
-            let first = about.findings.first();
-            let rule = first.map_or("source-changed", |finding| finding.rule);
-            let message = first.map_or("", |finding| finding.message.as_str());
-            return self.all_of(source, about.class, rule, message);
+            let rule = reason::worst(about).map_or("source-changed", |finding| finding.rule);
+            return self.all_of(source, about.class, rule, &Reason::of_source(about));
         }
         let mut out = BTreeMap::new();
         for drift in report.tools.iter().filter(|tool| tool.class.withdraws()) {
@@ -238,17 +234,12 @@ impl Verdicts {
                 strip_volatile(&mut raw, &locked.volatile);
                 Digest::of_tool(&raw).as_str().to_owned()
             });
-            let mut message = drift.findings[..]
-                .first()
-                .map(|finding| shown_line(&finding.message, MAX_MESSAGE))
-                .unwrap_or_default();
-            if drift.findings.len() > 1 {
-                message = format!("{message}, and {} more", drift.findings.len() - 1);
-            }
+            let mut exposed = locked.exposed.iter();
+            let reviewed = exposed.find(|tool| tool.upstream_name == drift.tool);
             let withdrawn = Withdrawn::new(
                 drift.class,
                 drift.rules(),
-                message,
+                Reason::of_tool(drift, reviewed.map(|tool| &tool.raw)),
                 rfc3339(SystemTime::now()),
                 found,
             );
@@ -262,12 +253,12 @@ impl Verdicts {
         source: usize,
         class: Class,
         rule: &'static str,
-        message: &str,
+        reason: &Reason,
     ) -> BTreeMap<u32, Arc<Withdrawn>> {
         let withdrawn = Arc::new(Withdrawn::new(
             class,
             vec![rule],
-            shown_line(message, MAX_MESSAGE),
+            reason.clone(),
             rfc3339(SystemTime::now()),
             None,
         ));
@@ -305,6 +296,9 @@ impl Verdicts {
         let last = reports[source].replace(report.clone());
         if !self.gate.is_strict(source) && last.as_ref() != Some(report) {
             drift_log::differences(report);
+            if last.is_some_and(|last| last.has_drift()) && !report.has_drift() {
+                drift_log::matches_again(&self.sources[source].load().path);
+            }
         }
     }
 }

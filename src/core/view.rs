@@ -8,6 +8,7 @@ use broker_model::drift::Class;
 use serde::Serialize;
 
 use super::Reply;
+use super::reason::Reason;
 use crate::catalog::Catalog;
 
 /// Composed replies that one view keeps, in bytes of their bodies.
@@ -28,7 +29,7 @@ pub(super) struct View {
 pub(super) struct Withdrawn {
     pub(super) class: Class,
     pub(super) rules: Vec<&'static str>,
-    pub(super) message: String,
+    pub(super) reason: Reason,
     /// RFC 3339.
     pub(super) since: String,
     /// The live tool's digest; `None` where there is no live tool.
@@ -55,14 +56,14 @@ impl Withdrawn {
     pub(super) fn new(
         class: Class,
         rules: Vec<&'static str>,
-        message: String,
+        reason: Reason,
         since: String,
         found: Option<String>,
     ) -> Self {
         let member = Member {
             class: class.as_str(),
             rules: &rules,
-            message: &message,
+            message: &reason.told,
             since: &since,
         };
         let member = format!(
@@ -72,7 +73,7 @@ impl Withdrawn {
         Self {
             class,
             rules,
-            message,
+            reason,
             since,
             found,
             member,
@@ -83,7 +84,7 @@ impl Withdrawn {
     pub(super) fn same_reason(&self, other: &Self) -> bool {
         self.class == other.class
             && self.rules == other.rules
-            && self.message == other.message
+            && self.reason == other.reason
             && self.found == other.found
     }
 }

@@ -1,0 +1,160 @@
+//! What callers see of a broker: every reply of `meta_tree` and `meta_desc`, and what the health
+//! routes show, held against what was compiled in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use harness::{Broker, Chaos, Response};
+use serde_json::{Value, json};
+
+/// Stands in every text that only the live server has; callers must never see it.
+pub(crate) const MARK: &str = "qzmark";
+
+/// The replies by what was asked for.
+pub(crate) type Replies = BTreeMap<String, Response>;
+
+/// What a broker serves whose sources are as they were reviewed.
+pub(crate) static REVIEWED: LazyLock<Replies> = LazyLock::new(|| {
+    let chaos = Chaos::new();
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    let replies = replies(&broker);
+    assert!(
+        replies.values().all(|reply| !reply.text().contains(MARK)),
+        "nothing reviewed has the mark"
+    );
+    replies
+});
+
+/// Every reply of `meta_tree` and `meta_desc`.
+fn replies(broker: &Broker) -> Replies {
+    let mut asked: Vec<(&str, Value)> = [1, 2, 16]
+        .map(|depth| ("/meta_tree", json!({"path": "/", "depth": depth})))
+        .into();
+    let whole = broker.post("/meta_tree", &json!({"depth": 16})).json();
+    let mut paths = Vec::new();
+    walk(&whole, &mut |entry| paths.push(entry["path"].clone()));
+    assert!(paths.len() > 10, "the whole tree: {whole}");
+    for path in &paths {
+        asked.push(("/meta_tree", json!({"path": path})));
+        asked.push(("/meta_desc", json!({"path": path})));
+    }
+    asked.push(("/meta_desc", json!({"paths": paths})));
+    let answer = |(route, body): &(&str, Value)| {
+        let key = format!("{route} {body}");
+        (key, broker.post(route, body))
+    };
+    asked.iter().map(answer).collect()
+}
+
+/// Calls `see` with every entry below, an entry being what has a path and a type.
+fn walk(value: &Value, see: &mut impl FnMut(&Value)) {
+    if value.get("path").is_some() && value.get("type").is_some() {
+        see(value);
+    }
+    let below = value.get("children").or(value.get("entries"));
+    for child in below.and_then(Value::as_array).into_iter().flatten() {
+        walk(child, see);
+    }
+}
+
+/// Everything is served exactly as it was reviewed, to the byte, but that the tools of `withdrawn`
+/// say why they are not in service. Gives what each of them says.
+pub(crate) fn only_withdrawn(broker: &Broker, withdrawn: &BTreeSet<String>) -> Vec<Value> {
+    let mut said = Vec::new();
+    for (asked, reply) in replies(broker) {
+        let reviewed = &REVIEWED[&asked];
+        let mut touched = Vec::new();
+        walk(&reviewed.json(), &mut |entry| {
+            let path = entry["path"].as_str().unwrap_or_default();
+            if withdrawn.contains(path) {
+                touched.push(path.to_owned());
+            }
+        });
+        assert!(!unreviewed(&reply.text()), "{asked}: {}", reply.text());
+        if touched.is_empty() {
+            assert_eq!(reply.status, reviewed.status, "{asked}");
+            // A refusal names its request, which is another one each time.
+            if reply.status == 200 {
+                assert_eq!(reply.text(), reviewed.text(), "{asked}");
+                assert_eq!(reply.header("etag"), reviewed.header("etag"), "{asked}");
+            }
+            continue;
+        }
+        assert_ne!(reply.header("etag"), reviewed.header("etag"), "{asked}");
+        let mut body = reply.json();
+        let mut found = Vec::new();
+        take_withdrawn(&mut body, &mut found);
+        assert_eq!(body, reviewed.json(), "{asked}");
+        let paths: Vec<_> = found.iter().map(|(path, _)| path.clone()).collect();
+        assert_eq!(paths, touched, "{asked}");
+        said.extend(found.into_iter().map(|(_, why)| why));
+    }
+    said
+}
+
+fn take_withdrawn(value: &mut Value, found: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(why) = members.remove("withdrawn") {
+                let path = members["path"].as_str().unwrap_or_default();
+                found.push((path.to_owned(), why));
+            }
+            let below = members
+                .iter_mut()
+                .filter(|(name, _)| matches!(name.as_str(), "children" | "entries"));
+            below.for_each(|(_, value)| take_withdrawn(value, found));
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| take_withdrawn(item, found)),
+        _ => {}
+    }
+}
+
+/// Whether a text has something of the live server in it.
+pub(crate) fn unreviewed(text: &str) -> bool {
+    text.to_lowercase().contains(MARK) || text.contains(['\u{200b}', '\u{e0041}'])
+}
+
+/// One source in `/readyz`, which must be 200, and the same one in `/sources`.
+pub(crate) fn health(broker: &Broker, path: &str) -> Value {
+    let (ready, sources) = (broker.get("/readyz"), broker.get("/sources"));
+    for reply in [&ready, &sources] {
+        assert!(!unreviewed(&reply.text()), "{}", reply.text());
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    let of = |reply: &Response| {
+        let all = reply.json()["sources"].clone();
+        let mut all = all.as_array().cloned().unwrap_or_default().into_iter();
+        all.find(|source| source["path"] == path)
+            .expect("the source is listed")
+    };
+    let (short, mut long) = (of(&ready), of(&sources));
+    if let Some(members) = long.as_object_mut() {
+        assert!(
+            members
+                .remove("counters")
+                .is_some_and(|one| one.is_object())
+        );
+        assert!(
+            members
+                .remove("instances")
+                .is_some_and(|one| one.is_array())
+        );
+    }
+    assert_eq!(
+        (&short["withdrawn"], &short["tools"]),
+        (&long["withdrawn"], &long["tools"])
+    );
+    short
+}
+
+/// The events of a log in JSON with this message.
+pub(crate) fn events(broker: &Broker, message: &str) -> Vec<Value> {
+    let log = broker.stderr();
+    let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let lines = whole
+        .lines()
+        .map(|line| broker_model::json::parse(line).expect("each line is JSON, no key twice"));
+    lines.filter(|event| event["message"] == message).collect()
+}
