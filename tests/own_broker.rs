@@ -1,10 +1,10 @@
 //! A crate made by `broker-gen new`: it locks, it builds offline without a change, and its broker
-//! runs and calls a tool.
+//! runs and calls a tool. A typed caller in it builds until a lock breaks it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use harness::{Broker, Run, binary};
+use harness::{Broker, Output, Run, binary};
 use serde_json::{Value, json};
 
 fn root() -> &'static Path {
@@ -18,52 +18,60 @@ fn target() -> PathBuf {
     profile.parent().expect("the target folder").to_owned()
 }
 
-fn cargo(folder: &Path, args: &[&str]) -> String {
+/// Builds the crate in a folder, whatever comes of it.
+fn build(folder: &Path) -> Output {
     let profile = if cfg!(debug_assertions) {
         "dev"
     } else {
         "release"
     };
-    let output = Run::new(Path::new(env!("CARGO")))
+    Run::new(Path::new(env!("CARGO")))
         .folder(folder)
-        .args(args)
-        .args(["--offline", "--profile", profile])
+        .args(["build", "--offline", "--profile", profile])
         // As in this workspace, so that what it built is used again.
         .args(["--config", "profile.dev.debug=\"line-tables-only\""])
         .env("CARGO_TARGET_DIR", target())
-        .output();
-    assert_eq!(output.code, Some(0), "cargo {args:?}: {}", output.stderr);
-    output.stderr
+        .output()
+}
+
+/// The same, and it must come through.
+fn built(folder: &Path) {
+    let output = build(folder);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+}
+
+fn broker_gen(args: &[&str], folder: &Path) -> Output {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let beside = binary("toolbox-mcp");
+    let beside = beside.parent().expect("it lies in a folder").display();
+    Run::new(&binary("broker-gen"))
+        .args(args)
+        .folder(folder)
+        .env("PATH", format!("{beside}:{path}"))
+        .output()
+}
+
+/// A crate of this name made by `broker-gen new`, not yet locked.
+fn new_crate(name: &str, folder: &Path) -> PathBuf {
+    let broker = root().to_str().expect("UTF-8");
+    let made = broker_gen(&["new", name, "--broker", broker], folder);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let own = folder.join(name);
+    // The versions that this workspace builds with are there without a network.
+    fs::copy(root().join("Cargo.lock"), own.join("Cargo.lock")).expect("a lock of crates");
+    own
+}
+
+fn lock(own: &Path) {
+    let locked = broker_gen(&["lock", "--config", "config.json"], own);
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
 }
 
 #[test]
 fn a_crate_made_by_new_locks_builds_and_serves() {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
-    let own = folder.path().join("own-broker-of-a-test");
-    let generate = |args: &[&str], folder: &Path| {
-        let path = std::env::var("PATH").unwrap_or_default();
-        let beside = binary("toolbox-mcp");
-        let beside = beside.parent().expect("it lies in a folder").display();
-        Run::new(&binary("broker-gen"))
-            .args(args)
-            .folder(folder)
-            .env("PATH", format!("{beside}:{path}"))
-            .output()
-    };
-    let broker = root().to_str().expect("UTF-8");
-    let made = generate(
-        &["new", "own-broker-of-a-test", "--broker", broker],
-        folder.path(),
-    );
-    assert_eq!(made.code, Some(0), "{}", made.stderr);
-
-    // The versions that this workspace builds with are there without a network.
-    fs::copy(root().join("Cargo.lock"), own.join("Cargo.lock")).expect("a lock of crates");
-    let refused = Run::new(Path::new(env!("CARGO")))
-        .folder(&own)
-        .args(["build", "--offline"])
-        .env("CARGO_TARGET_DIR", target())
-        .output();
+    let own = new_crate("own-broker-of-a-test", folder.path());
+    let refused = build(&own);
     assert_ne!(refused.code, Some(0), "a build without a lock");
     assert!(
         refused
@@ -73,9 +81,8 @@ fn a_crate_made_by_new_locks_builds_and_serves() {
         refused.stderr
     );
 
-    let locked = generate(&["lock", "--config", "config.json"], &own);
-    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
-    cargo(&own, &["build"]);
+    lock(&own);
+    built(&own);
 
     let program = binary("own-broker-of-a-test");
     let version = Run::new(&program).args(["--version"]).output();
@@ -103,6 +110,142 @@ fn a_crate_made_by_new_locks_builds_and_serves() {
     assert_eq!(status.code(), Some(0), "{stderr}");
     // Built into the folder of others: nothing of it stays.
     fs::remove_file(&program).expect("it was built");
+}
+
+/// Calls a tool by its types, beside what `new` wrote.
+const CALLER: &str = r#"
+//! Posts a letter by its type.
+mcp_broker::include_catalog!();
+
+use mcp_broker::typed::{Broker, CallError};
+use tools::mail::send;
+
+pub async fn post(broker: &Broker) -> Result<i64, CallError> {
+    let args = send::Args {
+        to: "somebody".to_owned(),
+        text: "hello".to_owned(),
+        urgent: Some(true),
+    };
+    let called = broker.call::<send::Tool>(args).await?;
+    Ok(called.output.id)
+}
+
+fn main() -> std::process::ExitCode {
+    mcp_broker::main(&CATALOG)
+}
+"#;
+
+/// The tool that it calls.
+fn send() -> Value {
+    json!({
+        "name": "send",
+        "description": "Sends a letter",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "to": {"type": "string"},
+                "text": {"type": "string"},
+                "urgent": {"type": "boolean"},
+            },
+            "required": ["to", "text"],
+            "additionalProperties": false,
+        },
+        "outputSchema": {
+            "type": "object",
+            "properties": {"id": {"type": "integer"}},
+            "required": ["id"],
+        },
+    })
+}
+
+/// A breaking change of the tool, and what the compiler must name.
+type Break = (fn(&mut Value), &'static str);
+
+const BREAKS: [Break; 7] = [
+    (
+        |tool| {
+            tool["inputSchema"]["properties"]["subject"] = json!({"type": "string"});
+            tool["inputSchema"]["required"] = json!(["to", "text", "subject"]);
+        },
+        "missing field `subject`",
+    ),
+    (
+        |tool| {
+            let schema = &mut tool["inputSchema"];
+            schema["properties"] = json!({"to": {"type": "string"}, "urgent": {"type": "boolean"}});
+            schema["required"] = json!(["to"]);
+        },
+        "no field named `text`",
+    ),
+    (
+        |tool| {
+            let schema = &mut tool["inputSchema"];
+            let text = schema["properties"]["text"].take();
+            schema["properties"] =
+                json!({"to": {"type": "string"}, "body": text, "urgent": {"type": "boolean"}});
+            schema["required"] = json!(["to", "body"]);
+        },
+        "no field named `text`",
+    ),
+    (
+        |tool| {
+            tool["inputSchema"]["properties"]["to"] =
+                json!({"type": "array", "items": {"type": "string"}})
+        },
+        "to: \"somebody\".to_owned()",
+    ),
+    (
+        |tool| tool["inputSchema"]["required"] = json!(["to", "text", "urgent"]),
+        "urgent: Some(true)",
+    ),
+    (
+        |tool| {
+            tool["outputSchema"]["properties"] = json!({"number": {"type": "integer"}});
+            tool["outputSchema"]["required"] = json!(["number"]);
+        },
+        "no field `id`",
+    ),
+    (
+        |tool| tool["name"] = json!("send_letter"),
+        "tools::mail::send",
+    ),
+];
+
+#[test]
+fn a_lock_with_a_breaking_change_fails_the_build_of_a_caller_and_names_the_field() {
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let own = new_crate("typed-caller-of-a-test", folder.path());
+    let write = |file: &str, text: &str| fs::write(own.join(file), text).expect("written");
+    write("src/main.rs", CALLER);
+    let server = binary("chaos-mcp");
+    let command = json!([server.to_str().expect("UTF-8"), "--script", "script.json"]);
+    let source = json!({"command": command, "cwd": "."});
+    let node = json!({"path": "/mail", "type": "node", "source": source});
+    write("config.json", &json!({"tree": [node]}).to_string());
+    let offer = |tool: &Value| {
+        write("script.json", &json!({"tools": [tool]}).to_string());
+        lock(&own);
+    };
+    offer(&send());
+    built(&own);
+    for (change, named) in BREAKS {
+        let mut tool = send();
+        change(&mut tool);
+        offer(&tool);
+        let output = build(&own);
+        assert_ne!(output.code, Some(0), "it builds although {tool}");
+        assert!(
+            output.stderr.contains("src/main.rs:") && output.stderr.contains(named),
+            "{named}: {}",
+            output.stderr
+        );
+    }
+    // Reworded, it is the same to a caller.
+    let mut tool = send();
+    tool["description"] = json!("Posts a letter");
+    offer(&tool);
+    built(&own);
+    fs::remove_file(binary("typed-caller-of-a-test")).expect("it was built");
 }
 
 #[test]
