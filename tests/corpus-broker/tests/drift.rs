@@ -1,0 +1,194 @@
+//! The recorded servers with something changed: another order is nothing, a claim to be less safe takes
+//! the tool away, and a tool that moved to another source is named.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
+
+use harness::{Broker, Chaos, Output, Run, binary, refusal, wait_until};
+use serde_json::{Value, json};
+
+const TOOLS: usize = 1455;
+
+fn committed() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The recordings by the name of their node.
+fn recordings() -> BTreeMap<String, Value> {
+    let files = fs::read_dir(committed().join("servers")).expect("recordings");
+    let read = |file: fs::DirEntry| {
+        let text = fs::read_to_string(file.path()).expect("readable");
+        let node = file.path();
+        let node = node.file_stem().expect("a name").to_string_lossy();
+        (
+            node.into_owned(),
+            serde_json::from_str(&text).expect("JSON"),
+        )
+    };
+    files.flatten().map(read).collect()
+}
+
+/// A folder of its own with the config and these recordings, written by `text`.
+fn folder(recordings: &BTreeMap<String, Value>, text: fn(&Value) -> String) -> Chaos {
+    let folder = Chaos::named("corpus-");
+    let at = |file: &str| folder.path().join(file);
+    fs::copy(committed().join("config.json"), at("config.json")).expect("copied");
+    fs::create_dir(at("servers")).expect("a folder");
+    for (node, recorded) in recordings {
+        fs::write(at(&format!("servers/{node}.json")), text(recorded)).expect("written");
+    }
+    folder
+}
+
+fn tools(recorded: &mut Value) -> &mut Vec<Value> {
+    recorded["tools"].as_array_mut().expect("a list")
+}
+
+fn name(tool: &Value) -> &str {
+    tool["name"].as_str().expect("a name")
+}
+
+/// The broker over the config in a folder.
+fn run(folder: &Chaos, more: &[&str]) -> Run {
+    let args = ["127.0.0.1:0", "config.json", "--log-format", "json"];
+    Run::new(Path::new(env!("CARGO_BIN_EXE_corpus-broker")))
+        .folder(folder.path())
+        .args([&args, more].concat())
+}
+
+fn broker_gen(verb: &str, folder: &Chaos, more: &[&str]) -> Output {
+    let config = folder.path().join("config.json");
+    let run = Run::new(&binary("broker-gen")).args([verb, "--config", &config.to_string_lossy()]);
+    run.args(more).output()
+}
+
+/// A number that looks random and is the same in every run.
+fn drawn(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The value as JSON text, the members of each object in another order; lists stay as they are.
+fn rearranged(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(name, _)| drawn(name));
+            let members = members.iter();
+            let members: Vec<_> = members
+                .map(|(name, value)| format!("{} : {}", json!(name), rearranged(value)))
+                .collect();
+            format!("{{ {} }}", members.join(" , "))
+        }
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(rearranged).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn another_order_of_tools_and_members_gives_the_same_bytes_and_no_finding() {
+    let mut recordings = recordings();
+    let mut moved = 0;
+    for recorded in recordings.values_mut() {
+        let tools = tools(recorded);
+        let before = tools.clone();
+        tools.sort_by_key(|tool| drawn(name(tool)));
+        let pairs = before.iter().zip(tools.iter());
+        moved += pairs.filter(|(one, other)| one != other).count();
+    }
+    assert!(moved > TOOLS / 2, "{moved} tools stand elsewhere");
+    let folder = folder(&recordings, rearranged);
+    let locked = broker_gen("lock", &folder, &[]);
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    let bytes = |folder: &Path| fs::read(folder.join("config.lock.json")).expect("a lock");
+    assert!(
+        bytes(folder.path()) == bytes(committed()),
+        "the new lock differs from the committed one"
+    );
+    let report = broker_gen("check", &folder, &["--format", "json"]);
+    assert_eq!(report.code, Some(0), "{}", report.stderr);
+    let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
+    assert_eq!(
+        [
+            &report["tools"],
+            &report["sources"],
+            &report["summary"]["same"]
+        ],
+        [&json!([]), &json!([]), &json!(TOOLS)]
+    );
+}
+
+#[test]
+fn a_tool_that_is_less_safe_than_reviewed_is_withdrawn() {
+    let mut recordings = recordings();
+    let tool = recordings
+        .iter_mut()
+        .flat_map(|(node, recorded)| tools(recorded).iter_mut().map(move |tool| (node, tool)))
+        .find(|(_, tool)| tool["annotations"]["readOnlyHint"] == true);
+    let (node, tool) = tool.expect("somebody says so");
+    let path = format!("/{node}/{}", name(tool));
+    let annotations = tool["annotations"].as_object_mut().expect("an object");
+    annotations.insert("readOnlyHint".to_owned(), json!(false));
+    let folder = folder(&recordings, Value::to_string);
+    let broker = Broker::start_ready(run(&folder, &["--ignore-broken-tool"]));
+    let describe = || broker.post("/meta_desc", &json!({ "path": path })).json();
+    wait_until("it is withdrawn", || describe()["withdrawn"].is_object());
+    let described = describe();
+    assert_eq!(
+        (
+            &described["withdrawn"]["class"],
+            &described["withdrawn"]["rules"][0]
+        ),
+        (&json!("security"), &json!("annotations-less-safe"))
+    );
+    assert_eq!(
+        described["annotations"]["readOnlyHint"], true,
+        "the reviewed claim is shown"
+    );
+    refusal(&broker.call(&path, json!({})), 409, "tool_withdrawn");
+    let ready = broker.get("/readyz").json();
+    let sources = ready["sources"].as_array().expect("a list");
+    let withdrawn = sources.iter().filter_map(|one| one["withdrawn"].as_u64());
+    assert_eq!(withdrawn.sum::<u64>(), 1);
+}
+
+#[test]
+fn a_tool_that_another_source_has_now_is_named_by_a_refused_start_and_by_check() {
+    let mut recordings = recordings();
+    let moved = tools(recordings.get_mut("time").expect("recorded")).remove(0);
+    let gone = name(&moved).to_owned();
+    tools(recordings.get_mut("memory").expect("recorded")).push(moved);
+    let folder = folder(&recordings, Value::to_string);
+    let refused = run(&folder, &[]).output();
+    assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+    let lines = refused.stderr.lines().map(serde_json::from_str::<Value>);
+    let lines: Vec<Value> = lines.collect::<Result<_, _>>().expect("each line is JSON");
+    let report = lines.iter().find(|line| line["format_version"].is_u64());
+    let report = report.expect("a report");
+    let lock = committed().join("config.lock.json");
+    fs::copy(lock, folder.path().join("config.lock.json")).expect("copied");
+    let checked = broker_gen("check", &folder, &["--format", "json"]);
+    assert_eq!(checked.code, Some(3), "{}", checked.stderr);
+    let checked: Value = serde_json::from_str(&checked.stdout).expect("JSON");
+    for report in [report, &checked] {
+        let tools = report["tools"].as_array().expect("a list");
+        let found = tools.iter().find(|tool| tool["class"] == "gone");
+        let found = found.unwrap_or_else(|| panic!("one is gone: {report}"));
+        assert_eq!(found["path"], format!("/time/{gone}"));
+        let finding = &found["findings"][0];
+        assert_eq!(
+            (&finding["rule"], &finding["new"]),
+            (
+                &json!("tool-moved"),
+                &json!({"source": "/memory", "path": format!("/memory/{gone}")})
+            )
+        );
+        assert_eq!(report["summary"]["added"], 1);
+    }
+}
