@@ -144,6 +144,8 @@ closed_list! {
         SourceUnstable = "source_unstable", "Two launches of a source gave different tools.", "Name the members in `volatile`.";
         SourceSecret = "source_secret", "A server wrote a secret into what it lists, and a lock would hold it.", "Make the server keep it to itself, or hide the tool with `tool_filter`.";
         SourceFailed = "source_failed", "A source could not be started or listed.", "Mend the cause that the message names.";
+        PackageUnpinned = "package_unpinned", "A command names a package without one version, so another one may run tomorrow.", "Name the version, or the digest of an image; `docs/provenance.md` has the forms.";
+        PackageUnseen = "package_unseen", "The package that a source ran could not be looked at, so the lock has no integrity of it.", "Lock where the package manager's cache is; `docs/provenance.md` says where it is looked for.";
         MachineText = "machine_text", "A server wrote this machine into its tools; a lock made elsewhere would differ.", "Fix it by an argument of the server, or name the member in `volatile`.";
         GeneratedStale = "generated_stale", "Generated code is not what config and lock give.", "Write it anew with `broker-gen generate`.";
         FileExists = "file_exists", "A file that would be written is already there.", "Choose another folder, or move the file away.";

@@ -52,7 +52,7 @@ pub fn etag(reply: &[u8]) -> String {
     format!("\"{}\"", hex(&Sha256::digest(reply)[..16]))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

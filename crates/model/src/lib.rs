@@ -18,6 +18,7 @@ pub mod json_schema;
 pub mod lock;
 pub mod mcp;
 pub mod path;
+pub mod provenance;
 pub mod redact;
 pub mod schema;
 pub mod snapshot;

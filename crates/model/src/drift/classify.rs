@@ -77,7 +77,7 @@ pub fn unchecked(source: &NodePath, cause: SourceCause, message: &str) -> Report
     }
 }
 
-fn relock(source: &NodePath) -> String {
+pub(super) fn relock(source: &NodePath) -> String {
     format!("review it, then run {RELOCK} --source {source}`, commit the lock and build anew")
 }
 

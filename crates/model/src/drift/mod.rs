@@ -14,6 +14,8 @@ mod human;
 #[cfg(feature = "validate")]
 mod icons;
 #[cfg(feature = "validate")]
+mod package;
+#[cfg(feature = "validate")]
 mod rename;
 mod report;
 mod rules;

@@ -268,6 +268,16 @@ const RULES: &[Rule] = table! {
         "A new source is never exposed before it was reviewed."
     "source-config-changed" Unknown Error
         "Another command, address or filter may be another server."
+    "package-changed" Security Error
+        "Another package under the same command is another program."
+    "package-integrity-changed" Security Error
+        "One version has one content, so somebody replaced what was reviewed."
+    "package-version-changed" Same Note
+        "A version alone changes nothing that was reviewed."
+    "package-unseen" Same Warning
+        "A package that could not be looked at is not known to be the reviewed one."
+    "package-unrecorded" Same Note
+        "The lock does not say what ran when it was made, so there is nothing to compare."
     "hidden-tool-changed" Same Note
         "A tool that the filter hides concerns no caller."
     "server-name-changed" Text Warning

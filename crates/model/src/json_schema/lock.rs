@@ -49,6 +49,8 @@ struct Source {
     hidden: Vec<HiddenTool>,
     /// As the server sent them.
     instructions: Option<Lines>,
+    /// The package that it ran, where that could be told.
+    package: Option<Package>,
     /// The node that it is mounted on.
     path: String,
     /// The revision of MCP that was agreed on.
@@ -64,6 +66,31 @@ struct Source {
 enum Backend {
     Stdio,
     Http,
+}
+
+/// A package that a source ran.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Package {
+    /// What its content is known by, the formula first: `sha512-…`, `sha256:…`, `record-sha256:…`, `git:…`.
+    integrity: Option<String>,
+    /// Who named it.
+    kind: PackageKind,
+    /// Its name; of a file, the last part of its path.
+    name: String,
+    /// Whether the command names this version alone.
+    pinned: bool,
+    /// Its version, where it has one.
+    version: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum PackageKind {
+    Npm,
+    Pypi,
+    Oci,
+    File,
 }
 
 /// A reviewed tool.

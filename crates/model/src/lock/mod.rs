@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::digest::Digest;
 use crate::path::NodePath;
+use crate::provenance::Package;
 
 mod file;
 mod source;
@@ -55,6 +56,8 @@ pub struct LockedSource {
     pub capabilities: Value,
     /// `instructions`, where sent.
     pub instructions: Option<String>,
+    /// The package that the source ran, where that could be told.
+    pub package: Option<Package>,
     /// Pointer patterns of members that digests and comparisons leave out.
     pub volatile: BTreeSet<String>,
     /// Tools that callers see, sorted by upstream name.

@@ -1,5 +1,5 @@
-//! One source in the lock: `backend`, `capabilities`, `config_digest`, `exposed`, `hidden`, `instructions`?, `path`,
-//! `protocol_version`, `server_info`, `volatile`?.
+//! One source in the lock: `backend`, `capabilities`, `config_digest`, `exposed`, `hidden`, `instructions`?, `package`?,
+//! `path`, `protocol_version`, `server_info`, `volatile`?.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,7 @@ use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::digest::Digest;
 use crate::path::NodePath;
+use crate::provenance::Package;
 use crate::snapshot::{Snapshot, tool_name};
 
 impl LockedSource {
@@ -26,6 +27,7 @@ impl LockedSource {
             protocol_version: snapshot.protocol_version.clone(),
             capabilities: snapshot.capabilities.clone(),
             instructions: snapshot.instructions.clone(),
+            package: None,
             volatile: config.volatile.clone(),
             exposed: Vec::new(),
             hidden: Vec::new(),
@@ -74,6 +76,9 @@ impl LockedSource {
         if let Some(text) = &self.instructions {
             out.insert("instructions".to_owned(), to_lines(text));
         }
+        if let Some(package) = &self.package {
+            out.insert("package".to_owned(), package.to_json());
+        }
         out.insert("path".to_owned(), self.path.as_str().into());
         out.insert(
             "protocol_version".to_owned(),
@@ -102,13 +107,14 @@ impl LockedSource {
         let corrupt = DiagnosticCode::LockCorrupt;
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
 
-        const KEYS: [&str; 10] = [
+        const KEYS: [&str; 11] = [
             "backend",
             "capabilities",
             "config_digest",
             "exposed",
             "hidden",
             "instructions",
+            "package",
             "path",
             "protocol_version",
             "server_info",
@@ -161,6 +167,11 @@ impl LockedSource {
             text
         });
 
+        let package = value.get("package").map(Package::from_json);
+        let package = package.and_then(|read| {
+            read.map_err(|message| wrong(corrupt, "/package".to_owned(), message))
+                .ok()
+        });
         let mut names = BTreeSet::new();
         let mut exposed = Vec::new();
         for (index, tool) in value
@@ -226,6 +237,7 @@ impl LockedSource {
             protocol_version: text("protocol_version").unwrap_or_default(),
             capabilities: value.get("capabilities").cloned().unwrap_or(Value::Null),
             instructions,
+            package,
             volatile: volatile
                 .filter_map(Value::as_str)
                 .map(str::to_owned)
