@@ -364,7 +364,7 @@ impl<'a> Planner<'a> {
 }
 
 /// At most `max` of `names` that are nearest to any of `wanted`, in backticks.
-fn nearest<'s>(
+pub(crate) fn nearest<'s>(
     wanted: impl Iterator<Item = &'s str> + Clone,
     names: &[&str],
     max: usize,

@@ -3,6 +3,7 @@
 use broker_model::drift::{self, Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
 use broker_model::filter::ToolFilter;
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
+use broker_model::provenance::Seen;
 use broker_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
@@ -44,6 +45,8 @@ fn both(old: &LockedSource, new: &LockedSource) -> Report {
     };
     // The new lock's filter was already applied: what it exposes is admitted.
     let mut report = drift::classify(old, &snapshot, &ToolFilter::default());
+    let package = new.package.clone();
+    report.add_package(old, &package.map_or(Seen::Nothing, Seen::Found));
     for tool in &old.exposed {
         if let Some(hidden) = new
             .hidden

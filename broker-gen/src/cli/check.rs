@@ -11,16 +11,17 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use super::input::{Input, LockFile};
 use super::report::{ReportArgs, Shown, Sides};
 use super::survey::{Failure, Question, survey};
-use super::{ConfigArgs, output};
+use super::{ConfigArgs, output, provenance};
 use crate::plan;
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
-    match checked(args).await {
+    match checked(args, form.strict).await {
         Ok(Checked {
             mut report,
             asked,
             lock,
             lock_path,
+            refused,
         }) => {
             if form.strict {
                 report.strict();
@@ -35,9 +36,9 @@ pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
             });
             // A check that looked at nothing is no success.
             if asked.is_empty() {
-                exit.or(Exit::Unchecked)
+                exit.or(refused).or(Exit::Unchecked)
             } else {
-                exit
+                exit.or(refused)
             }
         }
         Err(problems) => output::diagnostics(&problems),
@@ -51,15 +52,19 @@ struct Checked {
     asked: Vec<NodePath>,
     lock: LockFile,
     lock_path: PathBuf,
+    /// What the config itself asks to exit with.
+    refused: Exit,
 }
 
-async fn checked(args: &ConfigArgs) -> Result<Checked, Vec<Diagnostic>> {
+async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnostic>> {
     let input = Input::read(args)?;
     let file = input.read_lock()?;
     let lock = &file.lock;
     plan::check_fresh(&input.config, lock)?;
     let plan = plan::plan(&input.config, &lock.sources)?;
     output::diagnostics(&plan.warnings);
+    let unpinned = provenance::unpinned(&input.config, &input.launches, strict);
+    let refused = output::diagnostics(&unpinned);
     let question = |launch: broker_mcp::Launch| {
         let revision = lock
             .source(launch.source.as_str())
@@ -75,7 +80,7 @@ async fn checked(args: &ConfigArgs) -> Result<Checked, Vec<Diagnostic>> {
     let redactor = launches.fold(Redactor::default(), |known, launch| {
         known.merge(&launch.redactor)
     });
-    let questions: Vec<_> = input.launches.into_iter().map(question).collect();
+    let questions: Vec<_> = input.launches.iter().cloned().map(question).collect();
     if questions.is_empty() {
         output::diagnostics(&[Diagnostic::warning(
             DiagnosticCode::SourceFailed,
@@ -90,9 +95,15 @@ async fn checked(args: &ConfigArgs) -> Result<Checked, Vec<Diagnostic>> {
             .config
             .source(&answer.source)
             .zip(lock.source(answer.source.as_str()));
+        let mut launches = input.launches.iter();
+        let launch = launches.find(|launch| launch.source == answer.source);
         report.merge(match (&answer.outcome, both) {
             (Ok(snapshot), Some((source, locked))) => {
-                drift::classify(locked, snapshot, &source.filter)
+                let mut found = drift::classify(locked, snapshot, &source.filter);
+                if let Some(launch) = launch {
+                    found.add_package(locked, &provenance::look(source, launch));
+                }
+                found
             }
             (Err(Failure::Source(failure)), _) => {
                 drift::unchecked(&answer.source, failure.cause, &with_stderr(failure))
@@ -109,6 +120,7 @@ async fn checked(args: &ConfigArgs) -> Result<Checked, Vec<Diagnostic>> {
         asked,
         lock_path: input.lock_path,
         lock: file,
+        refused,
     })
 }
 

@@ -4,16 +4,21 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+use broker_mcp::Launch;
+use broker_model::config::Source;
+use broker_model::drift::BetweenLocks;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
+use broker_model::provenance::{Package, Seen};
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode};
 
+use super::between::between;
 use super::check::with_stderr;
 use super::input::Input;
 use super::output::{self, say};
 use super::survey::{Answer, Failure, Question, survey};
-use super::{LockArgs, machine, schemas};
+use super::{LockArgs, machine, partial, provenance, schemas};
 use crate::plan;
 
 pub(super) async fn run(args: &LockArgs) -> Exit {
@@ -35,6 +40,12 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     } else {
         kept_sources(&input)?
     };
+    let of_tools = one_source(args, &input)?;
+    let unpinned = provenance::unpinned(&input.config, &input.launches, args.strict);
+    if unpinned.iter().any(Diagnostic::is_error) {
+        return Err(unpinned);
+    }
+    output::diagnostics(&unpinned);
     let (_, literal_secrets) = input.config.compiled();
     output::diagnostics(&literal_secrets);
 
@@ -56,7 +67,13 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     let mut sources = kept;
     for answer in answers {
         match take(&input, answer) {
-            Ok(source) => sources.push(source),
+            Ok(new) => match &of_tools {
+                Some(old) => match partial::take(old, &new, &args.tools) {
+                    Ok(source) => sources.push(source),
+                    Err(found) => problems.extend(found),
+                },
+                None => sources.push(new),
+            },
             Err(problem) => problems.push(*problem),
         }
     }
@@ -93,6 +110,10 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         say(format_args!("{shown} is up to date"));
         return Ok(());
     }
+    if args.dry_run {
+        would_write(&input, &lock);
+        return Ok(());
+    }
     write_whole(&input.lock_path, &text).map_err(|error| {
         vec![Diagnostic::error(
             DiagnosticCode::FileWrite,
@@ -103,6 +124,42 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         "wrote {shown}: review and commit it, then build"
     ));
     Ok(())
+}
+
+/// What would change, in the report of two locks.
+fn would_write(input: &Input, lock: &Lock) {
+    let shown = input.lock_path.display();
+    let why = match fs::metadata(&input.lock_path) {
+        Err(_) => ", which is not there yet",
+        Ok(_) => match input.read_lock() {
+            Ok(old) => {
+                output::data(BetweenLocks(&between(&old.lock, lock)));
+                ""
+            }
+            Err(_) => "; the one that is there cannot be read, so it is not compared",
+        },
+    };
+    say(format_args!("would write {shown}{why}"));
+}
+
+/// With `--tool`, the one source whose tools are taken one by one, as it is locked.
+fn one_source(args: &LockArgs, input: &Input) -> Result<Option<LockedSource>, Vec<Diagnostic>> {
+    if args.tools.is_empty() {
+        return Ok(None);
+    }
+    let [launch] = input.launches.as_slice() else {
+        let message = "`--tool` needs exactly one `--source`";
+        let help = "Lock the tools of one source, then those of the next.";
+        return Err(vec![
+            Diagnostic::error(DiagnosticCode::PathInvalid, message).help(help),
+        ]);
+    };
+    let lock = input.read_lock()?.lock;
+    let source = input
+        .config
+        .source(&launch.source)
+        .expect("only sources of the config are launched");
+    Ok(Some(partial::locked_source(&lock, source)?.clone()))
 }
 
 /// What the servers that were asked wrote into their tools that is not theirs.
@@ -196,8 +253,9 @@ fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> 
         .config
         .source(path)
         .expect("only sources of the config are asked");
-    let locked = LockedSource::from_snapshot(source, &snapshot);
+    let mut locked = LockedSource::from_snapshot(source, &snapshot);
     let launch = input.launches.iter().find(|launch| launch.source == *path);
+    locked.package = launch.and_then(|launch| package(source, launch));
     let how = if launch.is_some_and(|launch| launch.shell) {
         ", run by /bin/sh"
     } else {
@@ -212,7 +270,22 @@ fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> 
         "{path}: {} exposed, {hidden} hidden (MCP {revision}, {took:.1} s{how})",
         counted(exposed, "tool")
     ));
+    if let Some(package) = &locked.package {
+        say(format_args!("{path}: runs the {package}"));
+    }
     Ok(locked)
+}
+
+/// The package that a source ran. One that cannot be looked at fails no lock.
+fn package(source: &Source, launch: &Launch) -> Option<Package> {
+    match provenance::look(source, launch) {
+        Seen::Found(package) => Some(package),
+        Seen::Nothing => None,
+        Seen::Unseen(why) => {
+            output::diagnostics(provenance::unseen(source, launch, &why).as_slice());
+            None
+        }
+    }
 }
 
 fn shown_pointers(pointers: &[String]) -> String {

@@ -18,7 +18,9 @@ mod lock;
 mod machine;
 mod new;
 mod output;
+mod partial;
 mod progress;
+mod provenance;
 mod report;
 mod rules;
 mod schema;
@@ -49,7 +51,7 @@ enum Verb {
     /// Each source is launched twice, and one whose two answers differ is refused. The lock is written
     /// only if its bytes change. Review it and commit it: what it says is what a model will read.
     #[command(
-        after_help = "Examples:\n  broker-gen lock --config smoke_config.json\n  broker-gen lock --source /repo      only this source anew, the others as they are"
+        after_help = "Examples:\n  broker-gen lock --config smoke_config.json\n  broker-gen lock --source /repo      only this source anew, the others as they are\n  broker-gen lock --source /repo --tool get_file --dry-run      what taking this tool alone would change"
     )]
     Lock(LockArgs),
     /// Hold the live sources against the lock. Never writes.
@@ -137,6 +139,16 @@ struct LockArgs {
     /// Do not write: the same as `check`.
     #[arg(long)]
     check: bool,
+    /// Do not write: say what would change.
+    #[arg(long, conflicts_with = "check")]
+    dry_run: bool,
+    /// With one `--source`: take only this tool's new form, the rest of the source as it is locked;
+    /// repeatable.
+    #[arg(long = "tool", value_name = "NAME", requires = "sources")]
+    tools: Vec<String>,
+    /// What is a warning otherwise refuses: a package that is not pinned.
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(Debug, Args)]
@@ -160,9 +172,11 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     match cli.verb {
         // A machine never writes over what people reviewed.
         Verb::Lock(args)
-            if args.check || (is_ci() && input::lock_exists(&args.config.file.config)) =>
+            if args.check
+                || (is_ci() && !args.dry_run && input::lock_exists(&args.config.file.config)) =>
         {
-            launching(check::run(&args.config, &report::ReportArgs::default()))
+            let report = report::ReportArgs::strictly(args.strict);
+            launching(check::run(&args.config, &report))
         }
         Verb::Lock(args) => launching(lock::run(&args)),
         Verb::Check(args) => launching(check::run(&args.config, &args.report)),

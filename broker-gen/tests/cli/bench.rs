@@ -82,6 +82,24 @@ impl Bench {
         }
     }
 
+    /// Runs a verb that takes no config.
+    pub(crate) fn run_bare(&self, args: &[&str]) -> Output {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "tests start the program that they test"
+        )]
+        let output = Command::new(env!("CARGO_BIN_EXE_broker-gen"))
+            .args(args)
+            .current_dir(self.folder.path())
+            .output()
+            .expect("broker-gen starts");
+        Output {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
     fn command(&self, args: &[&str], variables: &[(&str, &str)]) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_broker-gen"));
         let beside = program.parent().expect("it lies in a folder");

@@ -5,5 +5,7 @@ mod check;
 mod config;
 mod lock;
 mod naming;
+mod partial;
+mod provenance;
 mod schemas;
 mod unattended;

@@ -13,7 +13,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use crate::environment::{Environment, is_base, withheld};
 use crate::guard;
-use crate::lookup::search_folders;
+use crate::lookup::{find, search_folders};
 use crate::process::COOKIE;
 
 /// What runs a command with shell syntax.
@@ -58,6 +58,11 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// The file that a start would execute now, if there is one.
+    pub fn program_file(&self) -> Option<PathBuf> {
+        find(self).ok()
+    }
+
     /// Whether a process that was started by `other` is what this one would start, so that it can go
     /// on. How long a start may take says nothing about a process that is up.
     pub fn starts_the_same(&self, other: &Self) -> bool {

@@ -33,7 +33,8 @@ pub(super) struct ReportArgs {
     /// A source that could not be checked is 4 in any case.
     #[arg(long, value_name = "CLASS,…", value_delimiter = ',', value_enum)]
     fail_on: Vec<FailClass>,
-    /// Count what only the schemas as written show, and every warning of the lint.
+    /// Count what is a warning otherwise: of the lint, what only the schemas as written show, and a
+    /// package that is not pinned.
     #[arg(long)]
     pub(super) strict: bool,
 }
@@ -139,6 +140,14 @@ pub(super) struct Shown<'a> {
 }
 
 impl ReportArgs {
+    /// For people, and as strict as this.
+    pub(super) fn strictly(strict: bool) -> Self {
+        Self {
+            strict,
+            ..Self::default()
+        }
+    }
+
     /// Which classes fail.
     fn fail_on(&self) -> FailOn {
         if self.fail_on.is_empty() {

@@ -1,7 +1,7 @@
 //! Reads a command into what it asks for. A command for the shell is not looked into.
 
 use super::options::{CONTAINER, NODE, NPX, PIPX, PYTHON, Read, SHELL, UVX};
-use super::{PythonRunner, Request, Version, Wanted, is_commit, npm, python};
+use super::{PythonRunner, Request, Wanted, is_commit, npm, python};
 use crate::config::CommandLine;
 
 /// What a command asks for; `None` where a shell runs it, or where nothing can be told.
@@ -51,7 +51,7 @@ pub(super) fn read(words: &[&str]) -> Option<Request> {
             }
             (words.get(verb) == Some(&"run")).then(|| image(words, verb + 1))?
         }
-        _ => Some(local(words, start, program)),
+        _ => local(words, start, program),
     }
 }
 
@@ -184,8 +184,9 @@ fn image(words: &[&str], start: usize) -> Option<Request> {
     Some(Request { word: at, what })
 }
 
-/// A program or the script that an interpreter runs.
-fn local(words: &[&str], start: usize, program: &str) -> Request {
+/// A program, or the script that an interpreter runs. Code on the command line is part of the config,
+/// which the lock covers.
+fn local(words: &[&str], start: usize, program: &str) -> Option<Request> {
     let versionless = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let options = match versionless {
         "node" | "nodejs" | "tsx" | "ts-node" | "ruby" | "perl" | "php" => {
@@ -198,37 +199,25 @@ fn local(words: &[&str], start: usize, program: &str) -> Request {
             _ => Read::default(),
         },
         _ => {
-            return Request {
-                word: start,
-                what: Wanted::Program,
-            };
+            let what = Wanted::Program;
+            return Some(Request { word: start, what });
         }
     };
-    // Code on the command line is part of the config, which the lock covers.
-    let module = options
-        .first(&["-m"])
-        .filter(|_| versionless.starts_with("py"));
+    let is_python = versionless.starts_with("py");
+    if let Some((name, word)) = options.first(&["-m"]).filter(|_| is_python) {
+        let top = name.split('.').next().unwrap_or(name);
+        let what = Wanted::Module(top.to_owned());
+        return Some(Request { word, what });
+    }
     let is_code = |(name, ..): &(&str, &str, usize)| {
         let short = name.starts_with('-') && !name.starts_with("--");
         matches!(*name, "-e" | "--eval" | "-p" | "--print") || (short && name.ends_with('c'))
     };
-    match (module, options.argument) {
-        (Some((name, word)), _) => {
-            let top = name.split('.').next().unwrap_or(name);
-            Request {
-                word,
-                what: Wanted::Module(top.to_owned()),
-            }
-        }
-        (None, Some(word)) if !options.values.iter().any(is_code) => Request {
-            word,
-            what: Wanted::Script,
-        },
-        _ => Request {
-            word: start,
-            what: Wanted::Program,
-        },
-    }
+    let word = options
+        .argument
+        .filter(|_| !options.values.iter().any(is_code))?;
+    let what = Wanted::Script;
+    Some(Request { word, what })
 }
 
 fn has_variable(text: &str) -> bool {

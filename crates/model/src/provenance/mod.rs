@@ -245,7 +245,10 @@ impl Wanted {
                 format!("Name it by its digest: `{}@sha256:…`.", shown(name)),
             )),
             Self::Elsewhere { spec, .. } => Some((
-                format!("`{}` names no version or commit", shown(spec)),
+                format!(
+                    "`{}` names no version or commit",
+                    shown(&without_user(spec))
+                ),
                 "Name a release by its version, or one commit of 40 digits.".to_owned(),
             )),
             Self::Script | Self::Module(_) | Self::Program => None,
@@ -290,6 +293,18 @@ fn plain(text: &str) -> Option<String> {
     let fits =
         !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|b| b.is_ascii_graphic());
     fits.then(|| text.to_owned())
+}
+
+/// An address without a name and a password in it.
+pub fn without_user(spec: &str) -> String {
+    let Some((scheme, rest)) = spec.split_once("://") else {
+        return spec.to_owned();
+    };
+    let host = rest.split('/').next().unwrap_or(rest);
+    match host.rsplit_once('@') {
+        Some((user, _)) => format!("{scheme}://…@{}", &rest[user.len() + 1..]),
+        None => spec.to_owned(),
+    }
 }
 
 /// Whether this is the whole hash of a commit.

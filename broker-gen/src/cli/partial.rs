@@ -1,0 +1,114 @@
+//! `lock --source S --tool T`: the new form of these tools, and everything else of the source as it is
+//! locked.
+
+use broker_model::config::Source;
+use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
+use broker_model::text::shown_line;
+use broker_model::{Diagnostic, DiagnosticCode};
+
+use super::output::say;
+use crate::plan::nearest;
+
+/// The source as it is locked, which must be as it is configured.
+pub(super) fn locked_source<'a>(
+    lock: &'a Lock,
+    source: &Source,
+) -> Result<&'a LockedSource, Vec<Diagnostic>> {
+    match lock.source(source.path.as_str()) {
+        Some(locked) if locked.config_digest == source.digest() => Ok(locked),
+        _ => {
+            let message = format!(
+                "the source `{}` is not locked as it is configured, so its tools cannot be locked one by one",
+                source.path
+            );
+            let help = format!(
+                "Lock all of it: `--source {}` without `--tool`.",
+                source.path
+            );
+            Err(vec![
+                Diagnostic::error(DiagnosticCode::LockStale, message).help(help),
+            ])
+        }
+    }
+}
+
+/// The locked source with these tools as they are now. A tool is named as the server or as the tree
+/// names it.
+pub(super) fn take(
+    old: &LockedSource,
+    new: &LockedSource,
+    names: &[String],
+) -> Result<LockedSource, Vec<Diagnostic>> {
+    let mut merged = old.clone();
+    let mut problems = Vec::new();
+    for name in names {
+        match upstream(old, new, name) {
+            Some(name) => replace(&mut merged, new, &name),
+            None => problems.push(unknown(old, new, name)),
+        }
+    }
+    if problems.is_empty() {
+        Ok(merged)
+    } else {
+        Err(problems)
+    }
+}
+
+fn upstream(old: &LockedSource, new: &LockedSource, name: &str) -> Option<String> {
+    let exposed = || old.exposed.iter().chain(&new.exposed);
+    let hidden = || old.hidden.iter().chain(&new.hidden);
+    let by_server =
+        exposed().any(|tool| tool.upstream_name == name) || hidden().any(|tool| tool.name == name);
+    if by_server {
+        return Some(name.to_owned());
+    }
+    let by_alias = exposed().find(|tool| tool.exposed_name == name);
+    by_alias.map(|tool| tool.upstream_name.clone())
+}
+
+fn unknown(old: &LockedSource, new: &LockedSource, name: &str) -> Diagnostic {
+    let tools = old.exposed.iter().chain(&new.exposed);
+    let mut known: Vec<&str> = tools.map(|tool| tool.upstream_name.as_str()).collect();
+    known.sort_unstable();
+    known.dedup();
+    let message = format!(
+        "`{}` has no tool `{}`, and never had",
+        new.path,
+        shown_line(name, 100)
+    );
+    let help = format!("Did you mean {}?", nearest([name].into_iter(), &known, 3));
+    Diagnostic::error(DiagnosticCode::PathInvalid, message).help(help)
+}
+
+fn replace(merged: &mut LockedSource, new: &LockedSource, name: &str) {
+    let exposed = |source: &LockedSource| -> Option<LockedTool> {
+        let mut tools = source.exposed.iter();
+        tools.find(|tool| tool.upstream_name == name).cloned()
+    };
+    let hidden = |source: &LockedSource| -> Option<HiddenTool> {
+        source.hidden.iter().find(|tool| tool.name == name).cloned()
+    };
+    let (before, now) = (
+        (exposed(merged), hidden(merged)),
+        (exposed(new), hidden(new)),
+    );
+    let what = match (&before, &now) {
+        _ if before == now => "is as it was locked",
+        ((None, None), _) => "is new",
+        (_, (None, None)) => "is gone",
+        _ => "changed",
+    };
+    say(format_args!(
+        "{}: `{}` {what}",
+        new.path,
+        shown_line(name, 100)
+    ));
+    merged.exposed.retain(|tool| tool.upstream_name != name);
+    merged.hidden.retain(|tool| tool.name != name);
+    merged.exposed.extend(now.0);
+    merged.hidden.extend(now.1);
+    merged
+        .exposed
+        .sort_by(|a, b| a.upstream_name.cmp(&b.upstream_name));
+    merged.hidden.sort_by(|a, b| a.name.cmp(&b.name));
+}

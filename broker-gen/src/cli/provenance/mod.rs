@@ -1,0 +1,231 @@
+//! Looks on disk for what a source ran: the package that its command asked for, as the package manager
+//! left it. Starts nothing and downloads nothing; what cannot be read is told, never guessed.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use broker_mcp::Launch;
+use broker_model::config::{Config, Source};
+use broker_model::provenance::{self, Kind, Package, Request, Seen, Wanted, without_user};
+use broker_model::text::shown_line;
+use broker_model::{Diagnostic, DiagnosticCode};
+
+mod npm;
+mod pypi;
+
+/// The largest file that is hashed or read.
+const LARGEST: u64 = 1 << 30;
+/// The largest record of a package manager that is read.
+const LARGEST_RECORD: u64 = 64 << 20;
+/// Entries of one folder that are looked at.
+const MOST_ENTRIES: usize = 20_000;
+
+/// A package as it lies on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Installed {
+    name: String,
+    version: String,
+    integrity: Option<String>,
+}
+
+impl Installed {
+    fn package(self, kind: Kind, pinned: bool) -> Package {
+        Package {
+            kind,
+            name: self.name,
+            version: Some(self.version),
+            integrity: self.integrity,
+            pinned,
+        }
+    }
+}
+
+/// What a source runs, as far as it can be seen now.
+pub(super) fn look(source: &Source, launch: &Launch) -> Seen {
+    let Some(Request { word, what }) = provenance::request(&source.command) else {
+        return Seen::Nothing;
+    };
+    let pinned = what.is_pinned();
+    let found = match what {
+        Wanted::Npm {
+            name,
+            version,
+            specs,
+            is_command,
+        } => npm::look(&name, &version, &specs, is_command, launch)
+            .map(|one| one.package(Kind::Npm, pinned)),
+        Wanted::Pypi {
+            name,
+            version,
+            runner,
+        } => pypi::look(&name, &version, runner, launch).map(|one| one.package(Kind::Pypi, pinned)),
+        Wanted::Image { name, tag, digest } => match digest {
+            Some(digest) => Ok(Package {
+                kind: Kind::Oci,
+                name,
+                version: tag,
+                integrity: Some(digest),
+                pinned,
+            }),
+            None => Err(format!(
+                "the image `{}` is named without a digest, and no daemon is asked",
+                shown_line(&name, 200)
+            )),
+        },
+        Wanted::Elsewhere { spec, .. } => Err(format!(
+            "`{}` comes from no registry",
+            shown_line(&without_user(&spec), 200)
+        )),
+        Wanted::Module(name) => match pypi::of_module(&name, launch) {
+            Some(one) => Ok(one.package(Kind::Pypi, pinned)),
+            None => return Seen::Nothing,
+        },
+        Wanted::Script | Wanted::Program => return file(source, launch, word),
+    };
+    match found {
+        Ok(package) => Seen::Found(package),
+        Err(why) => Seen::Unseen(why),
+    }
+}
+
+/// Packages that the asked sources' commands leave open; errors with `strict`.
+pub(super) fn unpinned(config: &Config, launches: &[Launch], strict: bool) -> Vec<Diagnostic> {
+    let asked = launches
+        .iter()
+        .filter_map(|launch| config.source(&launch.source));
+    asked
+        .filter_map(|source| {
+            let request = provenance::request(&source.command)?;
+            let (what, help) = request.what.moving()?;
+            let message = format!("`{}` may run something else tomorrow: {what}", source.path);
+            let place = source.places.get(request.word).map_or("", String::as_str);
+            let code = DiagnosticCode::PackageUnpinned;
+            let problem = if strict {
+                Diagnostic::error(code, message)
+            } else {
+                Diagnostic::warning(code, message)
+            };
+            let pointer = format!("{}{place}", source.pointer);
+            Some(config.place(problem.help(help).at(pointer)))
+        })
+        .collect()
+}
+
+/// The warning that a package could not be looked at. What the config leaves open was said already.
+pub(super) fn unseen(source: &Source, launch: &Launch, why: &str) -> Option<Diagnostic> {
+    let request = provenance::request(&source.command)?;
+    let open = matches!(
+        request.what,
+        Wanted::Image { .. } | Wanted::Elsewhere { pinned: false, .. }
+    );
+    let message = format!(
+        "could not look at the package of `{}`: {}",
+        source.path,
+        launch.redactor.redact(why)
+    );
+    (!open).then(|| Diagnostic::warning(DiagnosticCode::PackageUnseen, message))
+}
+
+/// The file that a word names, or the package that it belongs to. A bare name is looked for in folders
+/// of this machine, so the file behind it is not recorded.
+fn file(source: &Source, launch: &Launch, word: usize) -> Seen {
+    let is_program = word == 0;
+    let as_written = written(source, word);
+    let path = if is_program {
+        match launch.program_file() {
+            Some(path) => path,
+            None => return Seen::Unseen("the program is not there any more".to_owned()),
+        }
+    } else {
+        let Some(argument) = word.checked_sub(1).and_then(|at| launch.args.get(at)) else {
+            return Seen::Nothing;
+        };
+        launch.cwd.clone().unwrap_or_default().join(argument)
+    };
+    if let Some(installed) = npm::of_path(&path) {
+        return Seen::Found(installed.package(Kind::Npm, true));
+    }
+    if let Some(installed) = pypi::of_script(&path) {
+        return Seen::Found(installed.package(Kind::Pypi, true));
+    }
+    let name = as_written.rsplit('/').next().unwrap_or_default();
+    let named_by_path = !is_program || as_written.contains('/');
+    // What a package manager writes to start a package names folders of this machine.
+    let is_shim = pypi::lies_in_environment(&path) || npm::is_shim(&path);
+    if !named_by_path || name.is_empty() || name.contains("${") || is_shim || !path.is_file() {
+        return Seen::Nothing;
+    }
+    match read(&path, LARGEST) {
+        Ok(content) => Seen::Found(Package {
+            kind: Kind::File,
+            name: name.to_owned(),
+            version: None,
+            integrity: Some(provenance::file_integrity(&content)),
+            pinned: true,
+        }),
+        Err(why) => Seen::Unseen(why),
+    }
+}
+
+/// A word of the command as the config has it.
+fn written(source: &Source, word: usize) -> &str {
+    match &source.command {
+        broker_model::config::CommandLine::Direct { program, args } => match word.checked_sub(1) {
+            None => program.raw(),
+            Some(at) => args.get(at).map_or("", |arg| arg.raw()),
+        },
+        broker_model::config::CommandLine::Shell { .. } => "",
+    }
+}
+
+/// The whole file, if it is not too large.
+fn read(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
+    let named = || shown_line(&path.to_string_lossy(), 300);
+    let cannot = |error: std::io::Error| format!("`{}` cannot be read: {error}", named());
+    let mut content = Vec::new();
+    let file = fs::File::open(path).map_err(cannot)?;
+    file.take(largest + 1)
+        .read_to_end(&mut content)
+        .map_err(cannot)?;
+    if content.len() as u64 > largest {
+        return Err(format!("`{}` is larger than {largest} bytes", named()));
+    }
+    Ok(content)
+}
+
+/// A text that a package manager left, if it is there and can be read.
+fn record(path: &Path) -> Option<String> {
+    String::from_utf8(read(path, LARGEST_RECORD).ok()?).ok()
+}
+
+/// What lies in a folder, by name.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<_> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .take(MOST_ENTRIES)
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// The last part of a path, as text.
+fn name_of(path: &Path) -> &str {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default()
+}
+
+/// A folder that a variable of the source names, else this one below its home.
+fn folder(launch: &Launch, variables: &[(&str, &str)], below_home: &str) -> Option<PathBuf> {
+    let set = |name: &str| launch.env.get(name).filter(|value| !value.is_empty());
+    let named = variables
+        .iter()
+        .find_map(|(name, below)| Some(Path::new(set(name)?).join(below)));
+    let base = launch.cwd.clone().unwrap_or_default();
+    named
+        .or_else(|| Some(Path::new(set("HOME")?).join(below_home)))
+        .map(|folder| base.join(folder))
+}

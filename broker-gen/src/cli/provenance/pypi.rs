@@ -1,0 +1,232 @@
+//! Packages of Python on disk: in the environments that `uvx` and `pipx run` make, and around a program.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use broker_mcp::Launch;
+use broker_model::provenance::python::{self, canonical_name, same_version};
+use broker_model::provenance::{PythonRunner, Version};
+use broker_model::text::shown_line;
+
+use super::{Installed, entries, folder, name_of, read, record};
+
+/// The first bytes of a script that are read for its interpreter.
+const HEAD: u64 = 1 << 20;
+/// The largest pointer file of uv's cache.
+const LARGEST_POINTER: u64 = 1 << 20;
+
+/// The package that `uvx` or `pipx run` runs.
+pub(super) fn look(
+    name: &str,
+    version: &Version,
+    runner: PythonRunner,
+    launch: &Launch,
+) -> Result<Installed, String> {
+    let uv = folder(
+        launch,
+        &[("UV_CACHE_DIR", ""), ("XDG_CACHE_HOME", "uv")],
+        ".cache/uv",
+    );
+    let mut places = Vec::new();
+    if runner == PythonRunner::Pipx {
+        places.extend(pipx_environments(launch));
+    }
+    // A pipx of today hands its work to uv where there is one.
+    if let Some(uv) = &uv {
+        places.extend(uv_environments(uv));
+    }
+    let latest = matches!(version, Version::Moving(text) if text == "latest");
+    if runner == PythonRunner::Uv && !latest {
+        let variables = [("UV_TOOL_DIR", ""), ("XDG_DATA_HOME", "uv/tools")];
+        let tools = folder(launch, &variables, ".local/share/uv/tools");
+        places.extend(tools.map(|tools| tools.join(name)));
+    }
+    let fits = |found: &Dist| match version {
+        Version::Exactly(exact) => same_version(&found.version, exact),
+        Version::Moving(_) => true,
+    };
+    let found: Vec<Dist> = places
+        .iter()
+        .flat_map(|environment| dists(environment))
+        .filter(|dist| dist.name == name && fits(dist))
+        .collect();
+    let versions: BTreeSet<&str> = found.iter().map(|dist| dist.version.as_str()).collect();
+    let Some(first) = found.first() else {
+        return Err(format!("no environment has `{}`", shown_line(name, 200)));
+    };
+    if versions.len() > 1 {
+        let versions: Vec<_> = versions
+            .into_iter()
+            .map(|one| shown_line(one, 60))
+            .collect();
+        return Err(format!(
+            "the versions {} of `{}` are there, and nothing tells which one ran",
+            versions.join(", "),
+            shown_line(name, 200)
+        ));
+    }
+    let archived = uv.and_then(|uv| archive(&uv, &first.name, &first.version));
+    let integrity = first.direct().or(archived).or_else(|| {
+        let records: BTreeSet<_> = found.iter().map(Dist::record).collect();
+        // Two contents under one version: neither is known to be the one that ran.
+        records.into_iter().reduce(|_, _| None).flatten()
+    });
+    Ok(first.installed(integrity))
+}
+
+/// The package whose entry point this program is.
+pub(super) fn of_script(path: &Path) -> Option<Installed> {
+    let environment = environment_of(path)?;
+    let is_it = |dist: &Dist| {
+        let points = record(&dist.folder.join("entry_points.txt"));
+        points.is_some_and(|points| python::has_script(&points, name_of(path)))
+    };
+    let dist = dists(&environment).into_iter().find(is_it)?;
+    Some(dist.installed(dist.direct().or_else(|| dist.record())))
+}
+
+/// The package of this name in the environment of the interpreter that a source runs.
+pub(super) fn of_module(name: &str, launch: &Launch) -> Option<Installed> {
+    let program = launch.program_file()?;
+    let environment = above_bin(&program)?;
+    let name = canonical_name(name);
+    let dist = dists(&environment)
+        .into_iter()
+        .find(|dist| dist.name == name)?;
+    Some(dist.installed(dist.direct().or_else(|| dist.record())))
+}
+
+/// The environment that a script belongs to: the one it lies in, else that of its interpreter.
+fn environment_of(path: &Path) -> Option<PathBuf> {
+    let real = fs::canonicalize(path).ok()?;
+    if let Some(environment) = above_bin(path).or_else(|| above_bin(&real)) {
+        return Some(environment);
+    }
+    let head = read(&real, HEAD).ok()?;
+    let line = head.split(|byte| *byte == b'\n').next()?;
+    let interpreter = std::str::from_utf8(line)
+        .ok()?
+        .strip_prefix("#!")?
+        .split_whitespace()
+        .next()?;
+    name_of(Path::new(interpreter))
+        .starts_with("python")
+        .then(|| above_bin(Path::new(interpreter)))?
+}
+
+/// Whether a file lies among the programs of an environment, where it was written for this machine.
+pub(super) fn lies_in_environment(path: &Path) -> bool {
+    above_bin(path).is_some() || fs::canonicalize(path).is_ok_and(|real| above_bin(&real).is_some())
+}
+
+/// The environment in whose `bin` a file lies.
+fn above_bin(file: &Path) -> Option<PathBuf> {
+    let environment = file.parent()?.parent()?;
+    environment
+        .join("pyvenv.cfg")
+        .is_file()
+        .then(|| environment.to_owned())
+}
+
+/// One installed package: its `.dist-info`.
+struct Dist {
+    folder: PathBuf,
+    name: String,
+    version: String,
+}
+
+impl Dist {
+    fn installed(&self, integrity: Option<String>) -> Installed {
+        Installed {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            integrity,
+        }
+    }
+
+    fn record(&self) -> Option<String> {
+        python::record_integrity(&record(&self.folder.join("RECORD"))?)
+    }
+
+    fn direct(&self) -> Option<String> {
+        python::direct_url(&record(&self.folder.join("direct_url.json"))?)
+    }
+}
+
+fn dists(environment: &Path) -> Vec<Dist> {
+    let versions = entries(&environment.join("lib")).into_iter();
+    let packages = versions
+        .filter(|folder| name_of(folder).starts_with("python"))
+        .flat_map(|folder| entries(&folder.join("site-packages")));
+    packages
+        .filter_map(|folder| {
+            let (name, version) = python::dist_info(name_of(&folder))?;
+            Some(Dist {
+                folder,
+                name,
+                version,
+            })
+        })
+        .collect()
+}
+
+/// `environments-v2/INTERPRETER/RESOLUTION` in uv's cache.
+fn uv_environments(cache: &Path) -> Vec<PathBuf> {
+    let generations = entries(cache).into_iter();
+    generations
+        .filter(|folder| name_of(folder).starts_with("environments-v"))
+        .flat_map(|folder| entries(&folder))
+        .flat_map(|folder| entries(&folder))
+        .filter(|folder| folder.is_dir())
+        .collect()
+}
+
+fn pipx_environments(launch: &Launch) -> Vec<PathBuf> {
+    let places = [
+        folder(
+            launch,
+            &[("PIPX_HOME", ".cache"), ("XDG_CACHE_HOME", "pipx")],
+            ".cache/pipx",
+        ),
+        folder(launch, &[], ".local/pipx/.cache"),
+        folder(launch, &[], ".local/share/pipx/.cache"),
+    ];
+    places
+        .into_iter()
+        .flatten()
+        .flat_map(|folder| entries(&folder))
+        .collect()
+}
+
+/// The hash of the archive that uv's cache has of this version, if it is one.
+fn archive(cache: &Path, name: &str, version: &str) -> Option<String> {
+    let mut hashes = BTreeSet::new();
+    for generation in entries(cache) {
+        let kind = name_of(&generation);
+        let (wheels, sources) = (kind.starts_with("wheels-v"), kind.starts_with("sdists-v"));
+        if !wheels && !sources {
+            continue;
+        }
+        // `pypi/NAME`, or `index/HASH/NAME` for an index of one's own.
+        let indexes = entries(&generation.join("index")).into_iter();
+        for index in indexes.chain([generation.join("pypi")]) {
+            for entry in entries(&index.join(name)) {
+                let file = name_of(&entry);
+                let pointer = if sources {
+                    same_version(file, version).then(|| entry.join("revision.http"))
+                } else {
+                    let stem = file.strip_suffix(".http");
+                    let of_file = stem.and_then(|stem| stem.split_once('-'));
+                    of_file
+                        .filter(|(of, _)| same_version(of, version))
+                        .map(|_| entry.clone())
+                };
+                let bytes = pointer.and_then(|pointer| read(&pointer, LARGEST_POINTER).ok());
+                hashes.extend(bytes.and_then(|bytes| python::cached_archive(&bytes)));
+            }
+        }
+    }
+    // Several archives of one version: which one was installed is not said.
+    (hashes.len() == 1).then(|| hashes.pop_first()).flatten()
+}

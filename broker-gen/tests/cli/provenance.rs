@@ -1,0 +1,375 @@
+//! Which package a source ran: what the lock records of it, and what `check` says when it is another.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use broker_model::provenance::npm::npx_folder;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, Output, contains, tool};
+
+/// A bench whose package runners are scripts that start the scripted server, with a home of its own.
+struct Runners {
+    bench: Bench,
+}
+
+impl Runners {
+    fn new(command: &Value) -> Self {
+        let bench = Bench::empty();
+        for name in ["npx", "uvx", "pipx", "docker"] {
+            let file = bench.path(&format!("bin/{name}"));
+            fs::create_dir_all(file.parent().expect("it lies in a folder")).expect("writable");
+            let script = "#!/bin/sh\nexec chaos-mcp --script a.json --journal a.log\n";
+            fs::write(&file, script).expect("writable");
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("ours");
+        }
+        bench.configure([("a", json!({"command": command}))]);
+        bench.one_tool("a", tool("x"));
+        Self { bench }
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let home = self.bench.path("home").to_string_lossy().into_owned();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let beside = Path::new(env!("CARGO_BIN_EXE_broker-gen")).parent();
+        let beside = beside.expect("it lies in a folder").display();
+        let path = format!("{}:{beside}:{path}", self.bench.path("bin").display());
+        self.bench
+            .run_with(args, &[("HOME", &home), ("PATH", &path)])
+    }
+
+    /// `lock`, which must succeed, and the recorded package.
+    fn lock(&self) -> (String, Value) {
+        let output = self.run(&["lock"]);
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        let text = self.bench.lock_text();
+        let folder = self.bench.path("").to_string_lossy().into_owned();
+        assert!(
+            !text.contains(&folder),
+            "a folder stands in the lock: {text}"
+        );
+        let lock = self.bench.lock_json();
+        (output.stderr, lock["sources"][0]["package"].clone())
+    }
+
+    /// `check`: its exit code, and the findings about the package.
+    fn check(&self) -> (Option<i32>, Vec<Value>) {
+        let output = self.run(&["check", "--format", "json"]);
+        let report: Value = serde_json::from_str(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", output.stdout, output.stderr));
+        let sources = report["sources"].as_array().expect("a list").clone();
+        let findings = sources.iter().flat_map(|source| {
+            let findings = source["findings"].as_array().expect("a list").clone();
+            findings.into_iter()
+        });
+        let of_package = |finding: &Value| {
+            let rule = finding["rule"].as_str().expect("a rule");
+            rule.starts_with("package-")
+        };
+        (output.code, findings.filter(of_package).collect())
+    }
+
+    /// The rule, class and severity of the one finding about the package.
+    #[track_caller]
+    fn found(&self, code: i32, expected: [&str; 3]) -> Value {
+        let (exit, findings) = self.check();
+        assert_eq!((exit, findings.len()), (Some(code), 1), "{findings:?}");
+        let one = &findings[0];
+        let got = [&one["rule"], &one["class"], &one["severity"]];
+        assert_eq!(got, expected, "{one}");
+        one.clone()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.bench.path(name);
+        fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("writable");
+        fs::write(path, text).expect("writable");
+    }
+
+    /// What npx installed for this spec.
+    fn npx_cache(&self, spec: &str, name: &str, version: &str, integrity: &str) {
+        let folder = npx_folder(&[spec.to_owned()]);
+        let entry = json!({"version": version, "integrity": integrity});
+        self.write(
+            &format!("home/.npm/_npx/{folder}/node_modules/.package-lock.json"),
+            &json!({"packages": {format!("node_modules/{name}"): entry}}).to_string(),
+        );
+    }
+
+    /// A package of Python in an environment.
+    fn dist(&self, environment: &str, name: &str, version: &str, file: &str) -> String {
+        let packages = format!("{environment}/lib/python3.11/site-packages");
+        let info = format!("{packages}/{}-{version}.dist-info", name.replace('-', "_"));
+        let record =
+            format!("{name}/a.py,sha256={file},3\n{name}.dist-info/INSTALLER,sha256=x,1\n");
+        self.write(&format!("{info}/RECORD"), &record);
+        info
+    }
+}
+
+const SPEC: &str = "@scope/server@1.2.3";
+
+#[test]
+fn a_package_of_npm_is_locked_with_its_integrity_and_a_swapped_one_is_an_alarm() {
+    let runners = Runners::new(&json!(format!("npx -y {SPEC} --flag")));
+    runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
+    let (said, package) = runners.lock();
+    let expected = json!({
+        "kind": "npm", "name": "@scope/server", "version": "1.2.3",
+        "integrity": "sha512-AAAA==", "pinned": true,
+    });
+    assert_eq!(package, expected);
+    contains(&said, &["/a: runs the npm package `@scope/server` 1.2.3"]);
+    assert!(!said.contains("warning"), "{said}");
+    let before = runners.bench.lock_text();
+    assert_eq!(runners.check(), (Some(0), Vec::new()));
+    runners.lock();
+    assert_eq!(runners.bench.lock_text(), before);
+
+    runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-BBBB==");
+    let found = runners.found(3, ["package-integrity-changed", "security", "error"]);
+    assert_eq!(
+        (&found["pointer"], &found["old"], &found["new"]),
+        (
+            &json!("/package/integrity"),
+            &json!("sha512-AAAA=="),
+            &json!("sha512-BBBB==")
+        )
+    );
+    contains(
+        found["remedy"].as_str().expect("a text"),
+        &["broker-gen lock --config c.json --source /a"],
+    );
+
+    // The two locks say the same offline.
+    fs::write(runners.bench.path("old.lock.json"), before).expect("writable");
+    runners.lock();
+    let output = runners
+        .bench
+        .run_bare(&["diff", "old.lock.json", "c.lock.json"]);
+    assert_eq!(output.code, Some(3), "{}", output.stderr);
+    contains(
+        &output.stdout,
+        &["security: source /a", "[package-integrity-changed]"],
+    );
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_not_called_unchanged() {
+    let runners = Runners::new(&json!(["npx", "-y", SPEC]));
+    let (said, package) = runners.lock();
+    assert_eq!(package, Value::Null);
+    contains(
+        &said,
+        &[
+            "warning[package_unseen]: could not look at the package of `/a`: the cache of npm does not have",
+        ],
+    );
+    assert_eq!(runners.check(), (Some(0), Vec::new()));
+
+    // Recorded nowhere, found now.
+    runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
+    runners.found(0, ["package-unrecorded", "same", "note"]);
+
+    runners.lock();
+    fs::remove_dir_all(runners.bench.path("home")).expect("it is there");
+    let found = runners.found(0, ["package-unseen", "same", "warning"]);
+    let message = found["message"].as_str().expect("a text");
+    contains(message, &["could not look at the package", "is not known"]);
+
+    // The cache has what another command installed.
+    runners.npx_cache(SPEC, "@scope/server", "1.2.4", "sha512-AAAA==");
+    runners.found(0, ["package-unseen", "same", "warning"]);
+}
+
+#[test]
+fn an_unpinned_package_is_a_warning_and_an_error_with_strict() {
+    for (command, said) in [
+        ("npx -y pkg", "the package `pkg` names no version"),
+        (
+            "npx -y pkg@latest",
+            "the package `pkg` asks for `latest`, which is not one version",
+        ),
+        ("uvx pkg", "the package `pkg` names no version"),
+        (
+            "docker run -i --rm a/b:1",
+            "the image `a/b` is named by the tag `1`, which can be moved",
+        ),
+        (
+            "uvx --from git+https://me:pw@x.example/r pkg",
+            "`git+https://…@x.example/r` names no version or commit",
+        ),
+    ] {
+        let runners = Runners::new(&json!(command));
+        let warning =
+            format!("warning[package_unpinned]: `/a` may run something else tomorrow: {said}");
+        let error = warning.replacen("warning", "error", 1);
+        let refused = runners.run(&["lock", "--strict"]);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        contains(
+            &refused.stderr,
+            &[&error, "c.json:1:", "the lock was not written"],
+        );
+        assert!(
+            runners.bench.journal("a", "start").is_empty(),
+            "it was started all the same"
+        );
+        let (output, _) = runners.lock();
+        contains(&output, &[&warning]);
+        assert!(!output.contains("me:pw"), "{output}");
+
+        let checked = runners.run(&["check"]);
+        contains(&checked.stderr, &[&warning]);
+        assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+        let refused = runners.run(&["check", "--strict"]);
+        contains(&refused.stderr, &[&error]);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn another_version_of_an_unpinned_package_is_a_note() {
+    let runners = Runners::new(&json!("npx -y pkg"));
+    runners.npx_cache("pkg", "pkg", "1.0.0", "sha512-AAAA==");
+    let (_, package) = runners.lock();
+    assert_eq!(
+        (&package["version"], &package["pinned"]),
+        (&json!("1.0.0"), &json!(false))
+    );
+    runners.npx_cache("pkg", "pkg", "1.1.0", "sha512-BBBB==");
+    runners.found(0, ["package-version-changed", "same", "note"]);
+}
+
+#[test]
+fn the_cache_of_npm_is_where_its_settings_say() {
+    let runners = Runners::new(&json!(["npx", "-y", SPEC]));
+    runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
+    let bench = &runners.bench;
+    fs::rename(bench.path("home/.npm"), bench.path("elsewhere")).expect("one file system");
+    assert_eq!(runners.lock().1, Value::Null);
+    let cache = bench.path("elsewhere").to_string_lossy().into_owned();
+    runners.write(
+        "home/.npmrc",
+        &format!("//r.example/:_authToken=x\ncache={cache}\n"),
+    );
+    assert_eq!(runners.lock().1["integrity"], "sha512-AAAA==");
+}
+
+#[test]
+fn a_project_that_has_the_package_comes_before_the_cache() {
+    let runners = Runners::new(&json!(["npx", "-y", SPEC]));
+    runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
+    let entry = json!({"version": "1.2.3", "integrity": "sha512-CCCC=="});
+    let lock = json!({"packages": {"node_modules/@scope/server": entry}}).to_string();
+    runners.write("node_modules/.package-lock.json", &lock);
+    assert_eq!(runners.lock().1["integrity"], "sha512-CCCC==");
+}
+
+#[test]
+fn a_package_of_python_is_locked_with_its_archive_or_its_record() {
+    let runners = Runners::new(&json!("uvx my-server==1.0"));
+    let environment = "home/.cache/uv/environments-v2/i/r";
+    runners.dist(environment, "my-server", "1.0", "AAA");
+    let (_, package) = runners.lock();
+    let record = package["integrity"].as_str().expect("a text").to_owned();
+    assert!(record.starts_with("record-sha256:"), "{package}");
+    assert_eq!(
+        (&package["kind"], &package["name"]),
+        (&json!("pypi"), &json!("my-server"))
+    );
+    runners.dist(environment, "my-server", "1.0", "BBB");
+    runners.found(3, ["package-integrity-changed", "security", "error"]);
+
+    // What uv knows of the archive is what the index says, so it comes first.
+    let digits = "ab".repeat(32);
+    runners.write(
+        "home/.cache/uv/wheels-v5/pypi/my-server/1.0-py3-none-any.http",
+        &format!("..Sha256@@{digits}.."),
+    );
+    runners.found(0, ["package-unseen", "same", "warning"]);
+    assert_eq!(runners.lock().1["integrity"], format!("sha256:{digits}"));
+}
+
+#[test]
+fn two_versions_of_an_unpinned_package_of_python_are_not_guessed_between() {
+    let runners = Runners::new(&json!("uvx my-server"));
+    runners.dist(
+        "home/.cache/uv/environments-v2/i/r",
+        "my-server",
+        "1.0",
+        "AAA",
+    );
+    assert_eq!(runners.lock().1["version"], "1.0");
+    runners.dist(
+        "home/.cache/uv/environments-v2/i/s",
+        "my-server",
+        "1.1",
+        "BBB",
+    );
+    let found = runners.found(0, ["package-unseen", "same", "warning"]);
+    contains(
+        found["message"].as_str().expect("a text"),
+        &["the versions 1.0, 1.1 of `my-server`"],
+    );
+}
+
+#[test]
+fn pipx_and_an_entry_point_of_an_environment() {
+    let runners = Runners::new(&json!("pipx run my-server==1.0"));
+    runners.dist("home/.cache/pipx/h", "my-server", "1.0", "AAA");
+    assert_eq!(runners.lock().1["version"], "1.0");
+
+    let runners = Runners::new(&json!(["venv/bin/serve"]));
+    let info = runners.dist("venv", "my-server", "1.0", "AAA");
+    runners.write(
+        &format!("{info}/entry_points.txt"),
+        "[console_scripts]\nserve = a:b\n",
+    );
+    runners.write("venv/pyvenv.cfg", "home = /x\n");
+    fs::create_dir_all(runners.bench.path("venv/bin")).expect("writable");
+    fs::copy(
+        runners.bench.path("bin/npx"),
+        runners.bench.path("venv/bin/serve"),
+    )
+    .expect("there");
+    let (_, package) = runners.lock();
+    assert_eq!(
+        (&package["kind"], &package["name"]),
+        (&json!("pypi"), &json!("my-server"))
+    );
+}
+
+#[test]
+fn an_image_is_known_by_its_digest() {
+    let digest = format!("sha256:{}", "c".repeat(64));
+    let runners = Runners::new(&json!(format!("docker run -i --rm a/b:1@{digest}")));
+    let (said, package) = runners.lock();
+    let expected = json!({
+        "kind": "oci", "name": "a/b", "version": "1", "integrity": digest, "pinned": true,
+    });
+    assert_eq!(package, expected);
+    assert!(!said.contains("warning"), "{said}");
+}
+
+#[test]
+fn a_file_is_locked_where_the_config_names_it_by_its_path() {
+    for command in [json!(["./server.sh"]), json!(["sh", "server.sh"])] {
+        let runners = Runners::new(&command);
+        let bench = &runners.bench;
+        fs::copy(bench.path("bin/npx"), bench.path("server.sh")).expect("there");
+        let (_, package) = runners.lock();
+        assert_eq!(
+            (&package["kind"], &package["name"]),
+            (&json!("file"), &json!("server.sh"))
+        );
+        assert_eq!(runners.check(), (Some(0), Vec::new()));
+        let mut script = fs::read_to_string(bench.path("server.sh")).expect("there");
+        script.push_str("# another\n");
+        fs::write(bench.path("server.sh"), script).expect("writable");
+        runners.found(3, ["package-integrity-changed", "security", "error"]);
+    }
+    // What a bare name finds is a matter of the machine.
+    let runners = Runners::new(&json!(["chaos-mcp", "--script", "a.json"]));
+    assert_eq!(runners.lock().1, Value::Null);
+}
