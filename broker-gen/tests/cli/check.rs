@@ -72,7 +72,7 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
         report["summary"],
         summary(&[("same", 1), ("security", 1), ("gone", 1), ("added", 1)])
     );
-    let remedy = "review it, then run `broker-gen lock --config c.json --source /a`, commit the lock and build anew";
+    let remedy = "review it, then run `broker-gen lock --config c.json --source /a --tool moved`, commit the lock and build anew";
     let tools = report["tools"].as_array().expect("a list");
     let of = |name: &str| {
         tools

@@ -193,6 +193,10 @@ fn an_unpinned_package_is_a_warning_and_an_error_with_strict() {
         ),
         ("uvx pkg", "the package `pkg` names no version"),
         (
+            "cd . && exec npx -y pkg",
+            "the package `pkg` names no version",
+        ),
+        (
             "docker run -i --rm a/b:1",
             "the image `a/b` is named by the tag `1`, which can be moved",
         ),

@@ -46,6 +46,10 @@ pub(super) fn look(source: &Source, launch: &Launch) -> Seen {
     let Some(Request { word, what }) = provenance::request(&source.command) else {
         return Seen::Nothing;
     };
+    if source.is_shell() {
+        // It may change the folder or the environment first.
+        return Seen::Unseen("a shell runs the command".to_owned());
+    }
     let pinned = what.is_pinned();
     let found = match what {
         Wanted::Npm {

@@ -32,7 +32,11 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> 
                 &locked.path,
                 &tool.upstream_name,
                 leaf(&locked.path, &tool.exposed_name),
-                tool::changes(tool, &raw, &relock(&locked.path)),
+                tool::changes(
+                    tool,
+                    &raw,
+                    &relock_tools(&locked.path, &[&tool.upstream_name]),
+                ),
             )),
             None => left.push(tool),
         }
@@ -81,6 +85,21 @@ pub(super) fn relock(source: &NodePath) -> String {
     format!("review it, then run {RELOCK} --source {source}`, commit the lock and build anew")
 }
 
+/// The same for these tools alone, where a shell takes their names as they are.
+fn relock_tools(source: &NodePath, names: &[&str]) -> String {
+    let plain = |name: &&str| {
+        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && name.chars().all(fine)
+    };
+    if !names.iter().all(plain) {
+        return relock(source);
+    }
+    let tools: String = names.iter().map(|name| format!(" --tool {name}")).collect();
+    format!(
+        "review it, then run {RELOCK} --source {source}{tools}`, commit the lock and build anew"
+    )
+}
+
 fn leaf(source: &NodePath, name: &str) -> String {
     // An added tool's name may be outside the path grammar; it is shown all the same.
     if source.is_root() {
@@ -102,7 +121,17 @@ fn gone(locked: &LockedSource, tool: &LockedTool, successor: Option<&str>) -> To
     let found = Finding {
         old: Some(json!({"digest": tool.digest.as_str()})),
         new: successor.map(|new| json!({"name": new})),
-        ..Finding::of(rules::rule(rule), message, &relock(&locked.path))
+        ..Finding::of(
+            rules::rule(rule),
+            message,
+            &relock_tools(
+                &locked.path,
+                &[Some(name.as_str()), successor]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>(),
+            ),
+        )
     };
     let path = leaf(&locked.path, &tool.exposed_name);
     ToolDrift::new(&locked.path, name, path, vec![found])
@@ -118,7 +147,7 @@ fn added(locked: &LockedSource, name: &str, raw: &Map<String, Value>) -> ToolDri
             ),
             &format!(
                 "to expose it, {}; else deny it in `tool_filter`",
-                relock(&locked.path)
+                relock_tools(&locked.path, &[name])
             ),
         )
     };

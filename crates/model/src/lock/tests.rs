@@ -79,6 +79,30 @@ fn reads_back_what_it_wrote_and_writes_the_same_bytes() {
 }
 
 #[test]
+fn a_package_is_covered_by_the_root_digest_and_a_lock_without_one_is_read() {
+    let mut lock = locked(tools(), &[]);
+    let without = lock.to_text();
+    assert!(!without.contains("\"package\""), "{without}");
+    lock.sources[0].package = Some(Package {
+        kind: crate::provenance::Kind::Npm,
+        name: "@a/b".to_owned(),
+        version: Some("1.0.0".to_owned()),
+        integrity: Some("sha512-AA==".to_owned()),
+        pinned: true,
+    });
+    let text = lock.to_text();
+    assert_eq!(Lock::parse("x.lock.json", &text).unwrap(), lock);
+    let edited = text.replace("sha512-AA==", "sha512-BB==");
+    assert_eq!(code_of(&edited).0, DiagnosticCode::LockCorrupt);
+    let unknown = text.replace("\"kind\": \"npm\"", "\"kind\": \"cargo\"");
+    let line = text.lines().position(|line| line.contains("\"package\""));
+    assert_eq!(
+        code_of(&unknown),
+        (DiagnosticCode::LockCorrupt, line.map(|at| at + 1))
+    );
+}
+
+#[test]
 fn volatile_members_are_left_out_of_bytes_and_digests() {
     let with = |default: i64| json!({"name": "t", "inputSchema": {"properties": {"fields": {"default": default}, "o": {"default": 1}}}});
     let pattern = ["/tools/*/inputSchema/properties/fields/default"];

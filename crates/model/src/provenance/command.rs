@@ -1,22 +1,40 @@
-//! Reads a command into what it asks for. A command for the shell is not looked into.
+//! Reads a command into what it asks for. Of a script for the shell only the packages count.
 
 use super::options::{CONTAINER, NODE, NPX, PIPX, PYTHON, Read, SHELL, UVX};
 use super::{PythonRunner, Request, Wanted, is_commit, npm, python};
 use crate::config::CommandLine;
 
-/// What a command asks for; `None` where a shell runs it, or where nothing can be told.
+/// What a command asks for; `None` where nothing can be told. A script for the shell is only looked
+/// through for the first package that it names.
 pub fn request(command: &CommandLine) -> Option<Request> {
     match command {
-        CommandLine::Shell { .. } => None,
+        CommandLine::Shell { script, .. } => in_script(script),
         CommandLine::Direct { program, args } => {
-            let words: Vec<&str> = [program]
-                .into_iter()
-                .chain(args)
-                .map(|word| word.raw())
-                .collect();
-            read(&words)
+            let words = [program].into_iter().chain(args);
+            read(&words.map(|word| word.raw()).collect::<Vec<_>>())
         }
     }
+}
+
+/// The first package that a script names. It has one place, so the word is 0.
+pub(super) fn in_script(script: &str) -> Option<Request> {
+    let what_of = |command: &str| {
+        let words: Vec<&str> = command
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', '\'']))
+            .collect();
+        // What may stand before a program.
+        let before = |word: &&&str| {
+            matches!(**word, "exec" | "nohup" | "then" | "do" | "!") || is_assignment(word)
+        };
+        let start = words.iter().take_while(before).count();
+        read(words.get(start..)?).map(|request| request.what)
+    };
+    let is_package =
+        |what: &Wanted| !matches!(what, Wanted::Script | Wanted::Module(_) | Wanted::Program);
+    let mut commands = script.split([';', '&', '|', '(', ')', '`', '\n']);
+    let what = commands.find_map(|command| what_of(command).filter(is_package))?;
+    Some(Request { word: 0, what })
 }
 
 /// The words, as written: variables are not expanded.
@@ -62,6 +80,11 @@ fn skip_env(words: &[&str]) -> Option<usize> {
     }
     let is_program = |word: &&str| !word.starts_with('-') && !word.contains('=');
     (words.iter().skip(1).position(is_program)).map(|at| at + 1)
+}
+
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn base(word: &str) -> &str {

@@ -199,6 +199,21 @@ fn commands_of_programs_and_scripts() {
 }
 
 #[test]
+fn of_a_script_for_the_shell_only_the_packages_count() {
+    for (script, expected) in [
+        ("cd /x && exec npx -y pkg@1.2.3 2>/dev/null", Some(true)),
+        ("A=1 uvx 'pkg' | tee log", Some(false)),
+        ("test -f x || (docker run -i a/b)", Some(false)),
+        ("npx -y pkg@${P1}", Some(false)),
+        ("echo npx pkg; node x.js", None),
+        ("", None),
+    ] {
+        let found = command::in_script(script).map(|request| request.what.is_pinned());
+        assert_eq!(found, expected, "{script}");
+    }
+}
+
+#[test]
 fn the_folder_of_npx_is_the_one_that_npm_makes() {
     // Read off npm 11.
     for (spec, folder) in [
