@@ -112,7 +112,7 @@ fn command(folder: &Path, config: &OsStr) -> String {
 }
 
 /// As a shell must be given it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     if text.chars().all(plain) {
         text.to_owned()

@@ -4,29 +4,49 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use broker_model::Diagnostic;
 use broker_model::exit::Exit;
+use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 
+use super::baseline::read_baseline;
 use super::between::between;
 use super::input::{LockFile, parse_lock};
 use super::output;
 use super::report::{ReportArgs, Shown, Sides};
+use crate::lock_file;
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// The lock as it was; `-` reads it from standard input.
-    #[arg(value_name = "OLD")]
-    old: PathBuf,
-    /// The lock as it is.
-    #[arg(value_name = "NEW")]
-    new: PathBuf,
+    /// The lock as it was and as it is, `OLD NEW`; `-` reads from standard input. With `--baseline`
+    /// only NEW, by default the lock beside the config.
+    #[arg(value_name = "LOCK", num_args = 1..=2, required_unless_present = "baseline")]
+    locks: Vec<PathBuf>,
+    /// The lock as it was: `git:REV[:PATH]` or a file. PATH is by default the lock beside the config.
+    #[arg(long, value_name = "BASELINE")]
+    baseline: Option<String>,
+    #[command(flatten)]
+    file: super::ConfigFile,
     #[command(flatten)]
     report: ReportArgs,
 }
 
 pub(super) fn run(args: &DiffArgs) -> Exit {
-    let (old, new) = match (read(&args.old), read(&args.new)) {
+    let config = &args.file.config;
+    let (old, new_path) = match (&args.baseline, args.locks.as_slice()) {
+        (Some(text), []) => (read_baseline(text, config), lock_file(config)),
+        (Some(text), [new]) => (read_baseline(text, config), new.clone()),
+        (None, [old, new]) => (read(old).map(|old| old.lock), new.clone()),
+        (baseline, _) => {
+            let message = match baseline {
+                Some(_) => "with `--baseline` there is one lock to compare with it, not two",
+                None => "two locks are compared, and one is named",
+            };
+            let help = "Write `diff OLD NEW`, or `diff --baseline git:REV [NEW]`.";
+            let problem = Diagnostic::error(DiagnosticCode::BaselineUnreadable, message);
+            return output::diagnostics(&[problem.help(help)]);
+        }
+    };
+    let (old, new) = match (old, read(&new_path)) {
         (Ok(old), Ok(new)) => (old, new),
         (old, new) => {
             let problems: Vec<_> = [old.err(), new.err()]
@@ -37,7 +57,7 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
             return output::diagnostics(&problems);
         }
     };
-    let mut report = between(&old.lock, &new.lock);
+    let mut report = between(&old, &new.lock);
     if args.report.strict {
         report.strict();
     }
@@ -46,7 +66,7 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
         sides: Sides::Locks,
         asked: None,
         lock: &new.lock,
-        lock_path: &args.new,
+        lock_path: &new_path,
         lock_text: &new.text,
     })
 }

@@ -301,7 +301,7 @@ fn shown_pointers(pointers: &[String]) -> String {
 }
 
 /// A reader sees the old file or the new one, never a part.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())

@@ -6,9 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use broker_model::exit::Exit;
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
+mod accept;
+mod audits;
+mod baseline;
 mod between;
 mod check;
 mod diff;
@@ -19,14 +22,17 @@ mod machine;
 mod new;
 mod output;
 mod partial;
+mod program;
 mod progress;
 mod provenance;
 mod report;
+mod review;
 mod rules;
 mod schema;
 mod schemas;
 mod survey;
 mod tree;
+mod verify;
 
 /// Locks the tools of MCP servers, holds servers against the lock, and compiles it into a broker.
 ///
@@ -67,7 +73,7 @@ enum Verb {
     /// Exits with 0 where every call of the old lock is served under the new one as it was reviewed,
     /// 3 where something differs, 5 where a lock is missing or damaged. New tools alone are 0.
     #[command(
-        after_help = "Examples:\n  broker-gen diff old.lock.json smoke_config.lock.json\n  git show HEAD:smoke_config.lock.json | broker-gen diff - smoke_config.lock.json"
+        after_help = "Examples:\n  broker-gen diff old.lock.json smoke_config.lock.json\n  broker-gen diff --baseline git:HEAD                 the lock beside the config against what git has"
     )]
     Diff(diff::DiffArgs),
     /// Write the files that the build compiles in, to look at or to commit. Launches nothing.
@@ -80,6 +86,30 @@ enum Verb {
     /// Print the tree that callers will see, by config and lock. Launches nothing.
     #[command(after_help = "Example:\n  broker-gen tree --hidden")]
     Tree(tree::TreeArgs),
+    /// Hold config, lock, audits and, if named, a built broker against each other. Launches nothing.
+    ///
+    /// Exits with 0 where all of it fits, 5 where the lock is missing, damaged or stale, where the
+    /// broker has another catalog, or where the config has `audits_required` and a tool has no valid
+    /// audit; 2 where config or audits are wrong, 4 where there was nothing to verify.
+    #[command(
+        after_help = "Examples:\n  broker-gen verify --offline\n  broker-gen verify --binary target/release/my-broker"
+    )]
+    Verify(verify::VerifyArgs),
+    /// Walk through what nobody signed yet, in a terminal: shows each change, and asks.
+    ///
+    /// The worst drift comes first. Each acceptance is written to `<config stem>.audits.toml` at once.
+    #[command(
+        after_help = "Examples:\n  broker-gen review\n  broker-gen review --baseline git:origin/main"
+    )]
+    Review(review::ReviewArgs),
+    /// Sign locked tools without being shown them: adds audits for their digests.
+    ///
+    /// Writes `<config stem>.audits.toml`, only ever at its end; commit it. With `--rule`, a finding
+    /// of the lint is suppressed instead.
+    #[command(
+        after_help = "Examples:\n  broker-gen accept --source /repo --tool get_file --looked-at description,inputSchema\n  broker-gen accept --all --who 'A. Reviewer <a@example.org>' --notes 'read in full'"
+    )]
+    Accept(accept::AcceptArgs),
     /// Print the JSON Schema of the config, the lock or the report.
     ///
     /// An editor that knows it completes and checks a config: name it as `$schema`.
@@ -159,6 +189,15 @@ struct CheckArgs {
     report: report::ReportArgs,
 }
 
+/// How a verb prints what it has to say, where it is no report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Human,
+    /// One JSON value.
+    Json,
+}
+
 /// Runs the program with this process's arguments.
 pub fn main() -> ExitCode {
     run(std::env::args_os()).into()
@@ -183,6 +222,9 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Verb::Diff(args) => diff::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Tree(args) => tree::run(&args),
+        Verb::Verify(args) => verify::run(&args),
+        Verb::Review(args) => review::run(&args),
+        Verb::Accept(args) => accept::run(&args),
         Verb::Schema(args) => schema::run(&args),
         Verb::New(args) => new::run(&args),
         Verb::Rules(args) => rules::run(&args),

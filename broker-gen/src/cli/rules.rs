@@ -3,10 +3,10 @@
 use broker_model::drift::{Rule, rules};
 use broker_model::exit::Exit;
 use broker_model::terminal::wrap;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
-use super::output;
+use super::{Format, output};
 
 #[derive(Debug, Args)]
 pub(super) struct RulesArgs {
@@ -16,14 +16,6 @@ pub(super) struct RulesArgs {
     /// How to print them.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table, or a paragraph for one rule.
-    Human,
-    /// A list of objects.
-    Json,
 }
 
 pub(super) fn run(args: &RulesArgs) -> Exit {

@@ -14,14 +14,7 @@ use crate::bench::{Bench, config, tool, workspace};
 const UPDATE: &str = "MCP_BROKER_UPDATE_SCHEMAS";
 
 /// Keys that the config knows and this version refuses.
-const LATER: [&str; 6] = [
-    "audits_required",
-    "headers",
-    "mcp",
-    "trust",
-    "url",
-    "mcpServers",
-];
+const LATER: [&str; 5] = ["headers", "mcp", "trust", "url", "mcpServers"];
 
 #[track_caller]
 fn valid(document: Document, value: &Value) {

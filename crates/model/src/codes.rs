@@ -147,6 +147,17 @@ closed_list! {
         PackageUnpinned = "package_unpinned", "A command names a package without one version, so another one may run tomorrow.", "Name the version, or the digest of an image; `docs/provenance.md` has the forms.";
         PackageUnseen = "package_unseen", "The package that a source ran could not be looked at, so the lock has no integrity of it.", "Lock where the package manager's cache is; `docs/provenance.md` says where it is looked for.";
         MachineText = "machine_text", "A server wrote this machine into its tools; a lock made elsewhere would differ.", "Fix it by an argument of the server, or name the member in `volatile`.";
+        AuditsUnreadable = "audits_unreadable", "The audits file cannot be read, or is too large.", "See the message; where there are no audits, there need be no file.";
+        AuditsSyntax = "audits_syntax", "The audits file is not TOML.", "Mend the place.";
+        AuditsUnknownKey = "audits_unknown_key", "A key of the audits file is not known there.", "Correct the name.";
+        AuditsValue = "audits_value", "A value in the audits file is missing, or not what it must be.", "Write what the message names.";
+        AuditMissing = "audit_missing", "A tool has no valid audit, and the config requires them.", "Review it with `broker-gen review`, or accept it with `broker-gen accept`.";
+        AuditStale = "audit_stale", "An audit fits nothing that is locked.", "Nothing: it is history; remove it by hand if you like.";
+        WriteRefused = "write_refused", "Decisions of people are not written where `CI` or `MCP_BROKER_LOCKED` is set.", "Run it on your own machine, and commit what it writes.";
+        WhoMissing = "who_missing", "Nobody is named who answers for the audit.", "Say `--who NAME`, set MCP_BROKER_WHO, or set git's `user.name` and `user.email`.";
+        TerminalNeeded = "terminal_needed", "`review` asks, and nobody is there to answer.", "Run it in a terminal; without one, look at `broker-gen diff` and sign with `broker-gen accept`.";
+        BaselineUnreadable = "baseline_unreadable", "The lock that was named for comparison cannot be read.", "Name a file, or `git:REV` with a commit that has the lock.";
+        BinaryUnchecked = "binary_unchecked", "The program that was named could not be asked for its catalog.", "Name a broker that runs on this machine.";
         GeneratedStale = "generated_stale", "Generated code is not what config and lock give.", "Write it anew with `broker-gen generate`.";
         FileExists = "file_exists", "A file that would be written is already there.", "Choose another folder, or move the file away.";
         FileWrite = "file_write", "A file cannot be written.", "See the message.";

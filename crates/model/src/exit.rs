@@ -18,7 +18,8 @@ pub enum Exit {
     /// 4: a source could not be started or checked, or nothing was checked; also an unstable source
     /// and a schema that `lock` refuses.
     Unchecked,
-    /// 5: the lock is missing, damaged, stale or of another version, or generated code is stale.
+    /// 5: the lock is missing, damaged, stale or of another version, an
+    /// audit is missing, or generated code is stale.
     Lock,
     /// 7: the address cannot be bound.
     Bind,
@@ -98,6 +99,7 @@ impl Exit {
             | Code::LockVersion
             | Code::LockStale
             | Code::LockOrphan
+            | Code::AuditMissing
             | Code::GeneratedStale => Self::Lock,
             Code::SchemaInvalid
             | Code::SchemaRef
@@ -107,7 +109,8 @@ impl Exit {
             | Code::SchemaDialect
             | Code::SourceSecret
             | Code::SourceUnstable
-            | Code::SourceFailed => Self::Unchecked,
+            | Code::SourceFailed
+            | Code::BinaryUnchecked => Self::Unchecked,
             Code::FileWrite => Self::Failure,
             _ => Self::Usage,
         }

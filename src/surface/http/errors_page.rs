@@ -62,7 +62,7 @@ fn page() -> String {
          | 2 | usage, config or environment; also a collision of paths, a filter that matches nothing, an open bind |\n\
          | 3 | drift |\n\
          | 4 | a source could not be started or checked, or nothing was checked; also an unstable source and a refused schema |\n\
-         | 5 | the lock is missing, damaged, stale or of another version, or generated code is stale |\n\
+         | 5 | the lock is missing, damaged, stale or of another version, a required audit is missing, or generated code is stale |\n\
          | 7 | the address cannot be bound |\n\
          | 130 | interrupted twice; `doctor` and verbs that launch servers: once |\n",
     );

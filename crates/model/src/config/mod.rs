@@ -50,6 +50,8 @@ pub struct Config {
     pub limits: Limits,
     /// Whether Rust types are generated, unless a source says otherwise.
     pub types: bool,
+    /// Whether `verify` refuses a lock with tools that nobody signed. Shapes no catalog and no digest.
+    pub audits_required: bool,
     /// Host names that `Host` may carry besides loopback names and addresses.
     pub allowed_hosts: Vec<Template>,
     /// Origins of web pages that may call, `https://host[:port]`.

@@ -52,6 +52,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         root: Node::bare(NodePath::root(), String::new()),
         limits: Limits::default(),
         types,
+        audits_required: false,
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
         document: Document::default(),
@@ -72,7 +73,10 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "allowed_origins" => {
                 config.allowed_origins = lists::allowed_origins(findings, &value);
             }
-            later @ ("trust" | "mcp" | "audits_required") => {
+            "audits_required" => {
+                config.audits_required = fields::boolean(findings, &value).unwrap_or_default();
+            }
+            later @ ("trust" | "mcp") => {
                 keys::later(findings, &value, &format!("`{later}`"));
             }
             "servers" | "inputs" if shape == Shape::Foreign => {}

@@ -1,11 +1,15 @@
 //! Two texts as a unified diff that fits a terminal and shows what cannot be seen.
 
+use std::time::Duration;
+
 use similar::{ChangeTag, TextDiff};
 
 use crate::text::shown;
 
 /// Columns of a line, sign and indentation of the report apart.
 const COLUMNS: usize = 74;
+/// How long the shortest diff is looked for; past it, a longer one is taken.
+const LIMIT: Duration = Duration::from_secs(2);
 /// Lines around a change.
 const CONTEXT: usize = 2;
 
@@ -18,7 +22,9 @@ pub fn text_diff(old: &str, new: &str, sides: [&str; 2], most: usize) -> String 
 /// A unified diff of the lines of two texts, escaped, each line broken where it is too wide.
 pub fn unified(old: &str, new: &str, sides: [&str; 2], most: usize) -> String {
     let (old, new) = (folded(&shown(old)), folded(&shown(new)));
-    let diff = TextDiff::from_lines(&old, &new);
+    let diff = TextDiff::configure()
+        .timeout(LIMIT)
+        .diff_lines(&old, &new);
     let mut lines = vec![
         format!("--- {}", sides[0].trim_end()),
         format!("+++ {}", sides[1].trim_end()),

@@ -24,6 +24,8 @@ pub(super) struct TreeConfig {
     tree: Tree,
     /// Whether Rust types are generated, unless a source says otherwise. Default: true.
     types: Option<bool>,
+    /// Whether `broker-gen verify` refuses a lock with tools that nobody audited. Default: false.
+    audits_required: Option<bool>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
     /// Names that the `Host` header may carry besides loopback names and addresses.
@@ -43,6 +45,8 @@ pub(super) struct ServersConfig {
     mcp_servers: BTreeMap<String, Source>,
     /// Whether Rust types are generated, unless a source says otherwise. Default: true.
     types: Option<bool>,
+    /// Whether `broker-gen verify` refuses a lock with tools that nobody audited. Default: false.
+    audits_required: Option<bool>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
     /// Names that the `Host` header may carry besides loopback names and addresses.

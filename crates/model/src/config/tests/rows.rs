@@ -449,7 +449,7 @@ fn later_keys_are_checked_and_then_refused() {
             "{member}"
         );
     }
-    for key in ["trust", "mcp", "audits_required"] {
+    for key in ["trust", "mcp"] {
         let found = only(&format!(r#"{{"tree":[],"{key}":true}}"#));
         assert_eq!(found.code, Code::NotSupportedYet, "{key}");
     }

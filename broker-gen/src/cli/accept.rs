@@ -1,0 +1,266 @@
+//! `accept`: signs locked digests without showing them, for those who looked at them elsewhere.
+
+use std::path::Path;
+
+use broker_model::exit::Exit;
+use broker_model::lock::{Lock, LockedSource};
+use broker_model::text::{counted, shown_line};
+use broker_model::{Diagnostic, DiagnosticCode};
+use clap::{ArgGroup, Args};
+
+use super::audits::{
+    Audit, Audits, Date, Decision, Standing, Subject, Suppression, append, audits_file, subjects,
+    who,
+};
+use super::input::parse_lock;
+use super::output::{self, say};
+use crate::lock_file;
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["source", "all"])))]
+pub(super) struct AcceptArgs {
+    #[command(flatten)]
+    file: super::ConfigFile,
+    /// The source, by the path of its node: itself and all its tools.
+    #[arg(long, value_name = "PATH")]
+    source: Option<String>,
+    /// Only this tool of the source, by the server's name for it.
+    #[arg(long, value_name = "NAME", requires = "source")]
+    tool: Option<String>,
+    /// Only the source itself: its name and instructions.
+    #[arg(long, requires = "source", conflicts_with = "tool")]
+    itself: bool,
+    /// Everything that is locked.
+    #[arg(long)]
+    all: bool,
+    /// Who answers for it. Default: git's `user.name <user.email>`.
+    #[arg(long, value_name = "NAME", env = "MCP_BROKER_WHO")]
+    who: Option<String>,
+    /// What the next reader should know.
+    #[arg(long, value_name = "TEXT")]
+    notes: Option<String>,
+    /// What was looked at: `description,inputSchema`.
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
+    looked_at: Vec<String>,
+    /// The last day on which it counts: `2027-06-30`.
+    #[arg(long, value_name = "DATE")]
+    expires: Option<Date>,
+    /// Suppress this rule of the lint instead, for these bytes; wants `--reason`.
+    #[arg(
+        long,
+        value_name = "RULE",
+        requires_all = ["source", "reason"],
+        conflicts_with_all = ["notes", "looked_at", "expires"]
+    )]
+    rule: Option<String>,
+    /// Why what the rule found is harmless.
+    #[arg(long, value_name = "TEXT", requires = "rule")]
+    reason: Option<String>,
+}
+
+pub(super) fn run(args: &AcceptArgs) -> Exit {
+    match accept(args) {
+        Ok(()) => Exit::Ok,
+        Err(problems) => output::diagnostics(&problems),
+    }
+}
+
+/// Decisions of people are not made by machines.
+pub(super) fn refuse_machines(verb: &str) -> Result<(), Vec<Diagnostic>> {
+    if !super::is_ci() {
+        return Ok(());
+    }
+    let message = format!("`{verb}` writes nothing here: `CI` or `MCP_BROKER_LOCKED` is set");
+    Err(vec![Diagnostic::error(
+        DiagnosticCode::WriteRefused,
+        message,
+    )])
+}
+
+/// The lock beside a config.
+pub(super) fn read_lock(config: &Path) -> Result<Lock, Vec<Diagnostic>> {
+    let path = lock_file(config);
+    parse_lock(&path, std::fs::read_to_string(&path)).map(|file| file.lock)
+}
+
+fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
+    refuse_machines("accept")?;
+    let config = &args.file.config;
+    let today = Date::today();
+    refuse_nonsense(args, today)?;
+    let lock = read_lock(config)?;
+    let audits = Audits::read(config)?;
+    let mut open = targets(args, &lock)?;
+    open.retain(|subject| match &args.rule {
+        Some(rule) => !audits.suppresses(
+            rule,
+            subject.source.path.as_str(),
+            subject.tool_name(),
+            &subject.digest,
+        ),
+        None => audits.standing(subject, today) != Standing::Audited,
+    });
+    let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
+    if open.is_empty() {
+        say(format_args!("nothing to do: {shown} has all of it"));
+        return Ok(());
+    }
+    let who = who(args.who.as_deref(), config)?;
+    let decide = |subject: &Subject<'_>| decision(args, subject, &who, today);
+    let decisions: Vec<_> = open.iter().map(decide).collect();
+    output::data(append(config, &decisions)?);
+    let entries = match decisions.len() {
+        1 => "1 entry".to_owned(),
+        many => format!("{many} entries"),
+    };
+    say(format_args!("added {entries} to {shown}: commit it"));
+    Ok(())
+}
+
+fn decision(args: &AcceptArgs, subject: &Subject<'_>, who: &str, today: Date) -> Decision {
+    let source = subject.source.path.clone();
+    let tool = subject.tool_name().map(str::to_owned);
+    let digest = subject.digest.clone();
+    match &args.rule {
+        Some(rule) => Decision::Suppression(Suppression {
+            rule: rule.clone(),
+            source,
+            tool,
+            digest,
+            reason: args.reason.clone().unwrap_or_default(),
+            who: who.to_owned(),
+            date: today,
+        }),
+        None => Decision::Audit(Audit {
+            source,
+            tool,
+            digest,
+            who: who.to_owned(),
+            date: today,
+            looked_at: args
+                .looked_at
+                .iter()
+                .map(|what| what.trim().to_owned())
+                .collect(),
+            notes: args.notes.clone(),
+            expires: args.expires,
+        }),
+    }
+}
+
+/// What clap cannot see: texts that say nothing, a day that is over, a rule that cannot be one.
+fn refuse_nonsense(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>> {
+    let mut problems = Vec::new();
+    let mut wrong = |message: String, help: &str| {
+        let problem = Diagnostic::error(DiagnosticCode::AuditsValue, message);
+        problems.push(problem.help(help));
+    };
+    if let Some(last) = args.expires.filter(|last| *last < today) {
+        let message = format!("`--expires {last}` is over: it is {today}");
+        wrong(message, "Give a day to come, or none.");
+    }
+    let texts = [("--notes", &args.notes), ("--reason", &args.reason)];
+    let said = texts.map(|(option, text)| (option, text.as_deref()));
+    let looked_at = args
+        .looked_at
+        .iter()
+        .map(|what| ("--looked-at", Some(what.as_str())));
+    for (option, text) in said.into_iter().chain(looked_at) {
+        if text.is_some_and(|text| text.trim().is_empty()) {
+            wrong(
+                format!("`{option}` is empty"),
+                "Say something, or leave it out.",
+            );
+        }
+    }
+    let kebab = |rule: &str| {
+        rule.split('-').all(|part| {
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        })
+    };
+    if let Some(rule) = args.rule.as_deref().filter(|rule| !kebab(rule)) {
+        let message = format!("`--rule {}` is no rule of the lint", shown_line(rule, 80));
+        wrong(message, "Name it as the lint does, as `hidden-character`.");
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+/// What the options name, in the lock's order.
+fn targets<'a>(args: &AcceptArgs, lock: &'a Lock) -> Result<Vec<Subject<'a>>, Vec<Diagnostic>> {
+    let Some(path) = &args.source else {
+        return Ok(subjects(lock));
+    };
+    let Some(source) = lock.source(path) else {
+        let known: Vec<_> = lock
+            .sources
+            .iter()
+            .map(|source| format!("`{}`", source.path))
+            .collect();
+        let message = format!(
+            "`--source {}` names no locked source",
+            shown_line(path, 200)
+        );
+        let help = format!("The sources are {}.", known.join(", "));
+        return Err(vec![
+            Diagnostic::error(DiagnosticCode::PathInvalid, message).help(help),
+        ]);
+    };
+    match &args.tool {
+        Some(name) => tool(source, name).map(|subject| vec![subject]),
+        // The lint is suppressed in one place at a time.
+        None if args.itself || args.rule.is_some() => Ok(vec![Subject::itself(source)]),
+        None => {
+            let mut of_it = subjects(lock);
+            of_it.retain(|subject| subject.source.path == source.path);
+            Ok(of_it)
+        }
+    }
+}
+
+fn tool<'a>(source: &'a LockedSource, name: &str) -> Result<Subject<'a>, Vec<Diagnostic>> {
+    let exposed = |wanted: &str| {
+        source
+            .exposed
+            .iter()
+            .find(|tool| tool.upstream_name == wanted)
+    };
+    if let Some(tool) = exposed(name) {
+        return Ok(Subject::tool(source, tool));
+    }
+    let path = &source.path;
+    let shown = shown_line(name, 100);
+    let message = format!("`--tool {shown}` names no exposed tool of `{path}`");
+    let nearest = source
+        .exposed
+        .iter()
+        .map(|tool| (strsim::damerau_levenshtein(name, &tool.upstream_name), tool))
+        .filter(|(distance, tool)| *distance <= (tool.upstream_name.len() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance);
+    let alias = source.exposed.iter().find(|tool| tool.exposed_name == name);
+    let help = match (alias, nearest) {
+        (Some(tool), _) => format!(
+            "`{shown}` is its alias; the server calls it `{}`.",
+            shown_line(&tool.upstream_name, 100)
+        ),
+        (None, _) if source.hidden.iter().any(|tool| tool.name == name) => {
+            "The filter hides it, so that it needs none.".to_owned()
+        }
+        (None, Some((_, tool))) => {
+            format!("did you mean `{}`?", shown_line(&tool.upstream_name, 100))
+        }
+        (None, None) => format!(
+            "See `broker-gen tree`; `{path}` has {}.",
+            counted(source.exposed.len(), "tool")
+        ),
+    };
+    Err(vec![
+        Diagnostic::error(DiagnosticCode::PathInvalid, message).help(help),
+    ])
+}

@@ -1,0 +1,146 @@
+//! The audits file, `<config stem>.audits.toml`: what people decided about the tools of a lock, each
+//! decision bound to a digest. It is theirs: read strictly, appended to, and never rewritten.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use broker_model::digest::Digest;
+use broker_model::filter::ToolFilter;
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+
+mod append;
+mod date;
+mod fields;
+mod read;
+mod standing;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod who;
+
+pub(super) use append::{Decision, append};
+pub(super) use date::Date;
+pub(super) use standing::{Missing, Standing};
+pub(super) use subject::{Subject, subjects};
+pub(super) use who::who;
+
+/// The only criteria that an audit can state.
+pub(super) const CRITERIA: &str = "safe-to-expose";
+
+/// More than this is no file that people write.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// Everything in one file, in its order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Audits {
+    /// The file as the user would name it.
+    file: String,
+    audits: Vec<Placed<Audit>>,
+    exemptions: Vec<Exemption>,
+    suppressions: Vec<Placed<Suppression>>,
+}
+
+/// An entry, and the line on which it begins.
+#[derive(Clone, Debug)]
+struct Placed<T> {
+    line: usize,
+    entry: T,
+}
+
+/// Somebody looked at a tool, or at what a source says of itself, and found it fit to be exposed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Audit {
+    pub(super) source: NodePath,
+    /// The server's name for it; `None` for the source itself.
+    pub(super) tool: Option<String>,
+    pub(super) digest: Digest,
+    pub(super) who: String,
+    pub(super) date: Date,
+    pub(super) looked_at: Vec<String>,
+    pub(super) notes: Option<String>,
+    /// The last day on which it counts.
+    pub(super) expires: Option<Date>,
+}
+
+/// Tools that may go without an audit for some time.
+#[derive(Clone, Debug)]
+struct Exemption {
+    source: ToolFilter,
+    /// `None` for the source itself.
+    tool: Option<ToolFilter>,
+    /// The last day on which it counts.
+    expires: Date,
+}
+
+/// A finding of the lint that somebody looked at and found harmless.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Suppression {
+    pub(super) rule: String,
+    pub(super) source: NodePath,
+    /// `None` for the source itself.
+    pub(super) tool: Option<String>,
+    pub(super) digest: Digest,
+    pub(super) reason: String,
+    pub(super) who: String,
+    pub(super) date: Date,
+}
+
+impl Audits {
+    /// Reads the audits beside a config; none where there is no file.
+    pub(super) fn read(config: &Path) -> Result<Self, Vec<Diagnostic>> {
+        let path = audits_file(config);
+        let file = path.to_string_lossy().into_owned();
+        match text_of(&path)? {
+            Some(text) => Self::parse(&file, &text),
+            None => Ok(Self {
+                file,
+                ..Self::default()
+            }),
+        }
+    }
+
+    /// Whether somebody found this finding of the lint harmless, in exactly these bytes.
+    pub(super) fn suppresses(
+        &self,
+        rule: &str,
+        source: &str,
+        tool: Option<&str>,
+        digest: &Digest,
+    ) -> bool {
+        self.suppressions.iter().any(|Placed { entry: one, .. }| {
+            one.rule == rule
+                && one.source.as_str() == source
+                && one.tool.as_deref() == tool
+                && one.digest == *digest
+        })
+    }
+}
+
+/// `<config stem>.audits.toml`, beside the config.
+pub(super) fn audits_file(config: &Path) -> PathBuf {
+    let stem = config.file_stem().unwrap_or_default().to_string_lossy();
+    config.with_file_name(format!("{stem}.audits.toml"))
+}
+
+/// The file's text; `None` where there is no file.
+fn text_of(path: &Path) -> Result<Option<String>, Vec<Diagnostic>> {
+    let shown = path.to_string_lossy();
+    let unreadable = |why: &dyn std::fmt::Display| {
+        vec![Diagnostic::error(
+            DiagnosticCode::AuditsUnreadable,
+            format!("the audits `{shown}` cannot be read: {why}"),
+        )]
+    };
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.len() > MOST_BYTES => {
+            return Err(unreadable(&"it is larger than 4 MiB"));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(&error)),
+    }
+    fs::read_to_string(path)
+        .map(Some)
+        .map_err(|error| unreadable(&error))
+}

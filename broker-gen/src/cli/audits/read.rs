@@ -1,0 +1,194 @@
+//! The audits file becomes decisions that cannot be wrong, or every reason why not.
+
+use broker_model::json::position_of_offset;
+use broker_model::text::shown_line;
+use broker_model::{Diagnostic, DiagnosticCode};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::fields::{Fields, Problems};
+use super::{Audit, Audits, CRITERIA, Exemption, Placed, Suppression};
+
+const AUDIT: &[&str] = &[
+    "source",
+    "tool",
+    "digest",
+    "criteria",
+    "who",
+    "date",
+    "looked_at",
+    "notes",
+    "expires",
+];
+const EXEMPTION: &[&str] = &["source", "tool", "reason", "expires", "who"];
+const SUPPRESSION: &[&str] = &["rule", "source", "tool", "digest", "reason", "who", "date"];
+const LISTS: &[&str] = &["audits", "exemptions", "suppressions"];
+
+/// Syntax errors that are told; after a few, the rest follows from them.
+const MOST_SYNTAX: usize = 10;
+
+impl Audits {
+    /// Reads a text. `file` is its name for messages.
+    pub(super) fn parse(file: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
+        let mut problems = Problems::new(file, text);
+        if let Some((at, problem)) = merge_conflict(text) {
+            problems.add(at, problem);
+            return Err(problems.finish());
+        }
+        let (document, errors) = DeTable::parse_recoverable(text);
+        for error in errors.iter().take(MOST_SYNTAX) {
+            let message = format!("this is no TOML: {}", shown_line(error.message(), 200));
+            problems.add(
+                error.span().map_or(0, |span| span.start),
+                Diagnostic::error(DiagnosticCode::AuditsSyntax, message),
+            );
+        }
+        if !errors.is_empty() {
+            // What was read around them would only add problems that are none.
+            return Err(problems.finish());
+        }
+        let document = document.get_ref();
+        problems.unknown_keys(document, LISTS, "the audits file");
+        let mut audits = Self {
+            file: file.to_owned(),
+            ..Self::default()
+        };
+        for fields in entries(&mut problems, document, "audits", "an audit") {
+            problems.unknown_keys(fields.table, AUDIT, fields.what);
+            audits.audits.extend(audit(&mut problems, fields));
+        }
+        for fields in entries(&mut problems, document, "exemptions", "an exemption") {
+            problems.unknown_keys(fields.table, EXEMPTION, fields.what);
+            audits.exemptions.extend(exemption(&mut problems, fields));
+        }
+        for fields in entries(&mut problems, document, "suppressions", "a suppression") {
+            problems.unknown_keys(fields.table, SUPPRESSION, fields.what);
+            let read = suppression(&mut problems, fields);
+            audits.suppressions.extend(read);
+        }
+        let problems = problems.finish();
+        if problems.is_empty() {
+            Ok(audits)
+        } else {
+            Err(problems)
+        }
+    }
+}
+
+/// The tables of one list.
+fn entries<'d>(
+    problems: &mut Problems<'_>,
+    document: &'d DeTable<'d>,
+    key: &str,
+    what: &'static str,
+) -> Vec<Fields<'d>> {
+    let Some(list) = document.get(key) else {
+        return Vec::new();
+    };
+    let mut wrong = |at: &Spanned<DeValue<'_>>| {
+        let message = format!("`{key}` must be a list of tables; write `[[{key}]]`");
+        problems.add(
+            at.span().start,
+            Diagnostic::error(DiagnosticCode::AuditsValue, message),
+        );
+    };
+    let DeValue::Array(items) = list.get_ref() else {
+        wrong(list);
+        return Vec::new();
+    };
+    let mut out = Vec::new();
+    for item in items.iter() {
+        match item.get_ref() {
+            DeValue::Table(table) => out.push(Fields {
+                what,
+                table,
+                at: item.span().start,
+            }),
+            _ => wrong(item),
+        }
+    }
+    out
+}
+
+// In each of these every field is read before any is missed, so that all problems are told.
+
+fn audit(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Placed<Audit>> {
+    let source = fields.path(problems, "source");
+    let tool = fields.optional_text(problems, "tool");
+    let digest = fields.digest(problems, "digest");
+    let criteria = fields.word(problems, "criteria", CRITERIA);
+    let who = fields.text(problems, "who");
+    let date = fields.date(problems, "date");
+    let looked_at = fields.texts(problems, "looked_at");
+    let notes = fields.optional_text(problems, "notes");
+    let expires = fields.optional_date(problems, "expires");
+    criteria?;
+    let line = problems.line(fields.at);
+    let entry = Audit {
+        source: source?,
+        tool: tool?,
+        digest: digest?,
+        who: who?,
+        date: date?,
+        looked_at: looked_at?,
+        notes: notes?,
+        expires: expires?,
+    };
+    Some(Placed { line, entry })
+}
+
+fn exemption(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Exemption> {
+    let source = fields.glob(problems, "source");
+    let tool = fields.optional_glob(problems, "tool");
+    let expires = fields.date(problems, "expires");
+    // Nothing reads these two but people, who must be told.
+    let said = fields
+        .text(problems, "reason")
+        .zip(fields.text(problems, "who"));
+    said?;
+    Some(Exemption {
+        source: source?,
+        tool: tool?,
+        expires: expires?,
+    })
+}
+
+fn suppression(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Placed<Suppression>> {
+    let rule = fields.text(problems, "rule");
+    let source = fields.path(problems, "source");
+    let tool = fields.optional_text(problems, "tool");
+    let digest = fields.digest(problems, "digest");
+    let reason = fields.text(problems, "reason");
+    let who = fields.text(problems, "who");
+    let date = fields.date(problems, "date");
+    let line = problems.line(fields.at);
+    let entry = Suppression {
+        rule: rule?,
+        source: source?,
+        tool: tool?,
+        digest: digest?,
+        reason: reason?,
+        who: who?,
+        date: date?,
+    };
+    Some(Placed { line, entry })
+}
+
+fn merge_conflict(text: &str) -> Option<(usize, Diagnostic)> {
+    let marks = ["<<<<<<< ", ">>>>>>> ", "||||||| "];
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if marks.iter().any(|mark| line.starts_with(mark)) {
+            let line = position_of_offset(text, at).line;
+            let message = format!("the audits have merge-conflict markers, from line {line} on");
+            let help =
+                "Keep both sides and remove the markers: entries do not depend on each other.";
+            return Some((
+                at,
+                Diagnostic::error(DiagnosticCode::AuditsSyntax, message).help(help),
+            ));
+        }
+        at += line.len();
+    }
+    None
+}

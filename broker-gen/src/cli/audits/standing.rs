@@ -1,0 +1,173 @@
+//! How a lock stands by the audits: what is signed, what is exempt, what is missing and why.
+
+use std::fmt;
+
+use broker_model::digest::Digest;
+use broker_model::lock::Lock;
+use broker_model::text::shown_line;
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+
+use super::{Audit, Audits, Date, Placed, Subject, subject::source_digest, subjects};
+
+/// How one subject stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Standing {
+    /// Somebody signed exactly these bytes.
+    Audited,
+    /// It may go without, until and on this day.
+    Exempt(Date),
+    /// Neither.
+    Missing(Why),
+}
+
+/// Why a subject has no valid audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Why {
+    /// Nobody ever looked at it.
+    Never,
+    /// Somebody looked at other bytes.
+    Changed { who: String, date: Date },
+    /// The audit of these bytes ended.
+    Ended { who: String, date: Date },
+    /// Nobody looked at it, and its exemption ended.
+    ExemptionEnded(Date),
+}
+
+/// A subject that has neither audit nor exemption.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Missing<'a> {
+    pub(in crate::cli) subject: Subject<'a>,
+    pub(in crate::cli) why: Why,
+}
+
+impl Audits {
+    /// Everything of the lock that has no valid audit and no exemption, in the lock's order.
+    pub(in crate::cli) fn missing<'a>(&self, lock: &'a Lock, today: Date) -> Vec<Missing<'a>> {
+        let missing = |subject: Subject<'a>| match self.standing(&subject, today) {
+            Standing::Missing(why) => Some(Missing { subject, why }),
+            Standing::Audited | Standing::Exempt(_) => None,
+        };
+        subjects(lock).into_iter().filter_map(missing).collect()
+    }
+
+    /// How one subject stands on a day.
+    pub(in crate::cli) fn standing(&self, subject: &Subject<'_>, today: Date) -> Standing {
+        let of_it = || {
+            let audits = self.audits.iter().map(|placed| &placed.entry);
+            audits.filter(|audit| is_of(audit, subject))
+        };
+        let of_its_bytes = |audit: &&Audit| audit.digest == subject.digest;
+        let holds = |audit: &Audit| audit.expires.is_none_or(|last| today <= last);
+        if of_it().filter(of_its_bytes).any(holds) {
+            return Standing::Audited;
+        }
+        let exemptions = self.exemptions.iter().filter(|one| {
+            let tool = match (&one.tool, subject.tool_name()) {
+                (Some(glob), Some(name)) => glob.admits(name),
+                (None, None) => true,
+                _ => false,
+            };
+            tool && one.source.admits(subject.source.path.as_str())
+        });
+        let exempt = exemptions.map(|one| one.expires).max();
+        if let Some(until) = exempt.filter(|until| today <= *until) {
+            return Standing::Exempt(until);
+        }
+        let ended = of_it()
+            .filter(of_its_bytes)
+            .filter_map(|audit| Some((audit.expires?, audit)))
+            .max_by_key(|(date, _)| *date);
+        let other = of_it().max_by_key(|audit| audit.date);
+        Standing::Missing(match (ended, other, exempt) {
+            (Some((date, audit)), _, _) => Why::Ended {
+                who: audit.who.clone(),
+                date,
+            },
+            (None, Some(audit), _) => Why::Changed {
+                who: audit.who.clone(),
+                date: audit.date,
+            },
+            (None, None, Some(date)) => Why::ExemptionEnded(date),
+            (None, None, None) => Why::Never,
+        })
+    }
+
+    /// Whether these bytes were ever audited, expired or not.
+    pub(in crate::cli) fn knows(&self, subject: &Subject<'_>) -> bool {
+        let mut audits = self.audits.iter().map(|placed| &placed.entry);
+        audits.any(|audit| is_of(audit, subject) && audit.digest == subject.digest)
+    }
+
+    /// One warning about all entries that fit nothing in the lock.
+    pub(in crate::cli) fn stale(&self, lock: &Lock) -> Option<Diagnostic> {
+        let audits = self.audits.iter().map(|Placed { line, entry }| {
+            let fits = fits(lock, &entry.source, entry.tool.as_deref(), &entry.digest);
+            (*line, fits)
+        });
+        let suppressions = self.suppressions.iter().map(|Placed { line, entry }| {
+            let fits = fits(lock, &entry.source, entry.tool.as_deref(), &entry.digest);
+            (*line, fits)
+        });
+        let mut lines: Vec<usize> = audits
+            .chain(suppressions)
+            .filter_map(|(line, fits)| (!fits).then_some(line))
+            .collect();
+        lines.sort_unstable();
+        let first = *lines.first()?;
+        let shown: Vec<_> = lines.iter().take(8).map(usize::to_string).collect();
+        let more = match lines.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let message = format!(
+            "{} of what is no longer locked, from line {}{more}",
+            match lines.len() {
+                1 => "1 entry".to_owned(),
+                many => format!("{many} entries"),
+            },
+            shown.join(", "),
+        );
+        let mut warning =
+            Diagnostic::warning(DiagnosticCode::AuditStale, message).in_file(&self.file);
+        warning.position = Some(broker_model::json::Position {
+            line: first,
+            column: 1,
+        });
+        Some(warning)
+    }
+}
+
+fn is_of(audit: &Audit, subject: &Subject<'_>) -> bool {
+    audit.source == subject.source.path && audit.tool.as_deref() == subject.tool_name()
+}
+
+/// Whether the lock has exactly these bytes there.
+fn fits(lock: &Lock, source: &NodePath, tool: Option<&str>, digest: &Digest) -> bool {
+    lock.source(source.as_str())
+        .is_some_and(|source| match tool {
+            None => source_digest(source) == *digest,
+            Some(name) => source
+                .exposed
+                .iter()
+                .any(|tool| tool.upstream_name == name && tool.digest == *digest),
+        })
+}
+
+/// Reads after "has no valid audit:".
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never => f.write_str("nobody audited it"),
+            Self::Changed { who, date } => {
+                let who = shown_line(who, 80);
+                write!(f, "it is not what {who} audited on {date}")
+            }
+            Self::Ended { who, date } => {
+                write!(f, "that of {} ended on {date}", shown_line(who, 80))
+            }
+            Self::ExemptionEnded(date) => {
+                write!(f, "nobody audited it, and its exemption ended on {date}")
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What an audit can be about: each exposed tool of a lock, and what a source says of itself.
+
+use broker_model::digest::Digest;
+use broker_model::json::to_review_text;
+use broker_model::lock::{Lock, LockedSource, LockedTool};
+use broker_model::text::shown_line;
+use serde_json::{Map, Value};
+
+/// A tool, or a source itself.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Subject<'a> {
+    pub(in crate::cli) source: &'a LockedSource,
+    /// `None` for the source itself.
+    pub(in crate::cli) tool: Option<&'a LockedTool>,
+    /// What an audit of it is bound to.
+    pub(in crate::cli) digest: Digest,
+}
+
+/// Everything of a lock that wants an audit: each tool that callers see, and each source with
+/// instructions. In the lock's order, a source before its tools.
+pub(in crate::cli) fn subjects(lock: &Lock) -> Vec<Subject<'_>> {
+    let mut out = Vec::new();
+    for source in &lock.sources {
+        // What a server says of itself is told to nobody where it says nothing.
+        out.extend(
+            source
+                .instructions
+                .as_ref()
+                .map(|_| Subject::itself(source)),
+        );
+        let tools = source.exposed.iter();
+        out.extend(tools.map(|tool| Subject::tool(source, tool)));
+    }
+    out
+}
+
+impl<'a> Subject<'a> {
+    /// The source itself.
+    pub(in crate::cli) fn itself(source: &'a LockedSource) -> Self {
+        Self {
+            source,
+            tool: None,
+            digest: source_digest(source),
+        }
+    }
+
+    /// One of its tools.
+    pub(in crate::cli) fn tool(source: &'a LockedSource, tool: &'a LockedTool) -> Self {
+        Self {
+            source,
+            tool: Some(tool),
+            digest: tool.digest.clone(),
+        }
+    }
+
+    /// The server's name for the tool.
+    pub(in crate::cli) fn tool_name(&self) -> Option<&'a str> {
+        self.tool.map(|tool| tool.upstream_name.as_str())
+    }
+
+    /// How it is called towards people: the path of a tool, or the source. Safe to show.
+    pub(in crate::cli) fn shown(&self) -> String {
+        let path = &self.source.path;
+        let shown = match self.tool {
+            None => format!("source {path}"),
+            Some(tool) => path.join(&tool.exposed_name).map_or_else(
+                |_| format!("{path}/{}", tool.exposed_name),
+                |path| path.to_string(),
+            ),
+        };
+        shown_line(&shown, 200)
+    }
+
+    /// The text that people review: what the lock has of it.
+    pub(in crate::cli) fn review_text(&self) -> String {
+        to_review_text(&Value::Object(self.reviewed()))
+    }
+
+    /// The same by member, with texts as lists of lines.
+    pub(in crate::cli) fn reviewed(&self) -> Map<String, Value> {
+        match self.tool {
+            None => words(self.source, lines),
+            Some(tool) => {
+                let mut raw = tool.raw.clone();
+                if let Some(Value::String(text)) = raw.get("description") {
+                    let text = lines(text);
+                    raw.insert("description".to_owned(), text);
+                }
+                raw
+            }
+        }
+    }
+}
+
+/// What a decision about a source itself is bound to: its name and its instructions.
+pub(in crate::cli) fn source_digest(source: &LockedSource) -> Digest {
+    let words = words(source, |text| text.into());
+    Digest::of_member("source", &Value::Object(words))
+}
+
+/// What a source says of itself: its name and its instructions.
+fn words(source: &LockedSource, text: impl Fn(&str) -> Value) -> Map<String, Value> {
+    let name = source.server_info.get("name").cloned();
+    let instructions = source.instructions.as_deref().map(text);
+    let members = [("name", name), ("instructions", instructions)];
+    members
+        .into_iter()
+        .filter_map(|(member, value)| Some((member.to_owned(), value?)))
+        .collect()
+}
+
+fn lines(text: &str) -> Value {
+    text.split('\n').map(Value::from).collect()
+}

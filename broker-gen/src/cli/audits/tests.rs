@@ -1,0 +1,360 @@
+//! The audits file as people write it, and what it means for a lock.
+
+use std::fs;
+
+use broker_model::Snapshot;
+use broker_model::config::Config;
+use broker_model::lock::{Lock, LockedSource};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+
+const TODAY: &str = "2026-11-21";
+
+fn date(text: &str) -> Date {
+    text.parse().unwrap()
+}
+
+/// A lock with the tools `x` and `y` on `/a`, whose server has instructions.
+fn lock() -> Lock {
+    let text = r#"{"tree": [{"path": "/a", "source": {"command": "server"}}]}"#;
+    let config = Config::parse("c.json", text.as_bytes()).unwrap().config;
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let snapshot = Snapshot {
+        server_info: json!({"name": "server", "version": "1"}),
+        protocol_version: "2025-11-25".to_owned(),
+        capabilities: json!({}),
+        instructions: Some("Call x first.".to_owned()),
+        tools: ["x", "y"]
+            .map(|name| tool(name).as_object().unwrap().clone())
+            .to_vec(),
+    };
+    Lock {
+        config_digest: config.digest(),
+        generator: "test".to_owned(),
+        sources: config
+            .sources()
+            .map(|source| LockedSource::from_snapshot(source, &snapshot))
+            .collect(),
+    }
+}
+
+/// An audit of one subject of the lock, with more lines.
+fn entry(subject: &Subject<'_>, more: &str) -> String {
+    let tool = subject
+        .tool_name()
+        .map_or_else(String::new, |name| format!("tool = \"{name}\"\n"));
+    format!(
+        "[[audits]]\nsource = \"{}\"\n{tool}digest = \"{}\"\ncriteria = \"safe-to-expose\"\nwho = \"A\"\ndate = 2026-01-02\n{more}\n",
+        subject.source.path, subject.digest
+    )
+}
+
+fn parse(text: &str) -> Audits {
+    Audits::parse("c.audits.toml", text).unwrap_or_else(|problems| panic!("{problems:#?}"))
+}
+
+/// What is wrong: line, column, code, message.
+fn wrong(text: &str) -> Vec<(usize, usize, &'static str, String)> {
+    let problems = Audits::parse("c.audits.toml", text).expect_err("it is refused");
+    let place = |problem: &Diagnostic| {
+        assert_eq!(problem.file.as_deref(), Some("c.audits.toml"));
+        let at = problem.position.expect("it has a place");
+        let message = format!("{}; {}", problem.message, problem.remedy());
+        (at.line, at.column, problem.code.as_str(), message)
+    };
+    problems.iter().map(place).collect()
+}
+
+#[test]
+fn every_problem_is_told_with_its_place() {
+    let found = wrong(
+        "[[audits]]\nsource = \"a\"\ndigest = \"sha256/1:0\"\ncriteria = \"fine\"\nlookedAt = []\ndate = \"2026-02-30\"\n\n\
+         [[exemptions]]\nsource = \"/a\"\ntool = \"!x\"\nexpires = 7\nreason = \" \"\n\n\
+         [[suppressions]]\nlooked_at = 1\n\n[[audit]]\n",
+    );
+    let expected = [
+        (1, 1, "audits_value", "an audit has no `who`"),
+        (
+            2,
+            10,
+            "audits_value",
+            "the path of a source, as `/repo`, got `a`",
+        ),
+        (3, 10, "audits_value", "a digest as the lock has it"),
+        (
+            4,
+            12,
+            "audits_value",
+            "expected `safe-to-expose`, got `fine`",
+        ),
+        (
+            5,
+            1,
+            "audits_unknown_key",
+            "`lookedAt` in an audit; did you mean `looked_at`?",
+        ),
+        (
+            6,
+            8,
+            "audits_value",
+            "a day that exists, as `2026-11-21`, got `2026-02-30`",
+        ),
+        (8, 1, "audits_value", "an exemption has no `who`"),
+        (10, 8, "audits_value", "a glob, which cannot deny, got `!x`"),
+        (11, 11, "audits_value", "expected a text, got a number"),
+        (12, 10, "audits_value", "got an empty one"),
+        (14, 1, "audits_value", "a suppression has no `rule`"),
+        (14, 1, "audits_value", "a suppression has no `source`"),
+        (14, 1, "audits_value", "a suppression has no `digest`"),
+        (14, 1, "audits_value", "a suppression has no `reason`"),
+        (14, 1, "audits_value", "a suppression has no `who`"),
+        (14, 1, "audits_value", "a suppression has no `date`"),
+        (15, 1, "audits_unknown_key", "known here: rule, source"),
+        (17, 3, "audits_unknown_key", "did you mean `audits`?"),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for ((line, column, code, message), want) in found.iter().zip(expected) {
+        assert_eq!(
+            (*line, *column, *code),
+            (want.0, want.1, want.2),
+            "{message}"
+        );
+        assert!(message.contains(want.3), "{message}\nhas no {}", want.3);
+    }
+}
+
+#[test]
+fn what_is_no_toml_and_what_is_in_conflict() {
+    let found = wrong("[[audits]]\nsource = /a\n");
+    assert_eq!((found[0].0, found[0].2), (2, "audits_syntax"), "{found:#?}");
+    let found =
+        wrong("[[audits]]\n<<<<<<< HEAD\nwho = \"A\"\n=======\nwho = \"B\"\n>>>>>>> other\n");
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].0, found[0].1, found[0].2),
+        (2, 1, "audits_syntax")
+    );
+    assert!(found[0].3.contains("Keep both sides"), "{found:#?}");
+    let found = wrong("audits = 1\nexemptions = [1]\n");
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[0].3.contains("write `[[audits]]`"), "{found:#?}");
+}
+
+#[test]
+fn an_audit_counts_for_its_bytes_until_it_ends() {
+    let lock = lock();
+    let all = subjects(&lock);
+    let shown: Vec<_> = all.iter().map(Subject::shown).collect();
+    assert_eq!(shown, ["source /a", "/a/x", "/a/y"]);
+    let today = date(TODAY);
+    let why = |text: &str| -> Vec<String> {
+        let audits = parse(text);
+        let missing = audits.missing(&lock, today);
+        missing
+            .iter()
+            .map(|one| format!("{}: {}", one.subject.shown(), one.why))
+            .collect()
+    };
+    assert_eq!(
+        why(""),
+        [
+            "source /a: nobody audited it",
+            "/a/x: nobody audited it",
+            "/a/y: nobody audited it"
+        ]
+    );
+    let every: String = all.iter().map(|one| entry(one, "")).collect();
+    assert_eq!(why(&every), [""; 0]);
+    // Twice the same, or by two people, is fine.
+    assert_eq!(why(&(every.clone() + &every)), [""; 0]);
+
+    // It counts on its last day, and not after.
+    let last = entry(&all[0], "") + &entry(&all[1], "expires = 2026-11-21") + &entry(&all[2], "");
+    assert_eq!(why(&last), [""; 0]);
+    let over = last.replace("expires = 2026-11-21", "expires = \"2026-11-20\"");
+    assert_eq!(why(&over), ["/a/x: that of A ended on 2026-11-20"]);
+
+    // Other bytes, and the digest of another tool, are no audit.
+    let other = every.replace(all[1].digest.as_str(), all[2].digest.as_str());
+    assert_eq!(
+        why(&other),
+        ["/a/x: it is not what A audited on 2026-01-02"]
+    );
+}
+
+#[test]
+fn an_exemption_covers_what_its_globs_name_until_it_ends() {
+    let lock = lock();
+    let today = date(TODAY);
+    let missing = |text: &str| -> Vec<String> {
+        let audits = parse(text);
+        let missing = audits.missing(&lock, today);
+        missing
+            .iter()
+            .map(|one| format!("{}: {}", one.subject.shown(), one.why))
+            .collect()
+    };
+    let exemption = |tool: &str, expires: &str| {
+        format!(
+            "[[exemptions]]\nsource = \"/*\"\n{tool}reason = \"r\"\nwho = \"A\"\nexpires = {expires}\n"
+        )
+    };
+    let tools = exemption("tool = \"*\"\n", TODAY);
+    assert_eq!(missing(&tools), ["source /a: nobody audited it"]);
+    assert_eq!(missing(&(tools + &exemption("", TODAY))), [""; 0]);
+    let over = exemption("tool = \"[x]\"\n", "2026-11-20") + &exemption("", TODAY);
+    assert_eq!(
+        missing(&over),
+        [
+            "/a/x: nobody audited it, and its exemption ended on 2026-11-20",
+            "/a/y: nobody audited it"
+        ]
+    );
+}
+
+#[test]
+fn what_fits_nothing_is_told_once_with_its_lines() {
+    let lock = lock();
+    let all = subjects(&lock);
+    let good: String = all.iter().map(|one| entry(one, "")).collect();
+    assert_eq!(parse(&good).stale(&lock), None);
+    let stale = good.replace("source = \"/a\"", "source = \"/gone\"");
+    let warning = parse(&(good + &stale)).stale(&lock).expect("it warns");
+    assert_eq!(warning.code, DiagnosticCode::AuditStale);
+    assert!(
+        !warning.is_error()
+            && warning
+                .message
+                .contains("3 entries of what is no longer locked, from line 23, 30, 38"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn a_suppression_is_bound_to_rule_place_and_bytes() {
+    let lock = lock();
+    let x = &subjects(&lock)[1];
+    let text = format!(
+        "[[suppressions]]\nrule = \"r\"\nsource = \"/a\"\ntool = \"x\"\ndigest = \"{}\"\nreason = \"an emoji\"\nwho = \"A\"\ndate = 2026-01-02\n",
+        x.digest
+    );
+    let audits = parse(&text);
+    assert!(audits.suppresses("r", "/a", Some("x"), &x.digest));
+    let other = &subjects(&lock)[2].digest;
+    assert!(!audits.suppresses("q", "/a", Some("x"), &x.digest));
+    assert!(!audits.suppresses("r", "/b", Some("x"), &x.digest));
+    assert!(!audits.suppresses("r", "/a", None, &x.digest));
+    assert!(!audits.suppresses("r", "/a", Some("x"), other));
+}
+
+/// A config's folder with audits in it.
+fn folder(text: Option<&str>) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let config = folder.path().join("c.json");
+    if let Some(text) = text {
+        fs::write(audits_file(&config), text).unwrap();
+    }
+    (folder, config)
+}
+
+fn decision(notes: &str) -> Decision {
+    let lock = lock();
+    let subject = &subjects(&lock)[1];
+    Decision::Audit(Audit {
+        source: subject.source.path.clone(),
+        tool: Some(notes.to_owned()),
+        digest: subject.digest.clone(),
+        who: notes.to_owned(),
+        date: date(TODAY),
+        looked_at: vec!["description".to_owned(), notes.to_owned()],
+        notes: Some(notes.to_owned()),
+        expires: Some(date("2027-01-01")),
+    })
+}
+
+#[test]
+fn appending_keeps_every_byte_and_adds_what_reads_back() {
+    let entry = entry(&subjects(&lock())[1], "");
+    let crlf = entry.replace('\n', "\r\n");
+    let olds = [
+        "",
+        "# a comment without an end",
+        entry.as_str(),
+        entry.trim_end(),
+        crlf.as_str(),
+        crlf.trim_end(),
+        "\u{feff}# with a mark\n",
+        "audits = []\n#\n",
+    ];
+    for old in &olds[..7] {
+        let (_folder, config) = folder(Some(old));
+        append(&config, &[decision("one")])
+            .unwrap_or_else(|problems| panic!("{old:?}: {problems:#?}"));
+        append(&config, &[decision("two"), decision("three")]).unwrap();
+        let new = fs::read_to_string(audits_file(&config)).unwrap();
+        assert!(new.starts_with(old), "{new:?}");
+        let (all, crlf) = (new.matches('\n').count(), new.matches("\r\n").count());
+        assert_eq!(crlf, if old.contains('\r') { all } else { 0 }, "{new:?}");
+        let before = parse(old).audits.len();
+        assert_eq!(Audits::read(&config).unwrap().audits.len(), before + 3);
+    }
+    // A static list cannot grow by tables: refused, and the file is as it was.
+    let (_folder, config) = folder(Some(olds[7]));
+    let problems = append(&config, &[decision("one")]).unwrap_err();
+    assert!(
+        problems[0].message.contains("nothing can be added"),
+        "{problems:#?}"
+    );
+    assert_eq!(fs::read_to_string(audits_file(&config)).unwrap(), olds[7]);
+}
+
+#[test]
+fn a_new_file_says_what_it_is() {
+    let (_folder, config) = folder(None);
+    let added = append(&config, &[decision("one")]).unwrap();
+    let text = fs::read_to_string(audits_file(&config)).unwrap();
+    assert!(
+        text.starts_with("# Who looked at what in c.lock.json."),
+        "{text}"
+    );
+    assert!(text.ends_with(&added), "{text}");
+}
+
+#[test]
+fn no_text_breaks_out_of_its_string() {
+    for hostile in [
+        "\"\n[[audits]]\nsource = \"/b\"",
+        "\\",
+        "\\\"",
+        "tab\tcr\rnul\u{0}esc\u{1b}[31m",
+        "bidi \u{202e} tag \u{e0041} zero\u{200b}",
+        "'''\"\"\"",
+        "# = [",
+        "ü 日本 🧩",
+    ] {
+        let (_folder, config) = folder(None);
+        append(&config, &[decision(hostile)]).unwrap_or_else(|problems| panic!("{problems:#?}"));
+        let audits = Audits::read(&config).unwrap().audits;
+        assert_eq!(audits.len(), 1);
+        let read = &audits[0].entry;
+        assert_eq!(read.who, hostile);
+        assert_eq!(read.notes.as_deref(), Some(hostile));
+        assert_eq!(read.looked_at[1], hostile);
+        let text = fs::read_to_string(audits_file(&config)).unwrap();
+        let hidden = |c: char| broker_model::text::is_invisible(c);
+        assert!(!text.contains(hidden), "{text:?}");
+    }
+}
+
+#[test]
+fn a_link_stays_a_link() {
+    let (folder, config) = folder(None);
+    let target = folder.path().join("elsewhere.toml");
+    fs::write(&target, "# mine\n").unwrap();
+    std::os::unix::fs::symlink(&target, audits_file(&config)).unwrap();
+    append(&config, &[decision("one")]).unwrap();
+    assert!(audits_file(&config).is_symlink());
+    assert!(fs::read_to_string(&target).unwrap().contains("[[audits]]"));
+}

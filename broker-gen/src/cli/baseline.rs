@@ -1,0 +1,63 @@
+//! The lock that something is compared with: a file, or what git has of the lock at a revision.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use broker_model::lock::Lock;
+use broker_model::text::shown_line;
+use broker_model::{Diagnostic, DiagnosticCode};
+
+use super::input::parse_lock;
+use super::program;
+use crate::lock_file;
+
+/// Reads `git:REV[:PATH]`, or a file. PATH is relative to the working folder, as every file on a
+/// command line; without one it is the lock beside the config.
+pub(super) fn read_baseline(text: &str, config: &Path) -> Result<Lock, Vec<Diagnostic>> {
+    let Some(rest) = text.strip_prefix("git:") else {
+        return parse_lock(Path::new(text), fs::read_to_string(text)).map(|file| file.lock);
+    };
+    let (revision, path) = match rest.split_once(':') {
+        Some((revision, path)) => (revision, PathBuf::from(path)),
+        None => (rest, lock_file(config)),
+    };
+    let unreadable = |why: String| {
+        let shown = shown_line(text, 200);
+        let message = format!("the baseline `{shown}` cannot be read: {why}");
+        vec![Diagnostic::error(
+            DiagnosticCode::BaselineUnreadable,
+            message,
+        )]
+    };
+    // Git would take it for an option.
+    if revision.is_empty() || revision.starts_with('-') {
+        return Err(unreadable(
+            "a revision was expected after `git:`".to_owned(),
+        ));
+    }
+    let text = at_revision(revision, &path).map_err(unreadable)?;
+    Lock::parse(
+        &shown_line(&format!("{revision}:{}", path.display()), 200),
+        &text,
+    )
+}
+
+/// Whether git has the lock beside this config in its last commit.
+pub(super) fn is_committed(config: &Path) -> bool {
+    at_revision("HEAD", &lock_file(config)).is_ok()
+}
+
+/// A file as it was. Git reads `./` relative to where it runs, wherever in the repository that is.
+fn at_revision(revision: &str, path: &Path) -> Result<String, String> {
+    let folder = program::folder_of(path);
+    // A folder may have left since.
+    let (folder, name) = match path.file_name() {
+        Some(name) if folder.is_dir() => (folder, Path::new(name)),
+        _ => (Path::new("."), path),
+    };
+    let Some(name) = name.to_str() else {
+        return Err("its path is not UTF-8".to_owned());
+    };
+    let object = format!("{revision}:./{name}");
+    program::git(&["show", "--no-textconv", &object], folder)
+}

@@ -1,0 +1,103 @@
+//! Runs a short-lived program that is no server, git or a broker's `--version`, and takes what it
+//! prints: with a bound on its time and on its words, and never through a shell.
+
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use broker_model::text::shown_line;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+
+/// A lock in git may be large.
+const MOST_FROM_GIT: u64 = 256 << 20;
+const GIT_LIMIT: Duration = Duration::from_secs(60);
+
+/// How a program ended, and what it printed.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+/// The folder of a file, for a program that runs there.
+pub(super) fn folder_of(file: &Path) -> &Path {
+    file.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// What git prints in a folder; what it said instead, safe to show.
+pub(super) fn git(args: &[&str], folder: &Path) -> Result<String, String> {
+    let command = command("git", |command| {
+        command.args(args).current_dir(folder);
+    });
+    let output = run(command, GIT_LIMIT, MOST_FROM_GIT)
+        .map_err(|error| format!("git cannot be run: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(match said.trim() {
+            "" => format!("git ended with {}", output.status),
+            said => format!("git said: {}", shown_line(said, 300)),
+        });
+    }
+    String::from_utf8(output.stdout).map_err(|_| "git printed what is not UTF-8".to_owned())
+}
+
+/// A command that hears nothing and dies with the wait for it.
+pub(super) fn command(
+    program: impl AsRef<std::ffi::OsStr>,
+    with: impl FnOnce(&mut Command),
+) -> Command {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no server: it is awaited by the thread that starts it"
+    )]
+    let mut command = Command::new(program);
+    with(&mut command);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs it to its end, for so long, and reads so many bytes of either output.
+pub(super) fn run(mut command: Command, limit: Duration, most: u64) -> io::Result<Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut child = command.spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let whole = async {
+            let (stdout, stderr) = tokio::join!(read(stdout, most), read(stderr, most));
+            let (stdout, stderr) = (stdout?, stderr?);
+            let status = child.wait().await?;
+            io::Result::Ok(Output {
+                status,
+                stdout,
+                stderr,
+            })
+        };
+        let late = |_| {
+            let message = format!("it did not end within {} s", limit.as_secs());
+            io::Error::new(io::ErrorKind::TimedOut, message)
+        };
+        tokio::time::timeout(limit, whole).await.map_err(late)?
+    })
+}
+
+async fn read(pipe: Option<impl AsyncRead + Unpin>, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(most + 1).read_to_end(&mut bytes).await?;
+    }
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other("it prints too much"));
+    }
+    Ok(bytes)
+}

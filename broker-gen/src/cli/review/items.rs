@@ -1,0 +1,139 @@
+//! What there is to review: everything of a lock without an audit, with what became of it since the
+//! baseline, the worst first.
+
+use std::cmp::Reverse;
+
+use broker_model::drift::{Class, Finding, Report};
+use broker_model::lock::Lock;
+use broker_model::text::shown_line;
+
+use crate::cli::audits::{Audits, Date, Standing, Subject, subjects};
+use crate::cli::between::between;
+
+/// One thing to decide on.
+#[derive(Debug)]
+pub(super) struct Item<'a> {
+    pub(super) subject: Subject<'a>,
+    /// What the change means; `None` where the baseline does not have it.
+    pub(super) class: Option<Class>,
+    pub(super) findings: Vec<Finding>,
+    /// The same in the baseline, where it has it with other bytes.
+    pub(super) old: Option<Subject<'a>>,
+    /// Why there is something to decide.
+    pub(super) standing: Standing,
+    /// Whether somebody audited what the baseline has, so that the change is all there is to see.
+    pub(super) old_was_audited: bool,
+}
+
+/// Everything without a valid audit.
+pub(super) fn items<'a>(
+    lock: &'a Lock,
+    baseline: Option<&'a Lock>,
+    audits: &Audits,
+    today: Date,
+) -> Vec<Item<'a>> {
+    let report = baseline.map(|old| between(old, lock)).unwrap_or_default();
+    let mut items = Vec::new();
+    for subject in subjects(lock) {
+        let standing = audits.standing(&subject, today);
+        if standing == Standing::Audited {
+            continue;
+        }
+        let old = baseline.and_then(|lock| same_in(lock, &subject));
+        let drift = drift_of(&report, &subject);
+        let class = old
+            .is_some()
+            .then(|| drift.as_ref().map_or(Class::Same, |(class, _)| *class));
+        let old = old.filter(|old| old.digest != subject.digest);
+        items.push(Item {
+            class,
+            findings: drift.map(|(_, findings)| findings).unwrap_or_default(),
+            old_was_audited: old.as_ref().is_some_and(|old| audits.knows(old)),
+            old,
+            standing,
+            subject,
+        });
+    }
+    // Stable, so that the lock's order holds among equals.
+    items.sort_by_key(|item| Reverse(rank(item.class)));
+    items
+}
+
+/// Tools of the baseline that the lock no longer has, safe to show.
+pub(super) fn left(lock: &Lock, baseline: Option<&Lock>) -> Vec<String> {
+    let of_baseline = baseline.map(subjects).unwrap_or_default();
+    of_baseline
+        .iter()
+        .filter(|old| same_in(lock, old).is_none())
+        .map(Subject::shown)
+        .collect()
+}
+
+/// The subject of the same name in another lock.
+fn same_in<'a>(lock: &'a Lock, subject: &Subject<'_>) -> Option<Subject<'a>> {
+    let source = lock.source(subject.source.path.as_str())?;
+    match subject.tool_name() {
+        None => source
+            .instructions
+            .is_some()
+            .then(|| Subject::itself(source)),
+        Some(name) => source
+            .exposed
+            .iter()
+            .find(|tool| tool.upstream_name == name)
+            .map(|tool| Subject::tool(source, tool)),
+    }
+}
+
+fn drift_of(report: &Report, subject: &Subject<'_>) -> Option<(Class, Vec<Finding>)> {
+    let path = &subject.source.path;
+    match subject.tool_name() {
+        None => report
+            .sources
+            .iter()
+            .find(|drift| drift.source == *path)
+            .map(|drift| (drift.class, drift.findings.clone())),
+        Some(name) => report
+            .tools
+            .iter()
+            .find(|drift| drift.source == *path && drift.tool == name)
+            .map(|drift| (drift.class, drift.findings.clone())),
+    }
+}
+
+/// What needs the most care has the highest. What is new has to be read whole, which weighs more than
+/// a change that is proven good.
+fn rank(class: Option<Class>) -> u8 {
+    match class {
+        Some(Class::Security) => 8,
+        Some(Class::Gone) => 7,
+        Some(Class::Breaking) => 6,
+        Some(Class::Unknown | Class::Unchecked) => 5,
+        None | Some(Class::Added) => 4,
+        Some(Class::Compatible) => 3,
+        Some(Class::Text) => 2,
+        Some(Class::Equivalent) => 1,
+        Some(Class::Same) => 0,
+    }
+}
+
+impl Item<'_> {
+    /// Its class for people.
+    pub(super) fn class_name(&self) -> &'static str {
+        self.class.map_or("new", Class::as_str)
+    }
+
+    /// The members that are on show: those that changed, or all of them.
+    pub(super) fn members(&self, whole: bool) -> Vec<String> {
+        let new = self.subject.reviewed();
+        let old = match &self.old {
+            Some(old) if !whole => old.reviewed(),
+            _ => return new.keys().map(|key| shown_line(key, 100)).collect(),
+        };
+        let keys: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).collect();
+        keys.into_iter()
+            .filter(|key| old.get(*key) != new.get(*key))
+            .map(|key| shown_line(key, 100))
+            .collect()
+    }
+}

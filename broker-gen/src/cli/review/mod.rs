@@ -1,0 +1,129 @@
+//! `review`: walks a person through what nobody signed, in a terminal, and writes down each acceptance
+//! at once, so that nothing is lost when the walk ends early.
+
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use broker_model::exit::Exit;
+use broker_model::lock::Lock;
+use broker_model::text::shown_line;
+use broker_model::{Diagnostic, DiagnosticCode};
+use clap::Args;
+
+use super::accept::{read_lock, refuse_machines};
+use super::audits::{Audit, Audits, Date, Decision, append, audits_file, who};
+use super::baseline::{is_committed, read_baseline};
+use super::output::{self, say};
+
+mod items;
+mod session;
+mod show;
+
+use items::Item;
+use session::{Accepted, Tally};
+use show::Style;
+
+/// What is compared with, where git has the lock.
+const LAST_COMMIT: &str = "git:HEAD";
+
+#[derive(Debug, Args)]
+pub(super) struct ReviewArgs {
+    #[command(flatten)]
+    file: super::ConfigFile,
+    /// The lock as it was: `git:REV[:PATH]` or a file. Default: `git:HEAD` where git has the lock,
+    /// else nothing, and everything is new.
+    #[arg(long, value_name = "BASELINE")]
+    baseline: Option<String>,
+    /// Who answers for it. Default: git's `user.name <user.email>`.
+    #[arg(long, value_name = "NAME", env = "MCP_BROKER_WHO")]
+    who: Option<String>,
+}
+
+pub(super) fn run(args: &ReviewArgs) -> Exit {
+    match review(args) {
+        Ok(()) => Exit::Ok,
+        Err(problems) => output::diagnostics(&problems),
+    }
+}
+
+fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
+    refuse_machines("review")?;
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        let message = "standard input and output are no terminal";
+        return Err(vec![Diagnostic::error(
+            DiagnosticCode::TerminalNeeded,
+            message,
+        )]);
+    }
+    let config = &args.file.config;
+    let lock = read_lock(config)?;
+    let audits = Audits::read(config)?;
+    let today = Date::today();
+    let (baseline, name) = baseline(args.baseline.as_deref(), config)?;
+    let items = items::items(&lock, baseline.as_ref(), &audits, today);
+    let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
+    if items.is_empty() {
+        say(format_args!(
+            "nothing to review: everything that is locked has an audit in {shown}"
+        ));
+        return Ok(());
+    }
+    let who = who(args.who.as_deref(), config)?;
+    say(format_args!(
+        "{} without an audit; compared with {name}; signed as {}",
+        items.len(),
+        shown_line(&who, 100)
+    ));
+    for path in items::left(&lock, baseline.as_ref()) {
+        say(format_args!("left since then: {path}"));
+    }
+    let sign = |item: &Item<'_>, accepted: Accepted| {
+        let audit = Audit {
+            source: item.subject.source.path.clone(),
+            tool: item.subject.tool_name().map(str::to_owned),
+            digest: item.subject.digest.clone(),
+            who: who.clone(),
+            date: today,
+            looked_at: accepted.looked_at,
+            notes: accepted.note,
+            expires: None,
+        };
+        append(config, &[Decision::Audit(audit)]).map(|_| ())
+    };
+    let style = Style::of_terminal();
+    let tally = session::walk(
+        &items,
+        &mut io::stdin().lock(),
+        &mut io::stdout().lock(),
+        style,
+        sign,
+    )?;
+    let Tally { accepted, skipped } = tally;
+    let rest = items.len() - accepted - skipped;
+    say(format_args!(
+        "{accepted} accepted, {skipped} skipped, {rest} not looked at"
+    ));
+    if accepted > 0 {
+        say(format_args!("the audits are in {shown}: commit it"));
+    }
+    Ok(())
+}
+
+/// What to compare with, and its name for people.
+fn baseline(said: Option<&str>, config: &Path) -> Result<(Option<Lock>, String), Vec<Diagnostic>> {
+    if let Some(said) = said {
+        let lock = read_baseline(said, config)?;
+        return Ok((Some(lock), shown_line(said, 200)));
+    }
+    if !is_committed(config) {
+        return Ok((None, "nothing: git does not have the lock".to_owned()));
+    }
+    match read_baseline(LAST_COMMIT, config) {
+        Ok(lock) => Ok((Some(lock), LAST_COMMIT.to_owned())),
+        Err(problems) => {
+            // Nobody asked for this one, and a review without it is the stricter one.
+            output::diagnostics(&problems);
+            Ok((None, format!("nothing: {LAST_COMMIT} cannot be read")))
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The conversation: shows an item, reads a line, does what it says. Knows neither terminal nor file.
+
+use std::io::{self, BufRead, Write};
+
+use broker_model::text::shown_line;
+use broker_model::{Diagnostic, DiagnosticCode};
+
+use super::items::Item;
+use super::show::{self, Style};
+
+const QUESTION: &str = "[a]ccept [s]kip [q]uit, [d] show the whole, [n] add a note: ";
+
+/// What goes into the audit of an item that was accepted.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    pub(super) looked_at: Vec<String>,
+    pub(super) note: Option<String>,
+}
+
+/// How many were decided on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) accepted: usize,
+    pub(super) skipped: usize,
+}
+
+enum Answer {
+    Accept,
+    Skip,
+    Quit,
+    Whole,
+    Note,
+    Unclear,
+}
+
+/// Walks through the items; `sign` is called at each acceptance, before the next item is shown. The
+/// end of the input is quitting.
+pub(super) fn walk(
+    items: &[Item<'_>],
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+    style: Style,
+    mut sign: impl FnMut(&Item<'_>, Accepted) -> Result<(), Vec<Diagnostic>>,
+) -> Result<Tally, Vec<Diagnostic>> {
+    let mut tally = Tally::default();
+    for (index, item) in items.iter().enumerate() {
+        let block = show::block(item, index + 1, items.len(), style);
+        write(output, &block)?;
+        match ask(item, input, output)? {
+            Some(Some(accepted)) => {
+                let looked_at = accepted.looked_at.join(", ");
+                sign(item, accepted)?;
+                tally.accepted += 1;
+                write(
+                    output,
+                    &format!("accepted: {}\n", shown_line(&looked_at, 70)),
+                )?;
+            }
+            Some(None) => tally.skipped += 1,
+            None => break,
+        }
+    }
+    Ok(tally)
+}
+
+/// `None` is to quit, `Some(None)` to skip.
+fn ask(
+    item: &Item<'_>,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> Result<Option<Option<Accepted>>, Vec<Diagnostic>> {
+    let (mut saw_all, mut note) = (false, None);
+    loop {
+        let Some(line) = line_of(QUESTION, input, output)? else {
+            return Ok(None);
+        };
+        match Answer::of(&line) {
+            Answer::Accept => {
+                let looked_at = item.members(saw_all);
+                return Ok(Some(Some(Accepted { looked_at, note })));
+            }
+            Answer::Skip => return Ok(Some(None)),
+            Answer::Quit => return Ok(None),
+            Answer::Whole => {
+                saw_all = true;
+                write(output, &show::whole(item))?;
+            }
+            Answer::Note => match line_of("note: ", input, output)? {
+                None => return Ok(None),
+                Some(text) if text.trim().is_empty() => note = None,
+                Some(text) => note = Some(text.trim().to_owned()),
+            },
+            Answer::Unclear => {
+                let shown = shown_line(&line, 40);
+
+                let what = format!("`{shown}` is none of a, s, q, d, n\n");
+                write(output, &what)?;
+            }
+        }
+    }
+}
+
+impl Answer {
+    fn of(line: &str) -> Self {
+        match line.trim().to_lowercase().as_str() {
+            "a" | "accept" => Self::Accept,
+            "s" | "skip" => Self::Skip,
+            "q" | "quit" => Self::Quit,
+            "d" => Self::Whole,
+            "n" | "note" => Self::Note,
+            _ => Self::Unclear,
+        }
+    }
+}
+
+/// The next line of the input; `None` at its end.
+fn line_of(
+    question: &str,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> Result<Option<String>, Vec<Diagnostic>> {
+    write(output, question)?;
+    let mut line = String::new();
+    let read = input.read_line(&mut line).map_err(lost)?;
+    if read == 0 {
+        write(output, "\n")?;
+        return Ok(None);
+    }
+    Ok(Some(line))
+}
+
+fn write(output: &mut impl Write, text: &str) -> Result<(), Vec<Diagnostic>> {
+    output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+        .map_err(lost)
+}
+
+fn lost(error: io::Error) -> Vec<Diagnostic> {
+    let message = format!("the terminal is gone: {error}");
+    vec![Diagnostic::error(DiagnosticCode::TerminalNeeded, message)]
+}

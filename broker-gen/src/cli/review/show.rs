@@ -1,0 +1,155 @@
+//! How one item looks in a terminal of 80 columns: what it is, what the classifier found, and the
+//! change. Everything a server wrote is escaped.
+
+use broker_model::drift::{Finding, unified};
+use broker_model::text::{shown, shown_line};
+
+use super::items::Item;
+use crate::cli::audits::Standing;
+
+const WIDTH: usize = 80;
+
+/// Whether to use colour.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Style {
+    pub(super) colour: bool,
+}
+
+impl Style {
+    /// For a terminal: in colour unless `NO_COLOR` or a dumb terminal says otherwise.
+    pub(super) fn of_terminal() -> Self {
+        let is = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self {
+            colour: is("NO_COLOR").is_none() && is("TERM").is_none_or(|term| term != "dumb"),
+        }
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// The whole block of an item, without the question.
+pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> String {
+    let head = format!(
+        "[{number}/{of}] {}: {}",
+        item.class_name(),
+        item.subject.shown()
+    );
+    let mut out = format!("\n{}\n", style.paint("1", &head));
+    let mut say = |line: &str| out.push_str(&folded(&format!("  {line}"), "    "));
+    say(&match &item.standing {
+        Standing::Audited => "it has an audit".to_owned(),
+        Standing::Exempt(until) => format!("it may go without an audit until {until}"),
+        Standing::Missing(why) => format!("it has no valid audit: {why}"),
+    });
+    say(item.subject.digest.as_str());
+    for finding in &item.findings {
+        for line in lines_of(finding) {
+            say(&line);
+        }
+    }
+    match &item.old {
+        Some(_) if !item.old_was_audited => {
+            say("what it was before has no audit either: `d` shows the whole of it");
+        }
+        _ => {}
+    }
+    out.push_str(&match &item.old {
+        Some(old) => change(&old.review_text(), &item.subject.review_text(), style),
+        None => whole(item),
+    });
+    out
+}
+
+/// All that is locked of it.
+pub(super) fn whole(item: &Item<'_>) -> String {
+    let text = shown(&item.subject.review_text());
+    text.lines().map(|line| folded(line, "      ")).collect()
+}
+
+fn change(old: &str, new: &str, style: Style) -> String {
+    let diff = unified(old, new, ["reviewed", "locked"], usize::MAX);
+    let paint = |line: &str| {
+        let code = match line.as_bytes().first() {
+            _ if line.starts_with("--- ") || line.starts_with("+++ ") => "1",
+            Some(b'-') => "31",
+            Some(b'+') => "32",
+            Some(b'@') => "36",
+            _ => "",
+        };
+        // What is folded keeps its sign, so that each line says whether it came or went.
+        let sign = line.get(..1).unwrap_or(" ");
+        let text = folded(line, &format!("{sign}     "));
+        let paint = |line: &str| match code {
+            "" => format!("{line}\n"),
+            code => format!("{}\n", style.paint(code, line)),
+        };
+        text.lines().map(paint).collect::<String>()
+    };
+    diff.lines().map(paint).collect()
+}
+
+fn lines_of(finding: &Finding) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{}[{}] {}",
+        finding.severity.as_str(),
+        finding.rule,
+        shown_line(&finding.message, 400)
+    )];
+    if !finding.pointer.is_empty() {
+        lines.push(format!("  at {}", shown_line(&finding.pointer, 200)));
+    }
+    if let Some(witness) = &finding.witness {
+        lines.push(format!(
+            "  for example {}",
+            shown_line(&witness.to_string(), 160)
+        ));
+    }
+    lines
+}
+
+/// One line as lines of at most 80 characters, broken at a blank where there is one; each ends.
+fn folded(line: &str, indent: &str) -> String {
+    let mut out = String::new();
+    let mut rest: Vec<char> = line.chars().collect();
+    while rest.len() > WIDTH {
+        let least = indent.chars().count() + 1;
+        let at = rest[..WIDTH]
+            .iter()
+            .rposition(|c| *c == ' ')
+            .filter(|at| *at > WIDTH / 2 && *at > least)
+            .map_or(WIDTH, |at| at + 1);
+        let tail = rest.split_off(at);
+        out.extend(rest);
+        out.push('\n');
+        rest = indent.chars().chain(tail).collect();
+    }
+    out.extend(rest);
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_folded_and_nothing_of_them_is_lost() {
+        assert_eq!(folded("short", "  "), "short\n");
+        let words = "+ ".to_owned() + &"word ".repeat(40);
+        let text = folded(&words, "+     ");
+        assert!(
+            text.lines()
+                .all(|line| line.chars().count() <= WIDTH && line.starts_with('+'))
+        );
+        let long = "ü".repeat(200);
+        let text = folded(&long, "  ");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
+        assert_eq!(text.matches('ü').count(), 200);
+    }
+}

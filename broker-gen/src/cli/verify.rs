@@ -1,0 +1,314 @@
+//! `verify`: whether what is committed fits together, and whether people signed it. Starts no source.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use broker_model::config::Config;
+use broker_model::exit::Exit;
+use broker_model::lock::Lock;
+use broker_model::text::{counted, shown_line};
+use broker_model::{Diagnostic, DiagnosticCode};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::accept::read_lock;
+use super::audits::{Audits, Date, Missing, Standing, subjects};
+use super::{Format, output, program, schemas};
+use crate::build_script::quoted;
+use crate::{emit, lock_file, plan};
+
+/// How long a broker may take to say its version.
+const BINARY_LIMIT: Duration = Duration::from_secs(20);
+const MOST_OF_A_VERSION: u64 = 64 << 10;
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    file: super::ConfigFile,
+    /// Start no source; `verify` never does, and this says so.
+    #[arg(long)]
+    offline: bool,
+    /// A broker, which must have this catalog compiled in; it is run with `--version` only.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// How to print the outcome on standard output.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+/// What was looked at, and what was wrong.
+#[derive(Debug, Default)]
+struct Outcome {
+    tools: usize,
+    sources: usize,
+    /// One line for each thing that holds, by its name.
+    holds: Vec<(&'static str, String)>,
+    catalog_digest: Option<String>,
+    root_digest: Option<String>,
+    audits: Option<Counts>,
+    problems: Vec<Diagnostic>,
+}
+
+/// How the lock stands by the audits.
+#[derive(Debug)]
+struct Counts {
+    required: bool,
+    audited: usize,
+    exempt: usize,
+    of: usize,
+}
+
+pub(super) fn run(args: &VerifyArgs) -> Exit {
+    let outcome = verify(args);
+    let exit = Exit::of_diagnostics(&outcome.problems);
+    // A verdict over nothing is no success.
+    let nothing = if outcome.problems.is_empty() && outcome.sources == 0 {
+        Exit::Unchecked
+    } else {
+        Exit::Ok
+    };
+    let exit = exit.or(nothing);
+    output::diagnostics(&outcome.problems);
+    match args.format {
+        Format::Human => output::data(outcome.human(exit)),
+        Format::Json => output::data_json(&outcome.to_json(exit)),
+    }
+    exit
+}
+
+fn verify(args: &VerifyArgs) -> Outcome {
+    let mut outcome = Outcome::default();
+    let path = &args.file.config;
+    let (config, lock) = (read_config(path), read_lock(path));
+    let audits = Audits::read(path);
+    let config = outcome.take(config);
+    let lock = outcome.take(lock);
+    let audits = outcome.take(audits);
+    if config.is_some() {
+        let shown = shown_line(&path.to_string_lossy(), 200);
+        outcome.holds("config", format!("{shown} is valid"));
+    }
+    if let Some(lock) = &lock {
+        outcome.root_digest = Some(lock.root_digest().as_str().to_owned());
+        outcome.sources = lock.sources.len();
+        outcome.tools = lock.sources.iter().map(|one| one.exposed.len()).sum();
+    }
+    if let (Some(config), Some(lock)) = (&config, &lock) {
+        documents(&mut outcome, config, lock, path);
+    }
+    if let Some(binary) = &args.binary {
+        compiled_in(&mut outcome, binary);
+    }
+    if let (Some(config), Some(lock), Some(audits)) = (&config, &lock, &audits) {
+        signed(&mut outcome, config, lock, audits, path);
+    }
+    outcome
+}
+
+fn read_config(path: &Path) -> Result<Config, Vec<Diagnostic>> {
+    let shown = path.to_string_lossy();
+    let bytes = fs::read(path).map_err(|error| {
+        let message = format!("the config `{shown}` cannot be read: {error}");
+        vec![Diagnostic::error(DiagnosticCode::ConfigUnreadable, message)]
+    })?;
+    let parsed = Config::parse(&shown, &bytes)?;
+    output::diagnostics(&parsed.warnings);
+    Ok(parsed.config)
+}
+
+/// Config and lock: whether they fit each other, and what they give.
+fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
+    let shown = shown_line(&lock_file(path).to_string_lossy(), 200);
+    let whole = format!("{shown} is whole, every digest fits");
+    match plan::check_fresh(config, lock) {
+        Ok(()) => outcome.holds("lock", format!("{whole}, and made for this config")),
+        Err(problems) => {
+            outcome.problems.extend(problems);
+            return outcome.holds("lock", whole);
+        }
+    }
+    let mut problems = schemas::refuse(&lock.sources);
+    problems.extend(schemas::check_examples(config, &lock.sources));
+    if problems.is_empty() {
+        outcome.holds("schemas", "every one compiles, and examples fit".to_owned());
+    }
+    outcome.problems.extend(problems);
+    match plan::plan(config, &lock.sources) {
+        Ok(plan) => {
+            output::diagnostics(&plan.warnings);
+            let paths = counted(plan.entries.len(), "path");
+            outcome.holds("tree", format!("{paths}, none stands for two things"));
+            let digest = emit::emit(config, lock, &plan).catalog_digest;
+            outcome.holds("catalog", digest.clone());
+            outcome.catalog_digest = Some(digest);
+        }
+        Err(problems) => outcome.problems.extend(problems),
+    }
+}
+
+/// Whether a broker has this catalog compiled in.
+fn compiled_in(outcome: &mut Outcome, binary: &Path) {
+    let shown = shown_line(&binary.to_string_lossy(), 200);
+    let Some(expected) = outcome.catalog_digest.clone() else {
+        let message = format!("`{shown}` was not asked: config and lock give no catalog");
+        let help = "Mend config and lock first.";
+        let problem = Diagnostic::error(DiagnosticCode::BinaryUnchecked, message).help(help);
+        return outcome.problems.push(problem);
+    };
+    match catalog_of(binary) {
+        Ok(Some(digest)) if digest == expected => {
+            outcome.holds("binary", format!("{shown} has this catalog"));
+        }
+        Ok(found) => {
+            let has = found.map_or_else(
+                || "names no catalog".to_owned(),
+                |digest| format!("has the catalog {}", shown_line(&digest, 100)),
+            );
+            let message = format!("`{shown}` {has}, config and lock give {expected}");
+            let help = "Build it anew with this config and lock.";
+            let problem = Diagnostic::error(DiagnosticCode::GeneratedStale, message).help(help);
+            outcome.problems.push(problem);
+        }
+        Err(error) => {
+            let message = format!("`{shown}` cannot be asked for its version: {error}");
+            outcome
+                .problems
+                .push(Diagnostic::error(DiagnosticCode::BinaryUnchecked, message));
+        }
+    }
+}
+
+/// The catalog that a broker names; `None` where it names none.
+fn catalog_of(binary: &Path) -> std::io::Result<Option<String>> {
+    // A file, never a name to be looked up.
+    let file = binary.canonicalize()?;
+    let command = program::command(file, |command| {
+        command.arg("--version").env_clear();
+    });
+    let output = program::run(command, BINARY_LIMIT, MOST_OF_A_VERSION)?;
+    if !output.status.success() {
+        let message = format!("it ended with {}", output.status);
+        return Err(std::io::Error::other(message));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let named = text.lines().find_map(|line| line.strip_prefix("catalog "));
+    Ok(named.map(|digest| digest.trim().to_owned()))
+}
+
+/// Whether everything that callers see was signed.
+fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, path: &Path) {
+    let today = Date::today();
+    let all = subjects(lock);
+    let of = all.len();
+    let standings = || all.iter().map(|subject| audits.standing(subject, today));
+    let audited = standings().filter(|one| *one == Standing::Audited).count();
+    let exempt = standings()
+        .filter(|one| matches!(one, Standing::Exempt(_)))
+        .count();
+    let counts = Counts {
+        required: config.audits_required,
+        audited,
+        exempt,
+        of,
+    };
+    outcome.holds("audits", counts.to_string());
+    outcome.audits = Some(counts);
+    outcome.problems.extend(audits.stale(lock));
+    if config.audits_required {
+        let missing = audits.missing(lock, today);
+        let problems = missing.iter().map(|one| problem_of(one, path));
+        outcome.problems.extend(problems);
+    }
+}
+
+fn problem_of(missing: &Missing<'_>, config: &Path) -> Diagnostic {
+    let subject = &missing.subject;
+    let message = format!(
+        "`{}` has no valid audit: {}; its digest is {}",
+        subject.shown(),
+        missing.why,
+        subject.digest
+    );
+    let config = quoted(&config.to_string_lossy());
+    let mut accept = format!(
+        "broker-gen accept --config {config} --source {}",
+        subject.source.path
+    );
+    match subject.tool_name() {
+        Some(tool) => accept.push_str(&format!(" --tool {}", quoted(tool))),
+        None => accept.push_str(" --itself"),
+    }
+    let help = format!(
+        "Run `broker-gen review --config {config}`, or, having looked at it, `{}`; commit the audits.",
+        shown_line(&accept, 400)
+    );
+    Diagnostic::error(DiagnosticCode::AuditMissing, message).help(help)
+}
+
+impl Outcome {
+    /// A document, or what is wrong with it.
+    fn take<T>(&mut self, read: Result<T, Vec<Diagnostic>>) -> Option<T> {
+        read.map_err(|problems| self.problems.extend(problems)).ok()
+    }
+
+    fn holds(&mut self, what: &'static str, how: String) {
+        self.holds.push((what, how));
+    }
+
+    fn human(&self, exit: Exit) -> String {
+        let mut out = String::new();
+        for (what, how) in &self.holds {
+            out.push_str(&format!("  {what:<8} {how}\n"));
+        }
+        let errors = self.problems.iter().filter(|one| one.is_error()).count();
+        out.push_str(&match exit {
+            Exit::Ok => format!(
+                "verified: {} of {}{}\n",
+                counted(self.tools, "tool"),
+                counted(self.sources, "source"),
+                self.audits
+                    .as_ref()
+                    .map(|counts| format!(", audits {counts}"))
+                    .unwrap_or_default()
+            ),
+            _ if errors == 0 => {
+                "not verified: there is no source, so nothing was checked\n".to_owned()
+            }
+            _ => format!("not verified: {}\n", counted(errors, "problem")),
+        });
+        out
+    }
+
+    fn to_json(&self, exit: Exit) -> Value {
+        json!({
+            "format_version": 1,
+            "verified": exit == Exit::Ok,
+            "sources": self.sources,
+            "tools": self.tools,
+            "root_digest": self.root_digest,
+            "catalog_digest": self.catalog_digest,
+            "holds": self.holds.iter().map(|(what, _)| *what).collect::<Vec<_>>(),
+            "audits": self.audits.as_ref().map(|counts| json!({
+                "required": counts.required,
+                "audited": counts.audited,
+                "exempt": counts.exempt,
+                "of": counts.of,
+            })),
+            "problems": self.problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.audited, self.of)?;
+        if self.exempt > 0 {
+            write!(f, " and {} exempt", self.exempt)?;
+        }
+        if !self.required {
+            write!(f, ", which the config does not require")?;
+        }
+        Ok(())
+    }
+}
