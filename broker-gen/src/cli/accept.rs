@@ -50,7 +50,7 @@ pub(super) struct AcceptArgs {
         long,
         value_name = "RULE",
         requires_all = ["source", "reason"],
-        conflicts_with_all = ["notes", "looked_at", "expires"]
+        conflicts_with_all = ["all", "notes", "looked_at", "expires"]
     )]
     rule: Option<String>,
     /// Why what the rule found is harmless.

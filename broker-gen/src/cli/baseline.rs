@@ -59,5 +59,6 @@ fn at_revision(revision: &str, path: &Path) -> Result<String, String> {
         return Err("its path is not UTF-8".to_owned());
     };
     let object = format!("{revision}:./{name}");
-    program::git(&["show", "--no-textconv", &object], folder)
+    // Not `show`, which lists a folder and lets filters of the repository change a file.
+    program::git(&["cat-file", "blob", &object], folder)
 }

@@ -81,19 +81,41 @@ impl Bench {
         self.run_with_input(args, "")
     }
 
+    /// The same with these variables.
+    pub(crate) fn run_with_env(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
+        self.run_whole(args, "", env)
+    }
+
     /// The same with this on standard input.
     pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Output {
+        self.run_whole(args, input, &[])
+    }
+
+    /// The program, in the folder, with an environment that is the same everywhere.
+    pub(crate) fn command(&self) -> Command {
         #[expect(
             clippy::disallowed_methods,
             reason = "tests start the program that they test"
         )]
         let mut command = Command::new(env!("CARGO_BIN_EXE_broker-gen"));
-        for name in ["CI", "MCP_BROKER_CONFIG", "MCP_BROKER_LOCKED"] {
+        let ours = ["CONFIG", "LOCKED", "WHO"].map(|name| format!("MCP_BROKER_{name}"));
+        for name in ours.iter().map(String::as_str).chain(["CI", "NO_COLOR"]) {
             command.env_remove(name);
         }
-        let mut child = command
+        // Nobody's own settings, and no repository around the folder.
+        command
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CEILING_DIRECTORIES", std::env::temp_dir())
+            .current_dir(self.folder.path());
+        command
+    }
+
+    fn run_whole(&self, args: &[&str], input: &str, env: &[(&str, &str)]) -> Output {
+        let mut child = self
+            .command()
             .args(args)
-            .current_dir(self.folder.path())
+            .envs(env.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -119,14 +119,13 @@ impl Audits {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let message = format!(
-            "{} of what is no longer locked, from line {}{more}",
-            match lines.len() {
-                1 => "1 entry".to_owned(),
-                many => format!("{many} entries"),
-            },
-            shown.join(", "),
-        );
+        let message = match lines.len() {
+            1 => "an entry fits nothing that is locked".to_owned(),
+            many => format!(
+                "{many} entries fit nothing that is locked: lines {}{more}",
+                shown.join(", ")
+            ),
+        };
         let mut warning =
             Diagnostic::warning(DiagnosticCode::AuditStale, message).in_file(&self.file);
         warning.position = Some(broker_model::json::Position {

@@ -227,7 +227,7 @@ fn what_fits_nothing_is_told_once_with_its_lines() {
         !warning.is_error()
             && warning
                 .message
-                .contains("3 entries of what is no longer locked, from line 23, 30, 38"),
+                .contains("3 entries fit nothing that is locked: lines 24, 31, 39"),
         "{warning}"
     );
 }

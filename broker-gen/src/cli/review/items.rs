@@ -47,7 +47,11 @@ pub(super) fn items<'a>(
         let old = old.filter(|old| old.digest != subject.digest);
         items.push(Item {
             class,
-            findings: drift.map(|(_, findings)| findings).unwrap_or_default(),
+            // Of what is new there is nothing to say but that.
+            findings: drift
+                .filter(|_| class.is_some())
+                .map(|(_, findings)| findings)
+                .unwrap_or_default(),
             old_was_audited: old.as_ref().is_some_and(|old| audits.knows(old)),
             old,
             standing,

@@ -140,3 +140,91 @@ fn lost(error: io::Error) -> Vec<Diagnostic> {
     let message = format!("the terminal is gone: {error}");
     vec![Diagnostic::error(DiagnosticCode::TerminalNeeded, message)]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use broker_model::lock::{Lock, LockedSource};
+    use broker_model::{NodePath, Snapshot};
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::audits::{Audits, Date};
+
+    /// A lock with two tools.
+    fn lock() -> Lock {
+        let text = r#"{"tree": [{"path": "/a", "source": {"command": "server"}}]}"#;
+        let parsed = broker_model::config::Config::parse("c.json", text.as_bytes());
+        let config = parsed.unwrap().config;
+        let source = config.source(&NodePath::parse("/a").unwrap()).unwrap();
+        let snapshot = Snapshot {
+            server_info: json!({}),
+            protocol_version: "2025-11-25".to_owned(),
+            capabilities: json!({}),
+            instructions: None,
+            tools: ["x", "y"]
+                .map(|name| json!({"name": name}).as_object().unwrap().clone())
+                .to_vec(),
+        };
+        Lock {
+            config_digest: config.digest(),
+            generator: "test".to_owned(),
+            sources: vec![LockedSource::from_snapshot(source, &snapshot)],
+        }
+    }
+
+    /// A terminal that goes when the second tool is shown.
+    struct Closing;
+
+    impl Write for Closing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if String::from_utf8_lossy(bytes).contains("/a/y") {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_was_accepted_is_signed_before_anything_else_can_fail() {
+        let lock = lock();
+        let items = super::super::items::items(&lock, None, &Audits::default(), Date::today());
+        let mut signed = Vec::new();
+        let outcome = walk(
+            &items,
+            &mut Cursor::new("a\na\n"),
+            &mut Closing,
+            Style::default(),
+            |item, accepted| {
+                signed.push((item.subject.shown(), accepted.looked_at));
+                Ok(())
+            },
+        );
+        assert!(outcome.is_err());
+        assert_eq!(signed, [("/a/x".to_owned(), vec!["name".to_owned()])]);
+    }
+
+    #[test]
+    fn a_decision_that_cannot_be_written_ends_the_walk() {
+        let lock = lock();
+        let items = super::super::items::items(&lock, None, &Audits::default(), Date::today());
+        let mut asked = 0;
+        let outcome = walk(
+            &items,
+            &mut Cursor::new("a\na\n"),
+            &mut Vec::new(),
+            Style::default(),
+            |_, _| {
+                asked += 1;
+                Err(vec![Diagnostic::error(DiagnosticCode::FileWrite, "full")])
+            },
+        );
+        assert_eq!(outcome.unwrap_err()[0].code, DiagnosticCode::FileWrite);
+        assert_eq!(asked, 1);
+    }
+}

@@ -105,10 +105,13 @@ fn lines_of(finding: &Finding) -> Vec<String> {
         lines.push(format!("  at {}", shown_line(&finding.pointer, 200)));
     }
     if let Some(witness) = &finding.witness {
-        lines.push(format!(
-            "  for example {}",
-            shown_line(&witness.to_string(), 160)
-        ));
+        let what = if finding.rule.starts_with("output") {
+            "answer"
+        } else {
+            "call"
+        };
+        let witness = shown_line(&witness.to_string(), 160);
+        lines.push(format!("  for example the {what} {witness}"));
     }
     lines
 }

@@ -474,3 +474,14 @@ fn everything_wrong_is_told_in_file_order() {
     assert_eq!(lines, [2, 4, 4, 5, 5, 6], "{}", shown(&found));
     assert!(found.iter().all(|d| d.file.as_deref() == Some("c.json")));
 }
+
+#[test]
+fn audits_are_asked_for_or_not_and_no_digest_knows() {
+    let of = |member: &str| parse(&format!(r#"{{"tree":[]{member}}}"#)).config;
+    let (without, with) = (of(""), of(r#","audits_required":true"#));
+    assert!(!without.audits_required && with.audits_required);
+    assert!(!of(r#","audits_required":false"#).audits_required);
+    assert_eq!(without.digest(), with.digest());
+    let found = only(r#"{"tree":[],"audits_required":1}"#);
+    assert_eq!(found.code, Code::ConfigType);
+}

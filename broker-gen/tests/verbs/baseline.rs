@@ -1,0 +1,133 @@
+//! `diff --baseline`: the lock as git has it.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::bench::{Bench, config, contains, tool};
+
+/// Runs git in a folder of the bench.
+pub(crate) fn git(bench: &Bench, args: &[&str]) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the program that they test with"
+    )]
+    let output = Command::new("git")
+        .args(["-c", "user.name=T", "-c", "user.email=t@example.org"])
+        .args(args)
+        .current_dir(bench.path(""))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .expect("git is installed");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {args:?}: {said}");
+}
+
+/// A repository with the lock of `x` in its first commit, and of a changed `x` in the folder.
+pub(crate) fn repository() -> Bench {
+    let bench = Bench::new();
+    bench.lock("c", &config(json!({})), &[tool("x"), tool("y")]);
+    git(&bench, &["init", "-q", "-b", "main"]);
+    git(&bench, &["add", "."]);
+    git(&bench, &["commit", "-qm", "one"]);
+    let mut changed = tool("x");
+    changed["description"] = "Does x. And a lot more.".into();
+    bench.lock("c", &config(json!({})), &[changed, tool("y"), tool("z")]);
+    bench
+}
+
+#[test]
+fn the_lock_is_held_against_what_git_has() {
+    let bench = repository();
+    for baseline in ["git:HEAD", "git:main:c.lock.json", "git:HEAD:./c.lock.json"] {
+        let output = bench.run(&["diff", "--config", "c.json", "--baseline", baseline]);
+        assert_eq!(output.code, Some(3), "{baseline}: {}", output.stderr);
+        contains(&output.stdout, &["text: /a/x", "added: /a/z"]);
+    }
+    // A file as well, and another lock than the config's.
+    let output = bench.run(&["diff", "--baseline", "c.lock.json", "c.lock.json"]);
+    assert_eq!(
+        (output.code, output.stdout.as_str()),
+        (Some(0), "summary: 3 same\n")
+    );
+    git(&bench, &["commit", "-qam", "two"]);
+    let output = bench.run(&["diff", "--config", "c.json", "--baseline", "git:HEAD"]);
+    assert_eq!(output.code, Some(0), "{}", output.stdout);
+    let output = bench.run(&["diff", "--config", "c.json", "--baseline", "git:HEAD~1"]);
+    assert_eq!(output.code, Some(3), "{}", output.stdout);
+}
+
+#[test]
+fn a_config_in_another_folder_names_its_own_lock() {
+    let bench = repository();
+    std::fs::create_dir(bench.path("below")).expect("a new folder");
+    for name in ["c.json", "c.lock.json"] {
+        std::fs::rename(bench.path(name), bench.path("below").join(name)).expect("mine");
+    }
+    git(&bench, &["add", "."]);
+    git(&bench, &["commit", "-qm", "moved"]);
+    let output = bench.run(&["diff", "--config", "below/c.json", "--baseline", "git:HEAD"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let old = [
+        "diff",
+        "--config",
+        "below/c.json",
+        "--baseline",
+        "git:HEAD~1:c.lock.json",
+    ];
+    assert_eq!(bench.run(&old).code, Some(3));
+}
+
+#[test]
+fn what_git_does_not_have_is_told_in_its_words() {
+    let bench = repository();
+    for (baseline, said) in [
+        ("git:nope", "nope"),
+        ("git:HEAD:none.lock.json", "none.lock.json"),
+        ("git:", "a revision was expected"),
+        ("git:--output=stolen", "a revision was expected"),
+        ("git:HEAD:.", "git said"),
+        ("git:\u{1b}[31mred", "\\u{1b}[31mred"),
+    ] {
+        let output = bench.run(&["diff", "--config", "c.json", "--baseline", baseline]);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(2), ""),
+            "{baseline}: {}",
+            output.stderr
+        );
+        contains(&output.stderr, &["baseline_unreadable", said]);
+        assert!(!output.stderr.contains('\u{1b}'), "{}", output.stderr);
+    }
+    assert!(!bench.path("stolen").exists());
+    // What git has and is no lock.
+    let output = bench.run(&[
+        "diff",
+        "--config",
+        "c.json",
+        "--baseline",
+        "git:HEAD:c.json",
+    ]);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    contains(&output.stderr, &["HEAD:c.json"]);
+
+    let outside = Bench::new();
+    outside.lock("c", &config(json!({})), &[tool("x")]);
+    let output = outside.run(&["diff", "--config", "c.json", "--baseline", "git:HEAD"]);
+    assert_eq!(output.code, Some(2));
+    contains(&output.stderr, &["not a git repository"]);
+}
+
+#[test]
+fn two_locks_or_one_with_a_baseline() {
+    let bench = repository();
+    for args in [
+        &["c.lock.json"][..],
+        &["--baseline", "git:HEAD", "c.lock.json", "c.lock.json"],
+        &[],
+    ] {
+        let output = bench.run(&[&["diff"], args].concat());
+        assert_eq!(output.code, Some(2), "{args:?}: {}", output.stderr);
+    }
+}
