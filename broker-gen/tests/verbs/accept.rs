@@ -1,5 +1,7 @@
 //! `accept`: what it adds to the audits, and when it adds nothing.
 
+use std::process::Stdio;
+
 use serde_json::json;
 
 use crate::bench::{Bench, config, contains, tool};
@@ -194,4 +196,26 @@ fn audits_that_are_wrong_are_never_written_to() {
         ],
     );
     assert_eq!(bench.read("c.audits.toml"), "[[audits]]\nwhy = 1\n");
+}
+
+#[test]
+fn two_at_once_take_turns() {
+    let bench = Bench::new();
+    let names: Vec<String> = (0..8).map(|index| format!("t{index}")).collect();
+    let tools: Vec<_> = names.iter().map(|name| tool(name)).collect();
+    bench.lock("c", &config(json!({})), &tools);
+    let start = |name: &String| {
+        let mut command = bench.command();
+        command.args(accept(&["--source", "/a", "--tool", name]));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("broker-gen starts")
+    };
+    let children: Vec<_> = names.iter().map(start).collect();
+    for mut child in children {
+        assert!(child.wait().expect("it ends").success());
+    }
+    let text = bench.read("c.audits.toml");
+    for name in &names {
+        contains(&text, &[&format!("tool = \"{name}\"")]);
+    }
 }

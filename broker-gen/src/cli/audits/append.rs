@@ -1,6 +1,7 @@
 //! Adds decisions to the end of the audits file. Every byte that is there stays; a reader sees the
 //! old file or the new one.
 
+use std::fs::File;
 use std::path::Path;
 
 use broker_model::text::is_invisible;
@@ -8,6 +9,7 @@ use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::{Audit, Audits, CRITERIA, Suppression, audits_file, text_of};
 use crate::cli::lock::write_whole;
+use crate::cli::program::folder_of;
 use crate::lock_file;
 
 /// What a person decided.
@@ -24,6 +26,10 @@ pub(in crate::cli) fn append(
 ) -> Result<String, Vec<Diagnostic>> {
     let path = audits_file(config);
     let file = path.to_string_lossy().into_owned();
+    // Two at once take turns, or the second would undo the first. Where the file system knows no
+    // locks, people see to that themselves.
+    let folder = File::open(folder_of(&path));
+    let _turn = folder.and_then(|folder| folder.lock().map(|()| folder));
     let old_text = text_of(&path)?;
     let old = Audits::parse(&file, old_text.as_deref().unwrap_or_default())?;
     let head = || format!("{}\n", head(config));

@@ -24,6 +24,9 @@ const EXEMPTION: &[&str] = &["source", "tool", "reason", "expires", "who"];
 const SUPPRESSION: &[&str] = &["rule", "source", "tool", "digest", "reason", "who", "date"];
 const LISTS: &[&str] = &["audits", "exemptions", "suppressions"];
 
+/// What becomes of entries that two branches added: git takes lines that both share for one.
+const MIXED: &str = "Keep the entries of both sides, each with its own `[[audits]]` and all its lines; git leaves lines that both share outside of its markers.";
+
 /// Syntax errors that are told; after a few, the rest follows from them.
 const MOST_SYNTAX: usize = 10;
 
@@ -38,10 +41,12 @@ impl Audits {
         let (document, errors) = DeTable::parse_recoverable(text);
         for error in errors.iter().take(MOST_SYNTAX) {
             let message = format!("this is no TOML: {}", shown_line(error.message(), 200));
-            problems.add(
-                error.span().map_or(0, |span| span.start),
-                Diagnostic::error(DiagnosticCode::AuditsSyntax, message),
-            );
+            let problem = Diagnostic::error(DiagnosticCode::AuditsSyntax, message);
+            let problem = match error.message() {
+                twice if twice.starts_with("duplicate key") => problem.help(MIXED),
+                _ => problem,
+            };
+            problems.add(error.span().map_or(0, |span| span.start), problem);
         }
         if !errors.is_empty() {
             // What was read around them would only add problems that are none.
@@ -181,11 +186,9 @@ fn merge_conflict(text: &str) -> Option<(usize, Diagnostic)> {
         if marks.iter().any(|mark| line.starts_with(mark)) {
             let line = position_of_offset(text, at).line;
             let message = format!("the audits have merge-conflict markers, from line {line} on");
-            let help =
-                "Keep both sides and remove the markers: entries do not depend on each other.";
             return Some((
                 at,
-                Diagnostic::error(DiagnosticCode::AuditsSyntax, message).help(help),
+                Diagnostic::error(DiagnosticCode::AuditsSyntax, message).help(MIXED),
             ));
         }
         at += line.len();

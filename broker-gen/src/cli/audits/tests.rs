@@ -136,7 +136,17 @@ fn what_is_no_toml_and_what_is_in_conflict() {
         (found[0].0, found[0].1, found[0].2),
         (2, 1, "audits_syntax")
     );
-    assert!(found[0].3.contains("Keep both sides"), "{found:#?}");
+    assert!(
+        found[0].3.contains("Keep the entries of both sides"),
+        "{found:#?}"
+    );
+    // As a merge leaves it that takes both sides by itself.
+    let found = wrong("[[audits]]\nwho = \"A\"\nwho = \"B\"\n");
+    assert_eq!((found[0].0, found[0].2), (3, "audits_syntax"));
+    assert!(
+        found[0].3.contains("Keep the entries of both sides"),
+        "{found:#?}"
+    );
     let found = wrong("audits = 1\nexemptions = [1]\n");
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found[0].3.contains("write `[[audits]]`"), "{found:#?}");
@@ -357,4 +367,28 @@ fn a_link_stays_a_link() {
     append(&config, &[decision("one")]).unwrap();
     assert!(audits_file(&config).is_symlink());
     assert!(fs::read_to_string(&target).unwrap().contains("[[audits]]"));
+}
+
+#[test]
+fn no_text_is_too_broken_to_be_refused_in_words() {
+    let lock = lock();
+    let whole = entry(
+        &subjects(&lock)[1],
+        "looked_at = [\"a\", \"b\"]\nexpires = 2027-01-01",
+    ) + "[[exemptions]]\nsource = \"/a\"\nreason = \"\"\"x\ny\"\"\"\nwho = 'W'\nexpires = 2027-01-01\n";
+    parse(&whole);
+    for end in 0..whole.len() {
+        // A prefix is fine only where it ends an entry that is whole.
+        if let Err(problems) = Audits::parse("c.audits.toml", &whole[..end]) {
+            assert!(
+                problems.iter().all(|one| one.position.is_some()),
+                "{problems:#?}"
+            );
+        }
+        for other in ["\u{0}", "\"", "[", "=", "é", "\n", "9"] {
+            let edited = format!("{}{other}{}", &whole[..end], &whole[end + 1..]);
+            // It must not panic; what it says of most of these nobody can know.
+            let _ = Audits::parse("c.audits.toml", &edited);
+        }
+    }
 }

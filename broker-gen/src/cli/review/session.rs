@@ -120,13 +120,13 @@ fn line_of(
     output: &mut impl Write,
 ) -> Result<Option<String>, Vec<Diagnostic>> {
     write(output, question)?;
-    let mut line = String::new();
-    let read = input.read_line(&mut line).map_err(lost)?;
+    let mut line = Vec::new();
+    let read = input.read_until(b'\n', &mut line).map_err(lost)?;
     if read == 0 {
         write(output, "\n")?;
         return Ok(None);
     }
-    Ok(Some(line))
+    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
 fn write(output: &mut impl Write, text: &str) -> Result<(), Vec<Diagnostic>> {
