@@ -181,3 +181,30 @@ fn without_a_terminal_nobody_is_asked() {
     contains(&output.stderr, &["terminal_needed", "broker-gen accept"]);
     assert!(!bench.path("c.audits.toml").exists());
 }
+
+#[test]
+fn it_fits_eighty_columns_and_has_no_colour_where_none_is_wanted() {
+    let bench = repository();
+    let mut long = tool("x");
+    long["description"] = "Many words that go on. ".repeat(20).into();
+    long["inputSchema"] = json!({"type": "object", "description": "x".repeat(300)});
+    let mut new = tool("new");
+    new["description"] = "No end to it ".repeat(30).into();
+    bench.lock("c", &config(json!({})), &[long, new]);
+    let (code, screen) = review(&bench, &[], "d\ns\nd\nq\n", &[("NO_COLOR", "1")]);
+    assert_eq!(code, Some(0), "{screen}");
+    // The echo of an answer ends its line; here it came before the question.
+    let screen = screen.replace("a note: ", "a note: \n");
+    let wide: Vec<_> = screen
+        .lines()
+        .filter(|line| line.chars().count() > 80)
+        .collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+    assert!(!screen.contains('\u{1b}'), "{screen:?}");
+    // Every word of the change is there, folded, each line with its sign.
+    let came: String = screen
+        .lines()
+        .filter_map(|line| line.strip_prefix('+'))
+        .collect();
+    assert!(came.matches("words").count() >= 20, "{screen}");
+}
