@@ -18,7 +18,7 @@ use super::check::with_stderr;
 use super::input::Input;
 use super::output::{self, say};
 use super::survey::{Answer, Failure, Question, survey};
-use super::{LockArgs, machine, partial, provenance, schemas};
+use super::{LockArgs, lint, machine, partial, provenance, schemas};
 use crate::plan;
 
 pub(super) async fn run(args: &LockArgs) -> Exit {
@@ -94,6 +94,10 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         .into_iter()
         .partition(Diagnostic::is_error);
     output::diagnostics(&warnings);
+    // A finding shows its text: not one that holds a secret.
+    if secrets.is_empty() {
+        problems.extend(lint::before_lock(&input, &sources, args));
+    }
     problems.extend(secrets);
     if !problems.is_empty() {
         return Err(problems);

@@ -17,6 +17,7 @@ mod check;
 mod diff;
 mod generate;
 mod input;
+mod lint;
 mod lock;
 mod machine;
 mod new;
@@ -76,6 +77,14 @@ enum Verb {
         after_help = "Examples:\n  broker-gen diff old.lock.json smoke_config.lock.json\n  broker-gen diff --baseline git:HEAD                 the lock beside the config against what git has"
     )]
     Diff(diff::DiffArgs),
+    /// Look for texts that are not innocent in the lock. Launches nothing.
+    ///
+    /// Exits with 6 on errors: what a model reads and a reviewer does not see. Warnings are places to
+    /// read with care; with `--strict` they are errors. `lock` does the same before it writes.
+    #[command(
+        after_help = "Examples:\n  broker-gen lint\n  broker-gen lint --strict --format json"
+    )]
+    Lint(lint::LintArgs),
     /// Write the files that the build compiles in, to look at or to commit. Launches nothing.
     ///
     /// With `--check` nothing is written, and the exit is 5 where a file is missing or differs.
@@ -176,7 +185,7 @@ struct LockArgs {
     /// repeatable.
     #[arg(long = "tool", value_name = "NAME", requires = "sources")]
     tools: Vec<String>,
-    /// What is a warning otherwise refuses: a package that is not pinned.
+    /// Refuse what would only be warned of: a package that is not pinned, a warning of the lint.
     #[arg(long)]
     strict: bool,
 }
@@ -220,6 +229,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Verb::Lock(args) => launching(lock::run(&args)),
         Verb::Check(args) => launching(check::run(&args.config, &args.report)),
         Verb::Diff(args) => diff::run(&args),
+        Verb::Lint(args) => lint::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Tree(args) => tree::run(&args),
         Verb::Verify(args) => verify::run(&args),

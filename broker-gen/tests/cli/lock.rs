@@ -63,16 +63,16 @@ fn one_state_gives_one_text_wherever_it_is_made() {
 fn texts_are_lines_and_nothing_in_the_file_is_invisible() {
     let bench = Bench::new(&["a"]);
     let mut odd = tool("odd");
-    odd["description"] = "first\nsecond \u{202e}\u{1b}[31m\u{e0041}\u{feff}é\n".into();
-    odd["title"] = "\u{200b}".into();
+    odd["description"] = "first\nsecond ⚠\u{fe0f} \u{5d0}\u{200f}. \u{845b}\u{e0100}é\n".into();
+    odd["title"] = "\u{645}\u{6cc}\u{200c}\u{62e}".into();
     bench.script("a", &json!({"tools": [odd], "instructions": "do\nthis"}));
     bench.lock();
     let text = bench.lock_text();
     contains(
         &text,
         &[
-            r#""second \u202e\u001b[31m\udb40\udc41\ufeffé","#,
-            r#""title": "\u200b""#,
+            "\"second ⚠\\ufe0f \u{5d0}\\u200f. \u{845b}\\udb40\\udd00é\",",
+            "\"title\": \"\u{645}\u{6cc}\\u200c\u{62e}\"",
         ],
     );
     assert!(
@@ -99,8 +99,8 @@ fn texts_are_lines_and_nothing_in_the_file_is_invisible() {
 
 fn odd_again() -> Value {
     let mut odd = tool("odd");
-    odd["description"] = "first\nsecond \u{202e}\u{1b}[31m\u{e0041}\u{feff}é\n".into();
-    odd["title"] = "\u{200b}".into();
+    odd["description"] = "first\nsecond ⚠\u{fe0f} \u{5d0}\u{200f}. \u{845b}\u{e0100}é\n".into();
+    odd["title"] = "\u{645}\u{6cc}\u{200c}\u{62e}".into();
     odd
 }
 

@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod config;
+mod lint;
 mod lock;
 mod naming;
 mod partial;

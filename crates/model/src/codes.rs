@@ -147,6 +147,7 @@ closed_list! {
         PackageUnpinned = "package_unpinned", "A command names a package without one version, so another one may run tomorrow.", "Name the version, or the digest of an image; `docs/provenance.md` has the forms.";
         PackageUnseen = "package_unseen", "The package that a source ran could not be looked at, so the lock has no integrity of it.", "Lock where the package manager's cache is; `docs/provenance.md` says where it is looked for.";
         MachineText = "machine_text", "A server wrote this machine into its tools; a lock made elsewhere would differ.", "Fix it by an argument of the server, or name the member in `volatile`.";
+        LintRefused = "lint_refused", "Texts that would be locked hold what a reviewer does not see, or, with `--strict`, what should be looked at.", "Hide the tools with `tool_filter`, or suppress the findings in the audits file; docs/lint.md has every rule.";
         AuditsUnreadable = "audits_unreadable", "The audits file cannot be read, or is too large.", "See the message; where there are no audits, there need be no file.";
         AuditsSyntax = "audits_syntax", "The audits file is not TOML.", "Mend the place.";
         AuditsUnknownKey = "audits_unknown_key", "A key of the audits file is not known there.", "Correct the name.";

@@ -21,6 +21,8 @@ pub enum Exit {
     /// 5: the lock is missing, damaged, stale or of another version, an
     /// audit is missing, or generated code is stale.
     Lock,
+    /// 6: the lint found what must not be locked.
+    Lint,
     /// 7: the address cannot be bound.
     Bind,
     /// 130: interrupted twice.
@@ -37,19 +39,21 @@ impl Exit {
             Self::Drift => 3,
             Self::Unchecked => 4,
             Self::Lock => 5,
+            Self::Lint => 6,
             Self::Bind => 7,
             Self::Interrupted => 130,
         }
     }
 
-    /// The one of the two that is reported when both hold: 2, 5, 4, 3 in that order, then the rest.
+    /// The one of the two that is reported when both hold: 2, 5, 4, 6, 3 in that order, then the rest.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        const ORDER: [Exit; 8] = [
+        const ORDER: [Exit; 9] = [
             Exit::Interrupted,
             Exit::Usage,
             Exit::Lock,
             Exit::Unchecked,
+            Exit::Lint,
             Exit::Drift,
             Exit::Bind,
             Exit::Failure,
@@ -111,6 +115,7 @@ impl Exit {
             | Code::SourceUnstable
             | Code::SourceFailed
             | Code::BinaryUnchecked => Self::Unchecked,
+            Code::LintRefused => Self::Lint,
             Code::FileWrite => Self::Failure,
             _ => Self::Usage,
         }
@@ -128,11 +133,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn precedence_is_2_5_4_3() {
+    fn precedence_is_2_5_4_6_3() {
         let order = [
             Exit::Usage,
             Exit::Lock,
             Exit::Unchecked,
+            Exit::Lint,
             Exit::Drift,
             Exit::Ok,
         ];
@@ -158,6 +164,7 @@ mod tests {
             5
         );
         assert_eq!(exit(&[DiagnosticCode::SchemaRef]), 4);
+        assert_eq!(exit(&[DiagnosticCode::LintRefused]), 6);
         for usage in [
             DiagnosticCode::LeafClash,
             DiagnosticCode::FilterEmpty,

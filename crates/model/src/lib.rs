@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod asks;
 pub mod codes;
 pub mod config;
 pub mod diagnostic;
@@ -15,6 +16,8 @@ pub mod filter;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;
+#[cfg(feature = "validate")]
+pub mod lint;
 pub mod lock;
 pub mod mcp;
 pub mod path;
@@ -24,6 +27,7 @@ pub mod schema;
 pub mod snapshot;
 pub mod terminal;
 pub mod text;
+pub mod unseen;
 
 pub use codes::{CallCode, DiagnosticCode, SourceCause};
 pub use diagnostic::{Diagnostic, Severity};

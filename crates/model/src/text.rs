@@ -44,6 +44,16 @@ pub fn shown_line(text: &str, max: usize) -> String {
     cut
 }
 
+/// A word as an argument of a shell, safe to look at: quoted where it must be.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-');
+    if word.chars().all(plain) && !word.is_empty() {
+        word.to_owned()
+    } else {
+        format!("'{}'", shown_line(&word.replace('\'', "'\\''"), 400))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +66,12 @@ mod tests {
         );
         assert_eq!(shown_line(" one\ntwo three ", 8), "one two…");
         assert_eq!(shown_line("naïve", 5), "naïve");
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell_where_they_must_be() {
+        assert_eq!(shell_word("a/b-c.json"), "a/b-c.json");
+        assert_eq!(shell_word("it's a"), "'it'\\''s a'");
+        assert_eq!(shell_word("a\u{202e}"), "'a\\u{202e}'");
     }
 }

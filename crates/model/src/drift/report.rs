@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::path::NodePath;
 use crate::redact::Redactor;
-use crate::text::shown_line;
+use crate::text::shell_word;
 
 /// The command that accepts what the server says now.
 pub(super) const RELOCK: &str = "`broker-gen lock";
@@ -280,12 +280,7 @@ impl Report {
 
     /// Names the config in the commands of the remedies, so that they can be run as they are.
     pub fn name_config(&mut self, file: &str) {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-');
-        let file = if file.chars().all(plain) {
-            file.to_owned()
-        } else {
-            format!("'{}'", shown_line(&file.replace('\'', "'\\''"), 400))
-        };
+        let file = shell_word(file);
         for finding in self.findings_mut() {
             finding.remedy = finding
                 .remedy
@@ -429,7 +424,8 @@ impl SourceDrift {
 }
 
 impl Finding {
-    fn to_json(&self) -> Value {
+    /// Its object in the JSON form.
+    pub fn to_json(&self) -> Value {
         json!({
             "rule": self.rule,
             "class": self.class.as_str(),

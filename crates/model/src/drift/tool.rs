@@ -147,7 +147,7 @@ fn finding(pointer: &str, one: Judged) -> Finding {
 
 impl Finding {
     /// A finding of a rule as it stands in the table.
-    pub(super) fn of(rule: &super::rules::Rule, message: String, remedy: &str) -> Self {
+    pub(crate) fn of(rule: &super::rules::Rule, message: String, remedy: &str) -> Self {
         Self {
             rule: rule.id,
             class: rule.class,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::report::Finding;
 use super::rules::rule;
-use crate::text::is_invisible;
+use crate::unseen::spots;
 
 /// The findings on one text.
 pub(super) fn change(
@@ -57,25 +57,12 @@ fn squeezed(text: &str) -> String {
 
 fn unseen(value: &Value) -> usize {
     match value {
-        Value::String(text) => unseen_in(text),
+        Value::String(text) => spots(text).len(),
         Value::Array(items) => items.iter().map(unseen).sum(),
         Value::Object(members) => members
             .iter()
-            .map(|(name, value)| unseen_in(name) + unseen(value))
+            .map(|(name, value)| spots(name).len() + unseen(value))
             .sum(),
         _ => 0,
     }
-}
-
-/// Carriage returns are line ends, and emoji are made of selectors and joiners.
-fn unseen_in(text: &str) -> usize {
-    let mut before = ' ';
-    let mut count = 0;
-    for c in text.chars() {
-        let of_emoji = matches!(c, '\u{fe0e}' | '\u{fe0f}' | '\u{200d}') && before > '\u{2000}'
-            || c == '\u{fe0f}' && matches!(before, '0'..='9' | '#' | '*' | '\u{a9}' | '\u{ae}');
-        count += usize::from(is_invisible(c) && c != '\r' && !of_emoji);
-        before = c;
-    }
-    count
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::changes::{Walk, Way};
 use super::node::Node;
+use crate::asks;
 use crate::json::child_pointer;
 
 /// The argument leaves the body of the call for a header.
@@ -196,9 +197,8 @@ impl Found {
     }
 }
 
-/// Whether the name or the texts of a property ask for more than the call needs: context, notes,
-/// history, credentials, addresses, headers, callbacks. One that takes only listed values, or yes
-/// and no, cannot carry them away, whatever its texts say.
+/// Whether the name or the texts of a property ask for more than the call needs. One that takes only
+/// listed values, or yes and no, cannot carry anything away, whatever its texts say.
 pub(super) fn asks_for_more(name: &str, schema: Option<&Value>) -> bool {
     let listed = schema.is_some_and(|schema| {
         schema.get("enum").is_some()
@@ -208,60 +208,19 @@ pub(super) fn asks_for_more(name: &str, schema: Option<&Value>) -> bool {
     if listed {
         return false;
     }
-    const WORDS: [&str; 28] = [
-        "context",
-        "note",
-        "notes",
-        "history",
-        "conversation",
-        "reasoning",
-        "credential",
-        "credentials",
-        "password",
-        "passphrase",
-        "secret",
-        "secrets",
-        "token",
-        "tokens",
-        "apikey",
-        "cookie",
-        "cookies",
-        "auth",
-        "authorization",
-        "url",
-        "urls",
-        "uri",
-        "uris",
-        "header",
-        "headers",
-        "callback",
-        "callbacks",
-        "webhook",
-    ];
-    let mut words: Vec<String> = Vec::new();
     let text = |member: &str| {
         schema
             .and_then(|schema| schema.get(member))
             .and_then(Value::as_str)
     };
-    for text in [Some(name), text("title"), text("description")]
+    [Some(name), text("title"), text("description")]
         .into_iter()
         .flatten()
-    {
-        let mut word = String::new();
-        let mut lower = false;
-        for c in text.chars().chain([' ']) {
-            // A capital after a small letter begins a word, as in `callbackUrl`.
-            if !c.is_alphanumeric() || (c.is_uppercase() && lower) {
-                words.push(std::mem::take(&mut word));
-            }
-            if c.is_alphanumeric() {
-                word.extend(c.to_lowercase());
-            }
-            lower = c.is_lowercase();
-        }
-    }
-    words.iter().any(|word| WORDS.contains(&word.as_str()))
+        .any(|text| {
+            asks::words(text)
+                .iter()
+                .any(|word| asks::of_word(word).is_some())
+        })
 }
 
 #[cfg(test)]

@@ -1,0 +1,167 @@
+//! `lint`: texts of the lock that are not innocent. Launches nothing; `lock` asks it before it writes.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+
+use broker_model::drift::{Class, Finding, FindingSeverity};
+use broker_model::exit::Exit;
+use broker_model::json::to_review_text;
+use broker_model::lint::{Linted, lint};
+use broker_model::lock::LockedSource;
+use broker_model::redact::Redactor;
+use broker_model::text::{shell_word, shown_line};
+use broker_model::{Diagnostic, DiagnosticCode};
+use clap::Args;
+use serde_json::Value;
+
+use super::input::{Input, parse_lock};
+use super::{ConfigFile, Format, LockArgs, output};
+use crate::lock_file;
+
+mod show;
+
+use show::{Looked, count, has_errors, human, summary, suppressions, to_json};
+
+#[derive(Debug, Args)]
+pub(super) struct LintArgs {
+    #[command(flatten)]
+    file: ConfigFile,
+    /// Take warnings for errors.
+    #[arg(long)]
+    strict: bool,
+    /// How to print the findings on standard output.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+pub(super) fn run(args: &LintArgs) -> Exit {
+    let path = lock_file(&args.file.config);
+    let lock = match parse_lock(&path, fs::read_to_string(&path)) {
+        Ok(file) => file.lock,
+        Err(problems) => return output::diagnostics(&problems),
+    };
+    let suppressed = Cell::new(0);
+    let (mut linted, exit) = lint_sources(
+        &lock.sources,
+        &|one, finding| {
+            let is = is_suppressed(one, finding);
+            suppressed.set(suppressed.get() + usize::from(is));
+            is
+        },
+        args.strict,
+    );
+    name_config(&mut linted, &args.file.config);
+    let looked = Looked {
+        sources: lock.sources.len(),
+        tools: lock.sources.iter().map(|source| source.exposed.len()).sum(),
+        suppressed: suppressed.get(),
+    };
+    match args.format {
+        Format::Human => output::data(human(&linted) + &summary(&linted, &looked)),
+        Format::Json => output::data(to_review_text(&to_json(&linted, &looked))),
+    }
+    let instructions = |source: &LockedSource| source.instructions.is_some();
+    if looked.tools == 0 && !lock.sources.iter().any(instructions) {
+        let message = "the lock has no tool and no instructions, so nothing was looked at";
+        output::diagnostics(&[Diagnostic::warning(DiagnosticCode::SourceFailed, message)]);
+        return exit.or(Exit::Unchecked);
+    }
+    exit
+}
+
+/// Whether people have settled a finding.
+fn is_suppressed(_: &Linted, _: &Finding) -> bool {
+    false
+}
+
+/// What the lint finds, without what is suppressed, and what it ends with. With `strict` warnings are
+/// errors.
+pub(super) fn lint_sources(
+    sources: &[LockedSource],
+    suppressed: &dyn Fn(&Linted, &Finding) -> bool,
+    strict: bool,
+) -> (Vec<Linted>, Exit) {
+    let mut linted = lint(sources);
+    for one in &mut linted {
+        let mut findings = std::mem::take(&mut one.findings);
+        findings.retain(|finding| !suppressed(one, finding));
+        for finding in findings.iter_mut().filter(|_| strict) {
+            (finding.severity, finding.class) = (FindingSeverity::Error, Class::Security);
+        }
+        one.findings = findings;
+    }
+    linted.retain(|one| !one.findings.is_empty());
+    let exit = if count(&linted, FindingSeverity::Error) > 0 {
+        Exit::Lint
+    } else {
+        Exit::Ok
+    };
+    (linted, exit)
+}
+
+/// Tells what the lint finds in what would be locked; the diagnostic that refuses it.
+pub(super) fn before_lock(
+    input: &Input,
+    sources: &[LockedSource],
+    args: &LockArgs,
+) -> Option<Diagnostic> {
+    let (mut linted, exit) = lint_sources(sources, &is_suppressed, args.strict);
+    let redactor = input
+        .launches
+        .iter()
+        .fold(Redactor::default(), |known, launch| {
+            known.merge(&launch.redactor)
+        });
+    mask(&mut linted, &redactor);
+    name_config(&mut linted, &args.config.file.config);
+    if !linted.is_empty() {
+        output::say(human(&linted).trim_end());
+    }
+    if exit == Exit::Ok {
+        return None;
+    }
+    let refused: Vec<&Linted> = linted.iter().filter(|one| has_errors(one)).collect();
+    // `accept` takes digests from a lock, and there is none yet.
+    let file = args.config.file.config.with_extension("audits.toml");
+    output::say(format_args!(
+        "what is meant well is suppressed in `{}`:\n{}",
+        file.display(),
+        refused
+            .iter()
+            .map(|one| suppressions(one))
+            .collect::<String>()
+            .trim_end()
+    ));
+    let message = format!(
+        "{} not innocent",
+        match refused.as_slice() {
+            [one] => format!("the texts of `{}` are", shown_line(&one.path, 200)),
+            many => format!("the texts of {} tools or sources are", many.len()),
+        }
+    );
+    let help = "Hide the tools with `tool_filter`, or suppress the findings as shown above.";
+    Some(Diagnostic::error(DiagnosticCode::LintRefused, message).help(help))
+}
+
+/// Takes secrets out of what is shown.
+fn mask(linted: &mut [Linted], redactor: &Redactor) {
+    for finding in linted.iter_mut().flat_map(|one| &mut one.findings) {
+        finding.message = redactor.redact(&finding.message);
+        if let Some(Value::String(text)) = &mut finding.new {
+            *text = redactor.redact(text);
+        }
+    }
+}
+
+/// Names the config in the commands of the remedies.
+fn name_config(linted: &mut [Linted], config: &Path) {
+    const ACCEPT: &str = "`broker-gen accept";
+    let with = format!(
+        "{ACCEPT} --config {}",
+        shell_word(&config.to_string_lossy())
+    );
+    for finding in linted.iter_mut().flat_map(|one| &mut one.findings) {
+        finding.remedy = finding.remedy.replace(ACCEPT, &with);
+    }
+}

@@ -1,0 +1,126 @@
+//! What a rendered page does not show, and marks that belong to a prompt.
+
+use super::Found;
+
+/// Blanks in a row, and line ends, behind which nobody expects more text.
+const WIDE_GAP: usize = 120;
+const LONG_GAP: usize = 15;
+
+/// Tags that give what stands in them a voice that it does not have.
+const VOICES: [&str; 12] = [
+    "important",
+    "system",
+    "systemprompt",
+    "system_prompt",
+    "system-prompt",
+    "system-reminder",
+    "system_message",
+    "sys",
+    "instruction",
+    "instructions",
+    "critical",
+    "assistant",
+];
+/// Marks by which models are told who speaks.
+const MARKS: [&str; 9] = [
+    "[inst]",
+    "[/inst]",
+    "<<sys>>",
+    "<|im_start|>",
+    "<|system|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|endoftext|>",
+    "<|start_header_id|>",
+];
+
+/// At most one finding of each rule.
+pub(super) fn check(text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    found.extend(comment(text).or_else(|| gap(text)));
+    if text.contains(['<', '[']) {
+        found.extend(mark(text).or_else(|| tag(text)));
+    }
+    found
+}
+
+/// A comment of HTML or Markdown with words in it.
+fn comment(text: &str) -> Option<Found> {
+    let (at, open, close) = [("<!--", "-->"), ("[//]: #", "\n"), ("[comment]: #", "\n")]
+        .into_iter()
+        .find_map(|(open, close)| Some((text.find(open)?, open, close)))?;
+    let inner = &text[at + open.len()..];
+    let length = inner.find(close).unwrap_or(inner.len());
+    let words = inner[..length].split_whitespace().count();
+    (words >= 2).then(|| Found {
+        rule: "hidden-markup",
+        at,
+        to: at + open.len() + length,
+        message: "a comment that a rendered page does not show".to_owned(),
+    })
+}
+
+/// Blanks that push the rest of a text out of sight.
+fn gap(text: &str) -> Option<Found> {
+    let (mut lines, mut blanks, mut widest) = (0, 0, 0);
+    let mut has_begun = false;
+    for (at, c) in text.char_indices() {
+        if c == '\n' {
+            (lines, blanks) = (lines + 1, 0);
+        } else if c.is_whitespace() {
+            blanks += 1;
+            widest = blanks.max(widest);
+        } else {
+            if has_begun && (lines >= LONG_GAP || widest >= WIDE_GAP) {
+                return Some(Found {
+                    rule: "hidden-markup",
+                    at,
+                    to: at,
+                    message: format!(
+                        "text behind {lines} line ends and up to {widest} blanks in a row"
+                    ),
+                });
+            }
+            (lines, blanks, widest, has_begun) = (0, 0, 0, true);
+        }
+    }
+    None
+}
+
+fn mark(text: &str) -> Option<Found> {
+    let lower = text.to_ascii_lowercase();
+    MARKS.iter().find_map(|mark| {
+        let at = lower.find(mark)?;
+        Some(Found {
+            rule: "instruction-markup",
+            at,
+            to: at + mark.len(),
+            message: format!("`{mark}`, by which models are told who speaks"),
+        })
+    })
+}
+
+/// `<important>`; one that is closed as well, or stands in capitals, since `<instructions>` alone is
+/// often what somebody is to fill in.
+fn tag(text: &str) -> Option<Found> {
+    let lower = text.to_ascii_lowercase();
+    let closed: Vec<&str> = VOICES
+        .into_iter()
+        .filter(|name| lower.contains(&format!("</{name}>")))
+        .collect();
+    text.match_indices('<').find_map(|(at, _)| {
+        let inner = &text[at + 1..];
+        let length = inner.bytes().take(40).position(|b| b == b'>')?;
+        let name = inner[..length].split_whitespace().next()?;
+        let known = name.to_ascii_lowercase();
+        let is_loud = name.len() > 3
+            && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+            && VOICES.contains(&known.as_str());
+        (is_loud || closed.contains(&known.as_str())).then(|| Found {
+            rule: "instruction-markup",
+            at,
+            to: at + length + 2,
+            message: format!("a part marked as `<{known}>`"),
+        })
+    })
+}
