@@ -3,6 +3,8 @@
 //!
 //! [`lint`] is pure: locked sources in, findings out. It judges what stands there, not what changed.
 
+use std::collections::HashSet;
+
 use crate::digest::Digest;
 use crate::drift::Finding;
 use crate::lock::{LockedSource, LockedTool};
@@ -67,11 +69,12 @@ pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
     let named = foreign::Named::of(sources);
     let mut across = names::check(sources);
     across.extend(alike::check(sources));
+    let mut innocent = HashSet::new();
     for (number, source) in sources.iter().enumerate() {
         let used = foreign::Own::of(source);
         if let Some(text) = &source.instructions {
             let text = Text::instructions(text);
-            let mut findings = of_text(&text);
+            let mut findings = of_text(&text, &mut innocent);
             findings.extend(place(&text, named.check(number, &used, &text)));
             linted.push(Linted {
                 source: source.path.clone(),
@@ -84,7 +87,7 @@ pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
         for (index, tool) in source.exposed.iter().enumerate() {
             let mut findings = Vec::new();
             for text in &texts_of(tool) {
-                findings.extend(of_text(text));
+                findings.extend(of_text(text, &mut innocent));
                 findings.extend(place(text, named.check(number, &used, text)));
             }
             let shared = across.iter().filter(|one| one.tool == (number, index));
@@ -120,11 +123,18 @@ struct Across {
     finding: Finding,
 }
 
-fn of_text(text: &Text<'_>) -> Vec<Finding> {
-    let mut found = hidden::check(text.text);
-    found.extend(payload::check(text.text));
-    found.extend(markup::check(text.text));
-    found.extend(phrases::check(text.text));
+/// `innocent` are texts in which nothing was found: catalogs repeat themselves.
+fn of_text<'a>(text: &Text<'a>, innocent: &mut HashSet<&'a str>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if !innocent.contains(text.text) {
+        found.extend(hidden::check(text.text));
+        found.extend(payload::check(text.text));
+        found.extend(markup::check(text.text));
+        found.extend(phrases::check(text.text));
+        if found.is_empty() {
+            innocent.insert(text.text);
+        }
+    }
     found.extend(names::check_script(text));
     found.extend(parameters::check(text));
     place(text, found)
