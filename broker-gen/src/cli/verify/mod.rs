@@ -9,14 +9,17 @@ use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};
-use clap::Args;
-use serde_json::{Value, json};
+use clap::{Args, ValueEnum};
 
 use super::accept::read_lock;
 use super::audits::{Audits, Date, Missing, Standing, subjects};
-use super::{Format, output, program, schemas};
+use super::{output, program, schemas};
 use crate::build_script::quoted;
 use crate::{emit, lock_file, plan};
+
+mod outcome;
+
+use outcome::{Counts, Outcome};
 
 /// How long a broker may take to say its version.
 const BINARY_LIMIT: Duration = Duration::from_secs(20);
@@ -37,26 +40,14 @@ pub(super) struct VerifyArgs {
     format: Format,
 }
 
-/// What was looked at, and what was wrong.
-#[derive(Debug, Default)]
-struct Outcome {
-    tools: usize,
-    sources: usize,
-    /// One line for each thing that holds, by its name.
-    holds: Vec<(&'static str, String)>,
-    catalog_digest: Option<String>,
-    root_digest: Option<String>,
-    audits: Option<Counts>,
-    problems: Vec<Diagnostic>,
-}
-
-/// How the lock stands by the audits.
-#[derive(Debug)]
-struct Counts {
-    required: bool,
-    audited: usize,
-    exempt: usize,
-    of: usize,
+/// How the outcome is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people: a line for each thing that holds.
+    #[default]
+    Human,
+    /// One JSON object.
+    Json,
 }
 
 pub(super) fn run(args: &VerifyArgs) -> Exit {
@@ -244,71 +235,4 @@ fn problem_of(missing: &Missing<'_>, config: &Path) -> Diagnostic {
         shown_line(&accept, 400)
     );
     Diagnostic::error(DiagnosticCode::AuditMissing, message).help(help)
-}
-
-impl Outcome {
-    /// A document, or what is wrong with it.
-    fn take<T>(&mut self, read: Result<T, Vec<Diagnostic>>) -> Option<T> {
-        read.map_err(|problems| self.problems.extend(problems)).ok()
-    }
-
-    fn holds(&mut self, what: &'static str, how: String) {
-        self.holds.push((what, how));
-    }
-
-    fn human(&self, exit: Exit) -> String {
-        let mut out = String::new();
-        for (what, how) in &self.holds {
-            out.push_str(&format!("  {what:<8} {how}\n"));
-        }
-        let errors = self.problems.iter().filter(|one| one.is_error()).count();
-        out.push_str(&match exit {
-            Exit::Ok => format!(
-                "verified: {} of {}{}\n",
-                counted(self.tools, "tool"),
-                counted(self.sources, "source"),
-                self.audits
-                    .as_ref()
-                    .map(|counts| format!(", audits {counts}"))
-                    .unwrap_or_default()
-            ),
-            _ if errors == 0 => {
-                "not verified: there is no source, so nothing was checked\n".to_owned()
-            }
-            _ => format!("not verified: {}\n", counted(errors, "problem")),
-        });
-        out
-    }
-
-    fn to_json(&self, exit: Exit) -> Value {
-        json!({
-            "format_version": 1,
-            "verified": exit == Exit::Ok,
-            "sources": self.sources,
-            "tools": self.tools,
-            "root_digest": self.root_digest,
-            "catalog_digest": self.catalog_digest,
-            "holds": self.holds.iter().map(|(what, _)| *what).collect::<Vec<_>>(),
-            "audits": self.audits.as_ref().map(|counts| json!({
-                "required": counts.required,
-                "audited": counts.audited,
-                "exempt": counts.exempt,
-                "of": counts.of,
-            })),
-            "problems": self.problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
-        })
-    }
-}
-
-impl std::fmt::Display for Counts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} of {}", self.audited, self.of)?;
-        if self.exempt > 0 {
-            write!(f, " and {} exempt", self.exempt)?;
-        }
-        if !self.required {
-            write!(f, ", which the config does not require")?;
-        }
-        Ok(())
-    }
 }

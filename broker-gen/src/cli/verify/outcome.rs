@@ -1,0 +1,95 @@
+//! The outcome of `verify`: what holds, what does not, and how both are printed.
+
+use broker_model::Diagnostic;
+use broker_model::exit::Exit;
+use broker_model::text::counted;
+use serde_json::{Value, json};
+
+/// What was looked at, and what was wrong.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) tools: usize,
+    pub(super) sources: usize,
+    /// One line for each thing that holds, by its name.
+    pub(super) holds: Vec<(&'static str, String)>,
+    pub(super) catalog_digest: Option<String>,
+    pub(super) root_digest: Option<String>,
+    pub(super) audits: Option<Counts>,
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+/// How the lock stands by the audits.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) required: bool,
+    pub(super) audited: usize,
+    pub(super) exempt: usize,
+    pub(super) of: usize,
+}
+
+impl Outcome {
+    /// A document, or what is wrong with it.
+    pub(super) fn take<T>(&mut self, read: Result<T, Vec<Diagnostic>>) -> Option<T> {
+        read.map_err(|problems| self.problems.extend(problems)).ok()
+    }
+
+    pub(super) fn holds(&mut self, what: &'static str, how: String) {
+        self.holds.push((what, how));
+    }
+
+    pub(super) fn human(&self, exit: Exit) -> String {
+        let mut out = String::new();
+        for (what, how) in &self.holds {
+            out.push_str(&format!("  {what:<8} {how}\n"));
+        }
+        let errors = self.problems.iter().filter(|one| one.is_error()).count();
+        out.push_str(&match exit {
+            Exit::Ok => format!(
+                "verified: {} of {}{}\n",
+                counted(self.tools, "tool"),
+                counted(self.sources, "source"),
+                self.audits
+                    .as_ref()
+                    .map(|counts| format!(", audits {counts}"))
+                    .unwrap_or_default()
+            ),
+            _ if errors == 0 => {
+                "not verified: there is no source, so nothing was checked\n".to_owned()
+            }
+            _ => format!("not verified: {}\n", counted(errors, "problem")),
+        });
+        out
+    }
+
+    pub(super) fn to_json(&self, exit: Exit) -> Value {
+        json!({
+            "format_version": 1,
+            "verified": exit == Exit::Ok,
+            "sources": self.sources,
+            "tools": self.tools,
+            "root_digest": self.root_digest,
+            "catalog_digest": self.catalog_digest,
+            "holds": self.holds.iter().map(|(what, _)| *what).collect::<Vec<_>>(),
+            "audits": self.audits.as_ref().map(|counts| json!({
+                "required": counts.required,
+                "audited": counts.audited,
+                "exempt": counts.exempt,
+                "of": counts.of,
+            })),
+            "problems": self.problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.audited, self.of)?;
+        if self.exempt > 0 {
+            write!(f, " and {} exempt", self.exempt)?;
+        }
+        if !self.required {
+            write!(f, ", which the config does not require")?;
+        }
+        Ok(())
+    }
+}
