@@ -10,7 +10,7 @@ use broker_model::json::to_review_text;
 use broker_model::lint::{Linted, lint};
 use broker_model::lock::LockedSource;
 use broker_model::redact::Redactor;
-use broker_model::text::{shell_word, shown_line};
+use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 use serde_json::Value;
@@ -21,7 +21,7 @@ use crate::lock_file;
 
 mod show;
 
-use show::{Looked, count, has_errors, human, summary, suppressions, to_json};
+use show::{Looked, accept, count, has_errors, human, summary, suppressions, to_json};
 
 #[derive(Debug, Args)]
 pub(super) struct LintArgs {
@@ -58,7 +58,9 @@ pub(super) fn run(args: &LintArgs) -> Exit {
         suppressed: suppressed.get(),
     };
     match args.format {
-        Format::Human => output::data(human(&linted) + &summary(&linted, &looked)),
+        Format::Human => {
+            output::data(human(&linted, &args.file.config) + &summary(&linted, &looked))
+        }
         Format::Json => output::data(to_review_text(&to_json(&linted, &looked))),
     }
     let instructions = |source: &LockedSource| source.instructions.is_some();
@@ -116,7 +118,7 @@ pub(super) fn before_lock(
     mask(&mut linted, &redactor);
     name_config(&mut linted, &args.config.file.config);
     if !linted.is_empty() {
-        output::say(human(&linted).trim_end());
+        output::say(human(&linted, &args.config.file.config).trim_end());
     }
     if exit == Exit::Ok {
         return None;
@@ -156,12 +158,7 @@ fn mask(linted: &mut [Linted], redactor: &Redactor) {
 
 /// Names the config in the commands of the remedies.
 fn name_config(linted: &mut [Linted], config: &Path) {
-    const ACCEPT: &str = "`broker-gen accept";
-    let with = format!(
-        "{ACCEPT} --config {}",
-        shell_word(&config.to_string_lossy())
-    );
     for finding in linted.iter_mut().flat_map(|one| &mut one.findings) {
-        finding.remedy = finding.remedy.replace(ACCEPT, &with);
+        finding.remedy = finding.remedy.replace("broker-gen accept", &accept(config));
     }
 }

@@ -44,7 +44,7 @@ fn lock_refuses_hidden_text_and_shows_it() {
         &[
             "/a/add\n  error[hidden-code-point] 2 characters without a width, the first U+200B\n    at   /description\n    text Adds\\u{200b}\\u{200b} two\\u{202e} numbers.\n    help: hide the tool",
             "error[bidirectional-code-point] 1 bidirectional mark, the first U+202E",
-            "`broker-gen accept --config c.json --source /a --tool add --rule hidden-code-point",
+            "what is meant well: `broker-gen accept --config c.json --source",
             "suppressed in `c.audits.toml`:\n  [[suppressions]]\n  rule = \"hidden-code-point\"\n  source = \"/a\"\n  tool = \"add\"\n  digest = \"sha256/1:",
             "error[lint_refused]: the texts of `/a/add` are not innocent",
         ],
@@ -163,6 +163,12 @@ fn lint_looks_at_a_lock_and_launches_nothing() {
         )
     );
     let found = &one["findings"][0];
+    contains(
+        found["remedy"].as_str().expect("a text"),
+        &[
+            "`broker-gen accept --config c.json --source /a --tool add --rule hidden-code-point --reason …`",
+        ],
+    );
     assert_eq!(
         (
             &found["rule"],

@@ -1,10 +1,11 @@
 //! Findings of the lint as people and programs read them.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use broker_model::drift::{Finding, FindingSeverity};
-use broker_model::lint::Linted;
-use broker_model::text::{counted, is_invisible, shown, shown_line};
+use broker_model::lint::{Linted, advice};
+use broker_model::text::{counted, is_invisible, shell_word, shown, shown_line};
 use serde_json::{Value, json};
 
 /// The version of the JSON shape.
@@ -32,7 +33,7 @@ pub(super) fn count(linted: &[Linted], severity: FindingSeverity) -> usize {
 }
 
 /// One block a tool, those with errors first.
-pub(super) fn human(linted: &[Linted]) -> String {
+pub(super) fn human(linted: &[Linted], config: &Path) -> String {
     let mut blocks: Vec<&Linted> = linted.iter().collect();
     blocks.sort_by_key(|one| !has_errors(one));
     let mut out = String::new();
@@ -44,41 +45,56 @@ pub(super) fn human(linted: &[Linted]) -> String {
         };
         // Writing to memory does not fail.
         let _ = writeln!(out, "{what}{}", shown_line(&one.path, 200));
-        let shown = one.findings.iter().take(SHOWN_FINDINGS);
-        let mut last = "";
-        for (index, finding) in shown.enumerate() {
-            if index > 0 && finding.rule != last {
-                help(&mut out, &one.findings[index - 1]);
+        let shown = &one.findings[..one.findings.len().min(SHOWN_FINDINGS)];
+        for (index, finding) in shown.iter().enumerate() {
+            write_finding(&mut out, one, finding);
+            // What to do is said once for a row of one rule.
+            if shown
+                .get(index + 1)
+                .is_none_or(|next| next.rule != finding.rule)
+            {
+                let _ = writeln!(out, "    help: {}", advice(finding.rule));
             }
-            last = finding.rule;
-            write_finding(&mut out, finding);
         }
-        if one.findings.len() > SHOWN_FINDINGS {
-            let more = one.findings.len() - SHOWN_FINDINGS;
-            let _ = writeln!(out, "  … and {more} more");
-        } else if let Some(finding) = one.findings.last() {
-            help(&mut out, finding);
+        if one.findings.len() > shown.len() {
+            let _ = writeln!(out, "  … and {} more", one.findings.len() - shown.len());
         }
+    }
+    if !linted.is_empty() {
+        let _ = writeln!(
+            out,
+            "what is meant well: `{} --source … --tool … --rule … --reason …`",
+            accept(config)
+        );
     }
     out
 }
 
-fn write_finding(out: &mut String, finding: &Finding) {
-    let _ = writeln!(
-        out,
-        "  {}[{}] {}",
-        finding.severity.as_str(),
-        finding.rule,
-        shown_line(&finding.message, 300)
-    );
-    let _ = writeln!(out, "    at   {}", shown_line(&finding.pointer, 300));
-    if let Some(text) = finding.new.as_ref().and_then(Value::as_str) {
-        let _ = writeln!(out, "    text {}", shown(text));
-    }
+/// The command that settles a finding, with the config that it is about.
+pub(super) fn accept(config: &Path) -> String {
+    format!(
+        "broker-gen accept --config {}",
+        shell_word(&config.to_string_lossy())
+    )
 }
 
-fn help(out: &mut String, finding: &Finding) {
-    let _ = writeln!(out, "    help: {}", shown_line(&finding.remedy, 500));
+fn write_finding(out: &mut String, one: &Linted, finding: &Finding) {
+    let message = shown_line(&finding.message, 300);
+    let _ = writeln!(
+        out,
+        "  {}[{}] {message}",
+        finding.severity.as_str(),
+        finding.rule
+    );
+    let _ = writeln!(out, "    at   {}", shown_line(&finding.pointer, 300));
+    let text = finding.new.as_ref().and_then(Value::as_str).map(shown);
+    // A name is not said twice.
+    let is_said = |text: &String| {
+        message.contains(&format!("`{text}`")) || shown(&one.path).ends_with(&format!("/{text}"))
+    };
+    if let Some(text) = text.filter(|text| !is_said(text)) {
+        let _ = writeln!(out, "    text {text}");
+    }
 }
 
 pub(super) fn summary(linted: &[Linted], looked: &Looked) -> String {

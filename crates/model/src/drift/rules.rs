@@ -89,6 +89,8 @@ const RULES: &[Rule] = table! {
         "Only white space of a text moved; the reviewed text is served."
     "hidden-characters" Security Error
         "Characters that a reader cannot see came into a text that a model reads."
+    "hidden-payload" Security Error
+        "Encoded text that reads as instructions came into a text that a model reads."
     "annotations-less-safe" Security Error
         "The tool says that it may do more harm than was reviewed."
     "annotations-safer" Text Warning

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::report::Finding;
 use super::rules::rule;
+use crate::lint::payloads;
 use crate::unseen::spots;
 
 /// The findings on one text.
@@ -36,18 +37,29 @@ pub(super) fn change(
         .collect()
 }
 
-/// The finding where a character that cannot be seen came into any text below.
+/// The finding where something that a reader does not see came into any text below: characters, or
+/// encoded instructions.
 pub(super) fn hidden(pointer: &str, old: Option<&Value>, new: Option<&Value>) -> Option<Finding> {
-    let count = |value: Option<&Value>| value.map_or(0, unseen);
-    (count(new) > count(old)).then(|| Finding {
+    let count = |value: Option<&Value>, of: fn(&str) -> usize| value.map_or(0, |one| sum(one, of));
+    let grew = |of: fn(&str) -> usize| count(new, of) > count(old, of);
+    let (id, message) = if grew(|text| spots(text).len()) {
+        (
+            "hidden-characters",
+            "characters that cannot be seen came into the text",
+        )
+    } else if grew(payloads) {
+        (
+            "hidden-payload",
+            "encoded text that reads as instructions came into the text",
+        )
+    } else {
+        return None;
+    };
+    Some(Finding {
         pointer: pointer.to_owned(),
         old: old.cloned(),
         new: new.cloned(),
-        ..Finding::of(
-            rule("hidden-characters"),
-            "characters that cannot be seen came into the text".to_owned(),
-            "",
-        )
+        ..Finding::of(rule(id), message.to_owned(), "")
     })
 }
 
@@ -55,13 +67,14 @@ fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn unseen(value: &Value) -> usize {
+/// Over every string and every name of a member.
+fn sum(value: &Value, of: fn(&str) -> usize) -> usize {
     match value {
-        Value::String(text) => spots(text).len(),
-        Value::Array(items) => items.iter().map(unseen).sum(),
+        Value::String(text) => of(text),
+        Value::Array(items) => items.iter().map(|item| sum(item, of)).sum(),
         Value::Object(members) => members
             .iter()
-            .map(|(name, value)| spots(name).len() + unseen(value))
+            .map(|(name, value)| of(name) + sum(value, of))
             .sum(),
         _ => 0,
     }

@@ -168,7 +168,7 @@ fn excerpt(text: &str, at: usize, to: usize) -> String {
         .map_or(rest.len(), |(index, _)| index);
     let dots = |cut: bool| if cut { "…" } else { "" };
     let flat = |text: &str| shown(text).replace('\n', " ");
-    format!(
+    let shown = format!(
         "{}{}{}{}{}{}",
         dots(from > 0),
         flat(&text[from..at]),
@@ -176,7 +176,15 @@ fn excerpt(text: &str, at: usize, to: usize) -> String {
         dots(most < found.len()),
         flat(&rest[..end]),
         dots(end < rest.len())
-    )
+    );
+    // Indented texts are read in a line.
+    let mut out = String::with_capacity(shown.len());
+    for c in shown.chars() {
+        if c != ' ' || !out.ends_with(' ') {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// The errors first, then in the order of the tool; not too many; each with what to do.

@@ -11,6 +11,7 @@ const OVERRIDE: &str = "instruction-override";
 const CONCEAL: &str = "instruction-concealment";
 const ORDER: &str = "instruction-order";
 const SEND: &str = "sends-elsewhere";
+const FILE: &str = "sensitive-file";
 
 /// In the language of [`super::matcher`].
 const PHRASES: &[(&str, &str)] = &[
@@ -54,6 +55,7 @@ const PHRASES: &[(&str, &str)] = &[
         "takes|take|have|has|with precedence|priority over ..3 other|previous|all|any|system|user|your ..2 instructions|rules|guidelines|prompt|prompts|directives",
     ),
     (OVERRIDE, "jailbreak|jailbroken"),
+    (OVERRIDE, "system override"),
     // Not to be told.
     (
         CONCEAL,
@@ -134,13 +136,26 @@ const PHRASES: &[(&str, &str)] = &[
     ),
     (
         ORDER,
-        "also|other|previously present|declared|available|installed|connected tool|tools|server|servers",
+        "also|previously present|declared|available|installed|connected ..3 tool|tools|server|servers",
     ),
     (
         ORDER,
         "must|always call|use|invoke|run|execute this tool|function",
     ),
+    (
+        ORDER,
+        "must|should always ..1 call|use|invoke|run|execute ..5 tool|function ..1 first|before",
+    ),
+    (
+        ORDER,
+        "in ..1 your|every|each|all ..2 response|responses|answer|answers|reply|replies ..3 include|mention|recommend|promote|advertise",
+    ),
+    (
+        ORDER,
+        "include|mention|recommend|promote|advertise ..6 in every|each|all ..1 response|responses|answer|answers|reply|replies",
+    ),
     // Out.
+    (SEND, "curl|wget ..3 @url"),
     (
         SEND,
         "send|forward|upload|transmit|exfiltrate|deliver|leak|submit|copy|report|bcc|cc ..8 to ..3 @url|@mail",
@@ -172,7 +187,19 @@ const PHRASES: &[(&str, &str)] = &[
     ),
 ];
 
-static MATCHER: LazyLock<Matcher> = LazyLock::new(|| Matcher::new(PHRASES));
+/// Files that are asked for by what they are; a parameter can be named so.
+const KEYS: &[(&str, &str)] = &[
+    (
+        FILE,
+        "content|contents ..2 from|of|reading ..3 ssh|passwd|credentials|keychain|wallet",
+    ),
+    (
+        FILE,
+        "read|open|cat|include|send ..3 ssh|private|aws|cloud|wallet ..1 key|keys|credentials|seed",
+    ),
+];
+
+static MATCHER: LazyLock<Matcher> = LazyLock::new(|| Matcher::new(&[PHRASES, KEYS].concat()));
 
 /// Files with keys, and files about a person: nothing but a tool about that very file names them.
 const ALWAYS: [&str; 20] = [
@@ -220,6 +247,9 @@ pub(super) fn check(text: &str) -> Vec<Found> {
             message: format!("{}: {}", meaning(hit.rule), super::quoted(&text[at..to])),
         });
     }
+    if seen.contains(FILE) {
+        return found;
+    }
     let reads = || {
         words
             .iter()
@@ -227,7 +257,7 @@ pub(super) fn check(text: &str) -> Vec<Found> {
     };
     let file = first_of(text, &ALWAYS).or_else(|| first_of(text, &WHEN_READ).filter(|_| reads()));
     found.extend(file.map(|(at, to)| Found {
-        rule: "sensitive-file",
+        rule: FILE,
         at,
         to,
         message: format!(
@@ -243,6 +273,7 @@ fn meaning(rule: &str) -> &'static str {
         OVERRIDE => "speaks of the model's instructions",
         CONCEAL => "keeps something from the user",
         ORDER => "claims its turn before others, or without being asked",
+        FILE => "asks for keys",
         _ => "sends something out, or puts more into a call",
     }
 }
@@ -253,13 +284,14 @@ fn first_of(text: &str, names: &[&str]) -> Option<(usize, usize)> {
         return None;
     }
     let lower = text.to_ascii_lowercase();
-    let in_name = |c: char| c.is_alphanumeric() || c == '_';
     names.iter().find_map(|name| {
         let ends = |at: usize| {
             name.ends_with('/')
-                || !lower[at + name.len()..].starts_with(|c: char| in_name(c) || c == '-')
+                || !lower[at + name.len()..]
+                    .starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'))
         };
-        let begins = |at: usize| !lower[..at].ends_with(in_name) || name.starts_with('/');
+        let begins =
+            |at: usize| !lower[..at].ends_with(char::is_alphanumeric) || name.starts_with('/');
         lower
             .match_indices(name)
             .map(|(at, _)| at)
