@@ -183,7 +183,12 @@ struct LockArgs {
     dry_run: bool,
     /// With one `--source`: take only this tool's new form, the rest of the source as it is locked;
     /// repeatable.
-    #[arg(long = "tool", value_name = "NAME", requires = "sources")]
+    #[arg(
+        long = "tool",
+        value_name = "NAME",
+        requires = "sources",
+        conflicts_with = "check"
+    )]
     tools: Vec<String>,
     /// Refuse what would only be warned of: a package that is not pinned, a warning of the lint.
     #[arg(long)]

@@ -67,6 +67,14 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
     assert_eq!((output.code, &*output.stdout), (Some(0), ""));
     contains(&output.stderr, &["c.lock.json is up to date"]);
 
+    bench.write("c.lock.json", "{");
+    let output = bench.run(&["lock", "--dry-run"]);
+    assert_eq!((output.code, bench.lock_text()), (Some(0), "{".to_owned()));
+    contains(
+        &output.stderr,
+        &["would write c.lock.json; the one that is there cannot be read"],
+    );
+
     let fresh = Bench::new(&["a"]);
     let output = fresh.run(&["lock", "--dry-run"]);
     assert_eq!(

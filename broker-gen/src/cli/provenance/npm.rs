@@ -21,7 +21,10 @@ pub(super) fn look(
     launch: &Launch,
 ) -> Result<Installed, String> {
     if specs.is_empty() {
-        return Err("only what `npx` and `npm exec` install is known to be recorded".to_owned());
+        return Err(
+            "only what `npx` and `npm exec` install into their usual place is looked for"
+                .to_owned(),
+        );
     }
     let fits = |one: &Installed| version.exact().is_none_or(|exact| one.version == exact);
     let open = matches!(version, Version::Moving(text) if text.is_empty());

@@ -23,6 +23,9 @@ pub(super) fn look(
     runner: PythonRunner,
     launch: &Launch,
 ) -> Result<Installed, String> {
+    if runner == PythonRunner::Apart {
+        return Err("the command has a cache or a folder of its own".to_owned());
+    }
     let uv = folder(
         launch,
         &[("UV_CACHE_DIR", ""), ("XDG_CACHE_HOME", "uv")],
@@ -189,6 +192,7 @@ fn pipx_environments(launch: &Launch) -> Vec<PathBuf> {
             &[("PIPX_HOME", ".cache"), ("XDG_CACHE_HOME", "pipx")],
             ".cache/pipx",
         ),
+        folder(launch, &[], "Library/Caches/pipx"),
         folder(launch, &[], ".local/pipx/.cache"),
         folder(launch, &[], ".local/share/pipx/.cache"),
     ];

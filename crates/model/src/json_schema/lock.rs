@@ -78,7 +78,8 @@ struct Package {
     kind: PackageKind,
     /// Its name; of a file, the last part of its path.
     name: String,
-    /// Whether the command names this version alone.
+    /// Whether another one can only come by somebody's hand: the command names this version alone, or runs
+    /// what is installed.
     pinned: bool,
     /// Its version, where it has one.
     version: Option<String>,

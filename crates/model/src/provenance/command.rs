@@ -95,6 +95,7 @@ fn base(word: &str) -> &str {
 fn packages(words: &[&str], start: usize, npx: bool) -> Option<Request> {
     let options = NPX.read(words, start);
     let given: Vec<_> = options.all(&["-p", "--package"]).collect();
+    let apart = options.first(&["--cache", "--prefix", "-C"]).is_some();
     let (spec, word, is_command) = match given.first() {
         Some((spec, word)) => (*spec, *word, false),
         None => {
@@ -109,7 +110,7 @@ fn packages(words: &[&str], start: usize, npx: bool) -> Option<Request> {
             None => elsewhere(spec, '#'),
             Some((name, version)) => {
                 let specs = match given.as_slice() {
-                    _ if !npx => Vec::new(),
+                    _ if !npx || apart => Vec::new(),
                     [] => vec![spec.to_owned()],
                     all => all.iter().map(|(spec, _)| (*spec).to_owned()).collect(),
                 };
@@ -128,10 +129,20 @@ fn packages(words: &[&str], start: usize, npx: bool) -> Option<Request> {
 fn uv(words: &[&str], start: usize) -> Option<Request> {
     let options = UVX.read(words, start);
     let at = options.argument?;
+    let is_apart = |word: &&str| matches!(*word, "--no-cache" | "-n" | "--no-cache-dir");
+    let apart = options
+        .first(&["--cache-dir", "--directory", "--config-file"])
+        .is_some()
+        || words[start..at].iter().any(is_apart);
+    let runner = if apart {
+        PythonRunner::Apart
+    } else {
+        PythonRunner::Uv
+    };
     let (spec, word) = options.first(&["--from"]).unwrap_or((words[at], at));
     Some(Request {
         word,
-        what: python_package(spec, PythonRunner::Uv),
+        what: python_package(spec, runner),
     })
 }
 
@@ -151,7 +162,7 @@ fn python_package(spec: &str, runner: PythonRunner) -> Wanted {
     }
     let read = match runner {
         // Of uv alone: `name@version`.
-        PythonRunner::Uv => python::uv_spec(spec),
+        PythonRunner::Uv | PythonRunner::Apart => python::uv_spec(spec),
         PythonRunner::Pipx => python::requirement(spec),
     };
     match read {

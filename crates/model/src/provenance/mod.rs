@@ -44,7 +44,8 @@ pub struct Package {
     /// What its content is known by, the formula first: `sha512-…`, `sha256:…`, `record-sha256:…`,
     /// `git:…`.
     pub integrity: Option<String>,
-    /// Whether the command names this version alone.
+    /// Whether another one can only come by somebody's hand: the command names this version alone, or runs
+    /// what is installed.
     pub pinned: bool,
 }
 
@@ -77,7 +78,8 @@ pub enum Wanted {
         name: String,
         /// Which one.
         version: Version,
-        /// Everything that is to be installed, as written; empty where another program than npm does it.
+        /// Everything that is to be installed, as written; empty where another program than npm does it, or
+        /// npm does it in a place of the command's own.
         specs: Vec<String>,
         /// Whether the name is the command as well, so that an installed program of that name will do.
         is_command: bool,
@@ -131,6 +133,8 @@ pub enum PythonRunner {
     Uv,
     /// `pipx run`.
     Pipx,
+    /// One of them, in a place of the command's own.
+    Apart,
 }
 
 impl Kind {

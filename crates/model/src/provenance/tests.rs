@@ -90,6 +90,27 @@ fn commands_of_npm() {
 }
 
 #[test]
+fn only_what_npm_installs_into_its_cache_is_looked_for() {
+    let specs = |command: &str| {
+        let words: Vec<&str> = command.split(' ').collect();
+        match read(&words).map(|request| request.what) {
+            Some(Wanted::Npm {
+                specs, is_command, ..
+            }) => (specs.join(" "), is_command),
+            other => panic!("{command}: {other:?}"),
+        }
+    };
+    let expected = |specs: &str, is_command| (specs.to_owned(), is_command);
+    assert_eq!(specs("npx -y a@1.0.0"), expected("a@1.0.0", true));
+    assert_eq!(
+        specs("npx -p a@1.0.0 -p b run"),
+        expected("a@1.0.0 b", false)
+    );
+    assert_eq!(specs("npx --cache /x a@1.0.0"), expected("", true));
+    assert_eq!(specs("bunx a@1.0.0"), expected("", true));
+}
+
+#[test]
 fn commands_of_python() {
     for (command, expected) in [
         ("uvx mcp-server-time", "Uv mcp-server-time ?"),
@@ -108,6 +129,8 @@ fn commands_of_python() {
         ("uvx --from pkg[cli]==1.0 run --from y", "Uv pkg 1.0"),
         ("uvx --from=pkg==1.0 run", "Uv pkg 1.0"),
         ("uvx --python 3.12 --with a==1 -q pkg>=1", "Uv pkg ?>=1"),
+        ("uvx --no-cache pkg==1.0", "Apart pkg 1.0"),
+        ("uvx --cache-dir=/x pkg@1.0", "Apart pkg 1.0"),
         ("uvx pkg==1.*", "Uv pkg ?==1.*"),
         ("uvx pkg~=1.2", "Uv pkg ?~=1.2"),
         ("uvx pkg==1.0,<2", "Uv pkg ?==1.0,<2"),
