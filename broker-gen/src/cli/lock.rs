@@ -114,6 +114,10 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         say(format_args!("{shown} is up to date"));
         return Ok(());
     }
+    // A lock that cannot be read has nothing to compare with.
+    if let Ok(old) = input.read_lock() {
+        output::diagnostics(&provenance::swapped(&old, &lock.sources));
+    }
     if args.dry_run {
         would_write(&input, &lock);
         return Ok(());

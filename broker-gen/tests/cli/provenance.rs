@@ -144,7 +144,17 @@ fn a_package_of_npm_is_locked_with_its_integrity_and_a_swapped_one_is_an_alarm()
 
     // The two locks say the same offline.
     fs::write(runners.bench.path("old.lock.json"), before).expect("writable");
-    runners.lock();
+    let (said, _) = runners.lock();
+    contains(
+        &said,
+        &[
+            "warning[package_changed]: `/a`: the npm package `@scope/server` 1.2.3 has another content",
+        ],
+    );
+    assert!(
+        !runners.lock().0.contains("package_changed"),
+        "it was taken"
+    );
     let output = runners
         .bench
         .run_bare(&["diff", "old.lock.json", "c.lock.json"]);
@@ -315,6 +325,13 @@ fn two_versions_of_an_unpinned_package_of_python_are_not_guessed_between() {
     contains(
         found["message"].as_str().expect("a text"),
         &["the versions 1.0, 1.1 of `my-server`"],
+    );
+    contains(
+        &runners.lock().0,
+        &[
+            "nothing tells which one ran",
+            "help: Name one version: `my-server==VERSION`.",
+        ],
     );
 }
 

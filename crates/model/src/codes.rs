@@ -145,6 +145,7 @@ closed_list! {
         SourceSecret = "source_secret", "A server wrote a secret into what it lists, and a lock would hold it.", "Make the server keep it to itself, or hide the tool with `tool_filter`.";
         SourceFailed = "source_failed", "A source could not be started or listed.", "Mend the cause that the message names.";
         PackageUnpinned = "package_unpinned", "A command names a package without one version, so another one may run tomorrow.", "Name the version, or the digest of an image; `docs/provenance.md` has the forms.";
+        PackageChanged = "package_changed", "A source runs another package than the lock had, or another content of the same version.", "Find out where it comes from before you commit the lock; take the old lock back if it is not right.";
         PackageUnseen = "package_unseen", "The package that a source ran could not be looked at, so the lock has no integrity of it.", "Lock where the package manager's cache is; `docs/provenance.md` says where it is looked for.";
         MachineText = "machine_text", "A server wrote this machine into its tools; a lock made elsewhere would differ.", "Fix it by an argument of the server, or name the member in `volatile`.";
         LintRefused = "lint_refused", "Texts that would be locked hold what a reviewer does not see, or, with `--strict`, what should be looked at.", "Hide the tools with `tool_filter`, or suppress the findings in the audits file; docs/lint.md has every rule.";

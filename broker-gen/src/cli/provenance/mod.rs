@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use broker_mcp::Launch;
 use broker_model::config::{Config, Source};
+use broker_model::drift::{Class, Report};
+use broker_model::lock::{Lock, LockedSource};
 use broker_model::provenance::{self, Kind, Package, Request, Seen, Wanted, without_user};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -116,6 +118,31 @@ pub(super) fn unpinned(config: &Config, launches: &[Launch], strict: bool) -> Ve
         .collect()
 }
 
+/// Warnings of packages that a new lock would take although another one was reviewed under their name.
+pub(super) fn swapped(old: &Lock, new: &[LockedSource]) -> Vec<Diagnostic> {
+    let mut found = Report::default();
+    for source in new {
+        let package = source.package.clone().map(Seen::Found);
+        if let (Some(before), Some(now)) = (old.source(source.path.as_str()), package) {
+            found.add_package(before, &now);
+        }
+    }
+    let sources = found.sources.iter();
+    let alarming = sources.filter(|drift| drift.class == Class::Security);
+    alarming
+        .flat_map(|drift| {
+            drift
+                .findings
+                .iter()
+                .map(|finding| (&drift.source, finding))
+        })
+        .map(|(source, finding)| {
+            let message = format!("`{source}`: {}", finding.message);
+            Diagnostic::warning(DiagnosticCode::PackageChanged, message)
+        })
+        .collect()
+}
+
 /// The warning that a package could not be looked at. What the config leaves open was said already.
 pub(super) fn unseen(source: &Source, launch: &Launch, why: &str) -> Option<Diagnostic> {
     let request = provenance::request(&source.command)?;
@@ -128,7 +155,12 @@ pub(super) fn unseen(source: &Source, launch: &Launch, why: &str) -> Option<Diag
         source.path,
         launch.redactor.redact(why)
     );
-    (!open).then(|| Diagnostic::warning(DiagnosticCode::PackageUnseen, message))
+    let warning = Diagnostic::warning(DiagnosticCode::PackageUnseen, message);
+    (!open).then(|| match request.what.moving() {
+        // One version would be looked for alone.
+        Some((_, pin)) => warning.help(pin),
+        None => warning,
+    })
 }
 
 /// The file that a word names, or the package that it belongs to. A bare name is looked for in folders
