@@ -1,5 +1,5 @@
 //! The recorded servers with something changed: another order is nothing, a claim to be less safe takes
-//! the tool away, and a tool that moved to another source is named.
+//! the tool away, and a tool that moved to another source is named. A check of all of them stays cheap.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -190,5 +190,41 @@ fn a_tool_that_another_source_has_now_is_named_by_a_refused_start_and_by_check()
             )
         );
         assert_eq!(report["summary"]["added"], 1);
+    }
+}
+
+/// Seconds of processor time, as `times` of the shell shows them: `0m1.25s`.
+fn seconds(shown: &str) -> f64 {
+    let (minutes, seconds) = shown.split_once('m').expect("minutes");
+    let number = |text: &str| text.parse::<f64>().expect("a number");
+    number(minutes) * 60.0 + number(seconds.trim_end_matches('s'))
+}
+
+#[test]
+fn a_check_of_the_whole_corpus_costs_seconds_whatever_it_finds() {
+    let mut recordings = recordings();
+    // Every schema has to be compared, and every call of it proven good.
+    for tool in recordings
+        .values_mut()
+        .flat_map(|one| tools(one).iter_mut())
+    {
+        tool["inputSchema"]["properties"]["one_more"] = json!({"type": "string"});
+    }
+    let changed = folder(&recordings, Value::to_string);
+    let lock = committed().join("config.lock.json");
+    fs::copy(lock, changed.path().join("config.lock.json")).expect("copied");
+    for (folder, found) in [
+        (committed(), "summary: 1455 same"),
+        (changed.path(), "0 same, 1455 compatible"),
+    ] {
+        let check = Run::new(&binary("broker-gen"))
+            .args([Path::new("check"), Path::new("--config")])
+            .args([folder.join("config.json")])
+            .through("/bin/sh", &["-c", "\"$0\" \"$@\" >&2; times"])
+            .output();
+        assert!(check.stderr.contains(found), "{found}: {}", check.stderr);
+        // What it used, and the servers that it started and waited for.
+        let used: f64 = check.stdout.split_whitespace().map(seconds).sum();
+        assert!(used < 30.0, "{used} s of processor time");
     }
 }
