@@ -116,7 +116,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     }
     // A lock that cannot be read has nothing to compare with.
     if let Ok(old) = input.read_lock() {
-        output::diagnostics(&provenance::swapped(&old, &lock.sources));
+        output::diagnostics(&provenance::swapped(&old.lock, &lock.sources));
     }
     if args.dry_run {
         would_write(&input, &lock);
