@@ -1,5 +1,7 @@
 //! Commands as people write them, and files as package managers write them.
 
+use proptest::prelude::*;
+
 use super::python::*;
 use super::*;
 use crate::provenance::command::read;
@@ -363,4 +365,66 @@ fn a_package_reads_back_and_nothing_else_does() {
     ] {
         assert!(Package::from_json(&wrong).is_err(), "{wrong}");
     }
+}
+
+proptest! {
+    /// Whatever stands in a command or in a file, it is read or refused.
+    #[test]
+    fn nothing_makes_a_reader_fail(words in prop::collection::vec(word(), 0..8), bytes: Vec<u8>) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let text = words.join(" ");
+        for request in [read(&words), command::in_script(&text)].into_iter().flatten() {
+            prop_assert!(request.word < words.len());
+            prop_assert_eq!(request.what.is_pinned(), request.what.moving().is_none());
+        }
+        without_user(&text);
+        cached_archive(&bytes);
+        record_integrity(&text);
+        dist_info(&text);
+        same_version(&text, words.first().copied().unwrap_or_default());
+    }
+}
+
+/// Words of real commands, put together in any order, and others.
+fn word() -> impl Strategy<Value = String> {
+    let known = [
+        "npx",
+        "npm",
+        "exec",
+        "uvx",
+        "uv",
+        "tool",
+        "run",
+        "pipx",
+        "docker",
+        "env",
+        "A=1",
+        "python",
+        "node",
+        "sh",
+        "-y",
+        "-p",
+        "--",
+        "-",
+        "--from",
+        "--spec",
+        "-m",
+        "-c",
+        "-itv",
+        "@",
+        "a@",
+        "@a/b@1.0.0",
+        "a==",
+        "a[",
+        "a@sha256:",
+        ":",
+        "://@/",
+        "${X}",
+        "&&",
+        "",
+    ];
+    prop_oneof![
+        prop::sample::select(known.to_vec()).prop_map(str::to_owned),
+        any::<String>()
+    ]
 }
