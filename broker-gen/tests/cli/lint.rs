@@ -105,12 +105,16 @@ fn a_secret_is_not_shown_with_the_text_around_it() {
     let bench = Bench::empty();
     bench.configure([("a", json!({"env": {"API_TOKEN": "${API_TOKEN}"}}))]);
     let mut tool = hidden();
-    tool["description"] = "Adds\u{200b} for a-very-secret-value now.".into();
+    tool["description"] =
+        "Adds\u{200b} two numbers, with a-very-secret-value-that-is-long now.".into();
     bench.one_tool("a", tool);
-    let output = bench.run_with(&["lock"], &[("API_TOKEN", "a-very-secret-value")]);
+    let output = bench.run_with(
+        &["lock"],
+        &[("API_TOKEN", "a-very-secret-value-that-is-long")],
+    );
     assert_eq!(output.code, Some(4), "{}", output.stderr);
     contains(&output.stderr, &["error[source_secret]"]);
-    assert!(!output.stderr.contains("very-secret"), "{}", output.stderr);
+    assert!(!output.stderr.contains("a-very"), "{}", output.stderr);
 }
 
 #[test]

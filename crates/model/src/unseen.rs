@@ -224,6 +224,7 @@ mod tests {
             // Of a row of selectors behind one emoji only the first is one's own.
             ("😀\u{fe0f}\u{fe01}\u{e0148}\u{e0155}", vec![Hidden; 3]),
             ("👩\u{200d} 💻", vec![Hidden]),
+            ("a\u{200d}💻", vec![Hidden]),
             ("می\u{200c}\u{200c}خواهم", vec![Hidden, Hidden]),
             ("latin\u{200f}only", vec![Bidirectional]),
             ("user\u{202e}gnp.exe", vec![Bidirectional]),

@@ -204,6 +204,9 @@ fn what_is_encoded_for_a_reason_is_no_payload() {
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiYWRtaW4iOnRydWV9",
         // The quick brown fox jumps over the lazy dog
         "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZw==",
+        // A sentence that orders nothing, and a program.
+        "VGhlIGZpbGUgd2FzIGZvdW5kIGluIHRoZSBvbGQgaG91c2UgYnkgdGhlIHJpdmVy",
+        "dXNlIHJlYWQ7IHNlbmQoMSwgMiwgMyk7IGFbMF0gPSB7NDogNSwgNjogN30gKyAoOCAqIDkpIC0gMTAgLyAxMTs=",
         "da39a3ee5e6b4b0d3255bfef95601890afd80709",
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "123e4567-e89b-12d3-a456-426614174000",
@@ -575,6 +578,9 @@ fn descriptions_that_are_nearly_the_same() {
             && one.ends_with("% of it stands in `/a/read` as well"),
         "{one}"
     );
+    // One source may repeat itself.
+    let found = across(&[("a", None, vec![tool("read", text), tool("load", &copied)])]);
+    assert_eq!(found, [""; 0]);
     for other in [
         "Writes the complete contents of a file to the file system, and creates the folders above it where they are missing.",
         "Reads a file.",
