@@ -15,6 +15,7 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 use serde_json::Value;
 
+use super::audits::{Audits, audits_file};
 use super::input::{Input, parse_lock};
 use super::{ConfigFile, Format, LockArgs, output};
 use crate::lock_file;
@@ -41,11 +42,15 @@ pub(super) fn run(args: &LintArgs) -> Exit {
         Ok(file) => file.lock,
         Err(problems) => return output::diagnostics(&problems),
     };
-    let suppressed = Cell::new(0);
+    let audits = match Audits::read(&args.file.config) {
+        Ok(audits) => audits,
+        Err(problems) => return output::diagnostics(&problems),
+    };
+    let (settled, suppressed) = (settled(&audits), Cell::new(0));
     let (mut linted, exit) = lint_sources(
         &lock.sources,
         &|one, finding| {
-            let is = is_suppressed(one, finding);
+            let is = settled(one, finding);
             suppressed.set(suppressed.get() + usize::from(is));
             is
         },
@@ -72,9 +77,12 @@ pub(super) fn run(args: &LintArgs) -> Exit {
     exit
 }
 
-/// Whether people have settled a finding.
-fn is_suppressed(_: &Linted, _: &Finding) -> bool {
-    false
+/// Whether somebody has settled a finding, as [`lint_sources`] asks.
+pub(super) fn settled(audits: &Audits) -> impl Fn(&Linted, &Finding) -> bool {
+    |one, finding| {
+        let (source, tool) = (one.source.as_str(), one.tool.as_deref());
+        audits.suppresses(finding.rule, source, tool, &one.digest)
+    }
 }
 
 /// What the lint finds, without what is suppressed, and what it ends with. With `strict` warnings are
@@ -102,13 +110,17 @@ pub(super) fn lint_sources(
     (linted, exit)
 }
 
-/// Tells what the lint finds in what would be locked; the diagnostic that refuses it.
+/// Tells what the lint finds in what would be locked; the diagnostics that refuse it.
 pub(super) fn before_lock(
     input: &Input,
     sources: &[LockedSource],
     args: &LockArgs,
-) -> Option<Diagnostic> {
-    let (mut linted, exit) = lint_sources(sources, &is_suppressed, args.strict);
+) -> Vec<Diagnostic> {
+    let audits = match Audits::read(&args.config.file.config) {
+        Ok(audits) => audits,
+        Err(problems) => return problems,
+    };
+    let (mut linted, exit) = lint_sources(sources, &settled(&audits), args.strict);
     let redactor = input
         .launches
         .iter()
@@ -121,11 +133,11 @@ pub(super) fn before_lock(
         output::say(human(&linted, &args.config.file.config).trim_end());
     }
     if exit == Exit::Ok {
-        return None;
+        return Vec::new();
     }
     let refused: Vec<&Linted> = linted.iter().filter(|one| has_errors(one)).collect();
     // `accept` takes digests from a lock, and there is none yet.
-    let file = args.config.file.config.with_extension("audits.toml");
+    let file = audits_file(&args.config.file.config);
     output::say(format_args!(
         "what is meant well is suppressed in `{}`:\n{}",
         file.display(),
@@ -143,7 +155,7 @@ pub(super) fn before_lock(
         }
     );
     let help = "Hide the tools with `tool_filter`, or suppress the findings as shown above.";
-    Some(Diagnostic::error(DiagnosticCode::LintRefused, message).help(help))
+    vec![Diagnostic::error(DiagnosticCode::LintRefused, message).help(help)]
 }
 
 /// Takes secrets out of what is shown.

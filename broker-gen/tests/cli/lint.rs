@@ -210,3 +210,67 @@ fn what_was_not_looked_at_is_no_success() {
     assert_eq!(output.code, Some(4), "{}", output.stdout);
     contains(&output.stderr, &["nothing was looked at"]);
 }
+
+#[test]
+fn what_the_refusal_says_to_write_lets_the_same_bytes_pass() {
+    let bench = Bench::new(&["a"]);
+    let script = |text: &str| {
+        let mut tool = hidden();
+        tool["name"] = "add \"it\"".into();
+        tool["description"] = text.into();
+        bench.script(
+            "a",
+            &json!({"tools": [tool], "instructions": "Be\u{200b} kind."}),
+        );
+    };
+    bench.configure([("a", json!({"path_aliases": {"add \"it\"": "add"}}))]);
+    script("Adds\u{200b} two\u{202e} numbers.");
+    let errors = bench.lock_fails(6);
+    let audits: String = errors
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "))
+        .skip_while(|line| *line != "[[suppressions]]")
+        .take_while(|line| !line.starts_with("help"))
+        .map(|line| {
+            let value = if line.starts_with("date") {
+                "2026-01-02"
+            } else {
+                "A. Reviewer"
+            };
+            format!("{}\n", line.replace('…', value))
+        })
+        .collect();
+    assert_eq!(audits.matches("[[suppressions]]").count(), 3, "{audits}");
+    bench.write("c.audits.toml", &audits);
+    let output = bench.lock();
+    assert!(
+        !output.stderr.contains("hidden-code-point"),
+        "{}",
+        output.stderr
+    );
+    let lint = bench.run(&["lint", "--strict"]);
+    assert_eq!(lint.code, Some(0), "{}", lint.stdout);
+    contains(
+        &lint.stdout,
+        &["summary: 0 errors, 0 warnings, 3 suppressed"],
+    );
+
+    // Other bytes want another decision.
+    script("Adds\u{200b} all\u{202e} numbers.");
+    let errors = bench.lock_fails(6);
+    contains(
+        &errors,
+        &[
+            "error[hidden-code-point]",
+            "error[bidirectional-code-point]",
+        ],
+    );
+    assert!(!errors.contains("instructions of"), "{errors}");
+
+    bench.write("c.audits.toml", "[[suppression]]\n");
+    for verb in [["lint", "--strict"], ["lock", "--once"]] {
+        let output = bench.run(&verb);
+        assert_eq!(output.code, Some(2), "{}", output.stderr);
+        contains(&output.stderr, &["c.audits.toml"]);
+    }
+}

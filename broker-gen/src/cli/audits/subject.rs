@@ -94,8 +94,7 @@ impl<'a> Subject<'a> {
 
 /// What a decision about a source itself is bound to: its name and its instructions.
 pub(in crate::cli) fn source_digest(source: &LockedSource) -> Digest {
-    let words = words(source, |text| text.into());
-    Digest::of_member("source", &Value::Object(words))
+    source.own_digest()
 }
 
 /// What a source says of itself: its name and its instructions.

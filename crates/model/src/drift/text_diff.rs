@@ -22,9 +22,7 @@ pub fn text_diff(old: &str, new: &str, sides: [&str; 2], most: usize) -> String 
 /// A unified diff of the lines of two texts, escaped, each line broken where it is too wide.
 pub fn unified(old: &str, new: &str, sides: [&str; 2], most: usize) -> String {
     let (old, new) = (folded(&shown(old)), folded(&shown(new)));
-    let diff = TextDiff::configure()
-        .timeout(LIMIT)
-        .diff_lines(&old, &new);
+    let diff = TextDiff::configure().timeout(LIMIT).diff_lines(&old, &new);
     let mut lines = vec![
         format!("--- {}", sides[0].trim_end()),
         format!("+++ {}", sides[1].trim_end()),

@@ -46,7 +46,7 @@ pub struct Linted {
     pub tool: Option<String>,
     /// Where callers find it.
     pub path: String,
-    /// The whole tool's, or of the instructions as a member.
+    /// The whole tool's, or what the source says of itself: a decision is bound to it.
     pub digest: Digest,
     /// At least one; the errors first.
     pub findings: Vec<Finding>,
@@ -80,7 +80,7 @@ pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
                 source: source.path.clone(),
                 tool: None,
                 path: source.path.as_str().to_owned(),
-                digest: Digest::of_member("instructions", &text.text.into()),
+                digest: source.own_digest(),
                 findings,
             });
         }

@@ -53,6 +53,18 @@ impl LockedSource {
         source
     }
 
+    /// What decisions about the source itself are bound to: its name and its instructions.
+    pub fn own_digest(&self) -> Digest {
+        let name = self.server_info.get("name").cloned();
+        let instructions = self.instructions.as_deref().map(Value::from);
+        let members = [("name", name), ("instructions", instructions)];
+        let said: Map<_, _> = members
+            .into_iter()
+            .filter_map(|(member, value)| Some((member.to_owned(), value?)))
+            .collect();
+        Digest::of_member("source", &Value::Object(said))
+    }
+
     /// Its element of the lock's `sources`.
     pub fn to_json(&self) -> Value {
         let mut out = Map::new();
