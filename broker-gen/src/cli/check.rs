@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use broker_model::drift::{self, Report};
 use broker_model::exit::Exit;
+use broker_model::lint::Linted;
+use broker_model::lock::LockedSource;
 use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
@@ -11,13 +13,14 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use super::input::{Input, LockFile};
 use super::report::{ReportArgs, Shown, Sides};
 use super::survey::{Failure, Question, survey};
-use super::{ConfigArgs, output, provenance};
+use super::{ConfigArgs, lint, output, provenance};
 use crate::plan;
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
     match checked(args, form.strict).await {
         Ok(Checked {
             mut report,
+            linted,
             asked,
             lock,
             lock_path,
@@ -28,10 +31,12 @@ pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
             }
             let exit = form.deliver(&Shown {
                 report: &report,
+                linted: &linted,
                 sides: Sides::Live,
                 asked: Some(&asked),
                 lock: &lock.lock,
                 lock_path: &lock_path,
+                config: &args.file.config,
                 lock_text: &lock.text,
             });
             // A check that looked at nothing is no success.
@@ -48,6 +53,7 @@ pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
 /// What a check found out.
 struct Checked {
     report: Report,
+    linted: Vec<Linted>,
     /// The sources that were asked.
     asked: Vec<NodePath>,
     lock: LockFile,
@@ -88,8 +94,10 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
         )]);
     }
     let mut report = Report::default();
+    // What a lock would hold now: the lint looks at what is said today, also where nothing drifted.
+    let mut sources = lock.sources.clone();
     let launches = questions.iter().map(|question| &question.launch);
-    let asked = launches.map(|launch| launch.source.clone()).collect();
+    let asked: Vec<_> = launches.map(|launch| launch.source.clone()).collect();
     for answer in survey(questions).await {
         let both = input
             .config
@@ -100,6 +108,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
         report.merge(match (&answer.outcome, both) {
             (Ok(snapshot), Some((source, locked))) => {
                 let mut found = drift::classify(locked, snapshot, &source.filter);
+                sources.retain(|one| one.path != answer.source);
+                sources.push(LockedSource::from_snapshot(source, snapshot));
                 if let Some(launch) = launch {
                     found.add_package(locked, &provenance::look(source, launch));
                 }
@@ -115,8 +125,12 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
     drift::name_moves(&mut report);
     report.mask(&redactor);
     report.name_config(&args.file.config.to_string_lossy());
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut linted = lint::of_sources(&sources, &args.file.config, &redactor, strict)?;
+    linted.retain(|one| asked.contains(&one.source));
     Ok(Checked {
         report,
+        linted,
         asked,
         lock_path: input.lock_path,
         lock: file,

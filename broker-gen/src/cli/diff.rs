@@ -64,9 +64,11 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
     args.report.deliver(&Shown {
         report: &report,
         sides: Sides::Locks,
+        linted: &[],
         asked: None,
         lock: &new.lock,
         lock_path: &new_path,
+        config,
         lock_text: &new.text,
     })
 }

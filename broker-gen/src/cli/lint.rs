@@ -10,7 +10,7 @@ use broker_model::json::to_review_text;
 use broker_model::lint::{Linted, lint};
 use broker_model::lock::LockedSource;
 use broker_model::redact::Redactor;
-use broker_model::text::shown_line;
+use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 use serde_json::Value;
@@ -22,7 +22,8 @@ use crate::lock_file;
 
 mod show;
 
-use show::{Looked, accept, count, has_errors, human, summary, suppressions, to_json};
+use show::{Looked, accept, count, human, summary, suppressions, to_json};
+pub(super) use show::{has_errors, one_to_json};
 
 #[derive(Debug, Args)]
 pub(super) struct LintArgs {
@@ -110,32 +111,60 @@ pub(super) fn lint_sources(
     (linted, exit)
 }
 
+/// What the lint finds in what servers say now, fit to be shown: without what people settled, and
+/// without what the servers were given.
+pub(super) fn of_sources(
+    sources: &[LockedSource],
+    config: &Path,
+    redactor: &Redactor,
+    strict: bool,
+) -> Result<Vec<Linted>, Vec<Diagnostic>> {
+    let audits = Audits::read(config)?;
+    let (mut linted, _) = lint_sources(sources, &settled(&audits), strict);
+    mask(&mut linted, redactor);
+    name_config(&mut linted, config);
+    Ok(linted)
+}
+
+/// What a report says of it, for people; nothing where nothing was found.
+pub(super) fn report(linted: &[Linted], config: &Path) -> String {
+    if linted.is_empty() {
+        return String::new();
+    }
+    let [errors, warnings] =
+        [FindingSeverity::Error, FindingSeverity::Warning].map(|severity| count(linted, severity));
+    format!(
+        "{}lint: {}, {}\n",
+        human(linted, config),
+        counted(errors, "error"),
+        counted(warnings, "warning")
+    )
+}
+
 /// Tells what the lint finds in what would be locked; the diagnostics that refuse it.
 pub(super) fn before_lock(
     input: &Input,
     sources: &[LockedSource],
     args: &LockArgs,
 ) -> Vec<Diagnostic> {
-    let audits = match Audits::read(&args.config.file.config) {
-        Ok(audits) => audits,
-        Err(problems) => return problems,
-    };
-    let (mut linted, exit) = lint_sources(sources, &settled(&audits), args.strict);
     let redactor = input
         .launches
         .iter()
         .fold(Redactor::default(), |known, launch| {
             known.merge(&launch.redactor)
         });
-    mask(&mut linted, &redactor);
-    name_config(&mut linted, &args.config.file.config);
+    let config = &args.config.file.config;
+    let linted = match of_sources(sources, config, &redactor, args.strict) {
+        Ok(linted) => linted,
+        Err(problems) => return problems,
+    };
     if !linted.is_empty() {
         output::say(human(&linted, &args.config.file.config).trim_end());
     }
-    if exit == Exit::Ok {
+    let refused: Vec<&Linted> = linted.iter().filter(|one| has_errors(one)).collect();
+    if refused.is_empty() {
         return Vec::new();
     }
-    let refused: Vec<&Linted> = linted.iter().filter(|one| has_errors(one)).collect();
     // `accept` takes digests from a lock, and there is none yet.
     let file = audits_file(&args.config.file.config);
     output::say(format_args!(

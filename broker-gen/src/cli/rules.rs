@@ -1,7 +1,8 @@
-//! `rules`: what a report can name, in a table, one by one, and as JSON.
+//! `rules`: what a report and the lint can name, in a table, one by one, and as JSON.
 
-use broker_model::drift::{Rule, rules};
+use broker_model::drift::{self, Rule};
 use broker_model::exit::Exit;
+use broker_model::lint;
 use broker_model::terminal::wrap;
 use clap::Args;
 use serde_json::{Value, json};
@@ -18,35 +19,54 @@ pub(super) struct RulesArgs {
     format: Format,
 }
 
+/// A rule, and where it is explained.
+pub(super) type Explained = (&'static Rule, String);
+
+/// Every rule of drift, then those of the lint.
+fn all() -> impl Iterator<Item = Explained> {
+    let of_drift = drift::rules().iter().map(|rule| (rule, rule.page()));
+    let of_lint = lint::rules().iter();
+    of_drift.chain(of_lint.map(|rule| (rule, "docs/lint.md#rules".to_owned())))
+}
+
+/// The rule of this id.
+pub(super) fn find(id: &str) -> Option<Explained> {
+    all().find(|(rule, _)| rule.id == id)
+}
+
 pub(super) fn run(args: &RulesArgs) -> Exit {
-    let chosen: Vec<&Rule> = match &args.rule {
-        None => rules().iter().collect(),
-        Some(id) => match rules().iter().find(|rule| rule.id == id) {
+    let chosen: Vec<Explained> = match &args.rule {
+        None => all().collect(),
+        Some(id) => match find(id) {
             Some(rule) => vec![rule],
             None => return unknown(id),
         },
     };
     match args.format {
-        Format::Json => output::data_json(&chosen.into_iter().map(to_json).collect()),
-        Format::Human if args.rule.is_some() => chosen.into_iter().for_each(explain),
+        Format::Json => output::data_json(&chosen.iter().map(to_json).collect()),
+        Format::Human if args.rule.is_some() => chosen.iter().for_each(explain),
         Format::Human => table(&chosen),
     }
     Exit::Ok
 }
 
-fn to_json(rule: &Rule) -> Value {
+fn to_json((rule, page): &Explained) -> Value {
     json!({
         "rule": rule.id,
         "class": rule.class.as_str(),
         "severity": rule.severity.as_str(),
         "reason": rule.reason,
-        "page": rule.page(),
+        "page": page,
     })
 }
 
-fn table(rules: &[&Rule]) {
-    let width = rules.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
-    for rule in rules {
+fn table(rules: &[Explained]) {
+    let width = rules
+        .iter()
+        .map(|(rule, _)| rule.id.len())
+        .max()
+        .unwrap_or(0);
+    for (rule, _) in rules {
         output::data(format_args!(
             "{:width$}  {:10}  {}\n",
             rule.id,
@@ -56,7 +76,7 @@ fn table(rules: &[&Rule]) {
     }
 }
 
-fn explain(rule: &Rule) {
+fn explain((rule, page): &Explained) {
     let mut out = String::new();
     let title = format!(
         "{}: {}, {}",
@@ -66,19 +86,20 @@ fn explain(rule: &Rule) {
     );
     wrap(&mut out, "", "  ", &title);
     wrap(&mut out, "  ", "  ", rule.reason);
-    wrap(&mut out, "  ", "  ", rule.class.meaning());
-    wrap(&mut out, "  see ", "      ", &rule.page());
+    let advice = lint::advice(rule.id);
+    if advice.is_empty() {
+        wrap(&mut out, "  ", "  ", rule.class.meaning());
+    } else {
+        wrap(&mut out, "  help: ", "        ", advice);
+    }
+    wrap(&mut out, "  see ", "      ", page);
     output::data(out);
 }
 
 fn unknown(id: &str) -> Exit {
-    let near = rules()
-        .iter()
-        .max_by(|a, b| {
-            let like = |rule: &Rule| strsim::jaro_winkler(rule.id, id);
-            like(a).total_cmp(&like(b))
-        })
-        .map_or("", |rule| rule.id);
+    let like = |rule: &Rule| strsim::jaro_winkler(rule.id, id);
+    let near = all().max_by(|(a, _), (b, _)| like(a).total_cmp(&like(b)));
+    let near = near.map_or("", |(rule, _)| rule.id);
     let id = broker_model::text::shown_line(id, 60);
     output::say(format_args!(
         "error: there is no rule `{id}`; did you mean `{near}`? `broker-gen rules` lists them"

@@ -65,7 +65,12 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
     bench.script("a", &json!({"tools": [tool("new"), moved, tool("kept")]}));
 
     let (code, report) = bench.check();
-    assert_eq!(code, Some(3), "{report}");
+    assert_eq!(
+        code,
+        Some(6),
+        "what nobody sees stands before drift: {report}"
+    );
+    assert_eq!(report["lint"][0]["findings"][0]["rule"], "control-sequence");
     assert_eq!(report["format_version"], 1);
     assert_eq!(report["sources"], json!([]));
     assert_eq!(
@@ -114,7 +119,7 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
     );
 
     let human = bench.run(&["check"]);
-    assert_eq!(human.code, Some(3));
+    assert_eq!(human.code, Some(6));
     contains(
         &human.stdout,
         &[
@@ -125,6 +130,8 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
             "  warning[description-changed] the description changed\n",
             "broker-gen lock --config c.json --source /a",
             "summary: 1 same, 1 security, 1 gone, 1 added\n",
+            "/a/alias\n  error[control-sequence] ",
+            "lint: 1 error, 0 warnings\n",
         ],
     );
     assert!(!human.stdout.contains('\u{1b}'), "{}", human.stdout);

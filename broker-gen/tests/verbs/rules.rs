@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use broker_model::drift::{Class, rules};
+use broker_model::lint;
 use serde_json::Value;
 
 use crate::bench::{Bench, contains, workspace};
@@ -82,7 +83,8 @@ fn the_page_is_current_and_every_rule_links_to_its_place_there() {
 fn every_rule_is_listed_and_one_is_explained() {
     let bench = Bench::new();
     let table = bench.fine(&["rules"]);
-    assert_eq!(table.lines().count(), rules().len());
+    let every = || rules().iter().chain(lint::rules());
+    assert_eq!(table.lines().count(), every().count());
     assert!(
         table.lines().all(|line| line.chars().count() <= 80),
         "{table}"
@@ -97,10 +99,7 @@ fn every_rule_is_listed_and_one_is_explained() {
         .collect();
     assert_eq!(
         ids,
-        rules()
-            .iter()
-            .map(|rule| Value::from(rule.id))
-            .collect::<Vec<_>>()
+        every().map(|rule| Value::from(rule.id)).collect::<Vec<_>>()
     );
     let one = bench.fine(&["rules", "input-required-added"]);
     contains(
@@ -109,6 +108,15 @@ fn every_rule_is_listed_and_one_is_explained() {
             "input-required-added: breaking, error\n",
             "Calls that leave the property out were good",
             "docs/drift-rules.md#input-required-added",
+        ],
+    );
+    let one = bench.fine(&["rules", "control-sequence"]);
+    contains(
+        &one,
+        &[
+            "control-sequence: security, error\n",
+            "  help: hide the tool",
+            "docs/lint.md",
         ],
     );
     let wrong = bench.run(&["rules", "input-required-addd"]);

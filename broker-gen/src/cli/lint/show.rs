@@ -21,7 +21,7 @@ pub(super) struct Looked {
     pub(super) suppressed: usize,
 }
 
-pub(super) fn has_errors(one: &Linted) -> bool {
+pub(in crate::cli) fn has_errors(one: &Linted) -> bool {
     one.findings
         .iter()
         .any(|finding| finding.severity == FindingSeverity::Error)
@@ -110,19 +110,21 @@ pub(super) fn summary(linted: &[Linted], looked: &Looked) -> String {
     )
 }
 
+/// What was found in one tool, or in what a source says of itself.
+pub(in crate::cli) fn one_to_json(one: &Linted) -> Value {
+    json!({
+        "source": one.source.as_str(),
+        "tool": one.tool,
+        "path": one.path,
+        "digest": one.digest.as_str(),
+        "findings": one.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
+    })
+}
+
 pub(super) fn to_json(linted: &[Linted], looked: &Looked) -> Value {
-    let tools = linted.iter().map(|one| {
-        json!({
-            "source": one.source.as_str(),
-            "tool": one.tool,
-            "path": one.path,
-            "digest": one.digest.as_str(),
-            "findings": one.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
-        })
-    });
     json!({
         "format_version": FORMAT_VERSION,
-        "linted": tools.collect::<Vec<_>>(),
+        "linted": linted.iter().map(one_to_json).collect::<Vec<_>>(),
         "summary": {
             "error": count(linted, FindingSeverity::Error),
             "warning": count(linted, FindingSeverity::Warning),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use broker_model::drift::{Class, FailOn};
 
-use super::{Block, Shown};
+use super::{Block, Kind, Shown};
 
 /// What a case came to.
 enum Verdict {
@@ -34,7 +34,10 @@ pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> String {
     }
     for block in &blocks {
         let cases = suites.entry(block.source).or_default();
-        let name = block.tool.unwrap_or("(the source itself)");
+        let name = match (block.kind, block.tool) {
+            (Kind::Lint, _) => block.title.as_str(),
+            (Kind::Drift, tool) => tool.unwrap_or("(the source itself)"),
+        };
         match cases.iter_mut().find(|(known, _)| *known == name) {
             Some((_, found)) => *found = Some(block),
             None => cases.push((name, Some(block))),
@@ -54,7 +57,7 @@ pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> String {
             let verdict = match block {
                 None => Verdict::Passed,
                 Some(block) if block.class == Class::Unchecked => Verdict::Error,
-                Some(block) if fail_on.counts(block.class) => Verdict::Failed,
+                Some(block) if block.fails(fail_on) => Verdict::Failed,
                 Some(_) => Verdict::Passed,
             };
             counts[0] += 1;

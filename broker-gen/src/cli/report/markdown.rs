@@ -1,7 +1,7 @@
 //! A comment on a pull request: a table of what matters, the details folded away.
 
 use broker_model::drift::{Class, FailOn, Finding};
-use broker_model::text::shown_line;
+use broker_model::text::{counted, shown_line};
 
 use super::{Block, Shown, Sides};
 
@@ -18,6 +18,8 @@ pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> String {
         "not everything could be checked"
     } else if report.fails(fail_on) {
         "the tools drifted from the lock"
+    } else if blocks.iter().any(|block| block.fails(fail_on)) {
+        "texts that are not innocent"
     } else {
         "nothing that fails"
     };
@@ -25,7 +27,11 @@ pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> String {
         Sides::Locks if report.fails(fail_on) => "the lock changes what is served",
         _ => verdict,
     };
-    let mut out = format!("### MCP tools: {verdict}\n\n{}\n", report.counts());
+    let linted = match shown.linted.len() {
+        0 => String::new(),
+        count => format!("; the lint points at {}", counted(count, "text")),
+    };
+    let mut out = format!("### MCP tools: {verdict}\n\n{}{linted}\n", report.counts());
     if blocks.is_empty() {
         return out;
     }
@@ -64,7 +70,7 @@ pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> String {
 
 fn row(block: &Block<'_>) -> String {
     let class = block.class.as_str();
-    let class = if block.class.withdraws() {
+    let class = if block.class.withdraws() || block.class == Class::Unchecked {
         format!("**{class}**")
     } else {
         class.to_owned()

@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use broker_model::NodePath;
-use broker_model::drift::{BetweenLocks, Class, FailOn, Finding, Report};
+use broker_model::drift::{BetweenLocks, Class, FailOn, Finding, FindingSeverity, Report};
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
+use broker_model::lint::Linted;
 use broker_model::lock::Lock;
+use broker_model::text::shown_line;
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
-use super::output;
+use super::{lint, output};
 use places::Places;
 
 mod github;
@@ -130,12 +133,16 @@ impl Sides {
 #[derive(Debug)]
 pub(super) struct Shown<'a> {
     pub(super) report: &'a Report,
+    /// What the lint found in what the servers say now, and what is left of it after the audits.
+    pub(super) linted: &'a [Linted],
     pub(super) sides: Sides,
     /// The sources that were asked; `None` for all of the lock.
     pub(super) asked: Option<&'a [NodePath]>,
     /// The lock in which findings have their lines, and the file it was read from.
     pub(super) lock: &'a Lock,
     pub(super) lock_path: &'a Path,
+    /// For the commands that are shown.
+    pub(super) config: &'a Path,
     pub(super) lock_text: &'a str,
 }
 
@@ -162,6 +169,9 @@ impl ReportArgs {
         let fail_on = self.fail_on();
         output::data(shown.text(self.format, fail_on));
         let mut exit = Exit::of_report_failing(shown.report, fail_on);
+        if shown.linted.iter().any(lint::has_errors) {
+            exit = exit.or(Exit::Lint);
+        }
         for Output { format, path } in &self.outputs {
             if let Err(error) = fs::write(path, shown.text(*format, fail_on)) {
                 let message = format!("`{}` cannot be written: {error}", path.display());
@@ -177,15 +187,23 @@ impl Shown<'_> {
     fn text(&self, format: Format, fail_on: FailOn) -> String {
         match format {
             Format::Human => match self.sides {
-                Sides::Live => self.report.to_string(),
+                Sides::Live => format!("{}{}", self.report, lint::report(self.linted, self.config)),
                 Sides::Locks => BetweenLocks(self.report).to_string(),
             },
-            Format::Json => format!("{:#}\n", self.report.to_json()),
+            Format::Json => format!("{:#}\n", self.json()),
             Format::Sarif => to_review_text(&sarif::document(self, &self.places())),
             Format::Junit => junit::document(self, fail_on),
             Format::Github => github::commands(self, &self.places()),
             Format::Markdown => markdown::comment(self, fail_on),
         }
+    }
+
+    fn json(&self) -> Value {
+        let mut report = self.report.to_json();
+        if !self.linted.is_empty() {
+            report["lint"] = self.linted.iter().map(lint::one_to_json).collect();
+        }
+        report
     }
 
     fn places(&self) -> Places<'_> {
@@ -197,6 +215,7 @@ impl Shown<'_> {
     fn blocks(&self) -> Vec<Block<'_>> {
         let sources = self.report.sources.iter().map(|one| Block {
             class: one.class,
+            kind: Kind::Drift,
             title: one.title(),
             source: one.source.as_str(),
             tool: None,
@@ -204,14 +223,50 @@ impl Shown<'_> {
         });
         let tools = self.report.tools.iter().map(|one| Block {
             class: one.class,
+            kind: Kind::Drift,
             title: one.title(),
             source: one.source.as_str(),
             tool: Some(one.tool.as_str()),
             findings: &one.findings,
         });
-        let mut blocks: Vec<_> = sources.chain(tools).collect();
+        let linted = self.linted.iter().map(|one| Block {
+            class: one
+                .findings
+                .iter()
+                .map(|one| one.class)
+                .max()
+                .unwrap_or(Class::Same),
+            kind: Kind::Lint,
+            title: format!("{} (lint)", shown_line(&one.path, 200)),
+            source: one.source.as_str(),
+            tool: one.tool.as_deref(),
+            findings: &one.findings,
+        });
+        let mut blocks: Vec<_> = sources.chain(tools).chain(linted).collect();
         blocks.sort_by_key(|block| std::cmp::Reverse(block.class));
         blocks
+    }
+}
+
+/// What a block is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// What changed.
+    Drift,
+    /// What stands there, changed or not.
+    Lint,
+}
+
+impl Block<'_> {
+    /// Whether the command fails over it; a source that could not be checked apart.
+    fn fails(&self, fail_on: FailOn) -> bool {
+        match self.kind {
+            Kind::Drift => fail_on.counts(self.class),
+            Kind::Lint => {
+                let mut findings = self.findings.iter();
+                findings.any(|finding| finding.severity == FindingSeverity::Error)
+            }
+        }
     }
 }
 
@@ -219,6 +274,7 @@ impl Shown<'_> {
 #[derive(Debug)]
 struct Block<'a> {
     class: Class,
+    kind: Kind,
     title: String,
     source: &'a str,
     tool: Option<&'a str>,

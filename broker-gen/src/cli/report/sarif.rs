@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use broker_model::digest::Digest;
-use broker_model::drift::{Class, Finding, FindingSeverity, rules};
+use broker_model::drift::{Class, Finding, FindingSeverity};
 use serde_json::{Value, json};
 
 use super::places::Places;
 use super::{Block, Shown};
+use crate::cli::rules;
 
 /// The document.
 pub(super) fn document(shown: &Shown<'_>, places: &Places<'_>) -> Value {
@@ -54,13 +55,13 @@ pub(super) fn document(shown: &Shown<'_>, places: &Places<'_>) -> Value {
 }
 
 fn rule(id: &str) -> Value {
-    let Some(rule) = rules().iter().find(|rule| rule.id == id) else {
+    let Some((rule, page)) = rules::find(id) else {
         return json!({"id": id});
     };
     json!({
         "id": id,
         "shortDescription": {"text": rule.reason},
-        "help": {"text": format!("{} See {}.", rule.reason, rule.page())},
+        "help": {"text": format!("{} See {}.", rule.reason, page)},
         "defaultConfiguration": {"level": rule.severity.as_str()},
         "properties": {"class": rule.class.as_str()},
     })

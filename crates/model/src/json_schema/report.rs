@@ -15,6 +15,28 @@ pub(super) struct Report {
     sources: Vec<SourceDrift>,
     /// How many tools and sources there are of each class.
     summary: Summary,
+    /// What the lint of a check found in what the servers say now, changed or not; absent where it
+    /// found nothing, and in a report on two locks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    lint: Vec<Linted>,
+}
+
+/// A tool, or what a source says of itself, with texts to look at.
+#[derive(JsonSchema)]
+struct Linted {
+    /// The node that the source is mounted on.
+    source: String,
+    /// The server's name for the tool; null for what the source says of itself.
+    tool: Option<String>,
+    /// Where callers find it.
+    path: String,
+    /// What a suppression is bound to.
+    #[schemars(regex(pattern = r"^sha256/1:[0-9a-f]{64}$"))]
+    digest: String,
+    /// At least one; `new` is the text around the place, escaped.
+    #[schemars(length(min = 1))]
+    findings: Vec<Finding>,
 }
 
 /// A tool that is not the same.
