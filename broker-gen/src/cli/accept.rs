@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use broker_model::exit::Exit;
+use broker_model::lint;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -15,6 +16,7 @@ use super::audits::{
 use super::input::parse_lock;
 use super::output::{self, say};
 use crate::lock_file;
+use crate::plan::nearest;
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["source", "all"])))]
@@ -148,7 +150,7 @@ fn decision(args: &AcceptArgs, subject: &Subject<'_>, who: &str, today: Date) ->
     }
 }
 
-/// What clap cannot see: texts that say nothing, a day that is over, a rule that cannot be one.
+/// What clap cannot see: texts that say nothing, a day that is over, a rule that is none.
 fn refuse_nonsense(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>> {
     let mut problems = Vec::new();
     let mut wrong = |message: String, help: &str| {
@@ -173,17 +175,14 @@ fn refuse_nonsense(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>
             );
         }
     }
-    let kebab = |rule: &str| {
-        rule.split('-').all(|part| {
-            !part.is_empty()
-                && part
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
-        })
-    };
-    if let Some(rule) = args.rule.as_deref().filter(|rule| !kebab(rule)) {
+    let known: Vec<&str> = lint::rules().iter().map(|rule| rule.id).collect();
+    if let Some(rule) = args.rule.as_deref().filter(|rule| !known.contains(rule)) {
         let message = format!("`--rule {}` is no rule of the lint", shown_line(rule, 80));
-        wrong(message, "Name it as the lint does, as `hidden-character`.");
+        let near = nearest([rule].into_iter(), &known, 1);
+        wrong(
+            message,
+            &format!("Did you mean {near}? docs/lint.md has them all."),
+        );
     }
     if problems.is_empty() {
         Ok(())

@@ -89,14 +89,14 @@ fn a_finding_of_the_lint_is_suppressed_for_its_bytes_once() {
         "--tool",
         "x",
         "--rule",
-        "hidden-character",
+        "sensitive-file",
         "--reason",
         "an emoji",
     ]);
     contains(
         &bench.fine(&args),
         &[
-            "[[suppressions]]\nrule = \"hidden-character\"\nsource = \"/a\"\ntool = \"x\"\ndigest = \"sha256/1:",
+            "[[suppressions]]\nrule = \"sensitive-file\"\nsource = \"/a\"\ntool = \"x\"\ndigest = \"sha256/1:",
             "reason = \"an emoji\"\nwho = \"A. ",
         ],
     );
@@ -126,6 +126,10 @@ fn what_cannot_be_meant_is_refused_and_writes_nothing() {
         (
             &["--source", "/a", "--rule", "No Rule", "--reason", "r"],
             "is no rule of the lint",
+        ),
+        (
+            &["--source", "/a", "--rule", "same-names", "--reason", "r"],
+            "Did you mean `same-name`?",
         ),
         (
             &["--all", "--rule", "r", "--reason", "r"],

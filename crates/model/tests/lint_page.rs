@@ -102,7 +102,7 @@ fn tables(sources: &[LockedSource], linted: &[Linted]) -> String {
             let (count, distinct) = rates.get(rule.id).copied().unwrap_or_default();
             let _ = writeln!(
                 out,
-                "| `{}` | {} | {} | {count} | {distinct} |",
+                "| <a id=\"{0}\"></a>`{0}` | {1} | {2} | {count} | {distinct} |",
                 rule.id,
                 rule.reason,
                 advice(rule.id)
