@@ -136,17 +136,25 @@ fn escaped(text: &str) -> Option<Run> {
     })
 }
 
+/// Digits alone: a sign would do for the standard library.
+fn number(digits: &str, radix: u32) -> Option<u32> {
+    let plain = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+    plain
+        .then(|| u32::from_str_radix(digits, radix).ok())
+        .flatten()
+}
+
 /// `%41`, `&#65;`, `&#x41;`, `\x41`, `\u0041`, `\u{41}` at the beginning of a text.
 fn escape(text: &str) -> Option<(&'static str, char, usize)> {
     let fixed = |name, skip: usize, digits: usize| {
-        let code = u32::from_str_radix(text.get(skip..skip + digits)?, 16).ok()?;
+        let code = number(text.get(skip..skip + digits)?, 16)?;
         let c = char::from_u32(code).filter(char::is_ascii)?;
         Some((name, c, skip + digits))
     };
     let until = |name, skip: usize, end: char, radix| {
         let rest = text.get(skip..)?;
         let length = rest.bytes().take(9).position(|b| b == end as u8)?;
-        let code = u32::from_str_radix(&rest[..length], radix).ok()?;
+        let code = number(&rest[..length], radix)?;
         let c = char::from_u32(code).filter(char::is_ascii)?;
         Some((name, c, skip + length + 1))
     };
@@ -197,7 +205,7 @@ mod tests {
             "550e8400-e29b-41d4-a716-446655440000",
             "a%20b%2Fc?d=%7B%22",
             "100% & more &amp; \\d+\\.\\w{2}",
-            "50%é",
+            "50%é %+6 &#+65; &#; \\x",
             "\\u00e9",
         ] {
             assert_eq!(decoded(text), [], "{text}");

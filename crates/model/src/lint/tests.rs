@@ -634,3 +634,35 @@ fn hostile_texts_take_no_time() {
         assert!(took.as_secs() < 60, "{:?}: {took:?}", text.chars().take(12));
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(300))]
+    #[test]
+    fn any_text_is_looked_at_and_shown(
+        parts in proptest::collection::vec(
+            proptest::prop_oneof![
+                ".{0,12}",
+                "[<>%&#;x0-9a-f\\\\u{}@:/._-]{0,16}",
+                "[A-Za-z0-9+/=]{20,40}",
+                "(\u{200b}|\u{202e}|\u{fe0f}|\u{200d}|\u{e0041}|👩|م|é){0,6}",
+                "(ignore|all|previous|instructions|send|to|https://a.é|a@b.c|<!--|~/.ssh| |\n){0,8}",
+            ],
+            0..6,
+        )
+    ) {
+        let text = parts.concat();
+        let sources = locked(&[
+            ("a", Some(&text), vec![json!({"name": "t", "description": text, "inputSchema": {"properties": {text.clone(): {"default": text}}}})]),
+        ]);
+        let hidden = !crate::unseen::spots(&text).is_empty();
+        let linted = lint(&sources);
+        let mut found = false;
+        for finding in linted.iter().flat_map(|one| &one.findings) {
+            let shown = finding.new.as_ref().and_then(Value::as_str).unwrap_or_default();
+            proptest::prop_assert!(!shown.chars().any(crate::text::is_invisible), "{shown:?}");
+            proptest::prop_assert!(!finding.message.chars().any(crate::text::is_invisible));
+            found |= finding.class == Class::Security;
+        }
+        proptest::prop_assert!(found || !hidden, "{text:?}");
+    }
+}
