@@ -26,7 +26,7 @@ pub(super) type Explained = (&'static Rule, String);
 fn all() -> impl Iterator<Item = Explained> {
     let of_drift = drift::rules().iter().map(|rule| (rule, rule.page()));
     let of_lint = lint::rules().iter();
-    of_drift.chain(of_lint.map(|rule| (rule, "docs/lint.md#rules".to_owned())))
+    of_drift.chain(of_lint.map(|rule| (rule, format!("docs/lint.md#{}", rule.id))))
 }
 
 /// The rule of this id.
