@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod ci;
 mod config;
 mod lint;
 mod lock;

@@ -5,11 +5,12 @@
 pub const WIDTH: usize = 80;
 
 /// Adds `text` to `out` in lines of at most [`WIDTH`], the first behind `first`, the others behind
-/// `rest`. A word that fits no line is broken.
+/// `rest`. What stands between backticks stays in one line where it fits, so that a command can be
+/// copied; a word that fits no line is broken.
 pub fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
     let mut line = first.to_owned();
     let mut is_empty = true;
-    for word in text.split_whitespace() {
+    for word in words(text, WIDTH.saturating_sub(rest.chars().count())) {
         let mut word: Vec<char> = word.chars().collect();
         let used = line.chars().count() + usize::from(!is_empty);
         if !is_empty && used + word.len() > WIDTH {
@@ -34,6 +35,33 @@ pub fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
         }
     }
     end_line(out, &line);
+}
+
+/// The words of a text; one between backticks may hold blanks, but for one of more than `most`
+/// characters.
+fn words(text: &str, most: usize) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut open = false;
+    for word in text.split_whitespace() {
+        match out.last_mut().filter(|_| open) {
+            Some(last) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            None => out.push(word.to_owned()),
+        }
+        open ^= word.matches('`').count() % 2 == 1;
+    }
+    let parts = out.into_iter().flat_map(|word| {
+        let whole = word.chars().count() <= most;
+        let split: Vec<String> = if whole {
+            vec![word]
+        } else {
+            word.split(' ').map(str::to_owned).collect()
+        };
+        split
+    });
+    parts.collect()
 }
 
 fn end_line(out: &mut String, line: &str) {
@@ -77,6 +105,20 @@ mod tests {
         let mut out = String::new();
         wrap(&mut out, "  - ", "    ", "");
         assert_eq!(out, "  -\n");
+    }
+
+    #[test]
+    fn a_command_stays_in_one_line() {
+        let mut out = String::new();
+        let text = "review what the server says now, and then run `broker-gen lock --source /a`, and commit";
+        wrap(&mut out, "help: ", "      ", text);
+        assert_eq!(
+            out,
+            "help: review what the server says now, and then run\n      `broker-gen lock --source /a`, and commit\n"
+        );
+        let mut out = String::new();
+        wrap(&mut out, "", "", &format!("`{}` ` x", "long ".repeat(40)));
+        assert!(out.lines().all(|line| line.len() <= WIDTH), "{out}");
     }
 
     #[test]

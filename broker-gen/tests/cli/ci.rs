@@ -1,0 +1,130 @@
+//! `docs/ci.md`: its script and the commands of its workflow, run as they stand there.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::json;
+
+use crate::bench::{Bench, contains, tool};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ci.md");
+
+/// The first block of this language in the page, about the bench's config.
+fn block(language: &str) -> String {
+    let page = fs::read_to_string(PAGE).expect("the page is there");
+    let begin = format!("\n```{language}\n");
+    let (_, rest) = page.split_once(&begin).expect("the page has the block");
+    let (block, _) = rest.split_once("\n```").expect("the block ends");
+    block.replace("config.json", "c.json")
+}
+
+/// Runs a line or a script by the shell, as a CI does, in the folder of the bench.
+fn shell(bench: &Bench, script: &str) -> Output {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the page's script is for a shell"
+    )]
+    let mut command = Command::new("/bin/sh");
+    let beside = Path::new(env!("CARGO_BIN_EXE_broker-gen"));
+    let beside = beside.parent().expect("it lies in a folder").display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    command
+        .args(["-c", script])
+        .current_dir(bench.path(""))
+        .env("PATH", format!("{beside}:{path}"))
+        .env("CI", "true")
+        .env("BASE", "HEAD")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env_remove("MCP_BROKER_CONFIG")
+        .output()
+        .expect("a shell runs")
+}
+
+#[track_caller]
+fn ends(bench: &Bench, script: &str, code: i32) -> String {
+    let output = shell(bench, script);
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(output.status.code(), Some(code), "{script}:\n{text}");
+    text
+}
+
+/// A locked source in a repository whose last commit has the lock.
+fn repository() -> Bench {
+    let bench = Bench::new(&["a"]);
+    bench.one_tool("a", tool("x"));
+    bench.lock();
+    ends(
+        &bench,
+        "git init -q . && git add . && git -c user.name=N -c user.email=n@example.org commit -q -m lock",
+        0,
+    );
+    bench
+}
+
+#[test]
+fn the_script_passes_tells_drift_and_lets_a_reviewed_change_through() {
+    let (bench, script) = (repository(), block("sh"));
+    ends(&bench, &script, 0);
+    let read = |name: &str| fs::read_to_string(bench.path(name)).expect(name);
+    contains(&read("drift.xml"), &["failures=\"0\"", "name=\"x\""]);
+    contains(&read("changes.md"), &["nothing that fails"]);
+
+    let mut asking = tool("x");
+    asking["inputSchema"] = json!({"type": "object", "properties": {"a": {}}, "required": ["a"]});
+    bench.one_tool("a", asking);
+    let told = ends(&bench, &script, 3);
+    contains(
+        &told,
+        &[
+            "input-required-added",
+            "`broker-gen lock --config c.json --source /a --tool x`",
+        ],
+    );
+    contains(
+        &read("drift.sarif"),
+        &["\"ruleId\": \"input-required-added\""],
+    );
+
+    // What the output said, without the CI: then the servers match, and the reviewer is told.
+    ends(
+        &bench,
+        "CI= broker-gen lock --config c.json --source /a --tool x",
+        0,
+    );
+    ends(&bench, &script, 0);
+    contains(
+        &read("changes.md"),
+        &["the lock changes what is served", "| **breaking** |"],
+    );
+
+    // A server that is gone is no drift, and hides nothing that was found before.
+    bench.script("a", &json!({"start_exit": 9}));
+    ends(&bench, &script, 4);
+    bench.write("c.lock.json", "{}");
+    ends(&bench, &script, 5);
+}
+
+#[test]
+fn every_command_of_the_workflow_runs() {
+    let (bench, workflow) = (repository(), block("yaml"));
+    let commands: Vec<&str> = workflow
+        .lines()
+        .map(|line| line.trim().trim_start_matches("run: "))
+        .filter(|line| line.starts_with("broker-gen "))
+        .collect();
+    assert_eq!(commands.len(), 4, "{workflow}");
+    for command in commands {
+        ends(&bench, command, 0);
+    }
+    for file in ["changes.md", "drift.sarif", "drift.md"] {
+        assert!(
+            workflow.contains(file) && bench.path(file).exists(),
+            "{file}"
+        );
+    }
+}
