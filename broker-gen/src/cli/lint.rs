@@ -22,7 +22,7 @@ use crate::lock_file;
 
 mod show;
 
-use show::{Looked, accept, count, human, summary, suppressions, to_json};
+use show::{Looked, accept, count, human, settle, summary, suppressions, to_json};
 pub(super) use show::{has_errors, one_to_json};
 
 #[derive(Debug, Args)]
@@ -65,7 +65,8 @@ pub(super) fn run(args: &LintArgs) -> Exit {
     };
     match args.format {
         Format::Human => {
-            output::data(human(&linted, &args.file.config) + &summary(&linted, &looked))
+            output::data(human(&linted) + &settle(&linted, &args.file.config));
+            output::data(summary(&linted, &looked));
         }
         Format::Json => output::data(to_review_text(&to_json(&linted, &looked))),
     }
@@ -134,8 +135,9 @@ pub(super) fn report(linted: &[Linted], config: &Path) -> String {
     let [errors, warnings] =
         [FindingSeverity::Error, FindingSeverity::Warning].map(|severity| count(linted, severity));
     format!(
-        "{}lint: {}, {}\n",
-        human(linted, config),
+        "{}{}lint: {}, {}\n",
+        human(linted),
+        settle(linted, config),
         counted(errors, "error"),
         counted(warnings, "warning")
     )
@@ -159,16 +161,19 @@ pub(super) fn before_lock(
         Err(problems) => return problems,
     };
     if !linted.is_empty() {
-        output::say(human(&linted, &args.config.file.config).trim_end());
+        output::say(human(&linted).trim_end());
     }
     let refused: Vec<&Linted> = linted.iter().filter(|one| has_errors(one)).collect();
     if refused.is_empty() {
+        if !linted.is_empty() {
+            output::say(settle(&linted, config).trim_end());
+        }
         return Vec::new();
     }
-    // `accept` takes digests from a lock, and there is none yet.
+    // `accept` takes digests from a lock, and none has these.
     let file = audits_file(&args.config.file.config);
     output::say(format_args!(
-        "what is meant well is suppressed in `{}`:\n{}",
+        "no lock has these bytes; what is meant well is let pass by writing into\n`{}`:\n{}",
         file.display(),
         refused
             .iter()

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use broker_model::drift::{Finding, FindingSeverity};
 use broker_model::lint::{Linted, advice};
+use broker_model::terminal::wrap;
 use broker_model::text::{counted, is_invisible, shell_word, shown, shown_line};
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ pub(super) fn count(linted: &[Linted], severity: FindingSeverity) -> usize {
 }
 
 /// One block a tool, those with errors first.
-pub(super) fn human(linted: &[Linted], config: &Path) -> String {
+pub(super) fn human(linted: &[Linted]) -> String {
     let mut blocks: Vec<&Linted> = linted.iter().collect();
     blocks.sort_by_key(|one| !has_errors(one));
     let mut out = String::new();
@@ -53,21 +54,25 @@ pub(super) fn human(linted: &[Linted], config: &Path) -> String {
                 .get(index + 1)
                 .is_none_or(|next| next.rule != finding.rule)
             {
-                let _ = writeln!(out, "    help: {}", advice(finding.rule));
+                wrap(&mut out, "    help ", "         ", advice(finding.rule));
             }
         }
         if one.findings.len() > shown.len() {
             let _ = writeln!(out, "  … and {} more", one.findings.len() - shown.len());
         }
     }
-    if !linted.is_empty() {
-        let _ = writeln!(
-            out,
-            "what is meant well: `{} --source … --tool … --rule … --reason …`",
-            accept(config)
-        );
-    }
     out
+}
+
+/// How what is meant well is settled; nothing where nothing was found.
+pub(super) fn settle(linted: &[Linted], config: &Path) -> String {
+    if linted.is_empty() {
+        return String::new();
+    }
+    format!(
+        "what is meant well is settled by\n  {} --source … --tool … --rule … --reason …\n",
+        accept(config)
+    )
 }
 
 /// The command that settles a finding, with the config that it is about.
@@ -80,20 +85,17 @@ pub(super) fn accept(config: &Path) -> String {
 
 fn write_finding(out: &mut String, one: &Linted, finding: &Finding) {
     let message = shown_line(&finding.message, 300);
-    let _ = writeln!(
-        out,
-        "  {}[{}] {message}",
-        finding.severity.as_str(),
-        finding.rule
-    );
-    let _ = writeln!(out, "    at   {}", shown_line(&finding.pointer, 300));
+    let rule = format!("  {}[{}] ", finding.severity.as_str(), finding.rule);
+    wrap(out, &rule, "    ", &message);
+    let pointer = shown_line(&finding.pointer, 300);
+    wrap(out, "    at   ", "         ", &pointer);
     let text = finding.new.as_ref().and_then(Value::as_str).map(shown);
     // A name is not said twice.
     let is_said = |text: &String| {
         message.contains(&format!("`{text}`")) || shown(&one.path).ends_with(&format!("/{text}"))
     };
     if let Some(text) = text.filter(|text| !is_said(text)) {
-        let _ = writeln!(out, "    text {text}");
+        wrap(out, "    text ", "         ", &text);
     }
 }
 

@@ -39,19 +39,19 @@ macro_rules! table {
 table! {
     "hidden-code-point" Security Error
         "A model reads characters that take no place on a screen, and what is written with them."
-        "hide the tool with `tool_filter`, and report it to the server's maintainers"
+        "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "bidirectional-code-point" Security Error
         "Marks of direction show a text in another order than the one in which a model reads it."
-        "hide the tool with `tool_filter`, and report it to the server's maintainers"
+        "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "tag-code-point" Security Error
         "Tag characters spell ASCII that a model reads and nothing draws."
-        "hide the tool with `tool_filter`, and report it to the server's maintainers"
+        "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "control-sequence" Security Error
         "Control characters move, colour and overwrite what a terminal shows."
-        "hide the tool with `tool_filter`, and report it to the server's maintainers"
+        "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "encoded-payload" Security Error
         "Encoded text that reads as instructions was not written for a reviewer."
-        "hide the tool with `tool_filter`, and report it to the server's maintainers"
+        "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "hidden-markup" Text Warning
         "A comment, or a gap of blanks before more text, is passed over by a reader and not by a model."
         "read the whole text"
