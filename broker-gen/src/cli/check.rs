@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use broker_model::drift::{self, Report};
 use broker_model::exit::Exit;
 use broker_model::lint::Linted;
-use broker_model::lock::LockedSource;
+use broker_model::lock::{Lock, LockedSource};
 use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
@@ -127,7 +127,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
     report.name_config(&args.file.config.to_string_lossy());
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     let mut linted = lint::of_sources(&sources, &args.file.config, &redactor, strict)?;
-    linted.retain(|one| asked.contains(&one.source));
+    linted
+        .retain(|one| asked.contains(&one.source) && (lint::has_errors(one) || is_news(one, lock)));
     Ok(Checked {
         report,
         linted,
@@ -136,6 +137,19 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
         lock: file,
         refused,
     })
+}
+
+/// Whether the lock has other bytes of it. A warning about what was reviewed was given when it was
+/// locked.
+fn is_news(one: &Linted, lock: &Lock) -> bool {
+    let known = lock.source(one.source.as_str()).is_some_and(|source| {
+        let mut tools = source.exposed.iter();
+        match &one.tool {
+            Some(_) => tools.any(|tool| tool.digest == one.digest),
+            None => source.own_digest() == one.digest,
+        }
+    });
+    !known
 }
 
 /// What went wrong, and the last things that the server said, each once.

@@ -5,8 +5,8 @@
 pub const WIDTH: usize = 80;
 
 /// Adds `text` to `out` in lines of at most [`WIDTH`], the first behind `first`, the others behind
-/// `rest`. What stands between backticks stays in one line where it fits, so that a command can be
-/// copied; a word that fits no line is broken.
+/// `rest`. What stands between backticks stays in one line where it fits, and a command of ours always,
+/// since what is copied must run; another word that fits no line is broken.
 pub fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
     let mut line = first.to_owned();
     let mut is_empty = true;
@@ -20,6 +20,11 @@ pub fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
         }
         if !is_empty {
             line.push(' ');
+        }
+        if is_command(&word) {
+            line.extend(word);
+            is_empty = false;
+            continue;
         }
         loop {
             let room = WIDTH.saturating_sub(line.chars().count()).max(1);
@@ -37,8 +42,16 @@ pub fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
     end_line(out, &line);
 }
 
+/// Whether a word is one of our commands between backticks.
+fn is_command(word: &[char]) -> bool {
+    ["`broker-gen ", "`mcp-broker "].iter().any(|name| {
+        let begin = word.iter().take(name.len());
+        begin.copied().eq(name.chars())
+    })
+}
+
 /// The words of a text; one between backticks may hold blanks, but for one of more than `most`
-/// characters.
+/// characters that is no command.
 fn words(text: &str, most: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut open = false;
@@ -53,7 +66,8 @@ fn words(text: &str, most: usize) -> Vec<String> {
         open ^= word.matches('`').count() % 2 == 1;
     }
     let parts = out.into_iter().flat_map(|word| {
-        let whole = word.chars().count() <= most;
+        let letters: Vec<char> = word.chars().collect();
+        let whole = letters.len() <= most || is_command(&letters);
         let split: Vec<String> = if whole {
             vec![word]
         } else {
@@ -115,6 +129,18 @@ mod tests {
         assert_eq!(
             out,
             "help: review what the server says now, and then run\n      `broker-gen lock --source /a`, and commit\n"
+        );
+        let mut out = String::new();
+        let command = format!("`broker-gen lock {}`,", "--source /a ".repeat(8).trim_end());
+        wrap(
+            &mut out,
+            "help: ",
+            "      ",
+            &format!("run {command} and commit"),
+        );
+        assert_eq!(
+            out,
+            format!("help: run\n      {command}\n      and commit\n")
         );
         let mut out = String::new();
         wrap(&mut out, "", "", &format!("`{}` ` x", "long ".repeat(40)));
