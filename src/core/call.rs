@@ -14,6 +14,7 @@ use tracing::Level;
 use super::cut::cut;
 use super::error::CoreError;
 use super::failure::{self, SHORT_WAIT};
+use super::flags;
 use super::identity::Identity;
 use super::seat::Seat;
 use super::shape::shape;
@@ -189,7 +190,7 @@ fn out_of_service(path: &str, tool: &Tool, withdrawn: &Withdrawn) -> Box<CoreErr
     Box::new(error.details(details).maybe_executed(false))
 }
 
-/// Results of more bytes are cut elsewhere: other calls must not wait for it.
+/// Results of more bytes are cut and looked through elsewhere: other calls must not wait for it.
 const LONG: usize = 256 << 10;
 
 /// [`wrap`], on a thread of its own where it takes long.
@@ -199,7 +200,8 @@ async fn shaped(
     form: RenderMode,
     limit: Option<usize>,
 ) -> Result<Reply, Box<CoreError>> {
-    if limit.is_none() || answer.result.len() <= LONG {
+    let heavy = limit.is_some() || flags::may_hide(&answer.result);
+    if answer.result.len() <= LONG || !heavy {
         return wrap(path, &answer, form, limit);
     }
     let cut = tokio::task::spawn_blocking(move || wrap(path, &answer, form, limit));
@@ -214,7 +216,8 @@ async fn shaped(
 }
 
 /// Said of a result whose text had to be repaired.
-const REPAIRED: &str = ",\"warnings\":[\"the server sent text that is not UTF-8; what could not be read was replaced\"]";
+const REPAIRED: &str =
+    "the server sent text that is not UTF-8; what could not be read was replaced";
 
 /// `{"path":…,"result":…}` around the server's own bytes, in the tool's form and within its limit.
 /// Paths need no escapes.
@@ -230,9 +233,9 @@ fn wrap(
         let error = CoreError::new(CallCode::SourceProtocol, "the server's result is no object");
         return Err(Box::new(error.path(path).maybe_executed(true)));
     }
-    let warnings = if answer.repaired { REPAIRED } else { "" };
+    let warnings = warnings(answer.repaired, flags::unseen(result));
     let result = shape(form, result);
-    let cut = limit.and_then(|limit| cut(path, &result, warnings, limit));
+    let cut = limit.and_then(|limit| cut(path, &result, &warnings, limit));
     let body = cut.unwrap_or_else(|| {
         let parts = [
             b"{\"path\":\"",
@@ -248,6 +251,20 @@ fn wrap(
         body: Bytes::from(body),
         etag: None,
     })
+}
+
+/// `,"warnings":[…]`, or nothing. The texts are ours, and need no escapes.
+fn warnings(repaired: bool, unseen: Option<String>) -> String {
+    let repaired = repaired.then(|| REPAIRED.to_owned());
+    let all: Vec<_> = repaired
+        .into_iter()
+        .chain(unseen)
+        .map(|text| format!("\"{text}\""))
+        .collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    format!(",\"warnings\":[{}]", all.join(","))
 }
 
 /// The one log line of a call, written when the call ends, even when its caller went away. Costs a

@@ -23,6 +23,7 @@ mod drift_log;
 mod error;
 mod examine;
 mod failure;
+mod flags;
 mod gate;
 mod health;
 mod identity;

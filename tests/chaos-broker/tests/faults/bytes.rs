@@ -128,7 +128,14 @@ fn f_18_what_acts_on_a_terminal_reaches_the_caller_and_no_log() {
     let stage = Stage::new(
         &json!({"on_call": {"echo": "ansi"}, "start_noise": ["\u{1b}[31mred \u{202e}"]}),
     );
-    let result = stage.echo("x").json()["result"]["content"][0]["text"].clone();
+    let reply = stage.echo("x").json();
+    assert_eq!(
+        reply["warnings"],
+        json!([
+            "the output holds characters that a reader does not see: 2 control, 1 bidirectional, 1 tag"
+        ]),
+    );
+    let result = reply["result"]["content"][0]["text"].clone();
     let text = result.as_str().expect("a text");
     for kept in ["\u{1b}[31m", "\u{202e}", "\u{e0041}"] {
         assert!(text.contains(kept), "the bytes are the server's: {text:?}");
