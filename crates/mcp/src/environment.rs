@@ -40,9 +40,9 @@ const BASE_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 /// Names that a failed start lists at most.
 const MOST_WITHHELD: usize = 8;
 /// Words of commands that say nothing about what a server needs.
-const COMMON_WORDS: [&str; 14] = [
-    "bin", "docker", "exec", "latest", "mcp", "node", "npm", "npx", "python", "run", "server",
-    "stdio", "usr", "uvx",
+const COMMON_WORDS: [&str; 15] = [
+    "bin", "docker", "exec", "install", "latest", "mcp", "node", "npm", "npx", "python", "run",
+    "server", "stdio", "usr", "uvx",
 ];
 
 impl Environment {
