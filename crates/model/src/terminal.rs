@@ -83,6 +83,28 @@ fn end_line(out: &mut String, line: &str) {
     out.push('\n');
 }
 
+/// One line as lines of at most `width` characters, broken behind a blank where there is one, the
+/// others behind `indent`. Unlike [`wrap`] it keeps every blank; each line ends.
+pub fn fold(line: &str, width: usize, indent: &str) -> String {
+    let mut out = String::with_capacity(line.len() + 1);
+    let mut rest: Vec<char> = line.chars().collect();
+    while rest.len() > width {
+        let least = indent.chars().count() + 1;
+        let at = rest[..width]
+            .iter()
+            .rposition(|c| *c == ' ')
+            .filter(|at| *at > width / 2 && *at > least)
+            .map_or(width, |at| at + 1);
+        let tail = rest.split_off(at);
+        out.extend(rest);
+        out.push('\n');
+        rest = indent.chars().chain(tail).collect();
+    }
+    out.extend(rest);
+    out.push('\n');
+    out
+}
+
 /// `text` with `…` in its middle where it has more than `most` characters.
 pub fn middle(text: &str, most: usize) -> String {
     let all: Vec<char> = text.chars().collect();
@@ -145,6 +167,18 @@ mod tests {
         let mut out = String::new();
         wrap(&mut out, "", "", &format!("`{}` ` x", "long ".repeat(40)));
         assert!(out.lines().all(|line| line.len() <= WIDTH), "{out}");
+    }
+
+    #[test]
+    fn a_folded_line_loses_nothing() {
+        assert_eq!(fold("short", 80, "  "), "short\n");
+        let words = "+ ".to_owned() + &"word ".repeat(40);
+        let text = fold(&words, WIDTH, "+     ");
+        let fits = |line: &str| line.chars().count() <= WIDTH && line.starts_with('+');
+        assert!(text.lines().all(fits), "{text}");
+        let text = fold(&"ü".repeat(200), WIDTH, "  ");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
+        assert_eq!(text.matches('ü').count(), 200);
     }
 
     #[test]

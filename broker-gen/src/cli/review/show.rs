@@ -2,12 +2,11 @@
 //! change. Everything a server wrote is escaped.
 
 use broker_model::drift::{Finding, unified};
+use broker_model::terminal::{WIDTH, fold};
 use broker_model::text::{shown, shown_line};
 
 use super::items::Item;
 use crate::cli::audits::Standing;
-
-const WIDTH: usize = 80;
 
 /// Whether to use colour.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +40,7 @@ pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> 
         item.subject.shown()
     );
     let mut out = format!("\n{}\n", style.paint("1", &head));
-    let mut say = |line: &str| out.push_str(&folded(&format!("  {line}"), "    "));
+    let mut say = |line: &str| out.push_str(&fold(&format!("  {line}"), WIDTH, "    "));
     say(&match &item.standing {
         Standing::Audited => "it has an audit".to_owned(),
         Standing::Exempt(until) => format!("it may go without an audit until {until}"),
@@ -69,7 +68,9 @@ pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> 
 /// All that is locked of it.
 pub(super) fn whole(item: &Item<'_>) -> String {
     let text = shown(&item.subject.review_text());
-    text.lines().map(|line| folded(line, "      ")).collect()
+    text.lines()
+        .map(|line| fold(line, WIDTH, "      "))
+        .collect()
 }
 
 fn change(old: &str, new: &str, style: Style) -> String {
@@ -84,7 +85,7 @@ fn change(old: &str, new: &str, style: Style) -> String {
         };
         // What is folded keeps its sign, so that each line says whether it came or went.
         let sign = line.get(..1).unwrap_or(" ");
-        let text = folded(line, &format!("{sign}     "));
+        let text = fold(line, WIDTH, &format!("{sign}     "));
         let paint = |line: &str| match code {
             "" => format!("{line}\n"),
             code => format!("{}\n", style.paint(code, line)),
@@ -114,45 +115,4 @@ fn lines_of(finding: &Finding) -> Vec<String> {
         lines.push(format!("  for example the {what} {witness}"));
     }
     lines
-}
-
-/// One line as lines of at most 80 characters, broken at a blank where there is one; each ends.
-fn folded(line: &str, indent: &str) -> String {
-    let mut out = String::new();
-    let mut rest: Vec<char> = line.chars().collect();
-    while rest.len() > WIDTH {
-        let least = indent.chars().count() + 1;
-        let at = rest[..WIDTH]
-            .iter()
-            .rposition(|c| *c == ' ')
-            .filter(|at| *at > WIDTH / 2 && *at > least)
-            .map_or(WIDTH, |at| at + 1);
-        let tail = rest.split_off(at);
-        out.extend(rest);
-        out.push('\n');
-        rest = indent.chars().chain(tail).collect();
-    }
-    out.extend(rest);
-    out.push('\n');
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_are_folded_and_nothing_of_them_is_lost() {
-        assert_eq!(folded("short", "  "), "short\n");
-        let words = "+ ".to_owned() + &"word ".repeat(40);
-        let text = folded(&words, "+     ");
-        assert!(
-            text.lines()
-                .all(|line| line.chars().count() <= WIDTH && line.starts_with('+'))
-        );
-        let long = "ü".repeat(200);
-        let text = folded(&long, "  ");
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
-        assert_eq!(text.matches('ü').count(), 200);
-    }
 }

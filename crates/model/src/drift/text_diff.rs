@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
+use crate::terminal::fold;
 use crate::text::shown;
 
 /// Columns of a line, sign and indentation of the report apart.
@@ -21,7 +22,11 @@ pub fn text_diff(old: &str, new: &str, sides: [&str; 2], most: usize) -> String 
 
 /// A unified diff of the lines of two texts, escaped, each line broken where it is too wide.
 pub fn unified(old: &str, new: &str, sides: [&str; 2], most: usize) -> String {
-    let (old, new) = (folded(&shown(old)), folded(&shown(new)));
+    let folded = |text: &str| -> String {
+        let lines = shown(text);
+        lines.lines().map(|line| fold(line, COLUMNS, "")).collect()
+    };
+    let (old, new) = (folded(old), folded(new));
     let diff = TextDiff::configure().timeout(LIMIT).diff_lines(&old, &new);
     let mut lines = vec![
         format!("--- {}", sides[0].trim_end()),
@@ -49,27 +54,6 @@ pub fn unified(old: &str, new: &str, sides: [&str; 2], most: usize) -> String {
 /// A line after each sentence.
 fn sentences(text: &str) -> String {
     text.replace(". ", ".\n")
-}
-
-/// Lines of at most [`COLUMNS`] characters, broken before a word where there is one.
-fn folded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 16);
-    for line in text.lines() {
-        let mut rest: Vec<char> = line.chars().collect();
-        while rest.len() > COLUMNS {
-            let blank = rest[..COLUMNS].iter().rposition(|c| *c == ' ');
-            let at = blank
-                .filter(|at| *at > COLUMNS / 2)
-                .map_or(COLUMNS, |at| at + 1);
-            let tail = rest.split_off(at);
-            out.extend(rest);
-            out.push('\n');
-            rest = tail;
-        }
-        out.extend(rest);
-        out.push('\n');
-    }
-    out
 }
 
 #[cfg(test)]
