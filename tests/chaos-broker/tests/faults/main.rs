@@ -6,6 +6,7 @@ mod bytes;
 mod callers;
 mod death;
 mod files;
+mod front;
 mod noise;
 mod stage;
 mod starts;

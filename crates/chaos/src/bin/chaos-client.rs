@@ -1,0 +1,282 @@
+//! A caller of HTTP that misbehaves in one way at a time, for a bounded number of connections and
+//! seconds, and says in one line of JSON what became of them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+const USAGE: &str =
+    "usage: chaos-client MODE ADDR [--count N] [--seconds S] [--seed N] [--path TOOL] [--args JSON]
+MODE  slow-reader  calls, and reads a byte now and then
+      half-open    begins a request and does not end it
+      leave        calls, and is gone before the answer
+      flood        calls from eight threads at once
+      lies         requests that are not what they say: lengths, hosts, methods, bytes of nothing";
+
+/// Connections at most: a chaos client is no weapon.
+const MOST: usize = 100_000;
+/// Threads of a flood.
+const THREADS: usize = 8;
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two bytes that a slow reader takes.
+const PAUSE: Duration = Duration::from_millis(20);
+
+struct Order {
+    mode: String,
+    address: String,
+    count: usize,
+    seconds: u64,
+    seed: u64,
+    path: String,
+    args: String,
+}
+
+/// What became of the connections.
+#[derive(Default)]
+struct Fates {
+    /// By status.
+    answered: BTreeMap<u16, usize>,
+    /// Ended by the other side without an answer.
+    closed: usize,
+    /// Still open when the time was up.
+    open: usize,
+    /// Given up by this side on purpose.
+    left: usize,
+    /// Not taken.
+    refused: usize,
+}
+
+fn main() -> ExitCode {
+    let order = match order(std::env::args().skip(1)) {
+        Ok(order) => order,
+        Err(problem) => {
+            // Nobody is left to tell where standard error is gone.
+            let _ = writeln!(io::stderr(), "chaos-client: {problem}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let fates = match order.mode.as_str() {
+        "slow-reader" => hold(&order, call(&order).as_bytes(), true),
+        "half-open" => hold(&order, &call(&order).as_bytes()[..40], false),
+        "leave" => leave(&order),
+        "flood" => flood(&order),
+        _ => lies(&order),
+    };
+    let answered: BTreeMap<_, _> = fates
+        .answered
+        .iter()
+        .map(|(status, count)| (status.to_string(), *count))
+        .collect();
+    let line = json!({
+        "mode": order.mode, "answered": answered, "closed": fates.closed, "open": fates.open,
+        "left": fates.left, "refused": fates.refused,
+    });
+    match writeln!(io::stdout(), "{line}") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
+    let mode = words.next().ok_or("a mode is missing")?;
+    let known = ["slow-reader", "half-open", "leave", "flood", "lies"];
+    if !known.contains(&mode.as_str()) {
+        return Err(format!("`{mode}` is no mode"));
+    }
+    let mut order = Order {
+        mode,
+        address: words.next().ok_or("an address is missing")?,
+        count: 16,
+        seconds: 2,
+        seed: 1,
+        path: "/a/echo".to_owned(),
+        args: "{\"text\":\"x\"}".to_owned(),
+    };
+    while let Some(flag) = words.next() {
+        let value = words.next().ok_or(format!("`{flag}` has no value"))?;
+        let number = || {
+            value
+                .parse::<u64>()
+                .map_err(|_| format!("`{flag}` is no number"))
+        };
+        match flag.as_str() {
+            "--count" => order.count = usize::try_from(number()?).unwrap_or(MOST).min(MOST),
+            "--seconds" => order.seconds = number()?.min(600),
+            "--seed" => order.seed = number()?,
+            "--path" => order.path = value,
+            "--args" => order.args = value,
+            _ => return Err(format!("`{flag}` is not known")),
+        }
+    }
+    Ok(order)
+}
+
+fn call(order: &Order) -> String {
+    let body = format!("{{\"path\":\"{}\",\"args\":{}}}", order.path, order.args);
+    post(&order.address, body.len(), &body)
+}
+
+/// A request that claims a length for its body.
+fn post(host: &str, length: usize, body: &str) -> String {
+    format!(
+        "POST /meta_call HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+fn connect(order: &Order, fates: &mut Fates) -> Option<TcpStream> {
+    let stream = TcpStream::connect(&order.address).ok();
+    fates.refused += usize::from(stream.is_none());
+    stream
+}
+
+/// Sends the same on many connections and keeps them; with `reads` takes a byte of each now and then.
+fn hold(order: &Order, bytes: &[u8], reads: bool) -> Fates {
+    let mut fates = Fates::default();
+    let mut held = Vec::new();
+    for _ in 0..order.count {
+        let Some(mut stream) = connect(order, &mut fates) else {
+            continue;
+        };
+        if stream.write_all(bytes).is_err() || stream.set_nonblocking(true).is_err() {
+            fates.closed += 1;
+            continue;
+        }
+        held.push(stream);
+    }
+    let rounds = order.seconds * 1000 / PAUSE.as_millis() as u64;
+    for _ in 0..rounds {
+        thread::sleep(PAUSE);
+        held.retain_mut(|stream| {
+            let mut byte = [0];
+            let got = if reads {
+                stream.read(&mut byte)
+            } else {
+                stream.peek(&mut byte)
+            };
+            match got {
+                Ok(0) => false,
+                Ok(_) => true,
+                Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            }
+        });
+    }
+    fates.open = held.len();
+    fates.closed = order.count - fates.refused - fates.open;
+    fates
+}
+
+fn leave(order: &Order) -> Fates {
+    let mut fates = Fates::default();
+    for _ in 0..order.count {
+        if let Some(mut stream) = connect(order, &mut fates) {
+            // Gone is gone, however much of it was taken.
+            let _ = stream.write_all(call(order).as_bytes());
+            fates.left += 1;
+        }
+    }
+    fates
+}
+
+fn flood(order: &Order) -> Fates {
+    let fates = Mutex::new(Fates::default());
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let fates = &fates;
+            scope.spawn(move || {
+                let mut own = Fates::default();
+                for _ in (number..order.count).step_by(THREADS) {
+                    ask(order, call(order).as_bytes(), false, &mut own);
+                }
+                if let Ok(mut all) = fates.lock() {
+                    all.add(own);
+                }
+            });
+        }
+    });
+    fates.into_inner().unwrap_or_default()
+}
+
+fn lies(order: &Order) -> Fates {
+    let (mut fates, mut state) = (Fates::default(), order.seed | 1);
+    let body = format!("{{\"path\":\"{}\",\"args\":{}}}", order.path, order.args);
+    let whole = post(&order.address, body.len(), &body);
+    for number in 0..order.count {
+        let lie = match number % 8 {
+            0 => post(&order.address, body.len() + 9, &body),
+            1 => post(&order.address, body.len() / 2, &body),
+            2 => whole.replacen("Host:", "Host: other.example\r\nHost:", 1),
+            3 => whole.replacen("Content-Length:", "Content-Length: 1\r\nContent-Length:", 1),
+            4 => whole.replacen("Connection: close", "Transfer-Encoding: chunked", 1),
+            5 => whole.replacen("POST", "BREW", 1),
+            6 => post("elsewhere.example", body.len(), &body),
+            _ => {
+                let mut noise = Vec::new();
+                for _ in 0..200 {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    noise.push((state >> 24) as u8);
+                }
+                ask(order, &noise, true, &mut fates);
+                continue;
+            }
+        };
+        // What waits for more must learn that nothing comes; a caller of a whole request stays.
+        ask(
+            order,
+            lie.as_bytes(),
+            matches!(number % 8, 0 | 4),
+            &mut fates,
+        );
+    }
+    fates
+}
+
+/// Sends, with `ends` says that nothing more comes, and takes note of the status.
+fn ask(order: &Order, bytes: &[u8], ends: bool, fates: &mut Fates) {
+    let Some(mut stream) = connect(order, fates) else {
+        return;
+    };
+    let sent = stream.write_all(bytes);
+    let sent = if ends {
+        sent.and_then(|()| stream.shutdown(Shutdown::Write))
+    } else {
+        sent
+    };
+    let mut head = Vec::new();
+    let read = stream
+        .set_read_timeout(Some(PATIENCE))
+        .and_then(|()| stream.take(1 << 20).read_to_end(&mut head));
+    let status = String::from_utf8_lossy(&head);
+    let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
+    match status {
+        Some(status) => *fates.answered.entry(status).or_default() += 1,
+        None if read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) => {
+            fates.open += 1
+        }
+        None => {
+            // Whether it was closed while we wrote or after makes no difference.
+            drop(sent);
+            fates.closed += 1;
+        }
+    }
+}
+
+impl Fates {
+    fn add(&mut self, other: Self) {
+        for (status, count) in other.answered {
+            *self.answered.entry(status).or_default() += count;
+        }
+        self.closed += other.closed;
+        self.open += other.open;
+        self.left += other.left;
+        self.refused += other.refused;
+    }
+}
