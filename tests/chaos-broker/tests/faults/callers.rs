@@ -148,6 +148,11 @@ fn f_50_a_broker_without_files_refuses_and_recovers() {
     assert!(held < 64, "{held} files");
     drop(crowd);
     drop(kept);
+    // It takes a moment until the broker has heard that they are gone.
+    wait_until("connections are taken again", || {
+        let tree = json!({"path": "/"});
+        Kept::open(address).post("/meta_tree", &tree).is_some()
+    });
     stage.is_as_before();
     figure(
         "F-50",
