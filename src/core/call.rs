@@ -200,8 +200,7 @@ async fn shaped(
     form: RenderMode,
     limit: Option<usize>,
 ) -> Result<Reply, Box<CoreError>> {
-    let heavy = limit.is_some() || flags::may_hide(&answer.result);
-    if answer.result.len() <= LONG || !heavy {
+    if answer.result.len() <= LONG || (limit.is_none() && !flags::may_hide(&answer.result)) {
         return wrap(path, &answer, form, limit);
     }
     let cut = tokio::task::spawn_blocking(move || wrap(path, &answer, form, limit));
