@@ -11,6 +11,7 @@ use broker_model::json::to_review_text;
 use broker_model::lint::Linted;
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
@@ -34,8 +35,8 @@ pub(super) struct ReportArgs {
     /// Exit with 3 only over these classes and worse ones; `added` counts new tools as well.
     ///
     /// A source that could not be checked is 4 in any case.
-    #[arg(long, value_name = "CLASS,…", value_delimiter = ',', value_enum)]
-    fail_on: Vec<FailClass>,
+    #[arg(long, value_name = "CLASS,…", value_delimiter = ',', value_parser = fail_classes())]
+    fail_on: Vec<Class>,
     /// Count what is a warning otherwise: of the lint, what only the schemas as written show, and a
     /// package that is not pinned.
     #[arg(long)]
@@ -60,17 +61,17 @@ pub(super) enum Format {
     Markdown,
 }
 
-/// Classes that `--fail-on` takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FailClass {
-    Equivalent,
-    Text,
-    Compatible,
-    Unknown,
-    Breaking,
-    Security,
-    Gone,
-    Added,
+/// The classes that `--fail-on` takes: all that something found can have, and that can fail.
+fn fail_classes() -> impl TypedValueParser<Value = Class> {
+    let can_fail = |class: &Class| !matches!(class, Class::Same | Class::Unchecked);
+    let classes: Vec<_> = Class::ALL.into_iter().filter(can_fail).collect();
+    let names = classes.iter().map(|class| class.as_str());
+    PossibleValuesParser::new(names).try_map(move |name| {
+        let mut known = classes.iter().copied();
+        known
+            .find(|class| class.as_str() == name)
+            .ok_or("it is no class")
+    })
 }
 
 /// `FORMAT=PATH`.
@@ -92,21 +93,6 @@ impl FromStr for Output {
             format: Format::from_str(format, false)?,
             path: path.into(),
         })
-    }
-}
-
-impl From<FailClass> for Class {
-    fn from(class: FailClass) -> Self {
-        match class {
-            FailClass::Equivalent => Self::Equivalent,
-            FailClass::Text => Self::Text,
-            FailClass::Compatible => Self::Compatible,
-            FailClass::Unknown => Self::Unknown,
-            FailClass::Breaking => Self::Breaking,
-            FailClass::Security => Self::Security,
-            FailClass::Gone => Self::Gone,
-            FailClass::Added => Self::Added,
-        }
     }
 }
 
@@ -160,8 +146,7 @@ impl ReportArgs {
         if self.fail_on.is_empty() {
             return FailOn::default();
         }
-        let classes: Vec<_> = self.fail_on.iter().copied().map(Class::from).collect();
-        FailOn::of(&classes)
+        FailOn::of(&self.fail_on)
     }
 
     /// Prints the report and writes it into the files; what it asks to exit with.
