@@ -1,12 +1,14 @@
 //! JSON as the broker needs it: strict reading, places in a text, canonical bytes, reviewable text.
 
 mod canonical;
+mod estimate;
 mod pointer;
 mod position;
 mod review;
 mod strict;
 
 pub use canonical::to_canonical;
+pub use estimate::{Estimate, MAX_VALUES, estimate};
 pub use pointer::{
     child_pointer, escape_token, matches as pointer_matches, remove as remove_pointer,
 };

@@ -1,0 +1,126 @@
+//! The estimate of parsed JSON against what parsing really takes: each shape is parsed in a process
+//! of its own, whose peak of memory is read before and after.
+#![cfg(target_os = "linux")]
+
+use std::fmt::Write;
+use std::process::Command;
+
+use broker_model::json::{self, estimate};
+
+/// Bytes of each text: a body at its limit.
+const TEXT_BYTES: usize = 4 << 20;
+/// Pages of the program itself that parsing touches first.
+const CODE_BYTES: u64 = 512 << 10;
+/// Set to a file for the process that parses one shape.
+const SHAPE: &str = "BROKER_TEST_SHAPE";
+
+/// A text of about [`TEXT_BYTES`], made of `element`s in a list.
+fn list(element: &str) -> String {
+    let count = (TEXT_BYTES - 2) / (element.len() + 1);
+    let elements = vec![element; count].join(",");
+    format!("[{elements}]")
+}
+
+fn shapes() -> Vec<(&'static str, String)> {
+    let nested = |open: &str, middle: &str, close: &str| {
+        format!("{}{middle}{}", open.repeat(100), close.repeat(100))
+    };
+    let object = |members: usize, order: fn(usize) -> usize| {
+        let mut text = String::from("{");
+        for at in 0..members {
+            let comma = if at == 0 { "" } else { "," };
+            write!(text, "{comma}\"{:x}\":0", order(at)).expect("a string takes text");
+        }
+        text + "}"
+    };
+    // An odd factor permutes the numbers below a power of two.
+    let scattered = |at: usize| (at * 40_503) % (1 << 18);
+    vec![
+        ("objects of one member", list(r#"{"":0}"#)),
+        ("objects of two members", list(r#"{"":0,"a":{}}"#)),
+        ("objects of twelve members", list(&object(12, |at| at))),
+        ("objects of forty members", list(&object(40, |at| 40 - at))),
+        ("one object in order", object(1 << 18, |at| at)),
+        ("one object backwards", object(1 << 18, |at| (1 << 18) - at)),
+        ("one object scattered", object(1 << 18, scattered)),
+        ("empty lists", list("[]")),
+        ("lists of one", list("[0]")),
+        ("lists of five", list("[0,0,0,0,0]")),
+        ("numbers", list("0")),
+        ("short strings", list("\"a\"")),
+        ("strings of 25", list(&format!("\"{}\"", "b".repeat(25)))),
+        ("one string", format!("\"{}\"", "c".repeat(TEXT_BYTES - 2))),
+        (
+            "one string of escapes",
+            format!("\"{}\"", "\\n".repeat(TEXT_BYTES / 2 - 1)),
+        ),
+        ("nested lists", list(&nested("[", "", "]"))),
+        ("nested objects", list(&nested("{\"\":", "0", "}"))),
+    ]
+}
+
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is readable");
+    let line = status.lines().find(|line| line.starts_with("VmHWM"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    let kib: u64 = kib.and_then(|kib| kib.parse().ok()).expect("a number");
+    kib << 10
+}
+
+#[test]
+fn estimate_of_any_shape_is_not_below_what_parsing_takes() {
+    if let Ok(path) = std::env::var(SHAPE) {
+        return parse_one(&path);
+    }
+    let this = std::env::current_exe().expect("the test knows its path");
+    for (index, (name, text)) in shapes().into_iter().enumerate() {
+        let path = format!("{}/shape-{index}.json", env!("CARGO_TARGET_TMPDIR"));
+        std::fs::write(&path, &text).expect("the directory can be written");
+        let output = Command::new(&this)
+            .args(["--exact", "--nocapture"])
+            .arg("estimate_of_any_shape_is_not_below_what_parsing_takes")
+            .env(SHAPE, &path)
+            .output()
+            .expect("the test starts itself");
+        std::fs::remove_file(&path).expect("the file is there");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let taken = said.lines().find_map(|line| line.split_once("taken="));
+        let taken: u64 = taken
+            .and_then(|(_, bytes)| bytes.trim().parse().ok())
+            .unwrap_or_else(|| panic!("{name}: {said}"));
+        let estimated = estimate(text.as_bytes()).bytes;
+        println!(
+            "{name}: {} MiB taken, {} MiB estimated, {:.2} times",
+            taken >> 20,
+            estimated >> 20,
+            estimated as f64 / taken.max(1) as f64
+        );
+        assert!(
+            estimated + CODE_BYTES >= taken,
+            "{name}: {estimated} < {taken}"
+        );
+        // Small ones are lost in the rest of the process.
+        assert!(
+            taken < 8 << 20 || estimated <= 4 * taken,
+            "{name}: {estimated} is far more than {taken}"
+        );
+    }
+}
+
+/// Parses the shape and says by how much the process grew at its peak.
+fn parse_one(path: &str) {
+    let text = std::fs::read_to_string(path).expect("the file is there");
+    let resident = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").expect("/proc is readable");
+        let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+        let pages: u64 = pages.expect("a number");
+        pages * 4096
+    };
+    // The peak so far is of starting: it is forgotten.
+    std::fs::write("/proc/self/clear_refs", "5").expect("the peak can be reset");
+    let before = resident();
+    let value = json::parse(&text).expect("it is JSON");
+    let taken = peak_bytes().saturating_sub(before);
+    std::hint::black_box(value);
+    println!("\ntaken={taken}");
+}
