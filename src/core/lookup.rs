@@ -12,8 +12,9 @@ use crate::catalog::{Catalog, Entry, Kind};
 
 /// Suggestions in one error.
 const SUGGESTIONS: usize = 3;
-/// Names that one search compares; an unknown path must stay cheap whatever the catalog.
-const MAX_COMPARED: usize = 4000;
+/// Names that one request compares, over all its paths: unknown paths must stay cheap whatever the
+/// catalog and however many a request names.
+pub(super) const MAX_COMPARED: usize = 4000;
 /// Of a longer last segment only the beginning is compared.
 const MAX_COMPARED_CHARS: usize = 64;
 /// Below this likeness a name is no suggestion.
@@ -25,6 +26,18 @@ pub(super) fn resolve(
     view: &View,
     identity: &Identity,
     text: &str,
+) -> Result<u32, Box<CoreError>> {
+    resolve_within(catalog, view, identity, text, &mut { MAX_COMPARED })
+}
+
+/// [`resolve`] for one of several paths of a request: suggestions compare at most `budget` names, and
+/// take what they compared from it. An error made after the budget was spent suggests nothing.
+pub(super) fn resolve_within(
+    catalog: &Catalog,
+    view: &View,
+    identity: &Identity,
+    text: &str,
+    budget: &mut usize,
 ) -> Result<u32, Box<CoreError>> {
     if let Some(at) = catalog.find(text)
         && admits(identity, view, catalog.entry(at))
@@ -41,7 +54,7 @@ pub(super) fn resolve(
     }
     let mut error =
         CoreError::new(CallCode::PathNotFound, format!("nothing is at `{shown}`")).path(text);
-    error.did_you_mean = nearest(catalog, view, identity, text);
+    error.did_you_mean = nearest(catalog, view, identity, text, budget);
     Err(Box::new(error))
 }
 
@@ -65,17 +78,25 @@ pub(super) fn is_node(path: &str) -> Box<CoreError> {
 
 /// At most three paths that may have been meant: names beside it first, then the same or a similar
 /// name anywhere.
-fn nearest(catalog: &Catalog, view: &View, identity: &Identity, text: &str) -> Vec<String> {
+fn nearest(
+    catalog: &Catalog,
+    view: &View,
+    identity: &Identity,
+    text: &str,
+    budget: &mut usize,
+) -> Vec<String> {
+    if *budget == 0 {
+        return Vec::new();
+    }
     let (parent, wanted) = split(text);
     let wanted: String = wanted.chars().take(MAX_COMPARED_CHARS).collect();
     let mut found: Vec<(f64, &'static str)> = Vec::new();
-    let mut budget = MAX_COMPARED;
     let mut offer = |entry: &'static Entry, bonus: f64| {
         let leaf = split(entry.path).1;
         let like = if leaf.eq_ignore_ascii_case(&wanted) {
             1.0
-        } else if budget > 0 && may_be_like(&wanted, leaf) {
-            budget -= 1;
+        } else if *budget > 0 && may_be_like(&wanted, leaf) {
+            *budget -= 1;
             likeness(&wanted, leaf)
         } else {
             0.0

@@ -179,9 +179,10 @@ impl Core {
                 Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)))
             }
             Describe::Many(paths) => {
-                let found = paths
-                    .iter()
-                    .map(|path| lookup::resolve(self.0.catalog, &view, identity, path));
+                let mut budget = lookup::MAX_COMPARED;
+                let found = paths.iter().map(|path| {
+                    lookup::resolve_within(self.0.catalog, &view, identity, path, &mut budget)
+                });
                 Ok(renderer.descriptions(paths, found))
             }
         }

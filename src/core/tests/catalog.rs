@@ -5,7 +5,7 @@ use broker_model::digest::etag;
 use serde_json::json;
 
 use super::fixture::{CALLER, catalog, fixture, fixture_of, json_of, setup};
-use crate::core::{Describe, Mode};
+use crate::core::{Describe, Mode, lookup};
 
 #[tokio::test]
 async fn an_unchanged_tree_is_the_compiled_bytes() {
@@ -91,6 +91,21 @@ async fn http_12_paths_outside_the_grammar_and_unknown_ones() {
     }
     let long = format!("/{}", "x".repeat(500).replace("xxxxxxxxxx", "/xxxxxxxxx"));
     assert!(core.lookup(&CALLER, &long).is_err());
+}
+
+#[tokio::test]
+async fn suggestions_of_one_request_share_a_budget_of_comparisons() {
+    let core = fixture(Mode::Plain).core;
+    let view = core.0.verdicts.view.load();
+    let mut budget = 4;
+    let mut suggested = |path| {
+        lookup::resolve_within(core.0.catalog, &view, &CALLER, path, &mut budget)
+            .unwrap_err()
+            .did_you_mean
+    };
+    assert_eq!(suggested("/a/ehco"), ["/a/echo", "/a/deep/b/echo"]);
+    assert!(suggested("/a/ehco").is_empty(), "the budget is spent");
+    assert_eq!(budget, 0);
 }
 
 #[tokio::test]
