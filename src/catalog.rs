@@ -44,7 +44,7 @@ pub struct Catalog {
     pub entries: &'static [Entry],
     /// Tools, in the order of their entries.
     pub tools: &'static [Tool],
-    /// Sources, in the order of their paths.
+    /// Sources, in the order of the config.
     pub sources: &'static [Source],
 }
 

@@ -81,6 +81,11 @@ fn a_crate_made_by_new_locks_builds_and_serves() {
         refused.stderr
     );
 
+    // As other clients write it, with entries in an order of their own.
+    let toolbox =
+        json!({"command": "toolbox-mcp", "tool_filter": ["time_*", "hash_*", "!hash_hmac"]});
+    let servers = format!("{{\"mcpServers\": {{\"util\": {toolbox}, \"also\": {toolbox}}}}}");
+    fs::write(own.join("config.json"), servers).expect("written");
     lock(&own);
     built(&own);
 
@@ -95,9 +100,17 @@ fn a_crate_made_by_new_locks_builds_and_serves() {
     );
     let tree = Run::new(&program).args(["--dump-tree=json"]).output();
     let tree: Value = serde_json::from_str(&tree.stdout).expect("JSON");
-    assert_eq!(tree["tree"]["children"][0]["path"], "/util");
+    let order = |list: &Value| -> Vec<Value> {
+        let entries = list.as_array().expect("a list").iter();
+        entries.map(|entry| entry["path"].clone()).collect()
+    };
+    assert_eq!(order(&tree["tree"]["children"]), ["/util", "/also"]);
 
-    let running = Broker::start_ready(Run::new(&program).args(["127.0.0.1:0"]).folder(&own));
+    // With the file that it was built from.
+    let start = Run::new(&program).args(["127.0.0.1:0", "config.json"]);
+    let running = Broker::start_ready(start.folder(&own));
+    let sources = running.get("/sources").json();
+    assert_eq!(order(&sources["sources"]), ["/util", "/also"], "{sources}");
     let result = running.result("/util/hash_text", json!({"text": "hello"}));
     assert_eq!(
         result["structuredContent"]["digest"],

@@ -91,8 +91,7 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
         &json!({"entries": shape, "root_digest": root_digest.as_str()}),
     );
 
-    let (compiled, _) = config.compiled();
-    let config_text = compiled.to_string();
+    let config_text = config.compiled_text();
     let config_name = config.file.rsplit(['/', '\\']).next().unwrap_or_default();
     let (catalog_digest, root_digest, config_digest) = (
         catalog_digest.as_str(),

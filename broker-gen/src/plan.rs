@@ -14,7 +14,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 pub struct Plan<'a> {
     /// Every entry by path, in byte order.
     pub entries: BTreeMap<NodePath, Entry<'a>>,
-    /// The lock's sources in its order, each with its config.
+    /// The config's sources in its order, each with what the lock has of it.
     pub sources: Vec<(&'a Source, &'a LockedSource)>,
     /// What is worth saying though nothing is refused.
     pub warnings: Vec<Diagnostic>,
@@ -103,8 +103,12 @@ pub fn plan<'a>(
         problems: Vec::new(),
     };
     planner.add_node(&config.root);
-    for locked in sources {
-        if let Some(source) = config.source(&locked.path) {
+    let locked: BTreeMap<&str, &LockedSource> = sources
+        .iter()
+        .map(|locked| (locked.path.as_str(), locked))
+        .collect();
+    for source in config.sources() {
+        if let Some(locked) = locked.get(source.path.as_str()) {
             planner.plan.sources.push((source, locked));
             planner.add_source(planner.plan.sources.len() - 1, source, locked);
         }

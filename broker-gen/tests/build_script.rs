@@ -248,6 +248,38 @@ fn no_place_of_this_machine_is_compiled_in() {
 }
 
 #[test]
+fn moving_a_server_keeps_the_lock_and_moves_it_in_every_listing() {
+    let package = Package::new("c.json");
+    let mut locks = Vec::new();
+    for order in [["s2", "s10", "a"], ["a", "s10", "s2"], ["s10", "a", "s2"]] {
+        let entries = order.map(|name| format!("\"{name}\": {{\"command\": \"{name}\"}}"));
+        let servers = entries.join(", ");
+        package.write("c.json", &format!("{{\"mcpServers\": {{{servers}}}}}"));
+        package.lock("c.json", &["x"]);
+        locks.push(package.lock_text("c.json"));
+        package.builds("c.json");
+        let [(_, text, _), (_, tables, _)] = &package.written()[..] else {
+            panic!("two files are written");
+        };
+        let follow = |text: &str, wanted: [String; 3]| {
+            let places =
+                wanted.map(|wanted| text.find(&wanted).unwrap_or_else(|| panic!("{wanted}")));
+            assert!(places.is_sorted(), "{order:?}: {text}");
+        };
+        let (_, tree) = text.split_once("\"children\":").expect("the root's tree");
+        follow(tree, order.map(|name| format!("{{\"path\":\"/{name}\"")));
+        let (_, config) = tables
+            .split_once("config: ")
+            .expect("the compiled-in config");
+        follow(config, order.map(|name| format!("{name}\\\":{{")));
+        let (_, sources) = tables.split_once("sources: &[").expect("the sources");
+        follow(sources, order.map(|name| format!("path: \"/{name}\"")));
+    }
+    locks.dedup();
+    assert_eq!(locks.len(), 1, "the lock does not depend on the order");
+}
+
+#[test]
 fn the_environment_names_the_config_and_the_command_names_it_too() {
     let package = Package::new("smoke_config.json");
     let (code, said) = package.build("default", None);

@@ -147,3 +147,154 @@ fn unusable(bad: BadEntry, configured: usize) -> Diagnostic {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A catalog with nothing in it but what a start compares.
+    fn built_from(config: &Config) -> &'static Catalog {
+        Box::leak(Box::new(Catalog {
+            format: crate::catalog::FORMAT,
+            catalog_digest: "",
+            root_digest: "",
+            config_digest: "",
+            config_name: "c.json",
+            config: Box::leak(config.compiled_text().into_boxed_str()),
+            blob: "",
+            entries: &[],
+            tools: &[],
+            sources: &[],
+        }))
+    }
+
+    /// Writes `text` to a file and starts the settings of a broker that was built from `built` with it.
+    fn started(built: &str, text: &str) -> Result<Settings, Failure> {
+        let config = Config::parse("c.json", built.as_bytes())
+            .expect("it can be built")
+            .config;
+        let folder = tempfile::TempDir::new().expect("a temporary folder");
+        let file = folder.path().join("c.json");
+        std::fs::write(&file, text).expect("written");
+        Settings::load(built_from(&config), Some(&file))
+    }
+
+    fn paths(config: &Config) -> Vec<&str> {
+        config
+            .sources()
+            .map(|source| source.path.as_str())
+            .collect()
+    }
+
+    fn object(members: &[String]) -> String {
+        format!("{{{}}}", members.join(","))
+    }
+
+    /// The members of one source, and one of them of every kind that is compared.
+    fn source_members(at: usize) -> Vec<String> {
+        vec![
+            format!(r#""command":"server{at}""#),
+            r#""args":["x","${VARIABLE}"]"#.to_owned(),
+            r#""env":{"Z":"1","API_TOKEN":"written out","A":"2"}"#.to_owned(),
+            r#""path_aliases":{"t":"u","a":"b"}"#.to_owned(),
+            r#""tool_overrides":{"t":{"timeout":5,"example_args":{"y":1,"x":{"c":1,"b":2}}},"s":{"summary":"S"}}"#
+                .to_owned(),
+        ]
+    }
+
+    /// Two texts of one config: entries in the same order, members of objects in another.
+    fn permuted() -> impl Strategy<Value = (Vec<String>, String, String)> {
+        let names: Vec<String> = (0..12).map(|at| format!("s{at}")).collect();
+        let members = Just(source_members(0).len()).prop_flat_map(|count| {
+            let order: Vec<usize> = (0..count).collect();
+            (
+                Just(order.clone()).prop_shuffle(),
+                Just(order).prop_shuffle(),
+            )
+        });
+        let size = 1..=names.len();
+        (
+            Just(names).prop_shuffle(),
+            size,
+            members,
+            any::<(bool, bool)>(),
+        )
+            .prop_map(|(mut names, size, (first, second), (tree, swap))| {
+                names.truncate(size);
+                let text = |order: &[usize], swap: bool| {
+                    let entries = names.iter().enumerate().map(|(at, name)| {
+                        let members = source_members(at);
+                        let members: Vec<String> = order
+                            .iter()
+                            .map(|member| members[*member].clone())
+                            .collect();
+                        let source = object(&members);
+                        if tree {
+                            object(&[
+                                format!(r#""path":"/{name}""#),
+                                format!(r#""source":{source}"#),
+                            ])
+                        } else {
+                            format!(r#""{name}":{source}"#)
+                        }
+                    });
+                    let entries: Vec<String> = entries.collect();
+                    let (servers, types) = if tree {
+                        (
+                            format!(r#""tree":[{}]"#, entries.join(",")),
+                            r#""types":true"#,
+                        )
+                    } else {
+                        (
+                            format!(r#""mcpServers":{}"#, object(&entries)),
+                            r#""types":true"#,
+                        )
+                    };
+                    let mut top = [servers, types.to_owned()];
+                    if swap {
+                        top.reverse();
+                    }
+                    object(&top)
+                };
+                let texts = (text(&first, false), text(&second, swap));
+                (names.clone(), texts.0, texts.1)
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_config_in_any_order_starts_with_the_file_it_was_built_from(
+            (names, built, reordered) in permuted()
+        ) {
+            let expected: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
+            for given in [&built, &reordered] {
+                let settings = started(&built, given).expect("it starts");
+                prop_assert_eq!(paths(&settings.config), expected.clone());
+            }
+            let config = Config::parse("c.json", built.as_bytes()).expect("right").config;
+            let alone = Settings::load(built_from(&config), None).expect("it starts");
+            prop_assert_eq!(paths(&alone.config), expected);
+        }
+    }
+
+    #[test]
+    fn entries_in_another_order_than_the_compiled_in_ones_are_refused() {
+        let (built, given) = (
+            r#"{"mcpServers":{"b":{"command":"x"},"a":{"command":"x"}}}"#,
+            r#"{"mcpServers":{"a":{"command":"x"},"b":{"command":"x"}}}"#,
+        );
+        let Err(Failure::Diagnostics(found)) = started(built, given) else {
+            panic!("it starts with another order");
+        };
+        assert_eq!(found[0].code, DiagnosticCode::LockMismatch);
+        assert!(
+            found[0].message.ends_with("another order"),
+            "{}",
+            found[0].message
+        );
+    }
+}

@@ -129,7 +129,7 @@ impl Checkup {
         self.verdicts.redactor()
     }
 
-    /// Examines all sources side by side; answers come in the order of their paths. `done` hears of each
+    /// Examines all sources side by side; answers come in the order of the config. `done` hears of each
     /// that is through. Dropping the future ends every process at once.
     pub(crate) async fn run(self, mut done: impl FnMut(&'static str)) -> Vec<Examined> {
         let mut tasks = JoinSet::new();

@@ -17,7 +17,7 @@ pub struct Health {
     pub ready: bool,
     /// The digest of the catalog.
     pub catalog_digest: &'static str,
-    /// Every source, in the order of their paths.
+    /// Every source, in the order of the config.
     pub sources: Vec<SourceHealth>,
     /// What the catalog was built from; `/healthz` says it.
     #[serde(skip)]

@@ -12,7 +12,7 @@ use broker_model::terminal::wrap;
 /// The whole text. Everything a server wrote was made printable before.
 pub(crate) fn human(all: &[Diagnosis]) -> String {
     let mut blocks: Vec<&Diagnosis> = all.iter().collect();
-    // Stable, so that sources that are as bad stay in the order of their paths.
+    // Stable, so that sources that are as bad stay in the order of the tree.
     blocks.sort_by_key(|one| Reverse(one.severity()));
     let mut out = String::new();
     for one in blocks {

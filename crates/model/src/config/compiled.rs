@@ -33,6 +33,35 @@ impl Config {
         let warnings = warnings.into_iter().map(|w| self.place(w)).collect();
         (document, warnings)
     }
+
+    /// The text of the document to compile in. Its `mcpServers` are in the order of the file, since
+    /// that is the order of the tree; the members of all other objects are sorted by name.
+    pub fn compiled_text(&self) -> String {
+        let (document, _) = self.compiled();
+        let Value::Object(members) = document else {
+            return document.to_string();
+        };
+        let members = members.iter().map(|(key, value)| match value {
+            Value::Object(entries) if key == "mcpServers" => {
+                let names = &self.document.servers;
+                let in_order = names
+                    .iter()
+                    .filter_map(|name| entries.get_key_value(name))
+                    .map(|(name, entry)| (name, entry.to_string()));
+                (key, object_text(in_order))
+            }
+            value => (key, value.to_string()),
+        });
+        object_text(members)
+    }
+}
+
+/// An object with these members, in this order; each value is JSON already.
+fn object_text<'a>(members: impl Iterator<Item = (&'a String, String)>) -> String {
+    let members: Vec<String> = members
+        .map(|(key, value)| format!("{}:{value}", Value::from(key.as_str())))
+        .collect();
+    format!("{{{}}}", members.join(","))
 }
 
 fn keep(object: &mut Value, level: Level, besides: &[&str]) {

@@ -74,6 +74,8 @@ pub struct Parsed {
 struct Document {
     value: Value,
     text: String,
+    /// The names in `mcpServers` as the file orders them, which is the order of the tree.
+    servers: Vec<String>,
 }
 
 /// One node of the tree.

@@ -89,8 +89,22 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
     config.document = Document {
         value: cursor.value.to_value(),
         text: text.to_owned(),
+        servers: server_names(members),
     };
     Some(config)
+}
+
+fn server_names(members: &[Member]) -> Vec<String> {
+    members
+        .iter()
+        .filter(|member| member.key == "mcpServers")
+        .filter_map(|member| match &member.value.data {
+            Data::Object(entries) => Some(entries),
+            _ => None,
+        })
+        .flatten()
+        .map(|entry| entry.key.clone())
+        .collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,6 +49,29 @@ fn other_clients_keys_and_disabled_entries_stay_out() {
 }
 
 #[test]
+fn servers_in_the_order_of_the_file_are_compiled_in_without_their_secrets() {
+    let text = r#"{"types":false,"mcpServers":{
+        "zeta":{"env":{"TOKEN":"canary"},"command":"x"},
+        "off":{"disabled":true,"command":"x"},
+        "al\"pha":{"command":"x","args":["a"]},
+        "mid":{"command":"x"}}}"#;
+    let config = parse(text).config;
+    let compiled = config.compiled_text();
+    assert_eq!(
+        compiled,
+        r#"{"mcpServers":{"zeta":{"command":"x","env":{"TOKEN":"${TOKEN}"}},"al\"pha":{"args":["a"],"command":"x"},"mid":{"command":"x"}},"types":false}"#
+    );
+    let again = parse(&compiled).config;
+    let paths = |config: &Config| -> Vec<String> {
+        let children = config.root.children.iter();
+        children.map(|node| node.path.to_string()).collect()
+    };
+    assert_eq!(paths(&again), ["/zeta", "/al-pha", "/mid"]);
+    assert_eq!(paths(&again), paths(&config));
+    assert_eq!(again.digest(), config.digest());
+}
+
+#[test]
 fn secrets_below_children_and_in_a_root_node() {
     let config = parse(
         r#"{"tree":{"path":"/","children":[{"path":"/a","children":[{"path":"/a/b","source":{"command":"x","env":{"TOKEN":"canary"}}}]}]}}"#,
