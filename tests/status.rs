@@ -86,19 +86,25 @@ fn a_running_broker_shows_its_sources_as_a_table() {
 }
 
 #[test]
-fn on_an_exposed_address_the_secret_shows_more_and_is_never_shown() {
+fn status_with_the_secret_shows_more_on_every_address_and_never_the_secret() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("secret");
     fs::write(&file, "sesame-open-up\n").expect("it can be written");
     let file = file.to_str().expect("the path is text");
-    let args = ["0.0.0.0:0", "smoke_config.json", "--secret-file", file];
-    let broker = Broker::start(program().args(args));
-    let port = broker.address().rsplit(':').next().expect("a port");
-    let address = format!("0.0.0.0:{port}");
+    for host in ["0.0.0.0", "127.0.0.1"] {
+        let bind = format!("{host}:0");
+        let args = [bind.as_str(), "smoke_config.json", "--secret-file", file];
+        let broker = Broker::start(program().args(args));
+        let port = broker.address().rsplit(':').next().expect("a port");
+        shows_more_with_the_secret(&format!("{host}:{port}"), file);
+    }
+}
+
+fn shows_more_with_the_secret(address: &str, file: &str) {
     wait_until("the broker is ready", || {
-        status(&address, &[]).code == Some(0)
+        status(address, &[]).code == Some(0)
     });
-    let stranger = status(&address, &[]);
+    let stranger = status(address, &[]);
     assert_eq!(stranger.code, Some(0), "{}", stranger.stderr);
     assert!(
         !stranger.stdout.contains("/util") && stranger.stdout.contains("ready"),
@@ -110,10 +116,15 @@ fn on_an_exposed_address_the_secret_shows_more_and_is_never_shown() {
         "{}",
         stranger.stdout
     );
-    let known = status(&address, &["--secret-file", file]);
+    assert!(
+        stranger.stdout.ends_with("0 of 2 sources need attention\n"),
+        "{}",
+        stranger.stdout
+    );
+    let known = status(address, &["--secret-file", file]);
     assert!(known.stdout.contains("/util"), "{}", known.stdout);
     let by_variable = program()
-        .args(["status", &address])
+        .args(["status", address])
         .env("MCP_BROKER_SECRET", "sesame-open-up")
         .output();
     assert!(

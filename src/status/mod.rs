@@ -20,9 +20,9 @@ use broker_model::terminal::wrap;
 /// How long both questions may take together.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// What is said where the broker holds back.
-const STRANGER: &str = "The broker shows no more than states to whoever does not give its secret: set \
-    `MCP_BROKER_SECRET`, or give `--secret-file`.";
+/// The note below a table that has states only.
+const STATES_ONLY: &str = "The broker shows paths, causes and counters only to a caller who sends its \
+    secret: set `MCP_BROKER_SECRET`, or give `--secret-file`.";
 
 /// What a broker says of itself.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Status {
             .count();
         let mut more = String::new();
         if self.sources.iter().any(|source| source["path"].is_null()) {
-            wrap(&mut more, "", "", STRANGER);
+            wrap(&mut more, "", "", STATES_ONLY);
         }
         format!(
             "{title}\n\n{}{more}\n{attention} of {} sources need attention\n",

@@ -62,7 +62,7 @@ pub(super) fn render(sources: &[Value], now: SystemTime) -> String {
 
 fn row(source: &Value, now: SystemTime) -> [String; 8] {
     let counters = &source["counters"];
-    // Without the secret, a broker that others can reach says no more than states.
+    // A broker with a secret tells states only to a caller who does not send it.
     let path = source["path"]
         .as_str()
         .map_or_else(|| "-".to_owned(), |_| text(&source["path"], 512));

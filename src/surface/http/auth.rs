@@ -50,6 +50,11 @@ impl Auth {
         }
     }
 
+    /// Whether callers must present a secret.
+    pub(super) fn has_secret(&self) -> bool {
+        self.secret.is_some()
+    }
+
     /// Looks at the headers. Without a secret set, nothing that is presented is right.
     pub(super) fn presented(&self, headers: &HeaderMap) -> Presented {
         let mut candidates = headers

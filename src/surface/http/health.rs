@@ -1,5 +1,5 @@
 //! The health routes: what a balancer, a person and a dashboard ask. Rendered here because how much
-//! is shown depends on who asks and from where.
+//! is shown depends on the bind and on the secret that the request presents.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::core::{Health, InstanceHealth, SourceCounters, SourceHealth};
 pub(super) enum View {
     /// Everything.
     Whole,
-    /// The status code and states only: no name, no version, no reason.
+    /// The short view: the status code and states only, without names, versions and reasons.
     StateOnly,
 }
 

@@ -182,7 +182,9 @@ impl Surface {
     }
 
     fn health(&self, route: Route, parts: &Parts) -> Answer {
-        let view = if self.exposed && self.auth.presented(&parts.headers) != Presented::Right {
+        // A proxy in front of a loopback address shows these routes to strangers, too.
+        let limited = self.exposed || self.auth.has_secret();
+        let view = if limited && self.auth.presented(&parts.headers) != Presented::Right {
             View::StateOnly
         } else {
             View::Whole
