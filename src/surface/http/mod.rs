@@ -26,6 +26,8 @@ mod errors_page;
 mod fields;
 mod health;
 mod origin;
+mod peers;
+mod places;
 mod reader;
 mod request_id;
 mod respond;

@@ -2,52 +2,116 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A connection whose writes fail once nothing was taken for so long.
-#[derive(Debug)]
-pub(super) struct Reader<T> {
-    stream: T,
-    within: Duration,
-    /// Runs while a write is stuck.
-    patience: Option<Pin<Box<Sleep>>>,
+/// How long a reply may keep its connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Without a byte taken.
+    pub(super) stall: Duration,
+    /// Bytes of a second that are taken at least, on average over `interval`.
+    pub(super) rate: usize,
+    pub(super) interval: Duration,
 }
 
-impl<T: Unpin> Reader<T> {
-    /// The same connection, which must take the next byte of a reply `within` this time.
-    pub(super) fn new(stream: T, within: Duration) -> Self {
+/// A connection whose writes fail once nothing, or too little, was taken for so long. Calls
+/// `on_written` when all of a reply has left.
+pub(super) struct Reader<T, F> {
+    stream: T,
+    bounds: Bounds,
+    on_written: F,
+    /// From the first write of a reply that is stuck until all of the reply has left.
+    slow: Option<Slow>,
+}
+
+/// A reply that does not leave at once.
+struct Slow {
+    timer: Pin<Box<Sleep>>,
+    /// When the last byte was taken.
+    last: Instant,
+    /// Where the average is taken from, and the bytes since then.
+    from: Instant,
+    bytes: usize,
+}
+
+impl<T: Unpin, F: FnMut() + Unpin> Reader<T, F> {
+    /// The same connection, whose replies are taken within `bounds`.
+    pub(super) fn new(stream: T, bounds: Bounds, on_written: F) -> Self {
         Self {
             stream,
-            within,
-            patience: None,
+            bounds,
+            on_written,
+            slow: None,
         }
     }
 
-    fn bound<R>(
+    fn bound(
         &mut self,
         cx: &mut Context<'_>,
-        written: Poll<io::Result<R>>,
-    ) -> Poll<io::Result<R>> {
-        if written.is_ready() {
-            self.patience = None;
-            return written;
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Ready(Ok(bytes)) => {
+                if let Some(slow) = &mut self.slow {
+                    slow.last = Instant::now();
+                    slow.bytes += bytes;
+                }
+                written
+            }
+            Poll::Ready(Err(_)) => written,
+            Poll::Pending => self.wait(cx).map(Err),
         }
-        let within = self.within;
-        let patience = self.patience.get_or_insert_with(|| Box::pin(sleep(within)));
-        patience.as_mut().poll(cx).map(|()| {
-            Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "the caller does not read its reply",
-            ))
-        })
+    }
+
+    /// Ready with an error once a bound is passed.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let Bounds {
+            stall,
+            rate,
+            interval,
+        } = self.bounds;
+        let slow = self.slow.get_or_insert_with(Slow::new);
+        loop {
+            let now = Instant::now();
+            if now >= slow.last + stall {
+                return Poll::Ready(timed_out("the caller does not read its reply"));
+            }
+            if now >= slow.from + interval {
+                if slow.bytes < rate.saturating_mul(interval.as_secs() as usize) {
+                    return Poll::Ready(timed_out("the caller reads its reply too slowly"));
+                }
+                (slow.from, slow.bytes) = (now, 0);
+            }
+            let due = (slow.last + stall).min(slow.from + interval);
+            if slow.timer.deadline() != due {
+                slow.timer.as_mut().reset(due);
+            }
+            ready!(slow.timer.as_mut().poll(cx));
+        }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Reader<T> {
+impl Slow {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            timer: Box::pin(sleep_until(now)),
+            last: now,
+            from: now,
+            bytes: 0,
+        }
+    }
+}
+
+fn timed_out(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, message)
+}
+
+impl<T: AsyncRead + Unpin, F: FnMut() + Unpin> AsyncRead for Reader<T, F> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -57,7 +121,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Reader<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Reader<T> {
+impl<T: AsyncWrite + Unpin, F: FnMut() + Unpin> AsyncWrite for Reader<T, F> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -81,8 +145,14 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Reader<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.bound(cx, flushed)
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Pending => self.wait(cx).map(Err),
+            Poll::Ready(flushed) => {
+                self.slow = None;
+                (self.on_written)();
+                Poll::Ready(flushed)
+            }
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -94,24 +164,52 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Reader<T> {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::time::sleep;
+
+    const BOUNDS: Bounds = Bounds {
+        stall: Duration::from_secs(1),
+        rate: 16,
+        interval: Duration::from_secs(2),
+    };
 
     #[tokio::test]
     async fn f_35_a_reader_that_takes_nothing_is_given_up_and_a_slow_one_is_not() {
         let (near, mut far) = duplex(16);
-        let mut near = Reader::new(near, Duration::from_secs(1));
+        let mut written = 0;
+        let mut near = Reader::new(near, BOUNDS, || written += 1);
         let slow = async {
-            for _ in 0..8 {
+            for _ in 0..16 {
                 sleep(Duration::from_millis(200)).await;
                 far.read_exact(&mut [0; 16]).await.unwrap();
             }
         };
-        // All in all longer than the bound, but something is taken within it.
-        let (written, ()) = tokio::join!(near.write_all(&[0; 128]), slow);
-        written.unwrap();
+        // All in all longer than each bound, but enough is taken within it.
+        let (reply, ()) = tokio::join!(near.write_all(&[0; 256]), slow);
+        reply.unwrap();
+        near.flush().await.unwrap();
+        assert!(near.slow.is_none());
 
         near.write_all(&[0; 16]).await.unwrap();
         let error = near.write_all(&[0; 16]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        drop(far);
+        drop((near, far));
+        assert_eq!(written, 1);
+    }
+
+    #[tokio::test]
+    async fn f_35_a_reader_below_the_least_rate_is_given_up() {
+        let (near, mut far) = duplex(16);
+        let mut near = Reader::new(near, BOUNDS, || ());
+        let slow = async {
+            loop {
+                sleep(Duration::from_millis(300)).await;
+                far.read_exact(&mut [0; 1]).await.unwrap();
+            }
+        };
+        let error = tokio::select! {
+            written = near.write_all(&[0; 256]) => written.unwrap_err(),
+            () = slow => unreachable!("it reads for ever"),
+        };
+        assert!(error.to_string().contains("too slowly"), "{error}");
     }
 }

@@ -1,0 +1,124 @@
+//! Who is at the other end of a connection: one peer address, with the connections of it that have
+//! not sent a whole head. Callers on loopback are told apart by their connections alone.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Connections of one address that have not sent a whole head. Does not bind loopback addresses,
+/// since all callers of a proxy come from there.
+pub(super) const MAX_HALF_OPEN: usize = 64;
+/// Addresses that are kept before those without a connection are removed.
+const MIN_SWEEP: usize = 1024;
+
+/// One address, or one connection on loopback.
+#[derive(Debug, Default)]
+pub(super) struct Peer {
+    half_open: AtomicUsize,
+}
+
+/// A connection that has not sent a whole head. Dropped when it has, or when it ends.
+#[derive(Debug)]
+pub(super) struct HalfOpen(Arc<Peer>);
+
+/// The addresses that have connections. Has one owner, which takes connections.
+#[derive(Debug)]
+pub(super) struct Peers {
+    known: HashMap<IpAddr, Weak<Peer>>,
+    sweep_at: usize,
+}
+
+impl Peers {
+    pub(super) fn new() -> Self {
+        Self {
+            known: HashMap::new(),
+            sweep_at: MIN_SWEEP,
+        }
+    }
+
+    /// The peer of a new connection; `None` where its address has too many that sent no head.
+    pub(super) fn connect(&mut self, address: IpAddr) -> Option<(Arc<Peer>, HalfOpen)> {
+        let address = address.to_canonical();
+        let peer = if address.is_loopback() {
+            Arc::default()
+        } else {
+            self.shared(address)
+        };
+        if peer.half_open.fetch_add(1, Ordering::Relaxed) >= MAX_HALF_OPEN {
+            peer.half_open.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some((Arc::clone(&peer), HalfOpen(peer)))
+    }
+
+    fn shared(&mut self, address: IpAddr) -> Arc<Peer> {
+        if let Some(peer) = self.known.get(&address).and_then(Weak::upgrade) {
+            return peer;
+        }
+        if self.known.len() >= self.sweep_at {
+            self.known.retain(|_, peer| peer.strong_count() > 0);
+            self.sweep_at = MIN_SWEEP.max(2 * self.known.len());
+        }
+        let peer = Arc::default();
+        self.known.insert(address, Arc::downgrade(&peer));
+        peer
+    }
+}
+
+impl Drop for HalfOpen {
+    fn drop(&mut self) {
+        self.0.half_open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_with_64_half_open_connections_gets_no_further_one() {
+        let mut peers = Peers::new();
+        let one = address("192.0.2.1");
+        let mut open: Vec<_> = (0..MAX_HALF_OPEN)
+            .map(|_| peers.connect(one).unwrap())
+            .collect();
+        assert!(peers.connect(one).is_none());
+        assert!(peers.connect(address("::ffff:192.0.2.1")).is_none());
+        assert!(peers.connect(address("192.0.2.2")).is_some());
+        // A whole head, or the end of the connection, makes room.
+        drop(open.remove(0).1);
+        assert!(peers.connect(one).is_some());
+        drop(open);
+        assert!(peers.connect(one).is_some());
+    }
+
+    #[test]
+    fn loopback_addresses_are_exempt_and_share_nothing() {
+        let mut peers = Peers::new();
+        for text in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "127.9.9.9"] {
+            let open: Vec<_> = (0..=MAX_HALF_OPEN)
+                .map(|_| peers.connect(address(text)).unwrap())
+                .collect();
+            assert!(!Arc::ptr_eq(&open[0].0, &open[1].0), "{text}");
+        }
+        assert!(peers.known.is_empty());
+    }
+
+    #[test]
+    fn addresses_without_a_connection_are_forgotten() {
+        let mut peers = Peers::new();
+        let kept = peers.connect(address("203.0.113.1")).unwrap();
+        for n in 0..10 * MIN_SWEEP as u32 {
+            let one = IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n));
+            drop(peers.connect(one).unwrap());
+            assert!(peers.known.len() <= 2 * MIN_SWEEP);
+        }
+        let again = peers.connect(address("203.0.113.1")).unwrap();
+        assert!(Arc::ptr_eq(&kept.0, &again.0));
+    }
+}

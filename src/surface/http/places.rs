@@ -1,0 +1,295 @@
+//! Places for connections: how many there may be, and which of those that wait for a head is closed
+//! when a new one needs its place.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::peers::HalfOpen;
+
+/// The most connections that are served, where the process may have files enough.
+const MOST_CONNECTIONS: usize = 1024;
+/// Files that are kept for sources and the log, and as a part of all files that there may be.
+const LEAST_OTHER_FILES: usize = 36;
+const OTHER_FILES: usize = 4;
+/// One connection of so many more is taken to say that there are too many.
+const ONE_REFUSED_OF: usize = 16;
+/// How long a new connection waits for the place of one that is being closed for it.
+const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
+/// How often the log says that there are too many connections.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+/// No whole head came yet.
+const NEW: u8 = 0;
+/// A request is being worked on.
+const BUSY: u8 = 1;
+/// The reply is made and not yet written.
+const REPLYING: u8 = 2;
+/// The next head is waited for.
+const IDLE: u8 = 3;
+/// It is being closed for another.
+const EVICTED: u8 = 4;
+
+/// Places for connections. Has one owner, which takes connections.
+#[derive(Debug)]
+pub(super) struct Places {
+    served: Arc<Semaphore>,
+    refused: Arc<Semaphore>,
+    taken: Vec<Weak<Phase>>,
+    sweep_at: usize,
+    begun: Instant,
+    said: Option<Instant>,
+}
+
+/// A place of a connection. One that is crowded is told so and gets nothing but health.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) crowded: bool,
+    pub(super) phase: Arc<Phase>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// What a connection does at the moment: written by its own task, read when a place is needed.
+#[derive(Debug)]
+pub(super) struct Phase {
+    now: AtomicU8,
+    /// Milliseconds since `begun` at which it began to wait for a head.
+    since: AtomicU64,
+    begun: Instant,
+    crowded: bool,
+    /// Until the first head is there.
+    half_open: Mutex<Option<HalfOpen>>,
+    /// Cancelled when the connection shall end: by itself for one, or with all others.
+    end: CancellationToken,
+}
+
+impl Places {
+    /// As many as a process with so many files may have.
+    pub(super) fn new(files: usize) -> Self {
+        let others = LEAST_OTHER_FILES.max(files / OTHER_FILES);
+        let all = files.saturating_sub(others);
+        let refused = MOST_CONNECTIONS.min(all) / ONE_REFUSED_OF;
+        let served = MOST_CONNECTIONS.min(all - refused.min(all));
+        Self {
+            served: Arc::new(Semaphore::new(served.max(1))),
+            refused: Arc::new(Semaphore::new(refused.max(1))),
+            taken: Vec::new(),
+            sweep_at: 2 * MOST_CONNECTIONS,
+            begun: Instant::now(),
+            said: None,
+        }
+    }
+
+    /// A place for a new connection. Where all are taken, the connection that has waited longest for
+    /// a head is closed; where none waits, there is a place to say so, or nothing.
+    pub(super) async fn take(
+        &mut self,
+        half_open: HalfOpen,
+        end: CancellationToken,
+    ) -> Option<Place> {
+        let (crowded, permit) = match self.permit(false).await {
+            Some(permit) => (false, permit),
+            None => {
+                self.say("too many connections; more are refused");
+                (true, self.permit(true).await?)
+            }
+        };
+        let phase = Arc::new(Phase {
+            now: AtomicU8::new(NEW),
+            since: AtomicU64::new(self.begun.elapsed().as_millis() as u64),
+            begun: self.begun,
+            crowded,
+            half_open: Mutex::new(Some(half_open)),
+            end,
+        });
+        if self.taken.len() >= self.sweep_at {
+            self.taken.retain(|phase| phase.strong_count() > 0);
+        }
+        self.taken.push(Arc::downgrade(&phase));
+        Some(Place {
+            crowded,
+            phase,
+            _permit: permit,
+        })
+    }
+
+    async fn permit(&mut self, crowded: bool) -> Option<OwnedSemaphorePermit> {
+        let places = if crowded { &self.refused } else { &self.served };
+        if let Ok(permit) = places.clone().try_acquire_owned() {
+            return Some(permit);
+        }
+        let free = timeout(HANDOVER_TIMEOUT, places.clone().acquire_owned());
+        if !self.evict(crowded) {
+            return None;
+        }
+        self.say("too many connections; those that wait for a request are closed for new ones");
+        free.await.ok()?.ok()
+    }
+
+    /// Closes the connection that has waited longest for a head: of those that never sent one, else
+    /// of those that wait for another.
+    fn evict(&self, crowded: bool) -> bool {
+        let taken = self.taken.iter().filter_map(Weak::upgrade);
+        let waiting = taken.filter_map(|phase| {
+            let now = phase.now.load(Ordering::Acquire);
+            let waits = phase.crowded == crowded && matches!(now, NEW | IDLE);
+            waits.then(|| (now, phase.since.load(Ordering::Relaxed), phase))
+        });
+        let mut waiting: Vec<_> = waiting.collect();
+        waiting.sort_by_key(|(now, since, _)| (*now, *since));
+        // One whose head came at this very moment stays.
+        waiting.into_iter().any(|(now, _, phase)| phase.evict(now))
+    }
+
+    /// A warning, now and then.
+    pub(super) fn say(&mut self, what: &str) {
+        let now = Instant::now();
+        if self.said.is_none_or(|said| now - said >= SAY_EVERY) {
+            self.said = Some(now);
+            tracing::warn!("{what}");
+        }
+    }
+}
+
+impl Phase {
+    /// The head of a request is there. False where the connection is being closed.
+    pub(super) fn begin_request(&self) -> bool {
+        let before = self.now.load(Ordering::Relaxed);
+        if before == NEW {
+            let mut half_open = self
+                .half_open
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            drop(half_open.take());
+        }
+        before != EVICTED && self.change(before, BUSY)
+    }
+
+    /// The reply is made.
+    pub(super) fn end_request(&self) {
+        self.change(BUSY, REPLYING);
+    }
+
+    /// Everything that was to be written is written.
+    pub(super) fn written(&self) {
+        if self.now.load(Ordering::Relaxed) == REPLYING {
+            let since = self.begun.elapsed().as_millis() as u64;
+            self.since.store(since, Ordering::Relaxed);
+            self.change(REPLYING, IDLE);
+        }
+    }
+
+    /// Cancelled when the connection shall end.
+    pub(super) fn end(&self) -> &CancellationToken {
+        &self.end
+    }
+
+    /// Whether it ends for another.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.now.load(Ordering::Acquire) == EVICTED
+    }
+
+    fn evict(&self, before: u8) -> bool {
+        let evicted = self.change(before, EVICTED);
+        if evicted {
+            self.end.cancel();
+        }
+        evicted
+    }
+
+    fn change(&self, from: u8, to: u8) -> bool {
+        let (done, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+        self.now.compare_exchange(from, to, done, failed).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peers::Peers;
+    use super::*;
+
+    async fn take(places: &mut Places) -> Option<Place> {
+        let (_, half_open) = Peers::new().connect("127.0.0.1".parse().unwrap()).unwrap();
+        places.take(half_open, CancellationToken::new()).await
+    }
+
+    #[test]
+    fn f_34_f_50_connections_leave_files_for_everything_else() {
+        for files in [0, 40, 64, 256, 1024, 4096, usize::MAX] {
+            let places = Places::new(files);
+            let (served, refused) = (
+                places.served.available_permits(),
+                places.refused.available_permits(),
+            );
+            assert!(served >= 1 && refused >= 1);
+            assert!(served <= MOST_CONNECTIONS, "{served} of {files} files");
+            if files >= 64 {
+                assert!(served + refused + LEAST_OTHER_FILES <= files, "{files}");
+            }
+        }
+        let plenty = Places::new(usize::MAX);
+        assert_eq!(plenty.served.available_permits(), MOST_CONNECTIONS);
+    }
+
+    #[tokio::test]
+    async fn f_34_a_crowd_is_told_so_and_then_turned_away() {
+        let mut places = Places::new(64);
+        let mut taken = Vec::new();
+        while let Some(place) = take(&mut places).await {
+            assert!(place.phase.begin_request());
+            taken.push(place);
+        }
+        let crowded = taken.iter().filter(|place| place.crowded).count();
+        assert_eq!((crowded, taken.len() - crowded), (1, 27));
+        taken.remove(0);
+        assert!(take(&mut places).await.is_some_and(|place| !place.crowded));
+    }
+
+    /// Takes a place as a connection task holds it: until it shall end.
+    async fn hold(places: &mut Places) -> Arc<Phase> {
+        let place = take(places).await.unwrap();
+        let phase = Arc::clone(&place.phase);
+        tokio::spawn(async move {
+            let end = place.phase.end().clone();
+            end.cancelled().await;
+            drop(place);
+        });
+        phase
+    }
+
+    #[tokio::test]
+    async fn a_full_house_closes_the_connection_that_has_waited_longest_for_a_head() {
+        let mut places = Places::new(64);
+        let mut open = Vec::new();
+        for n in 0..27 {
+            open.push(hold(&mut places).await);
+            open[n].since.store(100 - n as u64, Ordering::Relaxed);
+        }
+        // The oldest is idle, the next is busy, one never sent a head.
+        for at in [26, 25, 24] {
+            assert!(open[at].begin_request());
+        }
+        open[26].end_request();
+        open[26].written();
+        open[24].end_request();
+        assert!(!hold(&mut places).await.crowded);
+        assert!(open[23].is_evicted() && !open[23].begin_request());
+        assert_eq!(open.iter().filter(|one| one.is_evicted()).count(), 1);
+        // Without any that never sent a head, an idle one goes; a busy one never does.
+        for phase in &open[..23] {
+            assert!(phase.begin_request());
+        }
+        let last = hold(&mut places).await;
+        assert!(!last.crowded);
+        let newest: Vec<_> = places.taken.iter().filter_map(Weak::upgrade).collect();
+        for phase in &newest {
+            phase.begin_request();
+        }
+        assert!(take(&mut places).await.is_some_and(|place| place.crowded));
+        assert!(!open[25].is_evicted() && !open[24].is_evicted());
+    }
+}
