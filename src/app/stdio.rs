@@ -29,8 +29,9 @@ use broker_model::redact::{Redactor, Secret};
 const DRAIN: Duration = Duration::from_millis(900);
 /// how long a source has to leave by itself, and again after SIGTERM,
 const SOURCE_GRACE: Duration = Duration::from_millis(400);
-/// and how long stopping all of them may take where even SIGKILL is slow.
-const CLOSE: Duration = Duration::from_secs(15);
+/// and how long stopping all of them may take where even SIGKILL is slow. All of this and the last
+/// answers together take less than what follows the first signal at most, 13 s.
+const CLOSE: Duration = Duration::from_millis(9_500);
 /// How long the surface may take to write its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
@@ -128,5 +129,16 @@ async fn serve(
             tracing::warn!("interrupted twice: stopping at once");
             Ok(Exit::Interrupted)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_45_over_stdio_all_is_over_in_twelve_seconds_too() {
+        let end = DRAIN + CLOSE + LAST_ANSWERS + super::super::LAST_BREATH;
+        assert!(end <= Duration::from_secs(12), "{end:?}");
     }
 }

@@ -3,10 +3,13 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::net::TcpStream;
 use std::path::Path;
 use std::thread;
 
-use harness::{Broker, Chaos, Run, binary, guarded_by, is_alive, post, wait_until};
+use harness::{
+    Broker, Chaos, Run, binary, guarded_by, is_alive, post, post_bytes, send, wait_until,
+};
 use serde_json::{Value, json};
 
 const SOURCES: [&str; 3] = ["a", "b", "optional"];
@@ -284,9 +287,9 @@ fn what_guard_and_broker_hold_back_reaches_no_server() {
         u64::from_str_radix(line.expect("a line").trim(), 16).expect("a number")
     };
     assert_eq!(blocked(chaos.pids("a")[0]), 0);
-    // The broker itself holds back what it takes: HUP, INT and TERM, and what a terminal would stop
-    // it with, TTIN and TTOU.
-    let bits = [1, 2, 15, 21, 22].map(|signal| 1_u64 << (signal - 1));
+    // The broker itself holds back what it takes: HUP, INT and TERM, what a terminal would stop it
+    // with, TTIN and TTOU, and what ends the writer of a file that may not grow, XFSZ.
+    let bits = [1, 2, 15, 21, 22, 25].map(|signal| 1_u64 << (signal - 1));
     assert_eq!(blocked(broker.pid()), bits.iter().sum::<u64>());
 }
 
@@ -339,6 +342,66 @@ fn f_46_whoever_kills_a_broker_on_pipes_leaves_nobody() {
         wait_until("nobody is left", || alive(&all).is_empty());
         drop(input);
     }
+}
+
+/// A broker whose runtime's only worker is blocked, and the caller that did so.
+fn blocked(chaos: &Chaos) -> (Broker, TcpStream) {
+    for source in SOURCES {
+        chaos.script(source, &stubborn("setsid"));
+    }
+    let run = chaos.run("blocked-broker", &["127.0.0.1:0"]);
+    // With more of them it is chance whether one that is free has anything left to do.
+    let broker = Broker::start_ready(run.env("TOKIO_WORKER_THREADS", "1"));
+    for source in SOURCES {
+        chaos.await_events(source, "grandchild", 1);
+    }
+    let request = post_bytes(broker.address(), "/nowhere", "{}");
+    let caller = send(broker.address(), &request);
+    wait_until("the worker is blocked", || {
+        broker.stderr().contains("refused")
+    });
+    (broker, caller)
+}
+
+#[test]
+fn f_45_a_broker_whose_workers_are_blocked_ends_with_everything_after_sigterm() {
+    let chaos = Chaos::new();
+    let (broker, _caller) = blocked(&chaos);
+    let (all, itself) = (all_pids(&chaos), broker.pid());
+    assert_eq!(alive(&all).len(), 6, "three servers with a grandchild each");
+    let (status, stderr) = broker.terminate();
+    // The broker ended itself: had its guard done so, it would be 137.
+    assert_eq!(status.code(), Some(1), "{stderr}");
+    assert_eq!(alive(&all), [0; 0]);
+    assert!(!is_alive(itself));
+}
+
+#[test]
+fn f_45_a_second_order_ends_a_broker_whose_workers_are_blocked_at_once() {
+    let chaos = Chaos::new();
+    let (broker, _caller) = blocked(&chaos);
+    let all = all_pids(&chaos);
+    broker.signal("INT");
+    // The main thread is no worker: it still says that the order has come.
+    wait_until("it begins to stop", || broker.stderr().contains("stopping"));
+    broker.signal("INT");
+    let (status, _, stderr) = broker.finish();
+    assert_eq!(status.code(), Some(130), "{stderr}");
+    assert_eq!(alive(&all), [0; 0]);
+}
+
+#[test]
+fn f_45_a_broker_that_follows_no_order_is_killed_by_its_guard_with_everything() {
+    let chaos = hard_to_end();
+    let broker = started(&chaos);
+    let (all, itself) = (all_pids(&chaos), broker.pid());
+    assert_eq!(alive(&all).len(), 6, "three servers with a grandchild each");
+    // None of its threads runs, the one that ends it in time included.
+    signal("STOP", &[itself]);
+    let (status, stderr) = broker.terminate();
+    assert_eq!(status.code(), Some(137), "{stderr}");
+    assert_eq!(alive(&all), [0; 0]);
+    assert!(!is_alive(itself));
 }
 
 /// How often is in MCP_BROKER_RESTARTS; 1000 takes minutes.

@@ -5,11 +5,14 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, kill_process,
     set_child_subreaper, wait, waitid,
 };
+
+use tokio::time::Instant;
 
 use super::{ARENAS, Input, VARIABLE, cookie, kept, sweep};
 use crate::process::census;
@@ -31,6 +34,12 @@ const HELD: [Signal; 9] = [
 /// What a shell adds to the number of the signal that ended a program.
 const BY_SIGNAL: i32 = 128;
 
+/// How long the broker may take to end after the first order to stop was handed on. The broker ends
+/// itself before that, so this acts where none of its threads can act any more.
+const BROKER_END_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long the kernel may take to end a broker that was killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Guards a broker from its start to its end; gives its exit code. Fails only where no broker could
 /// be started, with everything as it was.
 pub(super) fn keep(input: Input) -> io::Result<u8> {
@@ -50,9 +59,8 @@ pub(super) fn keep(input: Input) -> io::Result<u8> {
         Ok(broker) => broker,
         Err(error) => {
             held.release()?;
-            if let Err(error) = set_child_subreaper(None) {
-                tracing::debug!(%error, "orphans still come to this process");
-            }
+            // Orphans that still come to this process do it no harm.
+            let _: rustix::io::Result<()> = set_child_subreaper(None);
             return Err(error);
         }
     };
@@ -62,9 +70,17 @@ pub(super) fn keep(input: Input) -> io::Result<u8> {
         reap(broker, &mut strangers);
         strangers.clone()
     });
+    Ok(exit_code(status))
+}
+
+/// The broker's own code; where a signal ended it, or it cannot be ended, that of a shell.
+fn exit_code(status: Option<WaitStatus>) -> u8 {
+    let Some(status) = status else {
+        return u8::try_from(BY_SIGNAL + Signal::KILL.as_raw()).unwrap_or(1);
+    };
     let code = status.exit_status();
     let code = code.or(status.terminating_signal().map(|signal| BY_SIGNAL + signal));
-    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 /// Asks the system, which is quicker than to look at every process.
@@ -109,36 +125,40 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
 /// Keeps no end of the broker's pipes open, and takes a name that nobody kills by mistake who means
 /// the broker.
 fn let_go() {
-    let released = File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/null")
-        .map_err(|_| rustix::io::Errno::NOENT)
-        .and_then(|nothing| {
-            rustix::stdio::dup2_stdin(&nothing)?;
-            rustix::stdio::dup2_stdout(&nothing)?;
-            rustix::stdio::dup2_stderr(&nothing)
-        });
-    if released.is_err() {
-        // A container without devices: the pipes end with us instead, which is soon after.
-        tracing::debug!("the guard keeps the broker's pipes open");
-    }
-    if let Err(error) = rustix::thread::set_name(c"mcp-guard") {
-        tracing::debug!(%error, "the guard keeps its name");
-    }
+    let nothing = File::options().read(true).write(true).open("/dev/null");
+    // A container without devices: the pipes end with us instead, which is soon after. There is no
+    // place to say so: a guard writes nothing, since a log that is not read would hold it up.
+    let _: Option<()> = nothing.ok().and_then(|nothing| {
+        rustix::stdio::dup2_stdin(&nothing).ok()?;
+        rustix::stdio::dup2_stdout(&nothing).ok()?;
+        rustix::stdio::dup2_stderr(&nothing).ok()
+    });
+    // Another name would be of help only to people.
+    let _: rustix::io::Result<()> = rustix::thread::set_name(c"mcp-guard");
 }
 
-/// Hands signals on until the broker has ended.
-fn guard(held: &Held, broker: Pid, strangers: &mut Vec<i32>) -> WaitStatus {
+/// Hands signals on until the broker has ended, and ends it where it does not follow an order to
+/// stop. Gives its status unless not even the kernel could end it.
+fn guard(held: &Held, broker: Pid, strangers: &mut Vec<i32>) -> Option<WaitStatus> {
+    let mut end_by: Option<Instant> = None;
+    let mut is_killed = false;
     loop {
-        match held.take().signal {
+        let signal = match end_by {
+            None => held.take().signal,
+            Some(end_by) => held.take_within(end_by.saturating_duration_since(Instant::now())),
+        };
+        match signal {
             Some(Signal::CHILD) => {
-                if let Some(status) = reap(broker, strangers) {
+                let status = reap(broker, strangers);
+                if status.is_some() {
                     return status;
                 }
             }
             Some(signal) => {
                 send(broker, signal);
+                if matches!(signal, Signal::TERM | Signal::INT) {
+                    end_by.get_or_insert_with(|| Instant::now() + BROKER_END_TIMEOUT);
+                }
                 if signal == Signal::TSTP {
                     // Ctrl-Z stops both of us, and `fg` wakes both.
                     send(getpid(), Signal::STOP);
@@ -146,14 +166,21 @@ fn guard(held: &Held, broker: Pid, strangers: &mut Vec<i32>) -> WaitStatus {
             }
             None => {}
         }
+        if end_by.is_some_and(|end_by| Instant::now() >= end_by) {
+            if is_killed {
+                return None;
+            }
+            send(broker, Signal::KILL);
+            is_killed = true;
+            end_by = Some(Instant::now() + KILL_TIMEOUT);
+        }
     }
 }
 
 /// The broker's number is not given to another before it was reaped.
 fn send(process: Pid, signal: Signal) {
-    if let Err(error) = kill_process(process, signal) {
-        tracing::debug!(%error, "a signal reached nobody");
-    }
+    // One that has ended follows no signal, which is as well.
+    let _: rustix::io::Result<()> = kill_process(process, signal);
 }
 
 /// Takes note of every child that ended: ours, and those that were left to us. How the broker ended,

@@ -54,11 +54,9 @@ fn is_another_program(pid: Pid) -> bool {
 fn take_name() {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().unwrap_or_default();
-    let named = CString::new(name.as_bytes())
-        .map_err(|_| rustix::io::Errno::INVAL)
-        .and_then(|name| rustix::thread::set_name(&name));
-    if let Err(error) = named {
-        tracing::debug!(%error, "the process keeps its name");
+    if let Ok(name) = CString::new(name.as_bytes()) {
+        // Another name would be of help only to people.
+        let _: rustix::io::Result<()> = rustix::thread::set_name(&name);
     }
 }
 

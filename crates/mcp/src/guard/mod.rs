@@ -1,6 +1,7 @@
 //! The second process of a broker on Linux: whichever of the two dies, the other ends every
 //! descendant and goes. A library that is part of another program has no guard, nor has macOS.
 
+mod deadline;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
@@ -14,6 +15,7 @@ use std::sync::OnceLock;
 
 use crate::environment::random_u64;
 
+pub use deadline::Deadline;
 pub use signals::{Hangups, Signals};
 
 /// Tells the broker who guards it, and by what its descendants are known; no server gets it.
@@ -50,16 +52,21 @@ pub fn enter(input: Input) -> io::Result<Role> {
             let (signals, hangups) = signals::listen(Some(guard))?;
             return Ok(Role::Broker(signals, hangups));
         }
-        match keeper::keep(input) {
+        let error = match keeper::keep(input) {
             Ok(code) => return Ok(Role::Guard(code)),
-            Err(error) => tracing::warn!(%error, "the broker runs without a guard"),
-        }
+            Err(error) => error,
+        };
+        let (signals, hangups) = signals::listen(None)?;
+        tracing::warn!(%error, "the broker runs without a guard");
+        Ok(Role::Broker(signals, hangups))
     }
     // Only a guard has a choice.
     #[cfg(not(target_os = "linux"))]
-    let _ = input;
-    let (signals, hangups) = signals::listen(None)?;
-    Ok(Role::Broker(signals, hangups))
+    {
+        let _ = input;
+        let (signals, hangups) = signals::listen(None)?;
+        Ok(Role::Broker(signals, hangups))
+    }
 }
 
 /// A value of this broker alone, in the environment of every server and of whatever it starts.

@@ -3,16 +3,26 @@
 
 use std::io;
 use std::thread;
+use std::time::Duration;
 
+use broker_model::exit::Exit;
 use rustix::process::{Pid, Signal};
 use tokio::sync::watch;
 
+use super::Deadline;
 use crate::process::unix::{Held, Taken};
 
 const TAKEN: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
-/// A broker outside of the terminal's group is not stopped for writing its log there; reading from
-/// it fails.
-const REFUSED: [Signal; 2] = [Signal::TTIN, Signal::TTOU];
+/// A broker outside of the terminal's group is not stopped for writing its log there, and not ended
+/// for writing it to a file that may not grow any more; the write fails, as does reading from the
+/// terminal.
+const REFUSED: [Signal; 3] = [Signal::TTIN, Signal::TTOU, Signal::XFSZ];
+
+/// How long the broker may take to end after the first order to stop: what an orderly end takes at
+/// most, and a little more. The guard's own bound is longer.
+const END_TIMEOUT: Duration = Duration::from_secs(13);
+/// The same after the second order.
+const IMMEDIATE_END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Orders to stop, from its making on; nothing is lost between two waits.
 #[derive(Debug)]
@@ -36,6 +46,8 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, Hangups)> {
         // So far the guard's death would have killed us; from here on it is one of the signals.
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     }
+    // It starts before the first order, so that an order asks for no memory and no thread.
+    let deadline = Deadline::new()?;
     let (stops, orders) = watch::channel(0);
     let (hangups, reloads) = watch::channel(0);
     thread::Builder::new()
@@ -51,7 +63,14 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, Hangups)> {
                 match taken.signal {
                     Some(Signal::HUP) => hangups.send_modify(|count| *count += 1),
                     Some(Signal::TERM | Signal::INT) => {
-                        stops.send_replace(stop.count(&taken, guard));
+                        let count = stop.count(&taken, guard);
+                        // First, since what follows takes locks.
+                        if count > 1 {
+                            deadline.end_within(IMMEDIATE_END_TIMEOUT, Exit::Interrupted);
+                        } else {
+                            deadline.end_within(END_TIMEOUT, Exit::Failure);
+                        }
+                        stops.send_replace(count);
                     }
                     _ => {}
                 }
@@ -88,23 +107,21 @@ fn is_gone(guard: Pid) -> bool {
 
 /// Nobody would end what is left when we are killed too: so it ends now, and we with it.
 #[cfg(target_os = "linux")]
-fn end_without_guard() {
+fn end_without_guard() -> ! {
+    use crate::process::unix::end_process;
     use rustix::process::{getpid, kill_process, set_child_subreaper};
     let us = getpid();
     crate::process::refuse_starts();
-    // The log may be stuck, which must not hold up what follows.
-    let said = thread::Builder::new().spawn(|| {
+    // What is orphaned by the following comes to us; where it goes elsewhere, it is found by its
+    // cookie.
+    let _: rustix::io::Result<()> = set_child_subreaper(Some(us));
+    // The log comes to this by itself, and may lose it: nothing here waits for it.
+    let _: io::Result<thread::JoinHandle<()>> = thread::Builder::new().spawn(|| {
         tracing::error!("the guard process was killed: every source ends, and the broker with it");
     });
-    drop(said);
-    // What is orphaned by the following comes to us.
-    if let Err(error) = set_child_subreaper(Some(us)) {
-        tracing::debug!(%error, "orphans go elsewhere");
-    }
     super::sweep::end_all(us, &mut Vec::new);
-    if let Err(error) = kill_process(us, Signal::KILL) {
-        tracing::error!(%error, "the broker cannot end itself");
-    }
+    let _: rustix::io::Result<()> = kill_process(us, Signal::KILL);
+    end_process(Exit::Failure.code());
 }
 
 impl Signals {

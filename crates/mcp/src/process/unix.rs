@@ -3,6 +3,8 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use tokio::process::Command;
@@ -131,6 +133,22 @@ impl Held {
         }
     }
 
+    /// Waits for the next one, `timeout` at most.
+    #[cfg(target_os = "linux")]
+    #[expect(
+        unsafe_code,
+        reason = "waiting for a signal with a bound is the C library's"
+    )]
+    pub(crate) fn take_within(&self, timeout: Duration) -> Option<Signal> {
+        let timeout = libc::timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        // SAFETY: set and time are ours and live through the call, which may leave out who sent it.
+        let signal = unsafe { libc::sigtimedwait(&self.0, std::ptr::null_mut(), &timeout) };
+        Signal::from_named_raw(signal)
+    }
+
     /// Waits for the next one.
     #[cfg(not(target_os = "linux"))]
     #[expect(unsafe_code, reason = "waiting for a signal is the C library's")]
@@ -168,6 +186,13 @@ pub(crate) fn hear_of_children() {
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
+}
+
+/// Ends this process at once: no destructor, no lock, no output.
+#[expect(unsafe_code, reason = "the end of a process is the C library's")]
+pub(crate) fn end_process(code: u8) -> ! {
+    // SAFETY: the call takes a number and touches no memory of this process.
+    unsafe { libc::_exit(code.into()) }
 }
 
 #[expect(unsafe_code, reason = "a thread's mask is the C library's")]

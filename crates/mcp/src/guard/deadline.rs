@@ -1,0 +1,75 @@
+//! Ends the process when its orderly end takes too long: a plain thread, which needs neither the
+//! runtime nor a lock nor the log.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use broker_model::exit::Exit;
+use tokio::time::Instant;
+
+use crate::process::unix::end_process;
+
+/// The way to the thread. It waits without effect until [`Deadline::end_within`].
+#[derive(Debug)]
+pub struct Deadline {
+    thread: Thread,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    start: Instant,
+    /// The end in milliseconds since `start`, above the exit code in the lowest byte.
+    end: AtomicU64,
+}
+
+/// No end was asked for.
+const NEVER: u64 = u64::MAX;
+
+impl Deadline {
+    /// Starts the thread.
+    pub fn new() -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            start: Instant::now(),
+            end: AtomicU64::new(NEVER),
+        });
+        let of_thread = Arc::clone(&shared);
+        let handle = thread::Builder::new()
+            .name("mcp-deadline".to_owned())
+            .spawn(move || of_thread.run())?;
+        Ok(Self {
+            thread: handle.thread().clone(),
+            shared,
+        })
+    }
+
+    /// Ends the process with `exit` after this time, unless it has ended by then. A later end than
+    /// the one that is set changes nothing.
+    pub fn end_within(&self, time: Duration, exit: Exit) {
+        let at = (self.shared.start.elapsed() + time).as_millis();
+        let at = u64::try_from(at).unwrap_or(NEVER) & (NEVER >> 8);
+        let end = at << 8 | u64::from(exit.code());
+        self.shared.end.fetch_min(end, Ordering::AcqRel);
+        self.thread.unpark();
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        loop {
+            let end = self.end.load(Ordering::Acquire);
+            if end == NEVER {
+                thread::park();
+                continue;
+            }
+            let left = Duration::from_millis(end >> 8).saturating_sub(self.start.elapsed());
+            if left.is_zero() {
+                end_process((end & 0xff) as u8);
+            }
+            thread::park_timeout(left);
+        }
+    }
+}
