@@ -7,6 +7,7 @@ use std::time::Duration;
 use broker_mcp::{CallFailure, RawResult};
 use broker_model::CallCode;
 use broker_model::config::RenderMode;
+use broker_model::schema::{Budget, count_values};
 use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::Level;
@@ -18,6 +19,7 @@ use super::flags;
 use super::identity::Identity;
 use super::seat::Seat;
 use super::shape::shape;
+use super::validate::Refusal;
 use super::view::Withdrawn;
 use super::{Call, Inner, Reply, lookup};
 use crate::catalog::{Kind, Tool};
@@ -61,7 +63,10 @@ impl Inner {
             return Err(Box::new(starting(path, source)));
         };
         let validator = &self.validators[at as usize];
-        validator.check(self.catalog, tool, &call.args_value)?;
+        let budget = Budget::of_values(count_values(&call.args_value));
+        validator
+            .check(self.catalog, tool, &call.args_value, &budget)
+            .map_err(Refusal::into_error)?;
         drop(call.args_value);
         let settings = self.settings.load()[at as usize];
         // Held to the end: whoever takes over waits for it.

@@ -3,17 +3,15 @@
 use std::sync::OnceLock;
 
 use broker_model::CallCode;
+use broker_model::json::MAX_VALUES;
 use broker_model::redact::is_secret_name;
-use broker_model::schema::{self, SchemaError, Validator};
+use broker_model::schema::{self, Budget, SchemaError, Validator, Verdict, count_values};
 use broker_model::text::shown_line;
 use serde_json::{Map, Value, json};
 
 use super::error::CoreError;
 use crate::catalog::{Catalog, Tool};
 
-/// Values in arguments past which only the first error is looked for: collecting costs memory in
-/// proportion to errors times values.
-const MAX_VALUES: usize = 2000;
 /// Errors in one reply.
 const MAX_ERRORS: usize = 20;
 /// The longest schema that a reply includes whole, in bytes; also for its failing parts together.
@@ -23,33 +21,92 @@ const MAX_SCHEMA_BYTES: usize = 8 << 10;
 #[derive(Debug, Default)]
 pub(super) struct LazyValidator(OnceLock<Option<Validator>>);
 
+/// Why arguments are not sent.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// They are known not to match, and why was told in full.
+    Final(Box<CoreError>),
+    /// The budget was spent on the verdict or on its explanation: with a larger one the outcome may
+    /// be another. The error is what to answer where there is none.
+    OverBudget(Box<CoreError>),
+}
+
+impl Refusal {
+    pub(super) fn into_error(self) -> Box<CoreError> {
+        match self {
+            Self::Final(error) | Self::OverBudget(error) => error,
+        }
+    }
+}
+
 impl LazyValidator {
-    /// Whether `args` may be sent. What cannot be checked is refused.
+    /// Whether `args` may be sent. What cannot be checked within `budget` is refused.
     pub(super) fn check(
         &self,
         catalog: &Catalog,
         tool: &Tool,
         args: &Value,
-    ) -> Result<(), Box<CoreError>> {
+        budget: &Budget<'_>,
+    ) -> Result<(), Refusal> {
         let path = catalog.entry(tool.entry).path;
-        let validator = self.0.get_or_init(|| compile(catalog, tool));
-        match validator {
-            Some(validator) if validator.is_valid(args) => Ok(()),
-            Some(validator) => Err(refused(
-                validator,
-                catalog.text(tool.args_schema),
-                path,
-                args,
-            )),
-            None => Err(Box::new(
-                CoreError::new(
-                    CallCode::Internal,
-                    format!("the schema of `{path}` cannot be compiled"),
-                )
-                .path(path),
-            )),
+        let values = count_values(args);
+        if values > MAX_VALUES {
+            return Err(Refusal::Final(too_many_values(path, values)));
+        }
+        let Some(validator) = self.0.get_or_init(|| compile(catalog, tool)) else {
+            let message = format!("the schema of `{path}` cannot be compiled");
+            let error = CoreError::new(CallCode::Internal, message).path(path);
+            return Err(Refusal::Final(Box::new(error)));
+        };
+        match validator.evaluate(args, budget).verdict {
+            Verdict::Valid => Ok(()),
+            Verdict::Invalid => {
+                let schema = catalog.text(tool.args_schema);
+                Err(refused(validator, schema, path, args, budget))
+            }
+            Verdict::OverBudget { pointer } => {
+                Err(Refusal::OverBudget(over_budget(path, &pointer)))
+            }
         }
     }
+}
+
+fn too_many_values(path: &str, values: u64) -> Box<CoreError> {
+    let message = format!(
+        "the arguments hold {values} values, at most {MAX_VALUES} are taken: send less at a time"
+    );
+    let error = json!({
+        "pointer": "",
+        "keyword": "budget",
+        "expected": format!("at most {MAX_VALUES} values"),
+        "got": format!("{values} values"),
+    });
+    args_invalid(path, message, json!({"errors": [error], "more": false}))
+}
+
+/// The tool's schema is too costly on these arguments. No value is shown, nor is it known which of
+/// them would match.
+fn over_budget(path: &str, pointer: &str) -> Box<CoreError> {
+    let place = if pointer.is_empty() {
+        String::new()
+    } else {
+        format!(" at `{}`", shown_line(pointer, 120))
+    };
+    let message = format!(
+        "checking the arguments against the tool's schema took too many steps and was given up{place}: \
+         send fewer or less deeply nested values"
+    );
+    let error = show(&SchemaError::over_budget(pointer.to_owned()), &Value::Null);
+    args_invalid(path, message, json!({"errors": [error], "more": true}))
+}
+
+fn args_invalid(path: &str, message: String, details: Value) -> Box<CoreError> {
+    Box::new(
+        CoreError::new(CallCode::ArgsInvalid, message)
+            .path(path)
+            .details(details)
+            .maybe_executed(false),
+    )
 }
 
 fn compile(catalog: &Catalog, tool: &Tool) -> Option<Validator> {
@@ -69,26 +126,26 @@ fn compile(catalog: &Catalog, tool: &Tool) -> Option<Validator> {
     None
 }
 
-fn refused(validator: &Validator, schema: &str, path: &str, args: &Value) -> Box<CoreError> {
-    let max = if holds_more_values_than(args, MAX_VALUES) {
-        1
-    } else {
-        MAX_ERRORS
-    };
-    let (errors, more) = validator.errors(args, max);
+fn refused(
+    validator: &Validator,
+    schema: &str,
+    path: &str,
+    args: &Value,
+    budget: &Budget<'_>,
+) -> Refusal {
+    // It compiled, so it parses.
+    let tree = serde_json::from_str(schema).unwrap_or(Value::Null);
+    let explanation = validator.explain(&tree, args, MAX_ERRORS, budget);
+    let errors = explanation.places;
     let shown: Vec<_> = errors.iter().map(|error| show(error, args)).collect();
     let mut details = Map::new();
     details.insert("errors".to_owned(), shown.into());
-    details.insert("more".to_owned(), more.into());
+    details.insert("more".to_owned(), explanation.more.into());
     if schema.len() <= MAX_SCHEMA_BYTES {
-        // It compiled, so it parses.
-        let schema = serde_json::from_str(schema).unwrap_or(Value::Null);
-        details.insert("args_schema".to_owned(), schema);
+        details.insert("args_schema".to_owned(), tree);
     } else {
-        details.insert(
-            "args_schema_parts".to_owned(),
-            failing_parts(schema, &errors),
-        );
+        let parts = failing_parts(&tree, &errors);
+        details.insert("args_schema_parts".to_owned(), parts);
     }
     let message = match errors.first() {
         Some(first) if first.pointer.is_empty() => {
@@ -101,12 +158,12 @@ fn refused(validator: &Validator, schema: &str, path: &str, args: &Value) -> Box
         ),
         None => "the arguments do not match the tool's schema".to_owned(),
     };
-    Box::new(
-        CoreError::new(CallCode::ArgsInvalid, message)
-            .path(path)
-            .details(details.into())
-            .maybe_executed(false),
-    )
+    let error = args_invalid(path, message, details.into());
+    if explanation.is_cut {
+        Refusal::OverBudget(error)
+    } else {
+        Refusal::Final(error)
+    }
 }
 
 /// One error as callers see it. The type alone is shown of what was there, less for a member whose
@@ -137,8 +194,7 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 /// The subschemas that failed, by their pointers, as many as fit.
-fn failing_parts(schema: &str, errors: &[SchemaError]) -> Value {
-    let schema: Value = serde_json::from_str(schema).unwrap_or(Value::Null);
+fn failing_parts(schema: &Value, errors: &[SchemaError]) -> Value {
     let mut room = MAX_SCHEMA_BYTES;
     let mut parts = Map::new();
     for error in errors {
@@ -169,23 +225,6 @@ fn failing_parts(schema: &str, errors: &[SchemaError]) -> Value {
     parts.into()
 }
 
-/// Whether `value` holds more than `max` values, itself included. Looks no further than that.
-fn holds_more_values_than(value: &Value, max: usize) -> bool {
-    fn count(value: &Value, room: &mut usize) -> bool {
-        if *room == 0 {
-            return false;
-        }
-        *room -= 1;
-        match value {
-            Value::Array(items) => items.iter().all(|item| count(item, room)),
-            Value::Object(members) => members.values().all(|member| count(member, room)),
-            _ => true,
-        }
-    }
-    let mut room = max;
-    !count(value, &mut room)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,7 +232,11 @@ mod tests {
     fn refuse(schema: Value, args: Value) -> Value {
         let validator = schema::compile(&schema).unwrap();
         assert!(!validator.is_valid(&args));
-        let error = refused(&validator, &schema.to_string(), "/a/t", &args);
+        let budget = Budget::of_values(count_values(&args));
+        let refusal = refused(&validator, &schema.to_string(), "/a/t", &args, &budget);
+        let Refusal::Final(error) = refusal else {
+            panic!("{refusal:?}");
+        };
         assert_eq!(error.code, CallCode::ArgsInvalid);
         error.details.unwrap()
     }
@@ -219,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn http_14_at_most_twenty_errors_and_one_for_large_arguments() {
+    fn http_14_at_most_twenty_errors_also_for_large_arguments() {
         let schema = json!({"additionalProperties": {"type": "string"}});
         let of = |count: usize| -> Value {
             let members: Map<_, _> = (0..count).map(|n| (format!("m{n}"), n.into())).collect();
@@ -228,8 +271,8 @@ mod tests {
         let details = refuse(schema.clone(), of(30));
         assert_eq!(details["errors"].as_array().unwrap().len(), 20);
         assert_eq!(details["more"], true);
-        let details = refuse(schema, of(MAX_VALUES));
-        assert_eq!(details["errors"].as_array().unwrap().len(), 1);
+        let details = refuse(schema, of(3000));
+        assert_eq!(details["errors"].as_array().unwrap().len(), 20);
     }
 
     #[test]
@@ -243,12 +286,5 @@ mod tests {
             json!({"/properties/n": {"type": "integer", "title": "count"}, "/properties/big/type": "string"})
         );
         assert!(details.get("args_schema").is_none());
-    }
-
-    #[test]
-    fn values_are_counted_with_everything_inside() {
-        let value = json!({"a": [1, 2], "b": {}});
-        assert!(!holds_more_values_than(&value, 5));
-        assert!(holds_more_values_than(&value, 4));
     }
 }

@@ -61,8 +61,8 @@ pub(super) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<D
             let Ok(validator) = compile(schema) else {
                 continue;
             };
-            let (errors, _) = validator.errors(&Value::Object(example.clone()), 1);
-            if let Some(error) = errors.first() {
+            let failures = validator.failures(schema, &Value::Object(example.clone()), 1);
+            if let Some(error) = failures.first() {
                 let name = broker_model::text::shown_line(&tool.upstream_name, 100);
                 let place = if error.pointer.is_empty() {
                     String::new()

@@ -193,7 +193,7 @@ fn lock_v1_is_what_the_published_schema_describes() {
     assert!(
         validator.is_valid(&lock),
         "{:?}",
-        validator.errors(&lock, 5)
+        validator.failures(&schema, &lock, 5)
     );
     lock["sources"][0]["exposed"][0]["raw"]["description"] = "one text".into();
     assert!(!validator.is_valid(&lock));

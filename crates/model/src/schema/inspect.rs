@@ -368,7 +368,7 @@ impl Graph {
 }
 
 /// Fragments of references are percent-encoded (RFC 6901, section 6).
-fn percent_decoded(text: &str) -> String {
+pub(super) fn percent_decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;

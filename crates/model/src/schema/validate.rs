@@ -6,41 +6,48 @@
 use std::fmt;
 
 use jsonschema::{PatternOptions, ValidationError, error::ValidationErrorKind};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::budget::{Budget, Evaluation, Verdict, count_values};
+use super::error::SchemaError;
+use super::explain::{Explanation, explain};
+use super::meter::{Meter, Metered, MeteredNode};
+use super::weights::Weights;
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
+use crate::json::child_pointer;
 use crate::text::shown_line;
 
 /// Steps that one pattern may backtrack before the value counts as not matching.
-const BACKTRACK_LIMIT: usize = 10_000;
+pub(super) const BACKTRACK_LIMIT: usize = 10_000;
 
 /// A compiled schema. Thread-safe.
-pub struct Validator(jsonschema::Validator);
-
-/// One way in which a value does not match.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaError {
-    /// Into the value.
-    pub pointer: String,
-    /// The keyword that failed, `required`, `type`, ….
-    pub keyword: String,
-    /// Into the schema.
-    pub schema_pointer: String,
-    /// What the schema wants, in words.
-    pub expected: String,
-    /// What was there: its JSON type, never its value.
-    pub got: String,
+pub struct Validator {
+    compiled: jsonschema::Validator<Metered>,
+    weights: Weights,
 }
 
 /// Compiles a schema. What cannot be compiled is refused with the place in the schema.
 pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
-    jsonschema::options()
-        .should_validate_formats(false)
-        .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT))
+    let compiled = options()
         .build(schema)
-        .map(Validator)
-        .map_err(|error| Box::new(refused(&error)))
+        .map_err(|error| Box::new(refused(&error)))?;
+    Ok(Validator {
+        compiled,
+        weights: Weights::plain(),
+    })
+}
+
+pub(super) fn options<'a>()
+-> jsonschema::ValidationOptions<'a, std::sync::Arc<dyn jsonschema::Retrieve>, Metered> {
+    jsonschema::options_for::<Metered>()
+        .should_validate_formats(false)
+        // The default check makes a tree of the text, which can take a hundred times its size.
+        .with_content_media_type("application/json", |text| {
+            serde_json::from_str::<IgnoredAny>(text).is_ok()
+        })
+        .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT))
 }
 
 fn refused(error: &ValidationError<'_>) -> Diagnostic {
@@ -57,27 +64,87 @@ fn refused(error: &ValidationError<'_>) -> Diagnostic {
 }
 
 impl Validator {
-    /// Whether the value matches.
-    pub fn is_valid(&self, value: &Value) -> bool {
-        self.0.is_valid(value)
+    /// Whether the value matches, as far as the budget goes.
+    pub fn evaluate(&self, value: &Value, budget: &Budget<'_>) -> Evaluation {
+        let meter = Meter::new(budget, budget.total(), &self.weights);
+        let valid = self.compiled.is_valid(MeteredNode::new(value, &meter));
+        let verdict = if meter.is_spent() {
+            let pointer = pointer_to(value, meter.reached()).unwrap_or_default();
+            Verdict::OverBudget { pointer }
+        } else if valid {
+            Verdict::Valid
+        } else {
+            Verdict::Invalid
+        };
+        Evaluation {
+            verdict,
+            steps: budget.total() - meter.left(),
+        }
     }
 
-    /// At most `max` errors, and whether there are others. Collecting is dear on large values; with
-    /// `max` 1 only the first is looked for.
-    pub fn errors(&self, value: &Value, max: usize) -> (Vec<SchemaError>, bool) {
-        if max <= 1 {
-            return match self.0.validate(value) {
-                Ok(()) => (Vec::new(), false),
-                Err(error) => (vec![SchemaError::from(&error)], true),
-            };
+    /// Whether the value is known to match, within the whole budget. For values that are not a
+    /// caller's or a server's.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        let budget = Budget::of_values(count_values(value));
+        self.evaluate(value, &budget).verdict == Verdict::Valid
+    }
+
+    /// At most `max` places at which a value fails `schema`, from which this was compiled, within the
+    /// whole budget. Where that is spent, the place that was reached counts as one.
+    pub fn failures(&self, schema: &Value, value: &Value, max: usize) -> Vec<SchemaError> {
+        let budget = Budget::of_values(count_values(value));
+        match self.evaluate(value, &budget).verdict {
+            Verdict::Valid => Vec::new(),
+            Verdict::Invalid => self.explain(schema, value, max, &budget).places,
+            Verdict::OverBudget { pointer } => vec![SchemaError::over_budget(pointer)],
         }
-        let mut found = self.0.iter_errors(value);
-        let errors = found
-            .by_ref()
-            .take(max)
-            .map(|error| SchemaError::from(&error))
-            .collect();
-        (errors, found.next().is_some())
+    }
+
+    /// Why a value does not match `schema`, from which this was compiled: at most `max` places.
+    pub fn explain(
+        &self,
+        schema: &Value,
+        value: &Value,
+        max: usize,
+        budget: &Budget<'_>,
+    ) -> Explanation {
+        let mut explanation = explain(schema, value, max, budget, &self.weights);
+        if explanation.places.is_empty() && max > 0 {
+            // A schema that is too large to be taken apart.
+            let meter = Meter::new(budget, budget.total(), &self.weights);
+            let first = first_place(&self.compiled, value, &meter);
+            explanation.more |= first.is_none();
+            explanation.places.extend(first);
+        }
+        explanation
+    }
+}
+
+/// The place that a validator comes to first, where the steps suffice.
+pub(super) fn first_place(
+    compiled: &jsonschema::Validator<Metered>,
+    value: &Value,
+    meter: &Meter<'_>,
+) -> Option<SchemaError> {
+    let error = compiled.validate(MeteredNode::new(value, meter)).err()?;
+    // Errors that are built after the first say nothing: the value no longer shows itself.
+    let address = std::ptr::from_ref(error.instance().as_ref()) as usize;
+    (!meter.is_spent() && meter.failed() == Some(address)).then(|| SchemaError::from(&error))
+}
+
+/// The pointer to the value at an address within `value`.
+fn pointer_to(value: &Value, address: usize) -> Option<String> {
+    if std::ptr::from_ref(value) as usize == address {
+        return Some(String::new());
+    }
+    match value {
+        Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            pointer_to(item, address).map(|below| format!("/{index}{below}"))
+        }),
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            pointer_to(member, address).map(|below| child_pointer("", name) + &below)
+        }),
+        _ => None,
     }
 }
 
@@ -87,88 +154,9 @@ impl fmt::Debug for Validator {
     }
 }
 
-impl From<&ValidationError<'_>> for SchemaError {
-    fn from(error: &ValidationError<'_>) -> Self {
-        Self {
-            pointer: error.instance_path().to_string(),
-            keyword: error.kind().keyword().to_owned(),
-            schema_pointer: error.schema_path().to_string(),
-            expected: expected(error.kind()),
-            got: got(error.instance()),
-        }
-    }
-}
-
-/// What the schema wants. Names only what stands in the schema, or names of members.
-fn expected(kind: &ValidationErrorKind) -> String {
-    use ValidationErrorKind as Kind;
-    let names = |list: &[String]| {
-        list.iter()
-            .map(|name| format!("`{}`", shown_line(name, 80)))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let text = match kind {
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            format!("no member {}", names(unexpected))
-        }
-        Kind::AdditionalItems { limit } => format!("at most {limit} items"),
-        Kind::AnyOf { .. } => "a match of at least one of the alternatives".to_owned(),
-        Kind::OneOfNotValid { .. } => "a match of one of the alternatives".to_owned(),
-        Kind::OneOfMultipleValid { .. } => "a match of only one of the alternatives".to_owned(),
-        Kind::Constant { expected_value } => format!("{expected_value}"),
-        Kind::Enum { options } => format!("one of {options}"),
-        Kind::Contains => "an item that matches `contains`".to_owned(),
-        Kind::Maximum { limit } => format!("at most {limit}"),
-        Kind::Minimum { limit } => format!("at least {limit}"),
-        Kind::ExclusiveMaximum { limit } => format!("less than {limit}"),
-        Kind::ExclusiveMinimum { limit } => format!("more than {limit}"),
-        Kind::MaxItems { limit } => format!("at most {limit} items"),
-        Kind::MinItems { limit } => format!("at least {limit} items"),
-        Kind::MaxLength { limit } => format!("at most {limit} characters"),
-        Kind::MinLength { limit } => format!("at least {limit} characters"),
-        Kind::MaxProperties { limit } => format!("at most {limit} members"),
-        Kind::MinProperties { limit } => format!("at least {limit} members"),
-        Kind::MultipleOf { multiple_of } => format!("a multiple of {multiple_of}"),
-        Kind::Pattern { pattern } => format!("a string that matches `{pattern}`"),
-        Kind::Required { property } => format!("the member {property}"),
-        Kind::Type {
-            kind: jsonschema::error::TypeKind::Single(one),
-        } => one.to_string(),
-        Kind::Type {
-            kind: jsonschema::error::TypeKind::Multiple(many),
-        } => many
-            .iter()
-            .map(|one| one.to_string())
-            .collect::<Vec<_>>()
-            .join(" or "),
-        Kind::UniqueItems => "items that differ".to_owned(),
-        Kind::UnevaluatedItems { .. } => "no further items".to_owned(),
-        Kind::Not { .. } => "no match of the `not` schema".to_owned(),
-        Kind::FalseSchema => "nothing here".to_owned(),
-        Kind::PropertyNames { .. } => "member names that match `propertyNames`".to_owned(),
-        Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
-            "a string that the pattern can be tried on within its bound".to_owned()
-        }
-        other => format!("a match of `{}`", other.keyword()),
-    };
-    shown_line(&text, 300)
-}
-
-fn got(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(_) => "boolean".to_owned(),
-        Value::Number(number) if number.is_f64() => "number".to_owned(),
-        Value::Number(_) => "integer".to_owned(),
-        Value::String(text) => format!("string of {} characters", text.chars().count()),
-        Value::Array(items) => format!("array of {} items", items.len()),
-        Value::Object(members) => format!("object of {} members", members.len()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::budget::MIN_STEPS;
     use super::*;
     use serde_json::json;
 
@@ -178,7 +166,12 @@ mod tests {
             "properties": {"a": {}, "n": {"type": ["integer", "null"]}, "e": {"enum": ["x", "y"]}}});
         let validator = compile(&schema).unwrap();
         assert!(validator.is_valid(&json!({"a": 1})));
-        let (errors, more) = validator.errors(&json!({"n": "hunter2", "e": "z", "zz": 0}), 20);
+        let explain = |value: Value, max| {
+            let explanation = validator.explain(&schema, &value, max, &Budget::steps(MIN_STEPS));
+            assert!(!explanation.is_cut);
+            (explanation.places, explanation.more)
+        };
+        let (errors, more) = explain(json!({"n": "hunter2", "e": "z", "zz": 0}), 20);
         let shown: Vec<_> = errors
             .iter()
             .map(|e| {
@@ -219,8 +212,8 @@ mod tests {
             "{shown:?}"
         );
         assert!(!more && !format!("{errors:?}").contains("hunter2"));
-        assert_eq!(validator.errors(&json!({"n": 1.5, "e": 1}), 2).0.len(), 2);
-        assert!(validator.errors(&json!({"n": 1.5, "e": 1}), 2).1);
+        assert_eq!(explain(json!({"n": 1.5, "e": 1}), 2).0.len(), 2);
+        assert!(explain(json!({"n": 1.5, "e": 1}), 2).1);
     }
 
     #[test]

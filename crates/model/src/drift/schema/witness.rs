@@ -7,7 +7,7 @@ use super::candidates::Candidates;
 use super::changes::Change;
 use super::node::Conjunction;
 use super::view::{Side, View};
-use crate::schema::{SchemaError, Validator, compile};
+use crate::schema::{Budget, SchemaError, Validator, compile, count_values};
 
 /// Values that are tried.
 const MAX_TRIED: usize = 6000;
@@ -78,7 +78,10 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// What the reader has against a value.
     pub(super) fn why_not(&self, value: &Value) -> Vec<SchemaError> {
-        self.takes[1].errors(value, MAX_REASONS).0
+        let budget = Budget::of_values(count_values(value));
+        let schema = self.reader.spots[0].document.root();
+        let found = self.takes[1].explain(schema, value, MAX_REASONS, &budget);
+        found.places
     }
 
     /// The plainest value found.

@@ -1,0 +1,83 @@
+//! What an evaluation of a schema may cost, and what came of it.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Steps that any evaluation may take. A step is a look at a value: about 10 ns.
+pub const MIN_STEPS: u64 = 2_000_000;
+/// Steps for each value of the arguments, where that is more.
+pub const STEPS_PER_VALUE: u64 = 200;
+
+/// What an evaluation may cost.
+#[derive(Clone, Copy)]
+pub struct Budget<'a> {
+    steps: u64,
+    stop: Option<&'a (dyn Fn() -> bool + Sync + 'a)>,
+}
+
+impl<'a> Budget<'a> {
+    /// So many steps.
+    pub const fn steps(steps: u64) -> Self {
+        Self { steps, stop: None }
+    }
+
+    /// The whole budget for a value that holds so many values (see [`count_values`]).
+    pub fn of_values(values: u64) -> Self {
+        Self::steps(MIN_STEPS.max(values.saturating_mul(STEPS_PER_VALUE)))
+    }
+
+    /// The same, ended early when `stop` says so. It is asked every few thousand steps.
+    pub fn until(self, stop: &'a (dyn Fn() -> bool + Sync + 'a)) -> Self {
+        Self {
+            stop: Some(stop),
+            ..self
+        }
+    }
+
+    pub(super) const fn total(&self) -> u64 {
+        self.steps
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop())
+    }
+}
+
+impl fmt::Debug for Budget<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Budget({})", self.steps)
+    }
+}
+
+/// Whether a value matches a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It matches.
+    Valid,
+    /// It does not.
+    Invalid,
+    /// Not known: the budget was spent, or the evaluation was stopped.
+    OverBudget {
+        /// The place in the value that was reached.
+        pointer: String,
+    },
+}
+
+/// A verdict and its cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evaluation {
+    /// What was found.
+    pub verdict: Verdict,
+    /// Steps taken.
+    pub steps: u64,
+}
+
+/// Values that `value` holds, itself included.
+pub fn count_values(value: &Value) -> u64 {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count_values).sum(),
+        Value::Object(members) => members.values().map(count_values).sum(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,388 @@
+//! JSON values that count how often a validator looks at them, and show themselves empty when the
+//! steps that it may take are spent.
+//!
+//! `jsonschema` has no limit of its own, but it reads a value through the trait [`Node`] alone. Every
+//! look is a step; work that it does between two looks is charged with the look before it (see
+//! [`Weights`]). Once the steps are spent a value has no members, no items and no text, so that any
+//! evaluation ends soon. Its verdict then means nothing.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use jsonschema::JsonType;
+use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, SerdeJson};
+use serde_json::{Map, Number, Value};
+
+use super::budget::Budget;
+use super::unique::is_unique;
+use super::weights::Weights;
+
+/// Steps between two looks at whether the evaluation is to stop.
+const STEPS_PER_CHECK: u64 = 4096;
+/// Bytes of stack that an evaluation may use. The threads that evaluate have at least twice that.
+const MAX_STACK_BYTES: usize = 1 << 20;
+
+/// Counts the steps of one evaluation.
+pub(super) struct Meter<'m> {
+    /// Steps until the next check.
+    chunk: Cell<u64>,
+    /// Steps beyond them.
+    rest: Cell<u64>,
+    spent: Cell<bool>,
+    /// The value that was looked at when the steps were spent.
+    reached: Cell<usize>,
+    /// The value of the first error that was built.
+    failed: Cell<Option<usize>>,
+    budget: &'m Budget<'m>,
+    weights: &'m Weights,
+    /// Where the stack stood.
+    stack: usize,
+}
+
+impl<'m> Meter<'m> {
+    /// A meter for at most `steps`, of those in `budget`.
+    pub(super) fn new(budget: &'m Budget<'m>, steps: u64, weights: &'m Weights) -> Self {
+        let mark = 0u8;
+        Self {
+            chunk: Cell::new(0),
+            rest: Cell::new(steps),
+            spent: Cell::new(false),
+            reached: Cell::new(0),
+            failed: Cell::new(None),
+            budget,
+            weights,
+            stack: std::ptr::from_ref(&mark) as usize,
+        }
+    }
+
+    /// Whether nothing that was found since can be relied on.
+    pub(super) fn is_spent(&self) -> bool {
+        self.spent.get()
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        if self.spent.get() {
+            return 0;
+        }
+        self.chunk.get() + self.rest.get()
+    }
+
+    /// The address of the value at which the steps were spent.
+    pub(super) fn reached(&self) -> usize {
+        self.reached.get()
+    }
+
+    /// The address of the value of the first error.
+    pub(super) fn failed(&self) -> Option<usize> {
+        self.failed.get()
+    }
+
+    /// Takes `cost` steps for `value`, and says whether they were left.
+    #[inline]
+    pub(super) fn take(&self, value: usize, cost: u64) -> bool {
+        if self.spent.get() || self.failed.get().is_some() {
+            return false;
+        }
+        let chunk = self.chunk.get();
+        let mark = 0u8;
+        let used = self.stack.abs_diff(std::ptr::from_ref(&mark) as usize);
+        if used > MAX_STACK_BYTES || (cost > chunk && !self.refill(cost)) {
+            self.spent.set(true);
+            self.reached.set(value);
+            return false;
+        }
+        self.chunk.set(self.chunk.get() - cost);
+        true
+    }
+
+    #[cold]
+    fn refill(&self, cost: u64) -> bool {
+        let left = self.chunk.get().saturating_add(self.rest.get());
+        if cost > left || self.budget.is_stopped() {
+            return false;
+        }
+        let chunk = left.min(cost.max(STEPS_PER_CHECK));
+        self.chunk.set(chunk);
+        self.rest.set(left - chunk);
+        true
+    }
+}
+
+/// The representation that validators are compiled for.
+pub(super) struct Metered;
+
+impl Json for Metered {
+    type Node<'a> = MeteredNode<'a>;
+    type PreparedKey = String;
+    type StringBuffer = Value;
+
+    // As for plain values: the maps are the same.
+    const KEYS_PER_LOOKUP: usize = SerdeJson::KEYS_PER_LOOKUP;
+
+    fn prepare_key(key: &str) -> String {
+        key.to_owned()
+    }
+
+    fn with_string_node<T>(
+        buffer: &mut Value,
+        string: &str,
+        f: impl FnOnce(MeteredNode<'_>) -> T,
+    ) -> T {
+        // The name of a member: what is done with it was charged when the member was read.
+        let name = |value: &Value| f(MeteredNode { value, meter: None });
+        SerdeJson::with_string_node(buffer, string, name)
+    }
+}
+
+/// A value and the meter that counts its use.
+#[derive(Clone, Copy)]
+pub(super) struct MeteredNode<'a> {
+    value: &'a Value,
+    meter: Option<&'a Meter<'a>>,
+}
+
+impl<'a> MeteredNode<'a> {
+    pub(super) fn new(value: &'a Value, meter: &'a Meter<'a>) -> Self {
+        Self {
+            value,
+            meter: Some(meter),
+        }
+    }
+
+    fn address(self) -> usize {
+        std::ptr::from_ref(self.value) as usize
+    }
+
+    /// The value, unless the steps are spent.
+    #[inline]
+    fn look(self) -> &'a Value {
+        match self.meter {
+            Some(meter) if !meter.take(self.address(), 1) => &Value::Null,
+            _ => self.value,
+        }
+    }
+}
+
+impl<'a> Node<'a, Metered> for MeteredNode<'a> {
+    type Object = MeteredObject<'a>;
+    type Array = MeteredArray<'a>;
+    type Number = &'a Number;
+
+    #[inline]
+    fn as_object(&self) -> Option<MeteredObject<'a>> {
+        let members = self.look().as_object()?;
+        Some(MeteredObject {
+            members,
+            meter: self.meter,
+        })
+    }
+
+    #[inline]
+    fn as_array(&self) -> Option<MeteredArray<'a>> {
+        let items = self.look().as_array()?;
+        Some(MeteredArray {
+            items,
+            meter: self.meter,
+        })
+    }
+
+    fn as_string(&self) -> Option<Cow<'a, str>> {
+        let text = self.look().as_str()?;
+        if let Some(meter) = self.meter {
+            let cost = meter.weights.string(text.len());
+            if cost > 0 && !meter.take(self.address(), cost) {
+                return None;
+            }
+        }
+        Some(Cow::Borrowed(text))
+    }
+
+    #[inline]
+    fn as_number(&self) -> Option<&'a Number> {
+        self.look().as_number()
+    }
+
+    #[inline]
+    fn as_boolean(&self) -> Option<bool> {
+        self.look().as_bool()
+    }
+
+    #[inline]
+    fn is_null(&self) -> bool {
+        self.look().is_null()
+    }
+
+    #[inline]
+    fn json_type(&self) -> JsonType {
+        self.look().json_type()
+    }
+
+    fn string_length(&self) -> Option<u64> {
+        let value = self.look();
+        if let (Value::String(text), Some(meter)) = (value, self.meter) {
+            let cost = Weights::bytes(text.len());
+            if cost > 0 && !meter.take(self.address(), cost) {
+                return None;
+            }
+        }
+        value.string_length()
+    }
+
+    fn equals_value(&self, expected: &Value) -> bool {
+        let value = self.look();
+        let cost = match (value, expected) {
+            (Value::Array(a), Value::Array(b)) if a.len() == b.len() => size_of_value(expected),
+            (Value::Object(a), Value::Object(b)) if a.len() == b.len() => size_of_value(expected),
+            (Value::String(a), Value::String(b)) if a.len() == b.len() => Weights::bytes(a.len()),
+            _ => 0,
+        };
+        let affordable = match self.meter {
+            Some(meter) => cost == 0 || meter.take(self.address(), cost),
+            None => true,
+        };
+        affordable && value.equals_value(expected)
+    }
+
+    fn to_value(&self) -> Cow<'a, Value> {
+        // Asked for an error that is built, so the verdict and its place are known. What a validator
+        // collects on top, the errors of every alternative, could be without bound: from here on it
+        // sees nothing.
+        if let Some(meter) = self.meter
+            && !meter.is_spent()
+            && meter.failed.get().is_none()
+        {
+            meter.failed.set(Some(self.address()));
+        }
+        Cow::Borrowed(self.value)
+    }
+
+    fn identity(&self) -> Option<NodeIdentity> {
+        // Asked at the target of a reference: a chain of them is work too.
+        if let Some(meter) = self.meter {
+            meter.take(self.address(), 1);
+        }
+        Some(NodeIdentity::new(self.address()))
+    }
+}
+
+/// Values within a value of a schema, with a share for its text.
+fn size_of_value(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => items.iter().map(size_of_value).sum::<u64>() + 1,
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| {
+                Weights::bytes(name.len()) + size_of_value(value) + 1
+            };
+            members.iter().map(member).sum::<u64>() + 1
+        }
+        Value::String(text) => Weights::bytes(text.len()) + 1,
+        _ => 1,
+    }
+}
+
+pub(super) struct MeteredObject<'a> {
+    members: &'a Map<String, Value>,
+    meter: Option<&'a Meter<'a>>,
+}
+
+impl<'a> Object<'a, Metered> for MeteredObject<'a> {
+    type Node = MeteredNode<'a>;
+    type MemberName = &'a str;
+    type MembersIter = Members<'a>;
+
+    fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    #[inline]
+    fn get(&self, key: &String) -> Option<MeteredNode<'a>> {
+        let value = self.members.get(key.as_str());
+        let meter = self.meter;
+        let node = value.map(|value| MeteredNode { value, meter });
+        let address = node.map_or(0, MeteredNode::address);
+        let cost = meter.map_or(0, |meter| meter.weights.part());
+        match meter {
+            Some(meter) if !meter.take(address, cost) => None,
+            _ => node,
+        }
+    }
+
+    fn members(&self) -> Members<'a> {
+        Members {
+            members: self.members.iter(),
+            meter: self.meter,
+        }
+    }
+}
+
+pub(super) struct Members<'a> {
+    members: serde_json::map::Iter<'a>,
+    meter: Option<&'a Meter<'a>>,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (&'a str, MeteredNode<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, value) = self.members.next()?;
+        let meter = self.meter;
+        let node = MeteredNode { value, meter };
+        if let Some(meter) = meter
+            && !meter.take(node.address(), meter.weights.member(name.len()))
+        {
+            return None;
+        }
+        Some((name.as_str(), node))
+    }
+}
+
+pub(super) struct MeteredArray<'a> {
+    items: &'a [Value],
+    meter: Option<&'a Meter<'a>>,
+}
+
+impl<'a> Array<'a, Metered> for MeteredArray<'a> {
+    type Node = MeteredNode<'a>;
+    type ElementsIter = Elements<'a>;
+
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    fn elements(&self) -> Elements<'a> {
+        Elements {
+            items: self.items.iter(),
+            meter: self.meter,
+        }
+    }
+
+    fn is_unique(&self) -> bool {
+        is_unique(self.items, |value, cost| {
+            let address = std::ptr::from_ref(value) as usize;
+            self.meter.is_none_or(|meter| meter.take(address, cost))
+        })
+    }
+}
+
+pub(super) struct Elements<'a> {
+    items: std::slice::Iter<'a, Value>,
+    meter: Option<&'a Meter<'a>>,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = MeteredNode<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<MeteredNode<'a>> {
+        let value = self.items.next()?;
+        let meter = self.meter;
+        let node = MeteredNode { value, meter };
+        if let Some(meter) = meter
+            && !meter.take(node.address(), meter.weights.part())
+        {
+            return None;
+        }
+        Some(node)
+    }
+}
