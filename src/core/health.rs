@@ -109,6 +109,8 @@ pub struct SourceCounters {
     pub late_answers: u64,
     /// Requests that it made of the broker.
     pub server_requests: u64,
+    /// Those of them that got no answer, since their id is too long.
+    pub unanswered_requests: u64,
 }
 
 impl SourceCounters {
@@ -128,6 +130,7 @@ impl SourceCounters {
             unknown_ids: counters.unknown_ids(),
             late_answers: counters.late_answers(),
             server_requests: counters.server_requests(),
+            unanswered_requests: counters.unanswered_requests(),
         }
     }
 }

@@ -140,6 +140,9 @@ fn outcome(server: &Server, script: &Script, request: &Request, modern: bool) ->
         ("tools/list", _) => {
             let cursor = &params["cursor"];
             server.journal.write("list", json!({"cursor": cursor}));
+            if paging::hangs(script, cursor) {
+                return None;
+            }
             let begun = u64::from(cursor.is_null());
             let lists = server.lists.fetch_add(begun, Ordering::SeqCst) + begun;
             match paging::page(script, cursor, lists) {

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::batch::Batch;
 use crate::scan::{HeadScan, is_too_deep};
 
 /// One message of a server.
@@ -46,8 +47,8 @@ pub(crate) struct Parsed {
 pub(crate) enum Messages {
     /// The usual line.
     One(Message),
-    /// A batch.
-    Many(Vec<Message>),
+    /// A batch, to be walked.
+    Many(Batch),
 }
 
 /// Reads a line. Text that is not UTF-8 is repaired, since the answer is worth more than its letters.
@@ -59,22 +60,25 @@ pub(crate) fn parse(line: Bytes) -> Parsed {
             (Bytes::from(text.into_bytes()), true)
         }
     };
-    let text = std::str::from_utf8(&line).unwrap_or_default();
-    let messages = match text.as_bytes().first() {
-        Some(b'{') if !is_too_deep(&line) => Messages::One(message(&line, text)),
-        Some(b'{') => Messages::One(broken(text, "the answer nests deeper than 512 levels")),
-        Some(b'[') if !is_too_deep(&line) => match serde_json::from_str::<Vec<&RawValue>>(text) {
-            Ok(items) => Messages::Many(
-                items
-                    .iter()
-                    .map(|item| message(&line, item.get()))
-                    .collect(),
-            ),
-            Err(_) => Messages::One(Message::Noise),
-        },
-        _ => Messages::One(Message::Noise),
+    let messages = match line.first() {
+        Some(b'[') => Messages::Many(Batch::new(line)),
+        _ => {
+            let text = std::str::from_utf8(&line).unwrap_or_default();
+            Messages::One(read(&line, text))
+        }
     };
     Parsed { messages, repaired }
+}
+
+/// Reads `text`, a part of `line`, as one message.
+pub(crate) fn read(line: &Bytes, text: &str) -> Message {
+    match text.as_bytes().first() {
+        Some(b'{') if is_too_deep(text.as_bytes()) => {
+            broken(text, "the answer nests deeper than 512 levels")
+        }
+        Some(b'{') => message(line, text),
+        _ => Message::Noise,
+    }
 }
 
 /// The members of an envelope, each as it was written.
@@ -249,12 +253,20 @@ impl<'de> Visitor<'de> for WireVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::MAX_BATCH_NOISE;
     use proptest::prelude::*;
 
     fn one(line: impl Into<Vec<u8>>) -> Message {
         match parse(Bytes::from(line.into())).messages {
             Messages::One(message) => message,
             Messages::Many(_) => panic!("a batch"),
+        }
+    }
+
+    fn batch(line: impl Into<Vec<u8>>) -> Vec<Message> {
+        match parse(Bytes::from(line.into())).messages {
+            Messages::One(_) => panic!("not a batch"),
+            Messages::Many(mut batch) => std::iter::from_fn(|| batch.next()).collect(),
         }
     }
 
@@ -328,7 +340,6 @@ mod tests {
             ("Server listening", Message::Noise),
             (r#"{"level":"info","id":2}"#, Message::Noise),
             (r#"{"level":"info"#, Message::Noise),
-            ("[1,", Message::Noise),
             ("7", Message::Noise),
         ];
         for (line, expected) in table {
@@ -353,20 +364,68 @@ mod tests {
         let deep = format!(r#"{{"jsonrpc":"2.0","id":4,"result":{open}{close}}}"#);
         let reason = "the answer nests deeper than 512 levels";
         assert_eq!(one(deep), Message::Broken { id: 4, reason });
-        assert_eq!(one(open), Message::Noise);
+        assert_eq!(batch(open), [Message::Noise]);
+        // In a batch, the answers beside it arrive.
+        let (open, close) = ("[".repeat(600), "]".repeat(600));
+        let deep = format!(r#"[{{"id":4,"result":{open}{close}}},{{"id":5,"result":{{}}}}]"#);
+        assert_eq!(
+            batch(deep),
+            [Message::Broken { id: 4, reason }, result(5, "{}")]
+        );
     }
 
     #[test]
-    fn batches_are_taken_apart() {
-        let line = br#"[{"id":1,"result":{}}, {"method":"m"}, 3]"#;
+    fn a_batch_is_walked_and_no_answer_in_it_is_lost() {
+        let noise = || Message::Noise;
         let method = "m".to_owned();
         assert_eq!(
-            parse(Bytes::from_static(line)).messages,
-            Messages::Many(vec![
-                result(1, "{}"),
-                Message::Notification { method },
-                Message::Noise
-            ])
+            batch(r#"[{"id":1,"result":{}}, {"method":"m"} , 3]"#),
+            [result(1, "{}"), Message::Notification { method }, noise()]
+        );
+        assert_eq!(batch("[]"), []);
+        assert_eq!(batch("[ ]"), []);
+        // What is broken behind an answer takes nothing from it.
+        for broken in [
+            r#"[{"id":1,"result":{}}"#,
+            r#"[{"id":1,"result":{}},"#,
+            r#"[{"id":1,"result":{}},]"#,
+            r#"[{"id":1,"result":{}} {"id":2,"result":{}}]"#,
+            r#"[{"id":1,"result":{}}] x"#,
+            r#"[{"id":1,"result":{}},{"id":2,"#,
+        ] {
+            let found = batch(broken);
+            assert_eq!(found[0], result(1, "{}"), "{broken}");
+            assert!(found[1..].iter().all(|other| *other == noise()), "{broken}");
+            assert!(found.len() <= 2, "{broken}");
+        }
+        for broken in ["[", "[,1]", "[1 2]", "[x"] {
+            assert!(batch(broken).contains(&noise()), "{broken}");
+        }
+        let answers: Vec<_> = (0..10_000)
+            .map(|id| format!(r#"{{"id":{id},"result":{{}}}}"#))
+            .collect();
+        let found = batch(format!("[{}]", answers.join(",")));
+        assert_eq!(found.len(), 10_000);
+        assert_eq!(found[9_999], result(9_999, "{}"));
+    }
+
+    #[test]
+    fn a_batch_is_skipped_after_a_hundred_elements_that_are_no_messages() {
+        let noise = "1,".repeat(MAX_BATCH_NOISE - 1);
+        let found = batch(format!(
+            r#"[{noise}{{"id":1,"result":{{}}}},1,{{"id":2,"result":{{}}}}]"#
+        ));
+        assert_eq!(found.len(), MAX_BATCH_NOISE + 2);
+        assert_eq!(found[MAX_BATCH_NOISE - 1], result(1, "{}"));
+        assert_eq!(
+            found[MAX_BATCH_NOISE + 1],
+            Message::Noise,
+            "the rest of the line"
+        );
+        assert_eq!(batch(format!("[{noise}1]")).len(), MAX_BATCH_NOISE);
+        assert_eq!(
+            batch(format!("[{}1]", "1,".repeat(100_000))).len(),
+            MAX_BATCH_NOISE + 1
         );
     }
 

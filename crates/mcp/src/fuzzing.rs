@@ -54,7 +54,7 @@ pub fn messages(line: &[u8]) -> (Vec<Found>, bool) {
     let parsed = envelope::parse(Bytes::copy_from_slice(line));
     let messages = match parsed.messages {
         Messages::One(message) => vec![message],
-        Messages::Many(messages) => messages,
+        Messages::Many(mut batch) => std::iter::from_fn(|| batch.next()).collect(),
     };
     (messages.into_iter().map(found).collect(), parsed.repaired)
 }

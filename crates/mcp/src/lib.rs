@@ -6,6 +6,7 @@
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("the broker runs on Linux and macOS only");
 
+mod batch;
 mod connection;
 mod envelope;
 mod environment;

@@ -5,8 +5,8 @@ use memchr::memchr2;
 
 /// The deepest nesting that is handed on. Raw slices have no such limit of their own.
 pub(crate) const MAX_DEPTH: usize = 512;
-/// Keys and ids longer than this are not ours.
-const TOKEN_BYTES: usize = 32;
+/// Keys and ids longer than this are not ours; `result` takes 36 bytes where every letter is escaped.
+const TOKEN_BYTES: usize = 40;
 
 /// Whether JSON bytes nest deeper than [`MAX_DEPTH`].
 pub(crate) fn is_too_deep(line: &[u8]) -> bool {
@@ -109,7 +109,7 @@ impl HeadScan {
                 self.depth = self.depth.saturating_sub(1);
             }
             b':' if self.depth == 1 => {
-                let key = std::mem::take(&mut self.token);
+                let key = decoded(std::mem::take(&mut self.token));
                 self.is_answer |= matches!(&key[..], b"result" | b"error");
                 self.key = Some(key);
                 self.conclude();
@@ -144,6 +144,15 @@ impl HeadScan {
     }
 }
 
+/// A key without its escapes; one that cannot be decoded is no key that is looked for.
+fn decoded(key: Vec<u8>) -> Vec<u8> {
+    if !key.contains(&b'\\') {
+        return key;
+    }
+    let quoted = [b"\"", &key[..], b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).map_or(key, String::into_bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +175,8 @@ mod tests {
             (r#"{"id":5,"result":{"a":"}}}","#, Some(5)),
             (r#"{"result":"\"id\":9,","x":"id","id":6}"#, Some(6)),
             (r#"{"id":5,"result":1,"id":6,"#, Some(5)),
+            (r#"{"i\u0064":5,"resul\u0074":1,"#, Some(5)),
+            (r#"{"id\\":5,"result\"":1,"id":6,"#, None),
             (r#"{"id":5,"method":"x"}"#, None),
             (r#"{"result":{"id":1}}"#, None),
             (r#"{"id":-1,"error":{}}"#, None),

@@ -55,6 +55,7 @@ pub struct Counters {
     oversize_lines: AtomicU64,
     invalid_utf8_lines: AtomicU64,
     server_requests: AtomicU64,
+    unanswered_requests: AtomicU64,
     first_noise: Mutex<Vec<String>>,
 }
 
@@ -94,6 +95,8 @@ counters! {
     invalid_utf8_lines / add_invalid_utf8_line;
     /// Requests that the server sent to us.
     server_requests / add_server_request;
+    /// Those of them that got no answer, since their id is too long.
+    unanswered_requests / add_unanswered_request;
 }
 
 impl Counters {

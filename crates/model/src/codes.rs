@@ -88,6 +88,7 @@ closed_list! {
         EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it.";
         Exited = "exited", "The process ended while it was in use.", "See its exit status and last stderr lines; the broker starts it again.";
         Protocol = "protocol", "The server broke the protocol so that the connection could not go on.", "Report it to the server's maintainers.";
+        StdinStalled = "stdin_stalled", "The server sends requests and does not read the answers: 32 MiB of them wait.", "Report it to the server's maintainers; the broker starts it again.";
         DriftSource = "drift_source", "The source itself no longer matches the lock.", "Review the drift: `broker-gen check`.";
         Stopped = "stopped", "The broker is stopping the source.", "Nothing: it is going down.";
     }

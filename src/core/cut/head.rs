@@ -1,19 +1,18 @@
 //! The last resort: a result whose structure alone is too long becomes the head of its text.
 
-use serde::Deserialize;
+use broker_model::json::each_member;
 
 use super::Wrapper;
 use super::walk::{self, Cut};
 
-#[derive(Deserialize)]
-struct Flags {
-    #[serde(default, rename = "isError")]
-    is_error: bool,
-}
-
 /// A reply whose result has one text block: as much of the original text as fits, and `isError`.
 pub(super) fn reply(wrapper: &Wrapper<'_>, result: &[u8]) -> Vec<u8> {
-    let is_error = serde_json::from_slice::<Flags>(result).is_ok_and(|flags| flags.is_error);
+    let mut is_error = false;
+    let read = each_member(result, |name, value| {
+        // Where it stands twice, an error is not lost.
+        is_error |= name == "isError" && value.get() == "true";
+    });
+    let is_error = is_error && read.is_ok();
     let flag = if is_error { ",\"isError\":true" } else { "" };
     let total = walk::chars(result);
     let cut = |to| {

@@ -1,9 +1,8 @@
 //! The members of one JSON object, in their order and unread: what is only handed on is not parsed.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use broker_model::json::each_member;
 use serde_json::value::RawValue;
 
 /// Names and raw values.
@@ -13,7 +12,9 @@ pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 impl<'a> Members<'a> {
     /// Reads `text`, which must be one object.
     pub(super) fn parse(text: &'a str) -> serde_json::Result<Self> {
-        serde_json::from_str(text)
+        let mut members = Vec::new();
+        each_member(text.as_bytes(), |name, value| members.push((name, value)))?;
+        Ok(Self(members))
     }
 
     /// The value of the last member of this name, as JSON.
@@ -47,52 +48,6 @@ impl<'a> Members<'a> {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.0.len()
-    }
-}
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("one JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some(name) = map.next_key::<Name<'de>>()? {
-            members.push((name.0, map.next_value()?));
-        }
-        Ok(Members(members))
-    }
-}
-
-/// A name, borrowed where it has no escapes.
-struct Name<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameVisitor;
-        impl<'de> Visitor<'de> for NameVisitor {
-            type Value = Name<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name")
-            }
-            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-                Ok(Name(Cow::Borrowed(name)))
-            }
-            fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-                Ok(Name(Cow::Owned(name.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(NameVisitor)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -90,19 +91,52 @@ impl<'a> Incoming<'a> {
         let text = std::str::from_utf8(line).map_err(|error| broken(&error))?;
         let refused = |message: &str| Err(RpcError::new(INVALID_REQUEST, message));
         if text.starts_with('[') {
-            let items: Vec<&RawValue> =
+            let Elements { first, more } =
                 serde_json::from_str(text).map_err(|error| broken(&error))?;
-            return match items.len() {
-                0 => refused("the batch is empty"),
-                1..=MAX_BATCH => {
-                    let messages = items.into_iter().map(|item| Message::read(item.get()));
-                    Ok(Self::Batch(messages.collect()))
-                }
-                _ => refused(&format!("the batch has more than {MAX_BATCH} messages")),
-            };
+            if more {
+                return refused(&format!("the batch has more than {MAX_BATCH} messages"));
+            }
+            if first.is_empty() {
+                return refused("the batch is empty");
+            }
+            let messages = first.into_iter().map(|item| Message::read(item.get()));
+            return Ok(Self::Batch(messages.collect()));
         }
         let value: &RawValue = serde_json::from_str(text).map_err(|error| broken(&error))?;
         Ok(Self::Single(Message::read(value.get())))
+    }
+}
+
+/// The elements of an array, as many as a batch may have; the others are read past.
+struct Elements<'a> {
+    first: Vec<&'a RawValue>,
+    more: bool,
+}
+
+impl<'de> Deserialize<'de> for Elements<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ElementsVisitor;
+        impl<'de> Visitor<'de> for ElementsVisitor {
+            type Value = Elements<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut first = Vec::new();
+                while first.len() < MAX_BATCH {
+                    match items.next_element()? {
+                        Some(item) => first.push(item),
+                        None => return Ok(Elements { first, more: false }),
+                    }
+                }
+                let mut more = false;
+                while items.next_element::<IgnoredAny>()?.is_some() {
+                    more = true;
+                }
+                Ok(Elements { first, more })
+            }
+        }
+        deserializer.deserialize_seq(ElementsVisitor)
     }
 }
 
@@ -230,6 +264,10 @@ mod tests {
         assert_eq!(code(b"[]"), INVALID_REQUEST);
         let many = format!("[{}1]", "1,".repeat(MAX_BATCH));
         assert_eq!(code(many.as_bytes()), INVALID_REQUEST);
+        let broken = format!("[{}x]", "1,".repeat(MAX_BATCH));
+        assert_eq!(code(broken.as_bytes()), PARSE_ERROR);
+        let most = format!("[{}1]", "1,".repeat(MAX_BATCH - 1));
+        assert!(Incoming::parse(most.as_bytes()).is_ok());
         let Incoming::Batch(messages) = Incoming::parse(b"[1,{}]").unwrap() else {
             panic!("a batch");
         };

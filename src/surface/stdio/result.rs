@@ -80,6 +80,9 @@ pub(super) fn of_server(body: &[u8], era: Era) -> Result<Vec<u8>, Box<CoreError>
     let mut has_meta = false;
     let mut has_type = false;
     for (name, value) in members.iter() {
+        if name == "resultType" && !is_complete(value) {
+            return Err(unreadable("its `resultType` is not `complete`"));
+        }
         if name == "_meta" {
             has_meta = true;
             if let Some(meta) = meta(value, &said, era) {
@@ -101,6 +104,12 @@ pub(super) fn of_server(body: &[u8], era: Era) -> Result<Vec<u8>, Box<CoreError>
         out.insert(0, b'{');
     }
     Ok(out)
+}
+
+/// Whether the value of a `resultType` is the only type that is handed on: of any other, a client would
+/// act in the broker's name.
+fn is_complete(value: &str) -> bool {
+    serde_json::from_str::<String>(value).is_ok_and(|kind| kind == "complete")
 }
 
 /// Whether a legacy client may be given this member.
@@ -197,6 +206,22 @@ mod tests {
             r#"{"structuredContent":{"a":[]}}"#
         );
         assert_eq!(handed_on("{}", Era::Legacy), "{}");
+    }
+
+    #[test]
+    fn a_result_of_another_type_reaches_no_client() {
+        for result in [
+            r#"{"resultType":"input_required"}"#,
+            r#"{"result\u0054ype":"input_required"}"#,
+            r#"{"resultType":"complete","resultType":"task"}"#,
+            r#"{"resultType":null}"#,
+        ] {
+            let body = format!("{{\"path\":\"/a/t\",\"result\":{result}}}");
+            for era in [Era::Modern, Era::Legacy] {
+                let error = of_server(body.as_bytes(), era).unwrap_err();
+                assert_eq!(error.code, CallCode::SourceProtocol, "{result}");
+            }
+        }
     }
 
     #[test]

@@ -52,6 +52,39 @@ pub(crate) enum Behaviour {
     RawResult(String),
     /// This text as the line, with `$ID` for the id of the request.
     RawLine(String),
+    /// Bytes that no script could hold, and then the answer.
+    Flood(Flood),
+}
+
+/// `rounds` times: `before`, `times` times `text`, `after`.
+#[derive(Clone, Debug)]
+pub(crate) struct Flood {
+    pub(crate) before: String,
+    pub(crate) text: String,
+    pub(crate) times: usize,
+    pub(crate) after: String,
+    pub(crate) rounds: u64,
+}
+
+impl Flood {
+    fn parse(value: &Value) -> Result<Self, String> {
+        let text = |name: &str| {
+            let text = value.get(name).map_or(Some(""), Value::as_str);
+            let text = text.map(str::to_owned);
+            text.ok_or_else(|| format!("`{name}` of a flood must be a string"))
+        };
+        let number = |name: &str| {
+            let number = value.get(name).map_or(Some(1), Value::as_u64);
+            number.ok_or_else(|| format!("`{name}` of a flood must be a number"))
+        };
+        Ok(Self {
+            before: text("before")?,
+            text: text("text")?,
+            times: usize::try_from(number("times")?).map_err(|error| error.to_string())?,
+            after: text("after")?,
+            rounds: number("rounds")?,
+        })
+    }
 }
 
 impl Behaviour {
@@ -133,6 +166,7 @@ impl Behaviour {
             "result" => Self::Result(setting.clone()),
             "raw_result" => Self::RawResult(text()?),
             "raw_line" => Self::RawLine(text()?),
+            "flood" => Self::Flood(Flood::parse(setting)?),
             _ => return Err(format!("behaviour `{name}` is not known")),
         })
     }

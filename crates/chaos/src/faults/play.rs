@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Behaviour;
+use super::{Behaviour, Flood};
 use crate::output::complain;
 use crate::reply::{Outcome, error_body, with_members};
 use crate::script::RpcError;
@@ -96,6 +96,16 @@ impl Play {
             Behaviour::NoiseJson => {
                 let noise = "{\"level\":\"info\"}\n[]\n42\n\"text\"\nnull\n{}";
                 format!("{noise}\n{line}").into()
+            }
+            Behaviour::Flood(flood) => {
+                let Flood { before, after, .. } = flood;
+                let round = format!("{before}{}{after}", flood.text.repeat(flood.times));
+                for _ in 0..flood.rounds {
+                    if output.raw(round.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+                line.into()
             }
             Behaviour::Progress(steps) => {
                 self.progress(server, *steps);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Era, Grandchild, RpcError, Script};
+use super::{Bulk, Era, Grandchild, RpcError, Script};
 use crate::faults::Behaviour;
 
 type Raw = Box<RawValue>;
@@ -70,6 +70,9 @@ impl Script {
                 }
             }
             "list_delay_ms" => self.list_delay_ms = read!(raw),
+            "list_hang_after" => self.list_hang_after = read!(raw),
+            "cursor_bytes" => self.cursor_bytes = read!(raw),
+            "bulk" => self.bulk = Some(Bulk::parse(&value()?)?),
             "start_delay_ms" => self.start_delay_ms = read!(raw),
             "start_exit" => self.start_exit = read!(raw),
             "start_stderr" => self.start_stderr = read!(raw),

@@ -42,6 +42,37 @@ pub(crate) enum Grandchild {
     Bare,
 }
 
+/// Tools that are made when they are listed: `bulk-0` and so on, each with `times` times `text` as the
+/// items of a list in its schema.
+#[derive(Clone, Debug)]
+pub(crate) struct Bulk {
+    pub(crate) tools: usize,
+    pub(crate) text: String,
+    pub(crate) times: usize,
+}
+
+impl Bulk {
+    pub(crate) fn parse(value: &Value) -> Result<Self, String> {
+        let number = |name: &str| {
+            let number = value[name].as_u64().and_then(|n| usize::try_from(n).ok());
+            number.ok_or_else(|| format!("`{name}` must be a number"))
+        };
+        Ok(Self {
+            tools: number("tools")?,
+            text: value["text"]
+                .as_str()
+                .ok_or("`text` must be a string")?
+                .to_owned(),
+            times: number("times")?,
+        })
+    }
+
+    pub(crate) fn tool(&self, at: usize) -> String {
+        let items = vec![self.text.as_str(); self.times].join(",");
+        format!(r#"{{"name":"bulk-{at}","inputSchema":{{"type":"object","default":[{items}]}}}}"#)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     pub(crate) era: Era,
@@ -64,6 +95,12 @@ pub(crate) struct Script {
     pub(crate) list_unstable: bool,
     pub(crate) list_error: Option<RpcError>,
     pub(crate) list_delay_ms: u64,
+    /// Pages of a list after which no further one is answered.
+    pub(crate) list_hang_after: Option<usize>,
+    /// The least length of a cursor.
+    pub(crate) cursor_bytes: usize,
+    /// Tools behind the others that no script could hold.
+    pub(crate) bulk: Option<Bulk>,
     pub(crate) start_delay_ms: u64,
     pub(crate) start_exit: Option<u8>,
     pub(crate) start_stderr: Option<String>,
@@ -103,6 +140,9 @@ impl Default for Script {
             list_unstable: false,
             list_error: None,
             list_delay_ms: 0,
+            list_hang_after: None,
+            cursor_bytes: 0,
+            bulk: None,
             start_delay_ms: 0,
             start_exit: None,
             start_stderr: None,

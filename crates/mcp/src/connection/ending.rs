@@ -32,6 +32,8 @@ pub(super) enum End {
     Stdin,
     /// A line without end.
     Endless,
+    /// The server asks and does not read: more answers wait than may.
+    Stalled,
 }
 
 /// Whether a line without an end counts: a whole message, or text that is no protocol at all, such as
@@ -52,10 +54,12 @@ impl Owner {
                 tracing::trace!(source = %self.source, "stdout stays open");
             }
         }
+        self.take_all().await;
         if let Some(Frame::Line(line)) = self.framer.finish()
             && counts(&line)
         {
             self.take_line(line);
+            self.take_all().await;
         }
         let failure = self.explain(&end).await;
         // Whoever finds the channel closed looks here for the reason, so it is there first.
@@ -71,7 +75,7 @@ impl Owner {
         let patience = match end {
             End::Stdout | End::Stdin => CLOSED_PIPE,
             End::Closed(Some(reason)) => return reason.clone(),
-            End::Closed(None) | End::Exited | End::Endless => Duration::ZERO,
+            End::Closed(None) | End::Exited | End::Endless | End::Stalled => Duration::ZERO,
         };
         let ended = self.exit.wait_for(Option::is_some);
         if timeout(patience, ended).await.is_err() {
@@ -92,6 +96,10 @@ impl Owner {
             (End::Endless, _) => (
                 SourceCause::Protocol,
                 "the server sent a line without end".to_owned(),
+            ),
+            (End::Stalled, _) => (
+                SourceCause::StdinStalled,
+                "the server does not read its stdin: more than 32 MiB of answers to its own requests wait".to_owned(),
             ),
             (_, Some(exit)) => (SourceCause::Exited, format!("the server's process {exit}")),
             (End::Stdin, None) => (

@@ -103,6 +103,7 @@ impl Connection {
             stdin: Some(stdin),
             stdout,
             framer: Framer::new(launch.line_bytes),
+            batch: None,
             outgoing: Outgoing::default(),
             table: Table::new(launch.max_in_flight),
             commands: receiver,

@@ -11,6 +11,11 @@ use tokio::io::AsyncWrite;
 
 /// Lines that go out in one write.
 const LINES_A_WRITE: usize = 32;
+/// Bytes of answers and notifications that may wait to be written to one server. Calls do not count:
+/// their number is bounded, and their deadlines take them back.
+const MAX_PENDING_BYTES: usize = 32 << 20;
+/// What a line takes beside its bytes.
+const LINE_BYTES: usize = 128;
 
 /// A queue of lines; never waited for, written as far as the pipe takes it.
 #[derive(Debug, Default)]
@@ -18,12 +23,16 @@ pub(super) struct Outgoing {
     lines: VecDeque<Line>,
     /// Whether the first byte of the front line has left.
     begun: bool,
+    /// What the lines take that are no requests.
+    pending: usize,
 }
 
 #[derive(Debug)]
 struct Line {
     id: Option<u64>,
     rest: Bytes,
+    /// What it counts among the pending bytes; nothing for a request.
+    cost: usize,
 }
 
 impl Outgoing {
@@ -32,27 +41,36 @@ impl Outgoing {
         self.lines.push_back(Line {
             id: Some(id),
             rest: line,
+            cost: 0,
         });
     }
 
     /// Puts any other line at the end.
     pub(super) fn push(&mut self, line: Bytes) {
-        self.lines.push_back(Line {
-            id: None,
-            rest: line,
-        });
+        let line = self.counted(line);
+        self.lines.push_back(line);
     }
 
     /// Puts a line before all others, but never into the middle of one.
     pub(super) fn push_urgent(&mut self, line: Bytes) {
         let at = usize::from(self.begun).min(self.lines.len());
-        self.lines.insert(
-            at,
-            Line {
-                id: None,
-                rest: line,
-            },
-        );
+        let line = self.counted(line);
+        self.lines.insert(at, line);
+    }
+
+    fn counted(&mut self, line: Bytes) -> Line {
+        let cost = line.len() + LINE_BYTES;
+        self.pending += cost;
+        Line {
+            id: None,
+            rest: line,
+            cost,
+        }
+    }
+
+    /// Whether more waits to be written than a server that reads would let wait.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.pending > MAX_PENDING_BYTES
     }
 
     /// Takes the line of request `id` back. False where a byte of it has left.
@@ -62,11 +80,6 @@ impl Outgoing {
             Some(at) => self.lines.remove(at).is_some(),
             None => false,
         }
-    }
-
-    /// Lines that have not left.
-    pub(super) fn len(&self) -> usize {
-        self.lines.len()
     }
 
     /// Writes as much as the pipe takes. Ready when nothing is left to write.
@@ -98,6 +111,7 @@ impl Outgoing {
             }
             written -= line.rest.len();
             self.begun = false;
+            self.pending -= line.cost;
             self.lines.pop_front();
         }
     }
@@ -128,6 +142,22 @@ mod tests {
         out.push_urgent(Bytes::from_static(b"again\n"));
         assert_eq!(text(&out), [&b"again\n"[..], b"three\n"]);
         out.advance(12);
-        assert_eq!(out.len(), 0);
+        assert_eq!((out.lines.len(), out.pending), (0, 0));
+    }
+
+    #[test]
+    fn answers_that_wait_are_counted_in_bytes_and_requests_are_not() {
+        let mut out = Outgoing::default();
+        out.push_request(1, Bytes::from(vec![b'x'; MAX_PENDING_BYTES]));
+        assert!(!out.is_stalled());
+        let answer = Bytes::from(vec![b'y'; 1 << 20]);
+        for _ in 0..31 {
+            out.push(answer.clone());
+        }
+        assert!(!out.is_stalled());
+        out.push_urgent(answer.clone());
+        assert!(out.is_stalled());
+        out.advance(answer.len());
+        assert!(!out.is_stalled(), "one has left");
     }
 }

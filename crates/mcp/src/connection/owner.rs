@@ -19,6 +19,7 @@ use super::ending::End;
 use super::outgoing::Outgoing;
 use super::table::{Kind, RawResult, Reply, Request, Table};
 use super::{Command, Shared};
+use crate::batch::Batch;
 use crate::envelope::{Message, Messages, parse};
 use crate::failure::{ExitReport, SourceFailure};
 use crate::framing::{Frame, Framer};
@@ -28,14 +29,28 @@ use crate::status::Counters;
 
 /// Commands taken in at one go.
 const COMMANDS: usize = 64;
-/// Answers to a server's own requests that may wait to be written.
-const MOST_ANSWERS: usize = 256;
+/// Bytes of messages that are taken in before other tasks of the runtime have their turn.
+const TURN_BYTES: usize = 1 << 20;
+/// What a message counts at least among them.
+const MESSAGE_BYTES: usize = 4 << 10;
+/// The longest id of a server's own request that is answered.
+const MAX_ID_BYTES: usize = 1 << 10;
+
+/// How much of what was read is taken in.
+enum Taken {
+    All,
+    Part,
+    /// Up to a line that does not end.
+    Endless,
+}
 
 /// What the task owns.
 pub(super) struct Owner {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: ChildStdout,
     pub(super) framer: Framer,
+    /// What is left of a batch, with its line and whether that was repaired.
+    pub(super) batch: Option<(Batch, Bytes, bool)>,
     pub(super) outgoing: Outgoing,
     pub(super) table: Table,
     pub(super) commands: mpsc::Receiver<Command>,
@@ -76,6 +91,9 @@ impl Owner {
                 Poll::Ready(Some(end)) => return Poll::Ready(end),
                 Poll::Pending => {}
             }
+            if self.outgoing.is_stalled() {
+                return Poll::Ready(End::Stalled);
+            }
             if let Some(stdin) = &mut self.stdin
                 && let Poll::Ready(Err(error)) = self.outgoing.poll_write(cx, stdin)
             {
@@ -99,8 +117,16 @@ impl Owner {
         }
     }
 
-    /// Reads once and takes in every frame that this completes.
+    /// Takes in what was read before, then reads once.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
+        match self.take_frames() {
+            Taken::All => {}
+            Taken::Part => {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Taken::Endless => return Poll::Ready(Some(End::Endless)),
+        }
         let read = {
             let mut read = pin!(self.stdout.read_buf(self.framer.buffer()));
             match read.as_mut().poll(cx) {
@@ -109,13 +135,38 @@ impl Owner {
             }
         };
         match read {
-            Ok(0) | Err(_) => return Poll::Ready(Some(End::Stdout)),
-            Ok(_) => {}
+            Ok(0) | Err(_) => Poll::Ready(Some(End::Stdout)),
+            Ok(_) => Poll::Ready(None),
         }
-        while let Some(frame) = self.framer.next() {
-            match frame {
-                Frame::Line(line) => self.take_line(line),
-                Frame::Oversize { id } => {
+    }
+
+    /// Takes in everything that was read.
+    pub(super) async fn take_all(&mut self) {
+        while let Taken::Part = self.take_frames() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Takes in whole lines and batches, but not more than a turn's worth.
+    fn take_frames(&mut self) -> Taken {
+        let mut turn = 0;
+        while turn < TURN_BYTES {
+            if let Some((mut batch, line, repaired)) = self.batch.take() {
+                let before = batch.walked();
+                if let Some(message) = batch.next() {
+                    turn += (batch.walked() - before).max(MESSAGE_BYTES);
+                    self.take_message(message, &line, repaired);
+                    self.batch = Some((batch, line, repaired));
+                }
+                continue;
+            }
+            match self.framer.next() {
+                None => return Taken::All,
+                Some(Frame::Line(line)) => {
+                    turn += line.len().max(MESSAGE_BYTES);
+                    self.take_line(line);
+                }
+                Some(Frame::Oversize { id }) => {
                     self.counters.add_oversize_line();
                     match id {
                         Some(id) => self.settle(id, Reply::TooLarge),
@@ -125,10 +176,10 @@ impl Owner {
                         }
                     }
                 }
-                Frame::Endless => return Poll::Ready(Some(End::Endless)),
+                Some(Frame::Endless) => return Taken::Endless,
             }
         }
-        Poll::Ready(None)
+        Taken::Part
     }
 
     fn obey(&mut self, command: Command) -> Option<End> {
@@ -177,11 +228,7 @@ impl Owner {
         }
         match parsed.messages {
             Messages::One(message) => self.take_message(message, &line, parsed.repaired),
-            Messages::Many(messages) => {
-                for message in messages {
-                    self.take_message(message, &line, parsed.repaired);
-                }
-            }
+            Messages::Many(batch) => self.batch = Some((batch, line, parsed.repaired)),
         }
     }
 
@@ -195,9 +242,10 @@ impl Owner {
             Message::Stray => self.counters.add_unknown_id(),
             Message::Request { id, method } => {
                 self.counters.add_server_request();
-                // A server that asks without reading gets no more answers than can wait.
-                if self.outgoing.len() < MOST_ANSWERS {
+                if id.len() <= MAX_ID_BYTES {
                     self.outgoing.push(request::answer(&id, &method));
+                } else {
+                    self.counters.add_unanswered_request();
                 }
             }
             Message::Cancelled { id } => {

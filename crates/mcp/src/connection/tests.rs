@@ -130,6 +130,7 @@ impl Scene {
             stdin: Some(ChildStdin::from_std(stdin.into()).unwrap()),
             stdout: ChildStdout::from_std(stdout.into()).unwrap(),
             framer: Framer::new(LINE_BYTES),
+            batch: None,
             outgoing: Outgoing::default(),
             table: Table::new(MAX_IN_FLIGHT),
             commands: receiver,

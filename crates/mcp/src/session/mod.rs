@@ -2,14 +2,13 @@
 
 mod open;
 
-use std::borrow::Cow;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use broker_model::json::each_member;
 use broker_model::mcp::Era;
 use broker_model::{Snapshot, SourceCause};
 use memchr::memmem;
-use serde::Deserialize;
 use tokio::sync::{Notify, watch};
 
 use crate::connection::{Connection, Kind, RawResult, Unanswered};
@@ -168,26 +167,32 @@ fn protocol(message: &str) -> CallFailure {
     }
 }
 
-/// A result is an object, and complete: the broker has no user whom a server could ask for more.
+/// A result is an object, and complete: the broker has no user whom a server could ask for more. Every
+/// member that decodes to `resultType` must be `complete`; a type that is not known is refused, `null`
+/// included.
 fn check_result(result: &[u8]) -> Result<(), CallFailure> {
-    #[derive(Deserialize)]
-    struct Kind<'a> {
-        #[serde(borrow, rename = "resultType")]
-        kind: Option<Cow<'a, str>>,
-    }
     if result.first() != Some(&b'{') {
         return Err(protocol("the result is not an object"));
     }
-    // Nearly every result without the word is complete without being looked through.
-    if memmem::find(result, b"\"resultType\"").is_none() {
+    // The name can be written in its own letters or with `\u` escapes, and in no other way. A result
+    // with neither has no such member at any level, and is not looked through.
+    let absent = |part: &[u8]| memmem::find(result, part).is_none();
+    if absent(b"\"resultType\"") && absent(b"\\u") {
         return Ok(());
     }
-    match serde_json::from_slice::<Kind<'_>>(result) {
-        Ok(Kind { kind }) if kind.as_deref().is_none_or(|kind| kind == "complete") => Ok(()),
-        Ok(_) => Err(protocol(
+    let mut is_complete = true;
+    let read = each_member(result, |name, value| {
+        if name == "resultType" {
+            let kind = serde_json::from_str::<String>(value.get());
+            is_complete &= kind.is_ok_and(|kind| kind == "complete");
+        }
+    });
+    match read {
+        Ok(()) if is_complete => Ok(()),
+        Ok(()) => Err(protocol(
             "the result is not complete: its `resultType` is not `complete`",
         )),
-        Err(_) => Err(protocol("the result's `resultType` cannot be read")),
+        Err(_) => Err(protocol("the result's members cannot be read")),
     }
 }
 
@@ -207,7 +212,28 @@ mod tests {
         assert!(!passes(r#"{"resultType":"input_required"}"#));
         assert!(!passes(r#"{"resultType":"task","taskId":"1"}"#));
         assert!(!passes(r#"{"resultType":7}"#));
+        assert!(!passes(r#"{"resultType":null}"#));
         assert!(!passes("[]"));
         assert!(!passes("null"));
+    }
+
+    #[test]
+    fn a_result_type_is_read_however_its_name_is_written() {
+        let passes = |text: &str| check_result(text.as_bytes()).is_ok();
+        for name in [
+            r"result\u0054ype",
+            r"\u0072esultTyp\u0065",
+            r"\u0072\u0065\u0073\u0075\u006c\u0074\u0054\u0079\u0070\u0065",
+        ] {
+            assert!(!passes(&format!(r#"{{"{name}":"input_required"}}"#)));
+            assert!(passes(&format!(r#"{{"{name}":"complet\u0065"}}"#)));
+            assert!(passes(&format!(r#"{{"x":{{"{name}":"task"}}}}"#)));
+        }
+        assert!(passes(r#"{"content":[{"type":"text","text":"\u00e9"}]}"#));
+        // Readers differ in which of two equal names they take.
+        for [one, other] in [["complete", "task"], ["task", "complete"]] {
+            let twice = format!(r#"{{"resultType":"{one}","result\u0054ype":"{other}"}}"#);
+            assert!(!passes(&twice), "{twice}");
+        }
     }
 }

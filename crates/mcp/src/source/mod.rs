@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use broker_model::Snapshot;
 use broker_model::mcp::Era;
+use broker_model::{Snapshot, SourceCause};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,9 @@ pub enum Verdict {
 
 /// A call waits this long for a source that may not be woken yet; rather than longer, it fails.
 const WAKE_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// When a call that waited for a start in vain may come back.
+const STARTING_RETRY: Duration = Duration::from_secs(5);
 
 /// A supervised source: started, judged, restarted, called. Cheap to clone.
 #[derive(Clone)]
@@ -163,9 +166,10 @@ impl Source {
     pub async fn session(&self, time: Duration) -> Result<SessionHandle, CallFailure> {
         let session = timeout(time, self.up()).await.unwrap_or_else(|_| {
             let now = self.0.status.borrow().clone();
-            // A source that is down says why, whatever the call's own time was.
+            // A source that is down, or that never came up, says why, whatever the call's own time was.
             Err(match now.state {
                 State::Backoff | State::Failed => unavailable(now),
+                State::Starting => self.still_starting(now),
                 _ => CallFailure::Timeout {
                     after: time,
                     maybe_executed: false,
@@ -179,6 +183,24 @@ impl Source {
                 self.0.counters.add_failure();
                 Err(failure)
             }
+        }
+    }
+
+    /// Why a source that is starting is not ready: the reason of its last end, or else that it has not
+    /// answered since it was started.
+    fn still_starting(&self, status: Status) -> CallFailure {
+        let failure = status.failure.unwrap_or_else(|| {
+            let since = status.since.elapsed().unwrap_or_default().as_secs();
+            let message =
+                format!("the server was started {since} s ago and has not listed its tools");
+            SourceFailure {
+                stderr: self.0.tail.for_failure(),
+                ..SourceFailure::new(SourceCause::StartupTimeout, message)
+            }
+        });
+        CallFailure::Unavailable {
+            failure,
+            retry_after: Some(STARTING_RETRY),
         }
     }
 
@@ -310,12 +332,9 @@ impl Shared {
 }
 
 fn unavailable(status: Status) -> CallFailure {
-    let failure = status.failure.unwrap_or_else(|| {
-        SourceFailure::new(
-            broker_model::SourceCause::Stopped,
-            "the source is not ready",
-        )
-    });
+    let failure = status
+        .failure
+        .unwrap_or_else(|| SourceFailure::new(SourceCause::Stopped, "the source is not ready"));
     let retry_after = status
         .next_attempt
         .map(|next| next.duration_since(SystemTime::now()).unwrap_or_default());

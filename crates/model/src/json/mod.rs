@@ -2,6 +2,7 @@
 
 mod canonical;
 mod estimate;
+mod members;
 mod pointer;
 mod position;
 mod review;
@@ -9,6 +10,7 @@ mod strict;
 
 pub use canonical::to_canonical;
 pub use estimate::{Estimate, MAX_VALUES, estimate};
+pub use members::each_member;
 pub use pointer::{
     child_pointer, escape_token, matches as pointer_matches, remove as remove_pointer,
 };

@@ -4,7 +4,7 @@ use harness::figure::{Watch, figure, shown};
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::json;
 
-use crate::stage::{Stage, config_args};
+use crate::stage::{Stage, config_args, signal, source};
 
 fn start(chaos: &Chaos, startup_timeout: u64, args: &[&str]) -> Broker {
     let given = config_args(chaos, |config| {
@@ -93,4 +93,22 @@ fn f_03_f_04_an_end_before_the_handshake_is_told_at_once_and_the_others_serve() 
             &format!("known {} after the start of the broker", shown(took)),
         );
     }
+}
+
+#[test]
+fn f_05_a_call_of_a_source_that_never_answers_its_handshake_learns_the_cause() {
+    let stage = Stage::with(&json!({}), |config| {
+        source(config, 2)["startup_timeout"] = json!(120);
+        source(config, 2)["timeout"] = json!(1);
+    });
+    let hang = json!({"on_method": {"server/discover": "hang", "initialize": "hang"}});
+    stage.chaos.script("optional", &hang);
+    signal(stage.chaos.pids("optional")[0], "KILL");
+    stage.chaos.await_events("optional", "discover", 2);
+    assert_eq!(stage.broker.source("/optional")["state"], "starting");
+    let reply = stage.broker.call("/optional/echo", json!({"text": "x"}));
+    let error = refusal(&reply, 503, "source_unavailable");
+    assert_eq!(error["details"]["cause"], "exited", "{error}");
+    assert_eq!(error["maybe_executed"], false, "{error}");
+    assert_eq!(error["retryable"], true, "{error}");
 }

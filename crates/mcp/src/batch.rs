@@ -1,0 +1,81 @@
+//! Walks a line that is an array of messages, one at a time, without collecting them.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::envelope::{Message, read};
+
+/// Elements of a batch that may be no messages; the rest of the line is skipped after that many.
+pub(crate) const MAX_BATCH_NOISE: usize = 100;
+
+/// A line that is an array, walked one message at a time. Holds the line and nothing else, however
+/// many messages are in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    line: Bytes,
+    /// Where the next element or the end is.
+    at: usize,
+    begun: bool,
+    noise: usize,
+}
+
+impl Batch {
+    /// `line` begins with a bracket.
+    pub(crate) fn new(line: Bytes) -> Self {
+        Self {
+            line,
+            at: 1,
+            begun: false,
+            noise: 0,
+        }
+    }
+
+    /// The next message. What cannot be read as an array any further is noise and the end.
+    pub(crate) fn next(&mut self) -> Option<Message> {
+        let first = !std::mem::replace(&mut self.begun, true);
+        let Some(next) = self.peek() else {
+            return first.then_some(Message::Noise);
+        };
+        match next {
+            b']' => {
+                self.at += 1;
+                let trailing = self.peek().is_some();
+                self.at = self.line.len();
+                return trailing.then_some(Message::Noise);
+            }
+            b',' if !first => self.at += 1,
+            _ if first => {}
+            _ => return self.skip_rest(),
+        }
+        if self.noise >= MAX_BATCH_NOISE {
+            return self.skip_rest();
+        }
+        let rest = &self.line[self.at..];
+        let mut elements = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
+        let Some(Ok(element)) = elements.next() else {
+            return self.skip_rest();
+        };
+        let message = read(&self.line, element.get());
+        self.at += elements.byte_offset();
+        self.noise += usize::from(message == Message::Noise);
+        Some(message)
+    }
+
+    /// Bytes that were walked so far.
+    pub(crate) fn walked(&self) -> usize {
+        self.at
+    }
+
+    /// The next byte that is not blank.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = &self.line[self.at..];
+        let blanks = rest.len() - rest.trim_ascii_start().len();
+        self.at += blanks;
+        self.line.get(self.at).copied()
+    }
+
+    fn skip_rest(&mut self) -> Option<Message> {
+        self.at = self.line.len();
+        Some(Message::Noise)
+    }
+}
