@@ -22,6 +22,9 @@ pub(crate) fn play(
     if let Some(kind) = script.fork_grandchild {
         fork(kind, journal)?;
     }
+    if let Some(text) = &script.start_shell {
+        run_shell(text, journal)?;
+    }
     for line in script.stderr_lines.iter().chain(&script.start_stderr) {
         // A closed stderr is not part of any script.
         drop(writeln!(std::io::stderr(), "{line}"));
@@ -95,6 +98,19 @@ fn fork(kind: Grandchild, journal: &Journal) -> Result<(), String> {
         .spawn()
         .map_err(|error| format!("cannot start a grandchild: {error}"))?;
     journal.write("grandchild", json!({"child": sleeper.id()}));
+    Ok(())
+}
+
+/// What goes on in the background keeps none of the pipes, or this waits for it.
+fn run_shell(text: &str, journal: &Journal) -> Result<(), String> {
+    let output = command("sh")
+        .args(["-c", text])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot start a shell: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    journal.write("shell", json!({"stdout": stdout, "stderr": stderr}));
     Ok(())
 }
 

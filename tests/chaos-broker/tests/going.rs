@@ -233,7 +233,7 @@ fn zombies_of_others_are_reaped() {
         let parent = fields.and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
         parent.unwrap_or(0)
     };
-    wait_until("it is left to the guard", || parent() == broker.guard());
+    wait_until("it is left to the broker", || parent() == broker.pid());
     signal("KILL", &[orphan.parse().expect("a number")]);
     wait_until("not even a zombie is left", || {
         !Path::new("/proc").join(&orphan).exists()

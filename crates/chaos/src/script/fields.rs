@@ -74,6 +74,7 @@ impl Script {
             "cursor_bytes" => self.cursor_bytes = read!(raw),
             "bulk" => self.bulk = Some(Bulk::parse(&value()?)?),
             "start_delay_ms" => self.start_delay_ms = read!(raw),
+            "start_shell" => self.start_shell = read!(raw),
             "start_exit" => self.start_exit = read!(raw),
             "start_stderr" => self.start_stderr = read!(raw),
             "start_noise" => self.start_noise = lines(&value()?, "noise on stdout")?,

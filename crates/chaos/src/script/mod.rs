@@ -102,6 +102,8 @@ pub(crate) struct Script {
     /// Tools behind the others that no script could hold.
     pub(crate) bulk: Option<Bulk>,
     pub(crate) start_delay_ms: u64,
+    /// A shell script that runs to its end before the first message; its output is journalled.
+    pub(crate) start_shell: Option<String>,
     pub(crate) start_exit: Option<u8>,
     pub(crate) start_stderr: Option<String>,
     pub(crate) start_noise: Vec<String>,
@@ -144,6 +146,7 @@ impl Default for Script {
             cursor_bytes: 0,
             bulk: None,
             start_delay_ms: 0,
+            start_shell: None,
             start_exit: None,
             start_stderr: None,
             start_noise: Vec::new(),

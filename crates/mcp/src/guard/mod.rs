@@ -50,6 +50,8 @@ pub fn enter(input: Input) -> io::Result<Role> {
     {
         if let Some(guard) = kept::guard() {
             let (signals, hangups) = signals::listen(Some(guard))?;
+            // When this process dies, all of its descendants come to the guard.
+            crate::process::orphans::adopt()?;
             return Ok(Role::Broker(signals, hangups));
         }
         let error = match keeper::keep(input) {

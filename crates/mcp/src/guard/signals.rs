@@ -109,12 +109,9 @@ fn is_gone(guard: Pid) -> bool {
 #[cfg(target_os = "linux")]
 fn end_without_guard() -> ! {
     use crate::process::unix::end_process;
-    use rustix::process::{getpid, kill_process, set_child_subreaper};
+    use rustix::process::{getpid, kill_process};
     let us = getpid();
     crate::process::refuse_starts();
-    // What is orphaned by the following comes to us; where it goes elsewhere, it is found by its
-    // cookie.
-    let _: rustix::io::Result<()> = set_child_subreaper(Some(us));
     // The log comes to this by itself, and may lose it: nothing here waits for it.
     let _: io::Result<thread::JoinHandle<()>> = thread::Builder::new().spawn(|| {
         tracing::error!("the guard process was killed: every source ends, and the broker with it");

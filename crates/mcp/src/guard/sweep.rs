@@ -1,5 +1,7 @@
 //! Ends everything that a broker has started, at once, and whatever that started in turn.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -7,24 +9,90 @@ use rustix::process::Pid;
 use tokio::time::Instant;
 
 use super::cookie;
+use crate::process::Stray;
 use crate::process::census::{self, Seen};
+use crate::process::children::{self, MAX_DESCENDANTS};
 
-/// How often is looked again.
-const LOOK: Duration = Duration::from_millis(5);
+/// How long is waited where a round found nothing new: what was killed takes a moment to end.
+const END_INTERVAL: Duration = Duration::from_millis(1);
+/// How many rounds have to find nothing.
+const EMPTY_ROUNDS: u32 = 2;
 /// How long even what does not end by KILL is waited for.
-const MOST: Duration = Duration::from_secs(2);
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Kills what lives below `root` or has the cookie, until nothing does. `meanwhile` reaps, and names
-/// the children of `root` that are to be left alone.
+/// Kills what lives below `root`, which is this process, or has the cookie, in rounds until two of
+/// them find nothing. `meanwhile` reaps, and names the children that are to be left alone.
+///
+/// Descendants are found by parentage: orphans of theirs come to this process, so that what a round
+/// did not see because its parent ended is a child in the next one.
 pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
-    let by = Instant::now() + MOST;
-    loop {
+    let by = Instant::now() + SWEEP_TIMEOUT;
+    let (mut empty, mut before) = (0, BTreeSet::new());
+    while empty < EMPTY_ROUNDS && Instant::now() < by {
         let spared = meanwhile();
-        let left = census::broker_descendants(root, &spared, cookie());
-        if left.is_empty() || Instant::now() >= by {
-            return;
+        let mut found = end_descendants(&spared);
+        if found.as_ref().is_ok_and(BTreeSet::is_empty) {
+            found = Ok(end_holders(root));
         }
-        left.iter().for_each(Seen::kill);
-        sleep(LOOK);
+        match found {
+            Ok(found) if found.is_empty() => empty += 1,
+            // One that forks and ends has another number in each round, and is not waited for.
+            Ok(found) if !found.is_subset(&before) => (empty, before) = (0, found),
+            Ok(_) | Err(_) => {
+                empty = 0;
+                sleep(END_INTERVAL);
+            }
+        }
     }
+}
+
+/// Stops every descendant from the top down, so that none of them starts another, then kills them.
+/// Gives those that could be signalled.
+fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
+    let mut found = Vec::new();
+    let mut signalled = BTreeSet::new();
+    let mut stop = |process: Stray, found: &mut Vec<Stray>| {
+        if process.stop() {
+            signalled.insert(process.pid());
+        }
+        found.push(process);
+    };
+    for pid in children::own()? {
+        if !spared.contains(&pid)
+            && let Some(child) = Stray::hold_child(pid)
+        {
+            stop(child, &mut found);
+        }
+        if found.len() >= MAX_DESCENDANTS {
+            break;
+        }
+    }
+    let mut at = 0;
+    while at < found.len() && found.len() < MAX_DESCENDANTS {
+        let parent = found[at].pid();
+        let children = children::of(parent).into_iter().filter_map(Seen::read);
+        for child in children.filter(|child| child.is_child_of(parent)) {
+            if let Some(child) = child.hold() {
+                stop(child, &mut found);
+            }
+        }
+        at += 1;
+    }
+    for process in &found {
+        process.kill_group();
+        process.kill();
+    }
+    Ok(signalled)
+}
+
+/// Kills what has the cookie and is no descendant, such as what another parent took over.
+fn end_holders(root: Pid) -> BTreeSet<i32> {
+    let holders = census::holders(cookie());
+    let holders = holders
+        .iter()
+        .filter(|holder| Pid::from_raw(holder.pid()) != Some(root));
+    let held = holders.filter_map(Seen::hold);
+    held.filter(Stray::kill)
+        .map(|holder| holder.pid())
+        .collect()
 }

@@ -1,9 +1,7 @@
 //! Which processes there are, by `/proc`: who is whose child, and who has whose cookie. A process is
 //! named by its number and the moment of its start, since numbers come round.
 
-use std::collections::BTreeMap;
-
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Pid;
 
 use super::strays::{Stray, VARIABLE, has_variable};
 
@@ -12,13 +10,12 @@ use super::strays::{Stray, VARIABLE, has_variable};
 pub(crate) struct Seen {
     pid: i32,
     parent: i32,
-    leads_group: bool,
     is_zombie: bool,
     started: u64,
 }
 
 impl Seen {
-    fn read(pid: i32) -> Option<Self> {
+    pub(crate) fn read(pid: i32) -> Option<Self> {
         Self::parse(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
@@ -29,32 +26,34 @@ impl Seen {
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
-        let group: i32 = fields.next()?.parse().ok()?;
-        let started = fields.nth(16)?.parse().ok()?;
+        let started = fields.nth(17)?.parse().ok()?;
         Some(Self {
             pid,
             parent,
-            leads_group: group == pid,
             is_zombie: matches!(state, "Z" | "X"),
             started,
         })
     }
 
-    /// Ends it, and the group that it leads; nobody, where it is gone.
-    pub(crate) fn kill(&self) {
-        let Some(pid) = Pid::from_raw(self.pid) else {
-            return;
-        };
-        let is_it = || Self::read(self.pid).is_some_and(|now| now.started == self.started);
-        let Some(held) = Stray::hold(pid, is_it) else {
-            return;
-        };
-        if self.leads_group
-            && let Err(error) = kill_process_group(pid, Signal::KILL)
-        {
-            tracing::trace!(%error, "a group is gone already");
-        }
-        held.signal(true);
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub(crate) fn is_child_of(&self, parent: i32) -> bool {
+        self.parent == parent && self.is_alive()
+    }
+
+    /// A zombie does not live, unless its first thread alone has ended.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.is_zombie || goes_on(self)
+    }
+
+    /// The process that was seen, if it lives still.
+    pub(crate) fn hold(&self) -> Option<Stray> {
+        let is_it = |now: Self| now.started == self.started && now.is_alive();
+        Stray::hold(Pid::from_raw(self.pid)?, || {
+            Self::read(self.pid).is_some_and(is_it)
+        })
     }
 }
 
@@ -72,30 +71,13 @@ pub(crate) fn children(parent: Pid) -> Vec<i32> {
     children.map(|process| process.pid).collect()
 }
 
-/// What lives below `root` or was started with a cookie that begins with `cookie`; but `root` itself,
-/// and the children in `spared` with all below them.
-pub(crate) fn broker_descendants(root: Pid, spared: &[i32], cookie: &str) -> Vec<Seen> {
-    let mut others: BTreeMap<i32, Vec<Seen>> = BTreeMap::new();
-    for process in numbers().filter_map(Seen::read) {
-        others.entry(process.parent).or_default().push(process);
-    }
-    let root = root.as_raw_nonzero().get();
-    let mut found = others.remove(&root).unwrap_or_default();
-    found.retain(|process| !spared.contains(&process.pid));
-    let mut at = 0;
-    while at < found.len() {
-        found.extend(others.remove(&found[at].pid).unwrap_or_default());
-        at += 1;
-    }
+/// What was started with a cookie that begins with `cookie`, and lives.
+pub(crate) fn holders(cookie: &str) -> Vec<Seen> {
     let entry = format!("{VARIABLE}={cookie}-").into_bytes();
-    let strays = others.into_values().flatten().filter(|process| {
-        process.pid != root && has_variable(process.pid, |variable| variable.starts_with(&entry))
-    });
-    found.extend(strays);
-    // A zombie is not left, but it may lead a group, or be a leader whose threads go on.
-    let living = |process: &Seen| !process.is_zombie || goes_on(process);
-    found.retain(living);
-    found
+    let holders = numbers()
+        .filter(|pid| has_variable(*pid, |variable| variable.starts_with(&entry)))
+        .filter_map(Seen::read);
+    holders.filter(Seen::is_alive).collect()
 }
 
 /// Whether a process whose first thread has ended has others.
@@ -113,15 +95,14 @@ mod tests {
         let stat = b"7 (a) Z 1 (b c) S 3 7 7 0 -1 4 1 1 1 1 1 1 1 1 20 0 1 0 4242 9 9";
         let seen = Seen::parse(7, stat).expect("it is whole");
         assert_eq!((seen.parent, seen.started), (3, 4242));
-        assert!(seen.leads_group && !seen.is_zombie);
+        assert!(!seen.is_zombie);
         for torn in [&b""[..], b"7 (a", b"7 (a) S", b"7 (a) S 1 1 1"] {
             assert_eq!(Seen::parse(7, torn), None);
         }
     }
 
     #[test]
-    fn the_spared_and_all_below_them_are_left_out() {
-        let us = rustix::process::getpid();
+    fn descendants_are_found_and_held_by_number_and_start() {
         #[expect(
             clippy::disallowed_methods,
             reason = "a process that no spawner knows of"
@@ -134,25 +115,20 @@ mod tests {
         let mut said = std::io::BufReader::new(child.stdout.take().unwrap());
         std::io::BufRead::read_line(&mut said, &mut String::new()).unwrap();
         let pid = i32::try_from(child.id()).unwrap();
-        let known = |spared: &[i32]| broker_descendants(us, spared, "nobody-has-this");
-        let all = known(&[]);
-        let sleeper = all.iter().find(|process| process.parent == pid).unwrap();
-        assert!(all.iter().any(|process| process.pid == pid));
-        assert!(children(us).contains(&pid));
-        let spared = known(&[pid]);
-        assert!(
-            !spared
-                .iter()
-                .any(|process| process.pid == pid || process == sleeper)
-        );
-        // One that only has the number of what was seen is not killed.
+        assert!(super::super::children::own().unwrap().contains(&pid));
+        assert!(children(rustix::process::getpid()).contains(&pid));
+        let below = super::super::children::below(pid);
+        let [sleeper] = below.as_slice() else {
+            panic!("one process is below the shell: {below:?}");
+        };
+        assert_eq!(children(Pid::from_raw(pid).unwrap()), [sleeper.pid()]);
+        // One that only has the number of what was seen is another.
         let other = Seen {
             started: 0,
             ..*sleeper
         };
-        other.kill();
-        assert!(Seen::read(other.pid).is_some_and(|now| !now.is_zombie));
-        sleeper.kill();
+        assert!(other.hold().is_none());
+        assert!(sleeper.hold().unwrap().kill());
         assert!(child.wait().unwrap().code().is_some());
     }
 }

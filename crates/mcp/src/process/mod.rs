@@ -3,7 +3,10 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod census;
+#[cfg(target_os = "linux")]
+pub(crate) mod children;
 mod hurry;
+pub(crate) mod orphans;
 mod reaper;
 mod spawner;
 mod stderr;
@@ -25,6 +28,8 @@ pub use reaper::all_ended;
 #[cfg(target_os = "linux")]
 pub(crate) use spawner::refuse_starts;
 pub use stderr::StderrTail;
+#[cfg(target_os = "linux")]
+pub(crate) use strays::Stray;
 pub(crate) use strays::VARIABLE as COOKIE;
 
 /// A running child. Dropping it makes its reaper end the whole group at once.

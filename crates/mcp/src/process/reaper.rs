@@ -13,7 +13,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::strays::{Cookie, Stray};
+use super::orphans::Claim;
+use super::strays::{Below, Cookie, Stray, below};
 use super::unix::Group;
 use super::{Hurry, Process, ProcessHandle, StderrTail};
 use crate::failure::ExitReport;
@@ -37,7 +38,7 @@ pub async fn all_ended() {
 
 /// Takes a child over: its pipes go to the caller, itself to a task.
 pub(super) fn adopt(
-    mut child: Child,
+    (mut child, claim): (Child, Claim),
     cookie: Cookie,
     tail: &StderrTail,
     timing: Timing,
@@ -56,6 +57,8 @@ pub(super) fn adopt(
     }
     let reaper = Reaper {
         child,
+        below: Vec::new(),
+        _claim: claim,
         group: Group::of_leader(pid),
         cookie,
         timing,
@@ -83,6 +86,10 @@ pub(super) fn adopt(
 
 struct Reaper {
     child: Child,
+    /// What was below the child when its end began, which nothing shows any more once it is gone.
+    below: Below,
+    /// Lasts as long as the child may have to be waited for.
+    _claim: Claim,
     group: Option<Group>,
     cookie: Cookie,
     timing: Timing,
@@ -117,6 +124,10 @@ impl Reaper {
 
     /// Waits for the leader to leave by itself, then asks it, then ends it.
     async fn end(&mut self, grace: Duration) {
+        if let Some(pid) = self.child.id() {
+            let looked = tokio::task::spawn_blocking(move || below(pid)).await;
+            self.below = looked.unwrap_or_default();
+        }
         if let Some(ended) = self.hurry.bound(grace, 3, self.child.wait()).await {
             return self.publish(ended.ok());
         }
@@ -166,22 +177,23 @@ impl Reaper {
 
     /// Ends what left the group before the leader ended.
     async fn end_strays(&mut self) {
-        let asked = strays_ended(&self.cookie, false);
+        let asked = strays_ended(&self.cookie, &self.below, false);
         if self.hurry.bound(SWEEP_GRACE, 1, asked).await.is_some() {
             return;
         }
-        let killed = strays_ended(&self.cookie, true);
+        let killed = strays_ended(&self.cookie, &self.below, true);
         if timeout(KILL_GRACE, killed).await.is_err() {
             tracing::warn!("processes that left their group are left after KILL");
         }
     }
 }
 
-/// Returns when nothing with the cookie is left. Whatever turns up is ended, or once asked to leave.
-async fn strays_ended(cookie: &Cookie, kill: bool) {
+/// Returns when nothing with the cookie is left, and nothing that was below the child. Whatever turns
+/// up is ended, or once asked to leave.
+async fn strays_ended(cookie: &Cookie, below: &Below, kill: bool) {
     let mut asked = false;
     loop {
-        let strays = strays(cookie).await;
+        let strays = strays(cookie, below).await;
         if strays.is_empty() {
             return;
         }
@@ -194,9 +206,9 @@ async fn strays_ended(cookie: &Cookie, kill: bool) {
 }
 
 /// Looks at every process of the machine, which may take a while where there are many.
-async fn strays(cookie: &Cookie) -> Vec<Stray> {
-    let cookie = cookie.clone();
-    let looked = tokio::task::spawn_blocking(move || cookie.holders()).await;
+async fn strays(cookie: &Cookie, below: &Below) -> Vec<Stray> {
+    let (cookie, below) = (cookie.clone(), below.clone());
+    let looked = tokio::task::spawn_blocking(move || cookie.holders(&below)).await;
     looked.unwrap_or_else(|error| {
         tracing::debug!(%error, "strays were not looked for");
         Vec::new()

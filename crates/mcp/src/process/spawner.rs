@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::strays::Cookie;
-use super::{COOKIE, Hurry, Process, StderrTail, reaper, spawn_failure};
+use super::{COOKIE, Hurry, Process, StderrTail, orphans, reaper, spawn_failure};
 use crate::failure::SourceFailure;
 use crate::launch::Launch;
 use crate::lookup;
@@ -38,10 +38,11 @@ struct Request {
 /// Whether the end of everything has begun.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Nothing is started any more.
+/// Nothing is started any more once this returns.
 #[cfg(target_os = "linux")]
 pub(crate) fn refuse_starts() {
-    REFUSED.store(true, Ordering::Relaxed);
+    REFUSED.store(true, Ordering::SeqCst);
+    orphans::await_start();
 }
 
 /// Has the thread start `launch`'s program.
@@ -101,10 +102,6 @@ fn run(mut requests: mpsc::Receiver<Request>) {
 
 fn start(request: &Request) -> Result<Process, SourceFailure> {
     let launch = &request.launch;
-    if REFUSED.load(Ordering::Relaxed) {
-        let message = "the broker is ending";
-        return Err(SourceFailure::new(SourceCause::SpawnFailed, message));
-    }
     if let Some(cwd) = launch.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
         return Err(SourceFailure::new(
             SourceCause::SpawnFailed,
@@ -116,9 +113,14 @@ fn start(request: &Request) -> Result<Process, SourceFailure> {
     let cookie = Cookie::new(launch.env.get(COOKIE).map_or("", String::as_str));
     let mut command = command(launch, &program);
     command.env(COOKIE, cookie.value());
-    let child = command
-        .spawn()
-        .map_err(|error| spawn_failure(&shown(launch, &program), &error))?;
+    let child = orphans::claim(|| {
+        if REFUSED.load(Ordering::SeqCst) {
+            let message = "the broker is ending";
+            return Err(SourceFailure::new(SourceCause::SpawnFailed, message));
+        }
+        let started = command.spawn();
+        started.map_err(|error| spawn_failure(&shown(launch, &program), &error))
+    })?;
     Ok(reaper::adopt(
         child,
         cookie,

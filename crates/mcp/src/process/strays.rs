@@ -25,22 +25,41 @@ impl Cookie {
         &self.0
     }
 
-    /// Every living process that has the cookie.
+    /// Every living process that has the cookie, and what lives of `below`.
     #[cfg(target_os = "linux")]
-    pub(super) fn holders(&self) -> Vec<Stray> {
+    pub(super) fn holders(&self, below: &Below) -> Vec<Stray> {
         let entry = format!("{VARIABLE}={}", self.0);
         let has_entry = |pid| has_variable(pid, |variable| variable == entry.as_bytes());
         super::census::numbers()
             .filter(|pid| has_entry(*pid))
             .filter_map(|pid| Stray::hold(rustix::process::Pid::from_raw(pid)?, || has_entry(pid)))
+            .chain(below.iter().filter_map(super::census::Seen::hold))
             .collect()
     }
 
     /// Every living process that has the cookie, as far as it can be known.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn holders(&self) -> Vec<Stray> {
+    pub(super) fn holders(&self, _below: &Below) -> Vec<Stray> {
         Vec::new()
     }
+}
+
+/// What was seen below a child.
+#[cfg(target_os = "linux")]
+pub(super) type Below = Vec<super::census::Seen>;
+#[cfg(not(target_os = "linux"))]
+pub(super) type Below = Vec<()>;
+
+/// What lives below a child, whatever group, session and environment it has.
+#[cfg(target_os = "linux")]
+pub(super) fn below(child: u32) -> Below {
+    i32::try_from(child).map_or_else(|_| Vec::new(), super::children::below)
+}
+
+/// The same, as far as it can be known.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn below(_child: u32) -> Below {
+    Vec::new()
 }
 
 /// Whether the process was started with such a `NAME=value`.
@@ -53,7 +72,7 @@ pub(super) fn has_variable(pid: i32, is_it: impl Fn(&[u8]) -> bool) -> bool {
 
 /// A process outside of its group, held so that its number cannot come to mean another.
 #[derive(Debug)]
-pub(super) struct Stray {
+pub(crate) struct Stray {
     #[cfg(target_os = "linux")]
     pid: rustix::process::Pid,
     /// Absent where the system has no such handles.
@@ -68,23 +87,66 @@ impl Stray {
         use rustix::process::{PidfdFlags, pidfd_open};
         let handle = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(handle) => Some(handle),
-            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => None,
-            Err(_) => return None,
+            Err(rustix::io::Errno::SRCH) => return None,
+            // The system has none, or this process may open no more files.
+            Err(_) => None,
         };
         // Only what is held is sure to be what is looked at.
         is_it().then_some(Self { pid, handle })
     }
 
+    /// A child of this process, if it lives. Nothing is read, so that this is quick.
+    pub(crate) fn hold_child(pid: i32) -> Option<Self> {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let child = Self::hold(Pid::from_raw(pid)?, || true)?;
+        let id = match &child.handle {
+            Some(handle) => WaitId::PidFd(std::os::fd::AsFd::as_fd(handle)),
+            None => WaitId::Pid(child.pid),
+        };
+        let ended = match waitid(id, look) {
+            // The system has such handles but cannot wait for them.
+            Err(rustix::io::Errno::INVAL) => waitid(WaitId::Pid(child.pid), look),
+            ended => ended,
+        };
+        matches!(ended, Ok(None)).then_some(child)
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
     /// Asks it to leave, or ends it.
     pub(super) fn signal(&self, kill: bool) {
-        use rustix::process::{Signal, kill_process, pidfd_send_signal};
-        let signal = if kill { Signal::KILL } else { Signal::TERM };
+        use rustix::process::Signal;
+        self.send(if kill { Signal::KILL } else { Signal::TERM });
+    }
+
+    /// Stops it, so that it starts nothing more. Whether it may be signalled.
+    pub(crate) fn stop(&self) -> bool {
+        self.send(rustix::process::Signal::STOP)
+    }
+
+    /// Ends it. Whether it may be signalled.
+    pub(crate) fn kill(&self) -> bool {
+        self.send(rustix::process::Signal::KILL)
+    }
+
+    fn send(&self, signal: rustix::process::Signal) -> bool {
+        use rustix::process::{kill_process, pidfd_send_signal};
         let sent = match &self.handle {
             Some(handle) => pidfd_send_signal(handle, signal),
             None => kill_process(self.pid, signal),
         };
-        if let Err(error) = sent {
-            tracing::trace!(%error, "a stray process is gone already");
+        sent.is_ok()
+    }
+
+    /// Ends the group that it leads, if it leads one: no fork slips through that.
+    pub(crate) fn kill_group(&self) {
+        use rustix::process::{Signal, getpgid, kill_process_group};
+        if getpgid(Some(self.pid)) == Ok(self.pid) {
+            // It may have ended meanwhile.
+            let _: rustix::io::Result<()> = kill_process_group(self.pid, Signal::KILL);
         }
     }
 }
@@ -116,16 +178,18 @@ mod tests {
         let deadline = std::time::Duration::from_secs(60);
         let started = tokio::time::Instant::now();
         // Between fork and exec it still has our environment.
-        while cookies[0].holders().is_empty() {
+        while cookies[0].holders(&Vec::new()).is_empty() {
             assert!(started.elapsed() < deadline);
             std::thread::yield_now();
         }
-        assert!(cookies[1].holders().is_empty() && longer.holders().is_empty());
+        assert!(
+            cookies[1].holders(&Vec::new()).is_empty() && longer.holders(&Vec::new()).is_empty()
+        );
         cookies[0]
-            .holders()
+            .holders(&Vec::new())
             .iter()
             .for_each(|stray| stray.signal(true));
         assert!(!child.wait().unwrap().success());
-        assert!(cookies[0].holders().is_empty());
+        assert!(cookies[0].holders(&Vec::new()).is_empty());
     }
 }

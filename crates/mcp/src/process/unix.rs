@@ -178,6 +178,25 @@ fn set_of(signals: &[Signal]) -> libc::sigset_t {
     }
 }
 
+/// Waits until a child has ended, and leaves it to be reaped. `CHILD` where there is none.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the C library alone tells which child ended")]
+pub(super) fn await_ended_child() -> rustix::io::Result<Pid> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the information is ours and lives through the call. Zeroed, it is valid even where
+    // nothing was written; the number of a process is there for every child that ended.
+    let (failed, pid) = unsafe {
+        let options = libc::WEXITED | libc::WNOWAIT;
+        let failed = libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0;
+        (failed, info.assume_init().si_pid())
+    };
+    if failed {
+        let error = io::Error::last_os_error();
+        return Err(rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::INTR));
+    }
+    Pid::from_raw(pid).ok_or(rustix::io::Errno::CHILD)
+}
+
 /// Has the system tell how children ended, even where whoever started us had that switched off.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "what a signal does is the C library's")]

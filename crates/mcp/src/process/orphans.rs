@@ -1,0 +1,125 @@
+//! Orphans of servers that come to this process, where it is a broker with a guard: a thread reaps
+//! them, and leaves every child alone that a task waits for.
+
+use std::collections::BTreeSet;
+#[cfg(target_os = "linux")]
+use std::io;
+#[cfg(target_os = "linux")]
+use std::sync::Condvar;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+#[cfg(target_os = "linux")]
+use std::thread;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
+
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
+#[cfg(target_os = "linux")]
+use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
+use tokio::process::Child;
+
+#[cfg(target_os = "linux")]
+use super::unix::await_ended_child;
+
+/// How long a task has to reap its child before the next look at the children.
+#[cfg(target_os = "linux")]
+const OWNER_INTERVAL: Duration = Duration::from_millis(5);
+/// How long a start that is under way may hold up the end of everything.
+#[cfg(target_os = "linux")]
+const START_TIMEOUT: Duration = Duration::from_millis(200);
+
+struct Claims {
+    /// The children that tasks wait for.
+    pids: BTreeSet<i32>,
+    /// How many children were ever started.
+    #[cfg(target_os = "linux")]
+    starts: u64,
+}
+
+/// Also locked while a child is started: until its number is known nobody may reap it.
+static CLAIMS: Mutex<Claims> = Mutex::new(Claims {
+    pids: BTreeSet::new(),
+    #[cfg(target_os = "linux")]
+    starts: 0,
+});
+
+/// Says that there are children again.
+#[cfg(target_os = "linux")]
+static STARTED: Condvar = Condvar::new();
+
+/// A child that its owner reaps, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Claim(i32);
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock().pids.remove(&self.0);
+    }
+}
+
+/// Starts a child, whose end is for the caller alone.
+pub(super) fn claim<E>(start: impl FnOnce() -> Result<Child, E>) -> Result<(Child, Claim), E> {
+    let mut claims = lock();
+    let child = start()?;
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+    let claim = Claim(pid.unwrap_or_default());
+    claims.pids.insert(claim.0);
+    #[cfg(target_os = "linux")]
+    {
+        claims.starts += 1;
+        STARTED.notify_all();
+    }
+    Ok((child, claim))
+}
+
+/// Has orphans of this process's descendants come to it, and reaps them.
+#[cfg(target_os = "linux")]
+pub(crate) fn adopt() -> io::Result<()> {
+    thread::Builder::new()
+        .name("mcp-orphans".to_owned())
+        .spawn(reap_all)?;
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Returns when no start is under way. Those that come later have to look whether they are refused.
+#[cfg(target_os = "linux")]
+pub(crate) fn await_start() {
+    let by = tokio::time::Instant::now() + START_TIMEOUT;
+    while matches!(CLAIMS.try_lock(), Err(std::sync::TryLockError::WouldBlock))
+        && tokio::time::Instant::now() < by
+    {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn reap_all() {
+    loop {
+        let starts = lock().starts;
+        match await_ended_child() {
+            Ok(pid) if reap(pid) => {}
+            Ok(_) => thread::sleep(OWNER_INTERVAL),
+            Err(Errno::CHILD) => {
+                // Without a child there is no descendant, and so no orphan.
+                let again = STARTED.wait_while(lock(), |claims| claims.starts == starts);
+                drop(again.unwrap_or_else(PoisonError::into_inner));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Reaps a child that ended, unless a task waits for it. Whether it did.
+#[cfg(target_os = "linux")]
+fn reap(pid: Pid) -> bool {
+    let claims = lock();
+    if claims.pids.contains(&pid.as_raw_nonzero().get()) {
+        return false;
+    }
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    waitid(WaitId::Pid(pid), ended).is_ok()
+}
+
+fn lock() -> MutexGuard<'static, Claims> {
+    CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,153 @@
+//! Processes that servers let go of, on Linux: with another parent, session and group and nothing in
+//! their environment. However a broker ends, they end with it; while it runs, they leave no zombie.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+
+use harness::{Broker, Chaos, Run, is_alive, wait_until};
+use serde_json::json;
+
+/// Forks twice, and leaves a process that only its parentage shows. Prints its number.
+const DAEMON: &str = "env -i setsid sh -c 'sleep 1000 < /dev/null > /dev/null 2>&1 & echo $!'";
+
+/// The ways in which a broker ends: which process gets which signal.
+const ENDS: [(&str, bool); 3] = [("TERM", true), ("KILL", true), ("KILL", false)];
+
+fn signal(name: &str, pid: u32) {
+    let kill = Run::new(Path::new("/bin/sh"))
+        .args(["-c", &format!("kill -{name} {pid}")])
+        .output();
+    assert_eq!(kill.code, Some(0), "{}", kill.stderr);
+}
+
+/// Ends a broker in one of the ways.
+fn end(broker: Broker, (name, guard): (&str, bool)) {
+    let pids = [broker.guard(), broker.pid()];
+    signal(name, pids[usize::from(!guard)]);
+    let (status, _, stderr) = broker.finish();
+    assert_eq!(status.success(), name == "TERM", "{status}: {stderr}");
+    wait_until("guard and broker are gone", || {
+        !pids.iter().any(|pid| is_alive(*pid))
+    });
+}
+
+/// What the start script of a source printed.
+fn printed(chaos: &Chaos, source: &str) -> Vec<String> {
+    let shells = chaos.events(source, "shell");
+    let printed = shells.iter().filter_map(|event| event["stdout"].as_str());
+    printed.map(str::to_owned).collect()
+}
+
+/// The fields of `/proc/PID/stat` after the name, of every process.
+fn stats() -> Vec<(u32, Vec<String>)> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let stat = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields = stat.rsplit_once(')')?.1.split_whitespace();
+        Some((pid, fields.map(str::to_owned).collect()))
+    };
+    pids.filter_map(stat).collect()
+}
+
+/// How many processes have a command line that names this folder.
+fn commands_naming(folder: &Path) -> usize {
+    let folder = folder.to_str().expect("the path is text").as_bytes();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|process| fs::read(process.path().join("cmdline")).ok())
+        .filter(|line| line.windows(folder.len()).any(|part| part == folder))
+        .count()
+}
+
+#[test]
+fn f_46_a_daemon_with_an_empty_environment_ends_with_broker_and_guard() {
+    for way in ENDS {
+        let chaos = Chaos::new();
+        chaos.script("a", &json!({"start_shell": DAEMON}));
+        let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+        let daemon = printed(&chaos, "a")[0].parse().expect("a number");
+        assert!(is_alive(daemon));
+        end(broker, way);
+        assert!(!is_alive(daemon), "{way:?}");
+    }
+}
+
+#[test]
+fn f_46_a_fork_loop_ends_with_broker_and_guard() {
+    for way in ENDS {
+        let chaos = Chaos::new();
+        let folder = chaos.path().to_str().expect("the path is text");
+        // Each process starts the next one and ends. However this test ends, the loop ends with the
+        // folder, or with its count.
+        let fork = r#"f() { [ "$1" -gt 0 ] && [ -d "$0" ] && f $(($1 - 1)) & }; f 300000"#;
+        let start = format!("setsid env -i sh -c '{fork}' {folder} < /dev/null > /dev/null 2>&1 &");
+        chaos.script("a", &json!({"start_shell": start}));
+        let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+        let servers = 3;
+        wait_until("the loop runs", || commands_naming(chaos.path()) > servers);
+        end(broker, way);
+        // No moment between two of its processes is taken for its end.
+        let left = (0..50).map(|_| commands_naming(chaos.path())).max();
+        assert_eq!(left, Some(0), "{way:?}");
+    }
+}
+
+/// How many is in MCP_BROKER_DAEMONS; 10000 takes a minute.
+#[test]
+fn daemons_leave_no_zombie_and_lose_no_exit_status() {
+    let count = std::env::var("MCP_BROKER_DAEMONS");
+    let count = count.map_or(500, |count| count.parse::<u32>().expect("a number"));
+    let chaos = Chaos::new();
+    let done = chaos.path().join("done");
+    let start = format!(
+        "(i=0; while [ $i -lt {count} ]; do (true &); i=$((i + 1)); done; echo $i > {}) \
+         > /dev/null 2>&1 &",
+        done.display()
+    );
+    chaos.script("a", &json!({"start_shell": start}));
+    chaos.script("b", &json!({"on_call": {"echo": "exit:7"}}));
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    let mut ends = 0;
+    while !done.exists() || ends < 2 {
+        wait_until("the other source serves", || {
+            broker.source("/b")["state"] == "ready"
+        });
+        let response = broker.call("/b/echo", json!({"text": "go"}));
+        let text = response.text();
+        assert_eq!(
+            response.json()["error"]["details"]["exit_code"],
+            7,
+            "{text}"
+        );
+        ends += 1;
+    }
+    wait_until("no zombie is left", || {
+        let ours = [broker.guard(), broker.pid()].map(|pid| pid.to_string());
+        let zombies = stats().into_iter().filter(|(_, stat)| stat[0] == "Z");
+        zombies.filter(|(_, stat)| ours.contains(&stat[1])).count() == 0
+    });
+    assert_eq!(broker.terminate().0.code(), Some(0));
+}
+
+#[test]
+fn f_47_what_is_below_a_source_ends_when_that_source_alone_is_replaced() {
+    let chaos = Chaos::new();
+    // In a session of its own, with nothing in its environment, and a child of the server.
+    chaos.script("a", &json!({"fork_grandchild": "bare"}));
+    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let file = chaos.config(compiled, |_| {});
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &file]));
+    let child = chaos.events("a", "grandchild")[0]["child"].as_u64();
+    let child = child.and_then(|pid| pid.try_into().ok()).expect("a number");
+    chaos.script("a", &json!({}));
+    chaos.config(compiled, |config| {
+        config["tree"][0]["source"]["env"]["A_TOKEN"] = json!("another");
+    });
+    broker.signal("HUP");
+    wait_until("the source is replaced", || chaos.pids("a").len() == 2);
+    wait_until("what was below it is gone", || !is_alive(child));
+    broker.result("/a/add", json!({"a": 1, "b": 2}));
+    assert_eq!(broker.terminate().0.code(), Some(0));
+}
