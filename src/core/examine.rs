@@ -106,6 +106,7 @@ impl Checkup {
             reviewed.push(Reviewed {
                 path: given.path.clone(),
                 filter: given.filter.clone(),
+                text_drift: config.text_drift(given),
                 redactor: launch
                     .as_ref()
                     .map_or_else(|_| Redactor::default(), |launch| launch.redactor.clone()),
@@ -173,9 +174,10 @@ async fn start(at: usize, launch: Launch, verdicts: &Verdicts) -> Started {
         let judged = verdicts.assess(at, None, snapshot);
         let view = verdicts.view.load();
         let own = verdicts.catalog.sources[at].tools.iter();
+        let may_not = verdicts.withdrawals(at, &judged);
         let (withdrawn, exposed): (Vec<u32>, Vec<u32>) = own
             .filter(|tool| !view.is_hidden(**tool))
-            .partition(|tool| judged.is_refused() || judged.withdrawn.contains_key(tool));
+            .partition(|tool| judged.is_refused() || may_not.contains_key(tool));
         Tools {
             listed: snapshot.tools.len(),
             exposed: exposed.len(),

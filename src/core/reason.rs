@@ -11,6 +11,11 @@ use super::verdict::MAX_MESSAGE;
 /// What a rule that is not listed means.
 const UNLISTED: &str = "it is not what was reviewed";
 
+/// What callers are told of a withdrawal that the config asks for.
+const CHANGED_TEXT: &str = "a reviewed text changed, and the config withdraws on changed texts";
+/// The same in the log.
+const BY_CONFIG: &str = "withdrawn by `on_text_drift`";
+
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reason {
@@ -46,6 +51,27 @@ impl Reason {
             logged.push_str(&more);
         }
         Self { told, logged }
+    }
+
+    /// Why one tool is withdrawn whose texts alone changed. Its pointer may name a property that the
+    /// live server added, so callers are told none.
+    pub(super) fn changed_text(drift: &ToolDrift) -> Self {
+        let found = drift.findings.iter().find(|one| one.is_text_drift());
+        let logged = found
+            .or(drift.findings.first())
+            .map_or(UNLISTED, |one| &one.message);
+        Self {
+            told: CHANGED_TEXT.to_owned(),
+            logged: shown_line(&format!("{logged}; {BY_CONFIG}"), MAX_MESSAGE),
+        }
+    }
+
+    /// The same of every tool of a source whose own text changed.
+    pub(super) fn changed_text_of_source(finding: &Finding) -> Self {
+        Self {
+            told: format!("about the whole source: {CHANGED_TEXT}"),
+            logged: shown_line(&format!("{}; {BY_CONFIG}", finding.message), MAX_MESSAGE),
+        }
     }
 
     /// Why a whole source is withdrawn.

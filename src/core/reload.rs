@@ -1,13 +1,11 @@
 //! Another config in force, whole or not at all. Changed sources start beside those that run, are held
 //! against the lock without effect, and take over together; who leaves finishes its calls first.
 
+use broker_mcp::{Launch, Settings, SourceFailure, State, Verdict};
+use broker_model::SourceCause;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Duration;
-
-use broker_mcp::{Launch, SourceFailure, State, Verdict};
-use broker_model::SourceCause;
 
 use super::Inner;
 use super::lifecycle::STOP;
@@ -55,7 +53,7 @@ struct Newcomer {
 /// What a reload sets for a source that keeps its process.
 struct Kept {
     source: usize,
-    startup_timeout: Duration,
+    settings: Settings,
     reviewed: Reviewed,
 }
 
@@ -72,10 +70,9 @@ impl Inner {
             if let Some(running) = &seat.launch {
                 launch.timing = running.timing;
                 if running.starts_the_same(&launch) {
-                    let startup_timeout = launch.startup_timeout;
                     kept.push(Kept {
                         source,
-                        startup_timeout,
+                        settings: Settings::from(&launch),
                         reviewed,
                     });
                     continue;
@@ -184,8 +181,13 @@ impl Inner {
         }
         for same in kept {
             let seat = seats[same.source].load();
-            seat.upstream.set_startup_timeout(same.startup_timeout);
+            seat.upstream.set(same.settings);
+            let place = seat.standing.place();
             self.verdicts.set_reviewed(same.source, same.reviewed);
+            // What was found counts by what the config says now.
+            if let Some(judged) = place.judged() {
+                self.verdicts.accept(same.source, judged);
+            }
         }
         self.verdicts.hide(prepared.hidden);
         self.settings.store(Arc::new(prepared.tools));
@@ -206,8 +208,11 @@ impl Inner {
             return refuse(message.clone());
         }
         let view = self.verdicts.view.load();
-        let lost: Vec<String> = judged
-            .withdrawn
+        let Role::Trial(reviewed) = &place.role else {
+            return refuse("it was not held against the lock".to_owned());
+        };
+        let withdrawn = judged.withdrawn_by(reviewed.text_drift);
+        let lost: Vec<String> = withdrawn
             .iter()
             .filter(|(tool, _)| {
                 !prepared.hidden.contains(tool)

@@ -83,10 +83,20 @@ impl Place {
     /// them may not serve.
     pub(super) fn judged(&self) -> Option<Judged> {
         let all = || self.latest.iter().flatten();
-        let worst = all().max_by_key(|judged| (judged.is_refused(), judged.withdrawn.len()))?;
+        let worst = all().max_by_key(|judged| {
+            (
+                judged.is_refused(),
+                judged.withdrawn.len(),
+                judged.changed_texts.len(),
+            )
+        })?;
         let withdrawn = all().flat_map(|judged| judged.withdrawn.clone()).collect();
+        let changed_texts = all()
+            .flat_map(|judged| judged.changed_texts.clone())
+            .collect();
         Some(Judged {
             withdrawn,
+            changed_texts,
             ..worst.clone()
         })
     }

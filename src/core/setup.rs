@@ -122,6 +122,7 @@ pub(super) fn prepare(
                     path: given.path.clone(),
                     filter: given.filter.clone(),
                     redactor: launch.redactor.clone(),
+                    text_drift: config.text_drift(given),
                 };
                 sources.push((launch, reviewed));
             }

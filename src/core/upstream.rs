@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Judge, Launch, RawResult, SessionHandle, Source, State, Status};
+use broker_mcp::{
+    CallFailure, Judge, Launch, RawResult, SessionHandle, Settings, Source, State, Status,
+};
 use broker_model::mcp::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -80,9 +82,14 @@ impl Upstream {
     pub(super) async fn session(&self, time: Duration) -> Result<Session, CallFailure> {
         match self {
             Self::Server(all) => {
-                // One that is on its way already, or else the first.
-                let starting = |one: &&Source| one.status().borrow().state == State::Starting;
-                let one = all.iter().find(starting).unwrap_or(&all[0]);
+                // One that is on its way already, or else one that can be woken, which cannot be done
+                // with one that runs and owes a listing.
+                let rank = |one: &&Source| match &*one.status().borrow() {
+                    status if status.is_recheck_pending() => 2,
+                    status if status.state == State::Starting => 0,
+                    _ => 1,
+                };
+                let one = all.iter().min_by_key(rank).unwrap_or(&all[0]);
                 one.session(time).await.map(Session::Server)
             }
             #[cfg(test)]
@@ -93,10 +100,10 @@ impl Upstream {
         }
     }
 
-    /// How long it may take at its next start.
-    pub(super) fn set_startup_timeout(&self, time: Duration) {
+    /// From now on it goes by these.
+    pub(super) fn set(&self, settings: Settings) {
         match self {
-            Self::Server(all) => all.iter().for_each(|one| one.set_startup_timeout(time)),
+            Self::Server(all) => all.iter().for_each(|one| one.set(settings)),
             #[cfg(test)]
             Self::Fake(_) => {}
         }

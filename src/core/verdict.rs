@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use broker_mcp::{SourceFailure, Verdict};
+use broker_model::config::TextDrift;
 use broker_model::digest::Digest;
 use broker_model::drift::{self, Class, Report, ToolDrift};
 use broker_model::filter::ToolFilter;
@@ -45,6 +46,7 @@ pub(super) struct Reviewed {
     pub(super) path: NodePath,
     pub(super) filter: ToolFilter,
     pub(super) redactor: Redactor,
+    pub(super) text_drift: TextDrift,
 }
 
 /// What a listing means; nothing has changed by it yet.
@@ -54,12 +56,24 @@ pub(super) struct Judged {
     pub(super) report: Report,
     /// The tools that may not be served, hidden ones included.
     pub(super) withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
+    /// The tools that are served or not as the config says: their texts changed.
+    pub(super) changed_texts: BTreeMap<u32, Arc<Withdrawn>>,
 }
 
 impl Judged {
     /// Whether the whole source may not be served.
     pub(super) fn is_refused(&self) -> bool {
         matches!(self.verdict, Verdict::WithdrawSource { .. })
+    }
+
+    /// The tools that may not be served under a config that says this of changed texts.
+    pub(super) fn withdrawn_by(&self, text_drift: TextDrift) -> BTreeMap<u32, Arc<Withdrawn>> {
+        let mut withdrawn = match text_drift {
+            TextDrift::Serve => BTreeMap::new(),
+            TextDrift::Withdraw => self.changed_texts.clone(),
+        };
+        withdrawn.extend(self.withdrawn.clone());
+        withdrawn
     }
 }
 
@@ -96,21 +110,22 @@ impl Verdicts {
     ) -> Judged {
         let now = self.sources[source].load();
         let reviewed = reviewed.unwrap_or(&now);
-        let (report, withdrawn) = match self.locked(source) {
+        let (report, withdrawn, changed_texts) = match self.locked(source) {
             Ok(locked) => {
                 let mut report = drift::classify(&locked, snapshot, &reviewed.filter);
                 report.mask(&reviewed.redactor);
                 report.name_config(self.catalog.config_name);
                 // Of hidden tools as well: a reload may bring them back.
                 let withdrawn = self.withdrawn(source, &report, &locked, snapshot);
-                (self.without_hidden(report), withdrawn)
+                let changed_texts = self.changed_texts(source, &report, &locked, snapshot);
+                (self.without_hidden(report), withdrawn, changed_texts)
             }
             // What cannot be compared is not served.
             Err(problem) => {
                 let report = drift::unchecked(&reviewed.path, SourceCause::DriftSource, &problem);
                 let reason = Reason::own(&problem);
                 let withdrawn = self.all_of(source, Class::Unknown, "lock-unreadable", &reason);
-                (report, withdrawn)
+                (report, withdrawn, BTreeMap::new())
             }
         };
         let against = |class| class == Class::Security || class == Class::Unchecked;
@@ -124,18 +139,29 @@ impl Verdicts {
             verdict,
             report,
             withdrawn,
+            changed_texts,
         }
     }
 
     /// Lets what was found count.
     pub(super) fn accept(&self, source: usize, judged: Judged) {
-        self.take_in(source, &judged.report, judged.withdrawn);
+        let withdrawn = self.withdrawals(source, &judged);
+        self.take_in(source, &judged.report, withdrawn);
         if self.gate.settle(source, &judged.report) {
             // Until now a refusal could have said all this; it did not come.
             self.gate
                 .first_of_required()
                 .for_each(drift_log::differences);
         }
+    }
+
+    /// The tools that may not be served under the config that is in force.
+    pub(super) fn withdrawals(
+        &self,
+        source: usize,
+        judged: &Judged,
+    ) -> BTreeMap<u32, Arc<Withdrawn>> {
+        judged.withdrawn_by(self.sources[source].load().text_drift)
     }
 
     /// From now on a source is judged with this.
@@ -219,33 +245,43 @@ impl Verdicts {
             let rule = reason::worst(about).map_or("source-changed", |finding| finding.rule);
             return self.all_of(source, about.class, rule, &Reason::of_source(about));
         }
-        let mut out = BTreeMap::new();
-        for drift in report.tools.iter().filter(|tool| tool.class.withdraws()) {
+        let drifted = report.tools.iter().filter(|tool| tool.class.withdraws());
+        let withdrawn = drifted.filter_map(|drift| {
             // An added tool may want the path of another; what is not of this source is not touched.
-            let Some(at) = self.tool_at(drift) else {
-                continue;
-            };
-            let found = snapshot
-                .tools
+            let at = self.tool_at(drift)?;
+            let reviewed = locked
+                .exposed
                 .iter()
-                .find(|raw| tool_name(raw) == drift.tool);
-            let found = found.map(|raw| {
-                let mut raw = raw.clone();
-                strip_volatile(&mut raw, &locked.volatile);
-                Digest::of_tool(&raw).as_str().to_owned()
-            });
-            let mut exposed = locked.exposed.iter();
-            let reviewed = exposed.find(|tool| tool.upstream_name == drift.tool);
-            let withdrawn = Withdrawn::new(
-                drift.class,
-                drift.rules(),
-                Reason::of_tool(drift, reviewed.map(|tool| &tool.raw)),
-                rfc3339(SystemTime::now()),
-                found,
-            );
-            out.insert(at, Arc::new(withdrawn));
+                .find(|tool| tool.upstream_name == drift.tool);
+            let reason = Reason::of_tool(drift, reviewed.map(|tool| &tool.raw));
+            Some((at, of_tool(drift, drift.class, reason, locked, snapshot)))
+        });
+        withdrawn.collect()
+    }
+
+    /// The tools that a report would withdraw over texts alone.
+    fn changed_texts(
+        &self,
+        source: usize,
+        report: &Report,
+        locked: &LockedSource,
+        snapshot: &Snapshot,
+    ) -> BTreeMap<u32, Arc<Withdrawn>> {
+        let of_source = report.sources.iter().flat_map(|about| &about.findings);
+        if let Some(finding) = of_source
+            .into_iter()
+            .find(|finding| finding.is_text_drift())
+        {
+            let reason = Reason::changed_text_of_source(finding);
+            return self.all_of(source, Class::Text, finding.rule, &reason);
         }
-        out
+        let drifted = report.tools.iter().filter(|tool| tool.has_text_drift());
+        let withdrawn = drifted.filter_map(|drift| {
+            let at = self.tool_at(drift)?;
+            let reason = Reason::changed_text(drift);
+            Some((at, of_tool(drift, Class::Text, reason, locked, snapshot)))
+        });
+        withdrawn.collect()
     }
 
     fn all_of(
@@ -301,4 +337,25 @@ impl Verdicts {
             }
         }
     }
+}
+
+/// Why one tool is out of service, with the digest of what the server lists instead.
+fn of_tool(
+    drift: &ToolDrift,
+    class: Class,
+    reason: Reason,
+    locked: &LockedSource,
+    snapshot: &Snapshot,
+) -> Arc<Withdrawn> {
+    let listed = snapshot
+        .tools
+        .iter()
+        .find(|raw| tool_name(raw) == drift.tool);
+    let found = listed.map(|raw| {
+        let mut raw = raw.clone();
+        strip_volatile(&mut raw, &locked.volatile);
+        Digest::of_tool(&raw).as_str().to_owned()
+    });
+    let since = rfc3339(SystemTime::now());
+    Arc::new(Withdrawn::new(class, drift.rules(), reason, since, found))
 }

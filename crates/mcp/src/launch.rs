@@ -39,6 +39,8 @@ pub struct Launch {
     pub cwd: Option<PathBuf>,
     /// How long it may take until it listed its tools.
     pub startup_timeout: Duration,
+    /// How often its tools are listed again without an announcement; `None` for never.
+    pub relist_interval: Option<Duration>,
     /// The longest line it may send.
     pub line_bytes: usize,
     /// Calls at the server at one time.
@@ -64,7 +66,8 @@ impl Launch {
     }
 
     /// Whether a process that was started by `other` is what this one would start, so that it can go
-    /// on. How long a start may take says nothing about a process that is up.
+    /// on. How long a start may take and how often the tools are listed says nothing about a process
+    /// that is up.
     pub fn starts_the_same(&self, other: &Self) -> bool {
         self.program == other.program
             && self.shell == other.shell
@@ -88,8 +91,15 @@ pub struct Timing {
     pub close_grace: Duration,
     /// How long it has to leave after TERM, before KILL.
     pub term_grace: Duration,
-    /// The least time between two checks after `tools/list_changed`.
+    /// The least time between two listings that `tools/list_changed` asked for; it doubles up to
+    /// `recheck_gap_cap` while announcements continue.
     pub recheck_gap: Duration,
+    /// The longest time between two such listings, and how long a server announces nothing until the
+    /// gap is the least one again.
+    pub recheck_gap_cap: Duration,
+    /// How long a running server has for a listing that was asked for. Without the one that an
+    /// announcement made due, new calls are refused from then on.
+    pub recheck_timeout: Duration,
     /// The first delay before a restart; it doubles up to `backoff_cap`.
     pub backoff: Duration,
     /// The longest delay before a restart.
@@ -103,6 +113,8 @@ impl Default for Timing {
             close_grace: Duration::from_secs(2),
             term_grace: Duration::from_secs(2),
             recheck_gap: Duration::from_secs(1),
+            recheck_gap_cap: Duration::from_secs(60),
+            recheck_timeout: Duration::from_secs(10),
             backoff: Duration::from_secs(1),
             backoff_cap: Duration::from_secs(60),
         }
@@ -199,6 +211,7 @@ pub fn resolve(
         env,
         cwd: Some(cwd.map_or_else(|| base.clone(), |cwd| base.join(cwd))),
         startup_timeout: source.startup_timeout,
+        relist_interval: source.relist_interval,
         line_bytes: limits.line_bytes,
         max_in_flight: source.max_in_flight.max(1),
         instances: source.instances.max(1),

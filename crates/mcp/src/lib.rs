@@ -36,7 +36,10 @@ pub use environment::Environment;
 pub use examine::Examination;
 pub use failure::{CallFailure, ExitReport, SourceFailure};
 pub use launch::{Launch, Timing, resolve};
+#[cfg(any(test, feature = "scripted"))]
+#[doc(hidden)]
+pub use process::scripted;
 pub use process::{StderrTail, all_ended};
 pub use session::Session;
-pub use source::{Judge, SessionHandle, Source, Verdict};
+pub use source::{Judge, SessionHandle, Settings, Source, Verdict};
 pub use status::{Counters, State, Status};

@@ -4,12 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use broker_model::SourceCause;
+
 use crate::failure::SourceFailure;
 
 /// The state of a supervised source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// An attempt to start it is under way.
+    /// An attempt to start it is under way; or it runs, and a listing that an announcement made due is
+    /// awaited, which [`Status::is_recheck_pending`] tells apart.
     Starting,
     /// Listed, judged, and taking calls.
     Ready,
@@ -122,6 +125,19 @@ impl Counters {
         self.first_noise
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Status {
+    /// Whether a listing that an announcement made due is awaited: the process is up and finishes its
+    /// calls, and takes no new ones.
+    pub fn is_recheck_pending(&self) -> bool {
+        let pending = SourceCause::RecheckPending;
+        self.state == State::Starting
+            && self
+                .failure
+                .as_ref()
+                .is_some_and(|failure| failure.cause == pending)
     }
 }
 

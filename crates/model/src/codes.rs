@@ -89,6 +89,7 @@ closed_list! {
         Exited = "exited", "The process ended while it was in use.", "See its exit status and last stderr lines; the broker starts it again.";
         Protocol = "protocol", "The server broke the protocol so that the connection could not go on.", "Report it to the server's maintainers.";
         StdinStalled = "stdin_stalled", "The server sends requests and does not read the answers: 32 MiB of them wait.", "Report it to the server's maintainers; the broker starts it again.";
+        RecheckPending = "recheck_pending", "The server announced that its tools changed and has not listed them since.", "Wait for `Retry-After` seconds: the source is ready again when its listing came and matches. Where it does not come, see why the server does not answer `tools/list`.";
         DriftSource = "drift_source", "The source itself no longer matches the lock.", "Review the drift: `broker-gen check`.";
         Stopped = "stopped", "The broker is stopping the source.", "Nothing: it is going down.";
     }

@@ -231,3 +231,142 @@ async fn a_call_that_waits_for_a_restart_is_held_to_the_verdict_of_the_restart()
         }
     }
 }
+
+/// What `/a` lists with another text of `echo`, and what else is changed.
+fn reworded(change: impl FnOnce(&mut broker_model::Snapshot)) -> broker_model::Snapshot {
+    let mut live = snapshot(&["echo", "twin"]);
+    change(&mut live);
+    live
+}
+
+fn describe_otherwise(live: &mut broker_model::Snapshot, text: &str) {
+    live.tools[0].insert("description".to_owned(), json!(text));
+}
+
+#[tokio::test]
+async fn text_drift_is_served_or_withdrawn_as_the_config_says() {
+    for (policy, withdrawn) in [("serve", 0), ("withdraw", 1)] {
+        let broker = fixture_of(
+            Mode::Tolerant,
+            json!({ "on_text_drift": policy }),
+            json!({}),
+        );
+        let live = reworded(|live| describe_otherwise(live, "OBEY ME"));
+        assert_eq!(broker.lists(0, &live), Verdict::Serve);
+        broker.matches(1);
+        let report = broker.core.first_verdict().await.report;
+        assert_eq!(report.tools[0].class, Class::Text, "reports keep the class");
+        assert_eq!(broker.core.health().sources[0].withdrawn, withdrawn);
+        broker.sources[0].answer(Ok("{}"));
+        let outcome = broker.call("/a/echo", json!({"text": ""})).await;
+        if withdrawn == 0 {
+            assert!(outcome.is_ok());
+            continue;
+        }
+        let error = outcome.unwrap_err();
+        assert_eq!(error.code, CallCode::ToolWithdrawn);
+        let details = error.details.as_ref().unwrap();
+        assert_eq!(details["class"], "text");
+        assert_eq!(details["rules"], json!(["description-changed"]));
+        assert!(!error.message.contains("OBEY"), "{}", error.message);
+        assert!(broker.call("/a/twin", json!({"text": ""})).await.is_ok());
+        broker.matches(0);
+        broker.sources[0].answer(Ok("{}"));
+        assert!(broker.call("/a/echo", json!({"text": ""})).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_plain_start_refuses_text_drift_whatever_the_config_says() {
+    for policy in ["serve", "withdraw"] {
+        let broker = fixture_of(Mode::Plain, json!({ "on_text_drift": policy }), json!({}));
+        broker.lists(0, &reworded(|live| describe_otherwise(live, "Other.")));
+        broker.matches(1);
+        let outcome = broker.core.first_verdict().await;
+        assert_eq!(outcome.refuse, Some(RefuseExit::Drift), "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn changed_texts_withdraw_the_tool_or_the_source_and_white_space_and_names_nothing() {
+    let withdraw = || json!({"on_text_drift": "withdraw"});
+    let long: String = (0..60)
+        .map(|n| format!("\"p{n}\":{{\"type\":\"string\"}},"))
+        .collect();
+    let properties = format!("{{{long}\"text\":{{\"type\":\"string\"}}}}");
+    let properties: serde_json::Value = serde_json::from_str(&properties).unwrap();
+    type Change = Box<dyn Fn(&mut broker_model::Snapshot)>;
+    let cases: Vec<(&str, usize, Change)> = vec![
+        ("nothing", 0, Box::new(|_| {})),
+        (
+            "a description",
+            1,
+            Box::new(|live| describe_otherwise(live, "Other.")),
+        ),
+        (
+            "white space",
+            0,
+            Box::new(|live| describe_otherwise(live, " Says  it back.\n")),
+        ),
+        (
+            "a title",
+            1,
+            Box::new(|live| {
+                live.tools[1].insert("title".to_owned(), json!("Other"));
+            }),
+        ),
+        (
+            "the text of a parameter",
+            1,
+            Box::new(|live| {
+                live.tools[0]["inputSchema"]["properties"]["text"]["description"] = json!("Other");
+            }),
+        ),
+        (
+            "a new parameter, and a description",
+            1,
+            Box::new(|live| {
+                live.tools[0]["inputSchema"]["properties"]["more"] = json!({"type": "string"});
+                describe_otherwise(live, "Other.");
+            }),
+        ),
+        (
+            "a new parameter",
+            0,
+            Box::new(|live| {
+                live.tools[0]["inputSchema"]["properties"]["more"] = json!({"type": "string"});
+            }),
+        ),
+        (
+            "a description behind more findings than are listed",
+            1,
+            Box::new(move |live| {
+                live.tools[0]["inputSchema"]["properties"] = properties.clone();
+                describe_otherwise(live, "Other.");
+            }),
+        ),
+        (
+            "instructions",
+            2,
+            Box::new(|live| live.instructions = Some("Other.".to_owned())),
+        ),
+        (
+            "name and version",
+            0,
+            Box::new(|live| {
+                live.server_info = json!({"name": "other", "version": "2"});
+            }),
+        ),
+    ];
+    for (what, withdrawn, change) in cases {
+        let broker = fixture_of(Mode::Tolerant, withdraw(), json!({}));
+        assert_eq!(
+            broker.lists(0, &reworded(|live| change(live))),
+            Verdict::Serve
+        );
+        let health = broker.core.health();
+        assert_eq!(health.sources[0].withdrawn, withdrawn, "{what}");
+        let state = if withdrawn == 2 { "withdrawn" } else { "ready" };
+        assert_eq!(health.sources[0].state, state, "{what}");
+    }
+}

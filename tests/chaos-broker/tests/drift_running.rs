@@ -1,6 +1,8 @@
 //! Drift while the broker serves: single tools are withdrawn, stay visible with the reason, and come
 //! back by themselves.
 
+use std::thread;
+
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};
 
@@ -340,4 +342,92 @@ fn an_optional_source_is_withdrawn_tool_by_tool_in_a_plain_start() {
     let call = broker.call("/optional/echo", json!({"text": "x"}));
     refusal(&call, 409, "tool_withdrawn");
     assert_eq!(chaos.events("optional", "call"), Vec::<Value>::new());
+}
+
+/// A broker over its own config, with a change of the source `/a`.
+fn configured(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> Broker {
+    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let file = chaos.config(compiled, |config| change(&mut config["tree"][0]["source"]));
+    Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &file]))
+}
+
+fn counter(broker: &Broker, name: &str) -> u64 {
+    let sources = broker.get("/sources").json();
+    let counter = sources["sources"][0]["counters"][name].as_u64();
+    counter.expect("it is counted")
+}
+
+#[test]
+fn f_33_new_calls_are_refused_until_the_announced_listing_came_and_none_under_way_is_lost() {
+    let chaos = Chaos::new();
+    let broker = configured(&chaos, |source| {
+        source["tool_overrides"]["slow"]["timeout"] = json!(60);
+    });
+    thread::scope(|scope| {
+        let under_way = scope.spawn(|| broker.call("/a/slow", json!({"ms": 13_000})));
+        chaos.await_events("a", "call", 1);
+        let tools = Chaos::tools_asking_more("echo");
+        let withheld = json!({"generation": 1, "list_delay_ms": 16_000, "tools": tools});
+        chaos.script("a", &withheld);
+        wait_until("the listing is awaited", || {
+            broker.source("/a")["cause"] == "recheck_pending"
+        });
+        assert_eq!(broker.source("/a")["state"], "starting");
+        let refused = broker.call("/a/add", json!({"a": 1, "b": 2}));
+        let error = refusal(&refused, 503, "source_unavailable");
+        assert_eq!(error["details"]["cause"], "recheck_pending", "{error}");
+        assert_eq!(error["retryable"], true, "{error}");
+        broker.result("/b/echo", json!({"text": "x"}));
+        let finished = under_way.join().expect("it ended");
+        assert_eq!(finished.status, 200, "{}", finished.text());
+    });
+    wait_until("it serves again", || {
+        broker.source("/a")["state"] == "ready"
+    });
+    let echo = broker.call("/a/echo", json!({"text": "x"}));
+    refusal(&echo, 409, "tool_withdrawn");
+    broker.result("/a/add", json!({"a": 1, "b": 2}));
+    assert_eq!(
+        (counter(&broker, "restarts"), chaos.pids("a").len()),
+        (0, 1)
+    );
+}
+
+#[test]
+fn f_33_a_process_that_keeps_its_listing_back_is_ended_and_the_next_one_serves() {
+    let chaos = Chaos::new();
+    let broker = configured(&chaos, |source| source["startup_timeout"] = json!(2));
+    let hangs = json!({"generation": 1, "on_method": {"tools/list": "hang"}});
+    chaos.script("a", &hangs);
+    wait_until("the listing is awaited", || {
+        broker.source("/a")["cause"] == "recheck_pending"
+    });
+    chaos.script("a", &json!({"generation": 1}));
+    wait_until("another process serves", || {
+        broker.source("/a")["state"] == "ready"
+    });
+    broker.result("/a/echo", json!({"text": "x"}));
+    assert_eq!(
+        (counter(&broker, "restarts"), chaos.pids("a").len()),
+        (1, 2)
+    );
+    assert!(
+        broker.stderr().contains("list_failed"),
+        "{}",
+        broker.stderr()
+    );
+}
+
+#[test]
+fn tools_that_change_without_an_announcement_are_seen_by_the_next_poll() {
+    let chaos = Chaos::new();
+    let broker = configured(&chaos, |source| source["relist_interval"] = json!(1));
+    chaos.script("a", &json!({"tools": Chaos::tools_asking_more("echo")}));
+    wait_until("the tool is withdrawn", || {
+        broker.source("/a")["withdrawn"] == 1
+    });
+    assert_eq!(chaos.events("a", "list-changed"), Vec::<Value>::new());
+    chaos.script("a", &json!({}));
+    wait_until("the tool is back", || broker.source("/a")["withdrawn"] == 0);
+    assert_eq!(counter(&broker, "restarts"), 0);
 }

@@ -451,3 +451,27 @@ fn f_48_reloads_under_load_fail_no_call_and_keep_every_unchanged_process() {
         ),
     );
 }
+
+#[test]
+fn a_reload_withdraws_changed_texts_and_serves_them_again() {
+    let mut bench = Bench::start(&[]);
+    let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Other words"));
+    bench
+        .chaos
+        .script("a", &json!({"tools": tools, "generation": 1}));
+    wait_until("the log tells of the text", || {
+        !bench.said("source differs from the lock").is_empty()
+    });
+    bench.broker.result("/a/echo", json!({"text": "x"}));
+    let pids = bench.pids();
+    bench.reload(|config| config["on_text_drift"] = json!("withdraw"));
+    let call = bench.broker.call("/a/echo", json!({"text": "x"}));
+    let error = refusal(&call, 409, "tool_withdrawn");
+    assert_eq!(error["details"]["class"], "text", "{error}");
+    assert_eq!(bench.broker.source("/a")["withdrawn"], 1);
+    // The source's own word counts before the top level's.
+    bench.reload(|config| source(config, 0)["on_text_drift"] = json!("serve"));
+    bench.broker.result("/a/echo", json!({"text": "x"}));
+    assert_eq!(bench.broker.source("/a")["withdrawn"], 0);
+    assert_eq!(bench.pids(), pids);
+}

@@ -8,6 +8,8 @@ pub(crate) mod children;
 mod hurry;
 pub(crate) mod orphans;
 mod reaper;
+#[cfg(any(test, feature = "scripted"))]
+pub mod scripted;
 mod spawner;
 mod stderr;
 mod strays;
@@ -59,6 +61,10 @@ impl Process {
         tasks: &TaskTracker,
         hurry: &Hurry,
     ) -> Result<Self, SourceFailure> {
+        #[cfg(any(test, feature = "scripted"))]
+        if let Some(process) = scripted::spawn(launch, tasks) {
+            return Ok(process);
+        }
         spawner::spawn(launch, tail, tasks, hurry).await
     }
 }

@@ -3,6 +3,7 @@
 mod open;
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use broker_model::json::each_member;
@@ -21,6 +22,10 @@ use crate::{list, request, rpc_error, startup};
 
 pub(crate) use open::Opening;
 
+/// Who asks for a listing has a deadline of its own; a call may last a day, and a server that works on
+/// one at a time lists its tools after it.
+const NO_DEADLINE: Duration = Duration::from_secs(7 * 86_400);
+
 /// One started and handshaken server process. Dropping it ends the process group at once; [`stop`]
 /// gives the server time to leave by itself.
 ///
@@ -35,18 +40,30 @@ pub struct Session {
     subscribed: Subscribed,
     tail: StderrTail,
     launch: Launch,
+    calls_begun: AtomicU64,
 }
 
 impl Session {
     /// All pages of the tool list, and what the handshake said. A server without the `tools`
     /// capability has no tools.
     pub async fn snapshot(&self) -> Result<Snapshot, SourceFailure> {
+        tokio::select! {
+            biased;
+            listed = self.relist() => listed,
+            failure = startup::expired(self.launch.startup_timeout, &self.tail) => Err(failure),
+        }
+    }
+
+    /// The same without a deadline: whoever asks gives it up by dropping the future.
+    pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
         let tools = if self.agreed.capabilities.get("tools").is_some() {
-            tokio::select! {
-                biased;
-                tools = list::tools(&self.connection, &self.meta, self.launch.startup_timeout * 3, &self.launch.redactor) => tools?,
-                failure = startup::expired(self.launch.startup_timeout, &self.tail) => return Err(failure),
-            }
+            list::tools(
+                &self.connection,
+                &self.meta,
+                NO_DEADLINE,
+                &self.launch.redactor,
+            )
+            .await?
         } else {
             Vec::new()
         };
@@ -83,6 +100,7 @@ impl Session {
         args: &[u8],
         timeout: Duration,
     ) -> Result<RawResult, CallFailure> {
+        self.calls_begun.fetch_add(1, Ordering::Relaxed);
         let line = |id| request::call(id, tool, args, &self.meta);
         match self.connection.request(Kind::Call, line, timeout).await {
             Ok(answer) => check_result(&answer.result).map(|()| answer),
@@ -118,6 +136,11 @@ impl Session {
     /// Calls that it has, waiting ones included.
     pub(crate) fn load(&self) -> usize {
         self.connection.load()
+    }
+
+    /// Calls that it was given since its start.
+    pub(crate) fn calls_begun(&self) -> u64 {
+        self.calls_begun.load(Ordering::Relaxed)
     }
 
     /// Counts the server's announcements that its tools changed.

@@ -2,6 +2,7 @@
 //! way, no process is left behind.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use broker_model::SourceCause;
 use broker_model::mcp::Era;
@@ -145,6 +146,7 @@ impl Session {
             subscribed,
             tail: tail.clone(),
             launch: launch.clone(),
+            calls_begun: AtomicU64::new(0),
         }
     }
 }

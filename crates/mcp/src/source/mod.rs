@@ -1,8 +1,12 @@
 //! A supervised source: what callers hold. The supervisor behind it starts, judges and restarts.
 
+mod gap;
 mod handle;
 mod machine;
+mod recheck;
 mod supervisor;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -44,6 +48,8 @@ pub enum Verdict {
 
 /// A call waits this long for a source that may not be woken yet; rather than longer, it fails.
 const WAKE_PATIENCE: Duration = Duration::from_millis(1500);
+/// When a call may come back that was refused because a listing is awaited.
+const PENDING_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// When a call that waited for a start in vain may come back.
 const STARTING_RETRY: Duration = Duration::from_secs(5);
@@ -67,8 +73,25 @@ struct Shared {
     stopped: CancellationToken,
     tail: StderrTail,
     counters: Arc<Counters>,
-    /// How long the next start may take.
-    startup_timeout: Mutex<Duration>,
+    settings: watch::Sender<Settings>,
+}
+
+/// What may change while the source runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How long its next start may take until it listed its tools.
+    pub startup_timeout: Duration,
+    /// How often its tools are listed again without an announcement; `None` for never.
+    pub relist_interval: Option<Duration>,
+}
+
+impl From<&Launch> for Settings {
+    fn from(launch: &Launch) -> Self {
+        Self {
+            startup_timeout: launch.startup_timeout,
+            relist_interval: launch.relist_interval,
+        }
+    }
 }
 
 impl Source {
@@ -127,7 +150,7 @@ impl Source {
             stopped: CancellationToken::new(),
             tail: StderrTail::new(launch.redactor.clone()),
             counters,
-            startup_timeout: Mutex::new(launch.startup_timeout),
+            settings: watch::Sender::new(Settings::from(&launch)),
         });
         let supervisor = Supervisor::new(shared.clone(), launch, era, judge);
         tasks.spawn(supervisor.run());
@@ -144,13 +167,9 @@ impl Source {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// From its next start on, it may take this long until it listed its tools.
-    pub fn set_startup_timeout(&self, time: Duration) {
-        *self
-            .0
-            .startup_timeout
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = time;
+    /// From now on it goes by these.
+    pub fn set(&self, settings: Settings) {
+        self.0.settings.send_replace(settings);
     }
 
     /// The session that takes calls right now, if there is one.
@@ -237,6 +256,7 @@ impl Source {
                         return Ok(session);
                     }
                 }
+                State::Starting if now.is_recheck_pending() => return Err(unavailable(now)),
                 State::Starting => {}
                 State::Stopping => return Err(CallFailure::Stopping),
                 State::Withdrawn => return Err(unavailable(now)),
@@ -305,13 +325,6 @@ impl Shared {
         from.saturating_duration_since(Instant::now())
     }
 
-    fn startup_timeout(&self) -> Duration {
-        *self
-            .startup_timeout
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set_wake_from(&self, from: Instant) {
         *self
             .wake_from
@@ -332,6 +345,7 @@ impl Shared {
 }
 
 fn unavailable(status: Status) -> CallFailure {
+    let pending = status.is_recheck_pending().then_some(PENDING_RETRY_AFTER);
     let failure = status
         .failure
         .unwrap_or_else(|| SourceFailure::new(SourceCause::Stopped, "the source is not ready"));
@@ -340,7 +354,7 @@ fn unavailable(status: Status) -> CallFailure {
         .map(|next| next.duration_since(SystemTime::now()).unwrap_or_default());
     CallFailure::Unavailable {
         failure,
-        retry_after,
+        retry_after: retry_after.or(pending),
     }
 }
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use broker_model::SourceCause;
 use broker_model::mcp::Era;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use broker_model::{Snapshot, SourceCause};
+use tokio::sync::{Mutex, Notify, Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::machine::{Machine, Next};
@@ -26,11 +26,13 @@ static RESTARTS: Semaphore = Semaphore::const_new(4);
 const LAST_TASKS: Duration = Duration::from_secs(15);
 
 pub(super) struct Supervisor {
-    shared: Arc<Shared>,
-    launch: Launch,
+    pub(super) shared: Arc<Shared>,
+    pub(super) launch: Launch,
     /// The era that is tried first: what the caller said, then what was last agreed on.
     era: Option<Era>,
     judge: Arc<dyn Judge>,
+    /// Held while a listing is judged, so that verdicts come in the order of the listings.
+    judging: Arc<Mutex<()>>,
     machine: Machine,
     /// The tasks of its processes.
     tasks: TaskTracker,
@@ -52,6 +54,7 @@ impl Supervisor {
             launch,
             era,
             judge,
+            judging: Arc::default(),
             tasks: TaskTracker::new(),
         }
     }
@@ -69,7 +72,7 @@ impl Supervisor {
                 Ok(session) => {
                     let lost = stopping.run_until_cancelled(self.watch(&session)).await;
                     self.shared.set_live(None);
-                    let next = lost.map(|failure| (self.down(&failure), failure));
+                    let next = lost.map(|failure| (self.down(&failure, false), failure));
                     if next.is_none() {
                         self.stopping();
                     }
@@ -78,7 +81,7 @@ impl Supervisor {
                     session.shut_down(reason.unwrap_or_else(stopped)).await;
                     next
                 }
-                Err(failure) => Some((self.down(&failure), failure)),
+                Err(failure) => Some((self.down(&failure, true), failure)),
             };
             let Some((next, failure)) = failure else {
                 break;
@@ -111,7 +114,7 @@ impl Supervisor {
             status.next_attempt = None;
             status.restarts += u64::from(again);
         });
-        self.launch.startup_timeout = self.shared.startup_timeout();
+        self.launch.startup_timeout = self.shared.settings.borrow().startup_timeout;
         let opening = Opening {
             tail: &self.shared.tail,
             counters: &self.shared.counters,
@@ -146,10 +149,25 @@ impl Supervisor {
     /// Lists and judges; the state follows the verdict. Calls go on meanwhile.
     async fn check(&self, session: &Arc<Session>, is_start: bool) -> Result<(), SourceFailure> {
         let snapshot = session.snapshot().await?;
+        self.judge(session, snapshot, is_start).await
+    }
+
+    /// Has a listing judged; the state follows the verdict.
+    pub(super) async fn judge(
+        &self,
+        session: &Arc<Session>,
+        snapshot: Snapshot,
+        is_start: bool,
+    ) -> Result<(), SourceFailure> {
+        // A listing whose process died while it was judged must not have the last word.
+        let turn = self.judging.clone().lock_owned().await;
         let judge = self.judge.clone();
         let judged = self
             .tasks
-            .spawn_blocking(move || judge.judge(&snapshot))
+            .spawn_blocking(move || {
+                let _turn = turn;
+                judge.judge(&snapshot)
+            })
             .await;
         let verdict = judged.map_err(|error| {
             let message = format!("the listing could not be judged: {error}");
@@ -191,38 +209,10 @@ impl Supervisor {
         }
     }
 
-    /// Checks again whenever the server says that its tools changed; returns when it cannot be
-    /// checked, since a listing that nobody has seen may not be served.
-    async fn follow_changes(&self, session: &Arc<Session>, reopened: &Notify) -> SourceFailure {
-        let mut changes = session.list_changes();
-        let gap = self.launch.timing.recheck_gap;
-        let mut earliest = Instant::now();
-        loop {
-            tokio::select! {
-                changed = changes.changed() => if changed.is_err() {
-                    return gone();
-                },
-                () = reopened.notified() => {}
-            }
-            sleep_until(earliest).await;
-            changes.mark_unchanged();
-            if let Err(failure) = self.check(session, false).await {
-                tracing::info!(source = %self.shared.name, %failure, "a check failed; trying once more");
-                sleep(gap).await;
-                if let Err(failure) = self.check(session, false).await {
-                    return failure;
-                }
-            }
-            earliest = Instant::now() + gap;
-        }
-    }
-
     /// Takes note of a failure and shows when it is tried again.
-    fn down(&mut self, failure: &SourceFailure) -> Next {
+    fn down(&mut self, failure: &SourceFailure, is_start: bool) -> Next {
         let now = Instant::now();
-        let dice = (random_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        let next = self.machine.ended(failure.cause, now, dice);
-        let is_start = self.shared.status.borrow().state == State::Starting;
+        let next = self.machine.ended(failure.cause, now, dice());
         self.shared.set_wake_from(now + next.wake_gap);
         self.shared.update(|status| {
             status.state = match next.delay {
@@ -265,6 +255,11 @@ impl Supervisor {
     }
 }
 
-fn gone() -> SourceFailure {
+/// Between 0 and 1.
+pub(super) fn dice() -> f64 {
+    (random_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+pub(super) fn gone() -> SourceFailure {
     SourceFailure::new(SourceCause::Stopped, "the connection was dropped")
 }

@@ -98,6 +98,7 @@ impl Scene {
             ),
             cwd: None,
             startup_timeout: PATIENCE,
+            relist_interval: None,
             line_bytes: 1 << 20,
             instances: 1,
             max_in_flight: 32,

@@ -34,6 +34,8 @@ fn source(program: &str, args: &[&str]) -> Source {
         overrides: BTreeMap::new(),
         required: true,
         startup_timeout: Duration::from_secs(20),
+        relist_interval: None,
+        on_text_drift: None,
         timeout: Duration::from_secs(20),
         instances: 1,
         retry_idempotent: false,

@@ -426,3 +426,26 @@ async fn f_16_a_result_that_was_no_text_is_delivered_and_marked() {
     assert_eq!(source.status().borrow().counters.invalid_utf8_lines(), 1);
     source.stop().await;
 }
+
+#[tokio::test]
+async fn polls_of_a_server_that_does_one_thing_at_a_time_wait_for_its_calls() {
+    let scene = Scene::new();
+    let mut launch =
+        scene.server(r#"call() { echo begun >> $LOG; sleep 2; echo ended >> $LOG; ok '{}'; }"#);
+    launch.relist_interval = Some(Duration::from_millis(50));
+    let source = start(launch);
+    let (first, second) = tokio::join!(call(&source), call(&source));
+    assert_eq!(
+        (first.unwrap().as_str(), second.unwrap().as_str()),
+        ("{}", "{}")
+    );
+    let verdicts = source.status().borrow().verdicts;
+    let status = until(&source, |status| status.verdicts >= verdicts + 2).await;
+    assert_eq!((status.state, status.restarts), (State::Ready, 0));
+    source.stop().await;
+    let log = scene.read("log");
+    let (_, within) = log.split_once("begun").unwrap();
+    let (within, after) = within.rsplit_once("ended").unwrap();
+    assert!(!within.contains("tools/list"), "{log}");
+    assert!(after.contains("tools/list"), "{log}");
+}

@@ -73,6 +73,7 @@ impl Level {
                 "trust",
                 "mcp",
                 "audits_required",
+                "on_text_drift",
             ],
             Self::Node => &[
                 "path",
@@ -96,12 +97,14 @@ impl Level {
                 "tool_overrides",
                 "required",
                 "startup_timeout",
+                "relist_interval",
                 "timeout",
                 "max_in_flight",
                 "instances",
                 "types",
                 "volatile",
                 "retry_idempotent",
+                "on_text_drift",
                 "trust",
             ],
             Self::Override => &[

@@ -52,6 +52,9 @@ pub struct Config {
     pub types: bool,
     /// Whether `verify` refuses a lock with tools that nobody signed. Shapes no catalog and no digest.
     pub audits_required: bool,
+    /// What a running broker does about class `text`, unless a source says otherwise; see
+    /// [`Config::text_drift`].
+    pub on_text_drift: Option<TextDrift>,
     /// Host names that `Host` may carry besides loopback names and addresses.
     pub allowed_hosts: Vec<Template>,
     /// Origins of web pages that may call, `https://host[:port]`.
@@ -121,6 +124,8 @@ pub struct Source {
     pub required: bool,
     /// How long it may take until it listed its tools.
     pub startup_timeout: Duration,
+    /// How often its tools are listed again without an announcement; `None` for never.
+    pub relist_interval: Option<Duration>,
     /// How long a call may take.
     pub timeout: Duration,
     /// Calls at the server at one time.
@@ -130,6 +135,8 @@ pub struct Source {
     /// Whether a call that a dying server may have run is sent once more, where the reviewed tool says
     /// that it only reads or is idempotent.
     pub retry_idempotent: bool,
+    /// What a running broker does about class `text`; as the config says where absent.
+    pub on_text_drift: Option<TextDrift>,
     /// Whether Rust types are generated.
     pub types: bool,
     /// JSON pointer patterns of members that differ at every start, `/tools/NAME/…`.
@@ -173,6 +180,16 @@ pub struct ToolOverride {
     pub max_output_chars: Option<usize>,
     /// The form in which results are handed on.
     pub render_mode: RenderMode,
+}
+
+/// What a running broker does about a tool of class `text`: its words changed, and nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextDrift {
+    /// Serves it on, under the reviewed text.
+    #[default]
+    Serve,
+    /// Takes it out of service.
+    Withdraw,
 }
 
 /// The form in which a tool's result is handed on.

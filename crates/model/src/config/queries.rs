@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::template::{Part, Template};
-use super::{CommandLine, Config, Node, Source};
+use super::{CommandLine, Config, Node, Source, TextDrift};
 use crate::diagnostic::Diagnostic;
 use crate::json::position_of_pointer;
 use crate::path::NodePath;
@@ -34,6 +34,19 @@ impl Config {
     /// The node at `path`.
     pub fn node(&self, path: &NodePath) -> Option<&Node> {
         self.nodes().find(|node| node.path == *path)
+    }
+
+    /// What a running broker does about class `text` of `source`. Where neither the source nor the config
+    /// says so, a config that wants every tool audited has changed texts withdrawn.
+    pub fn text_drift(&self, source: &Source) -> TextDrift {
+        let default = match self.audits_required {
+            true => TextDrift::Withdraw,
+            false => TextDrift::Serve,
+        };
+        source
+            .on_text_drift
+            .or(self.on_text_drift)
+            .unwrap_or(default)
     }
 
     /// The names of all variables that the config asks the environment for.

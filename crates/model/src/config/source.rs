@@ -9,7 +9,7 @@ use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::spanned::Data;
 use super::template::is_variable_name;
-use super::{Source, command, fields, lists, overrides};
+use super::{Source, TextDrift, command, fields, lists, overrides};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::filter::ToolFilter;
@@ -18,6 +18,9 @@ use crate::path::NodePath;
 /// Seconds that a call may be given.
 pub(super) const TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
 const STARTUP_TIMEOUT: RangeInclusive<f64> = 1.0..=3_600.0;
+/// Seconds between two listings; 0 stands for never, and what is between 0 and the least is refused.
+const RELIST_INTERVAL: RangeInclusive<f64> = 0.0..=86_400.0;
+const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_IN_FLIGHT: RangeInclusive<u64> = 1..=10_000;
 const INSTANCES: RangeInclusive<u64> = 1..=64;
 
@@ -81,10 +84,12 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         overrides: Default::default(),
         required: true,
         startup_timeout: Duration::from_secs(120),
+        relist_interval: Some(Duration::from_secs(300)),
         timeout: Duration::from_secs(60),
         max_in_flight: 32,
         instances: 1,
         retry_idempotent: false,
+        on_text_drift: None,
         types,
         volatile: BTreeSet::new(),
         pointer: cursor.pointer(),
@@ -131,6 +136,10 @@ fn key(
             fields::seconds(findings, value, STARTUP_TIMEOUT),
             &mut source.startup_timeout,
         ),
+        "relist_interval" => set(
+            relist_interval(findings, value),
+            &mut source.relist_interval,
+        ),
         "timeout" if form == Form::Entry && is_milliseconds(value) => {
             let message = "`timeout` is in seconds here, at most 86400; it is ignored";
             let diagnostic = Diagnostic::warning(Code::KeyIgnored, message);
@@ -155,11 +164,43 @@ fn key(
             fields::boolean(findings, value),
             &mut source.retry_idempotent,
         ),
+        "on_text_drift" => source.on_text_drift = text_drift(findings, value),
         "trust" => keys::later(findings, value, "`trust`"),
         unknown if form == Form::Entry => {
             keys::unknown_or_foreign(findings, value, unknown, Level::Source);
         }
         unknown => keys::unknown(findings, value, unknown, Level::Source),
+    }
+}
+
+/// The time between two listings that no announcement asked for; `None` within for never.
+fn relist_interval(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Option<Duration>> {
+    let interval = fields::seconds(findings, value, RELIST_INTERVAL)?;
+    if interval.is_zero() {
+        return Some(None);
+    }
+    if interval < MIN_RELIST_INTERVAL {
+        let message = format!(
+            "expected seconds, 0 for never or a number from {} to {}",
+            MIN_RELIST_INTERVAL.as_secs(),
+            RELIST_INTERVAL.end()
+        );
+        fields::out_of_range(findings, value, message);
+        return None;
+    }
+    Some(Some(interval))
+}
+
+/// `on_text_drift`, of a source or of the whole config.
+pub(super) fn text_drift(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<TextDrift> {
+    match fields::string(findings, value)? {
+        "serve" => Some(TextDrift::Serve),
+        "withdraw" => Some(TextDrift::Withdraw),
+        _ => {
+            let message = "`on_text_drift` is neither `serve` nor `withdraw`".to_owned();
+            fields::out_of_range(findings, value, message);
+            None
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member};
-use super::{Config, Document, Limits, Node, Parsed, fields, lists, servers, tree};
+use super::{Config, Document, Limits, Node, Parsed, fields, lists, servers, source, tree};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
@@ -53,6 +53,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         limits: Limits::default(),
         types,
         audits_required: false,
+        on_text_drift: None,
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
         document: Document::default(),
@@ -76,6 +77,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "audits_required" => {
                 config.audits_required = fields::boolean(findings, &value).unwrap_or_default();
             }
+            "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
             later @ ("trust" | "mcp") => {
                 keys::later(findings, &value, &format!("`{later}`"));
             }

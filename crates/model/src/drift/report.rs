@@ -14,6 +14,9 @@ pub(super) const RELOCK: &str = "`broker-gen lock";
 /// Rules of what only the strict view shows.
 const STRICT: [&str; 2] = ["input-strictly-narrowed", "output-strictly-widened"];
 
+/// Places that are listed for one tool; a rewritten schema has thousands.
+pub(super) const MAX_FINDINGS: usize = 50;
+
 /// The version of the JSON shape.
 pub const REPORT_VERSION: u64 = 1;
 
@@ -195,7 +198,7 @@ impl Class {
                 "The bytes moved and the meaning is proven the same: a plain start refuses, a running broker serves on."
             }
             Self::Text => {
-                "A text moved: a plain start refuses, a running broker serves on under the reviewed text."
+                "A text moved: a plain start refuses, a running broker serves on under the reviewed text, or withdraws the tool where `on_text_drift` says so."
             }
             Self::Compatible => {
                 "Every call and answer of the lock is proven still good: a plain start refuses, a running broker serves on under the reviewed schema."
@@ -234,6 +237,36 @@ impl Class {
     /// Whether a rule of this class says what was found out, and not that nothing could be.
     const fn is_drift(self) -> bool {
         !matches!(self, Self::Unchecked)
+    }
+}
+
+impl ToolDrift {
+    /// Whether a text of the tool says something else now. Findings that were cut may hide one.
+    pub fn has_text_drift(&self) -> bool {
+        let mut findings = self.findings.iter();
+        self.findings.len() >= MAX_FINDINGS || findings.any(Finding::is_text_drift)
+    }
+}
+
+impl Finding {
+    /// Whether a reviewed text says something else now, which a broker with `on_text_drift: withdraw`
+    /// does not serve. White space alone says nothing else, and what a server calls itself is read by
+    /// no caller.
+    pub fn is_text_drift(&self) -> bool {
+        let of_server = matches!(self.rule, "server-name-changed" | "server-info-changed");
+        self.class == Class::Text && !of_server && !self.is_respaced()
+    }
+
+    /// Two texts that differ in white space only. Values that masking made equal were not.
+    fn is_respaced(&self) -> bool {
+        let text =
+            |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
+        match (text(&self.old), text(&self.new)) {
+            (Some(old), Some(new)) => {
+                old != new && old.split_whitespace().eq(new.split_whitespace())
+            }
+            _ => false,
+        }
     }
 }
 

@@ -2,14 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::report::Finding;
+use super::report::{Finding, MAX_FINDINGS};
 use super::rules::rule;
 use super::schema::{Judged, Side, judge};
 use super::{Difference, annotations, differences, icons, wording};
 use crate::lock::LockedTool;
-
-/// Places that are listed for one tool; a rewritten schema has thousands.
-const MAX_FINDINGS: usize = 50;
 
 /// Everything that differs between the reviewed tool and the live one, at least one finding.
 pub(super) fn changes(tool: &LockedTool, live: &Map<String, Value>, remedy: &str) -> Vec<Finding> {

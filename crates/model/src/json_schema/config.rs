@@ -26,6 +26,9 @@ pub(super) struct TreeConfig {
     types: Option<bool>,
     /// Whether `broker-gen verify` refuses a lock with tools that nobody audited. Default: false.
     audits_required: Option<bool>,
+    /// What a running broker does about a tool whose texts alone changed: `serve` it on under the
+    /// reviewed text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
+    on_text_drift: Option<TextDrift>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
     /// Names that the `Host` header may carry besides loopback names and addresses.
@@ -47,6 +50,9 @@ pub(super) struct ServersConfig {
     types: Option<bool>,
     /// Whether `broker-gen verify` refuses a lock with tools that nobody audited. Default: false.
     audits_required: Option<bool>,
+    /// What a running broker does about a tool whose texts alone changed: `serve` it on under the
+    /// reviewed text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
+    on_text_drift: Option<TextDrift>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
     /// Names that the `Host` header may carry besides loopback names and addresses.
@@ -117,6 +123,10 @@ struct Source {
     /// Seconds until it must have listed its tools. Default: 120.
     #[schemars(range(min = 1, max = 3600))]
     startup_timeout: Option<f64>,
+    /// Seconds between two listings of the tools that no announcement asked for; 0 for never, else at
+    /// least 1. Default: 300.
+    #[schemars(range(min = 0, max = 86400))]
+    relist_interval: Option<f64>,
     /// Seconds of a call. Default: 60.
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
@@ -129,10 +139,19 @@ struct Source {
     /// Whether a call that a dying server may have run is sent once more, where the reviewed tool says
     /// that it only reads or is idempotent. Default: false.
     retry_idempotent: Option<bool>,
+    /// What a running broker does about a tool whose texts alone changed. Default: as at the top.
+    on_text_drift: Option<TextDrift>,
     /// Whether Rust types are generated. Default: as at the top.
     types: Option<bool>,
     /// JSON pointers of tool members that differ at every start; `*` stands for any token.
     volatile: Option<Vec<Volatile>>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum TextDrift {
+    Serve,
+    Withdraw,
 }
 
 #[derive(JsonSchema)]

@@ -1,6 +1,7 @@
 //! One test for each row of the table of config faults that parsing decides.
 
 use super::*;
+use crate::config::TextDrift;
 
 fn at(diagnostic: &Diagnostic) -> (usize, usize) {
     let position = diagnostic.position.unwrap();
@@ -483,5 +484,58 @@ fn audits_are_asked_for_or_not_and_no_digest_knows() {
     assert!(!of(r#","audits_required":false"#).audits_required);
     assert_eq!(without.digest(), with.digest());
     let found = only(r#"{"tree":[],"audits_required":1}"#);
+    assert_eq!(found.code, Code::ConfigType);
+}
+
+#[test]
+fn relist_interval_is_seconds_and_zero_is_never() {
+    let of = |member: &str| {
+        let config = parse(&with_source(member)).config;
+        let source = config.sources().next().unwrap().clone();
+        source.relist_interval.map(|time| time.as_secs_f64())
+    };
+    assert_eq!(of(r#""required":true"#), Some(300.0));
+    assert_eq!(of(r#""relist_interval":0"#), None);
+    assert_eq!(of(r#""relist_interval":1"#), Some(1.0));
+    assert_eq!(of(r#""relist_interval":86400"#), Some(86_400.0));
+    for refused in ["0.5", "-1", "86401"] {
+        let found = only(&with_source(&format!(r#""relist_interval":{refused}"#)));
+        assert_eq!(found.code, Code::ConfigRange, "{refused}");
+    }
+    let found = only(&with_source(r#""relist_interval":true"#));
+    assert_eq!(found.code, Code::ConfigType);
+}
+
+#[test]
+fn on_text_drift_of_a_source_counts_before_the_top_level_and_audits_set_the_default() {
+    let of = |top: &str, source: &str| {
+        let text =
+            format!(r#"{{"tree":[{{"path":"/a","source":{{"command":"x"{source}}}}}]{top}}}"#);
+        let config = parse(&text).config;
+        let policy = config.text_drift(config.sources().next().unwrap());
+        (policy, config.digest())
+    };
+    let (withdraw, serve) = (
+        r#","on_text_drift":"withdraw""#,
+        r#","on_text_drift":"serve""#,
+    );
+    let audits = r#","audits_required":true"#;
+    let both = format!("{audits}{serve}");
+    let (_, digest) = of("", "");
+    for (top, source, policy) in [
+        ("", "", TextDrift::Serve),
+        (withdraw, "", TextDrift::Withdraw),
+        ("", withdraw, TextDrift::Withdraw),
+        (withdraw, serve, TextDrift::Serve),
+        (audits, "", TextDrift::Withdraw),
+        (audits, serve, TextDrift::Serve),
+        (&both, "", TextDrift::Serve),
+        (&both, withdraw, TextDrift::Withdraw),
+    ] {
+        assert_eq!(of(top, source), (policy, digest.clone()), "{top} {source}");
+    }
+    let found = only(r#"{"tree":[],"on_text_drift":"refuse"}"#);
+    assert_eq!(found.code, Code::ConfigRange);
+    let found = only(r#"{"tree":[],"on_text_drift":true}"#);
     assert_eq!(found.code, Code::ConfigType);
 }

@@ -1,0 +1,98 @@
+//! How often announced changes are listed: the gap between two listings doubles while announcements
+//! continue. Pure: the clock is handed in.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::launch::Timing;
+
+/// The gap after the last listing that an announcement asked for.
+#[derive(Debug)]
+pub(super) struct Gap {
+    least: Duration,
+    most: Duration,
+    now: Duration,
+    listed: Option<Instant>,
+}
+
+impl Gap {
+    pub(super) fn new(timing: Timing) -> Self {
+        Self {
+            least: timing.recheck_gap,
+            most: timing.recheck_gap_cap,
+            now: timing.recheck_gap,
+            listed: None,
+        }
+    }
+
+    /// When the listing may be asked for that an announcement made due at `now`.
+    pub(super) fn announced(&mut self, now: Instant) -> Instant {
+        let Some(listed) = self.listed else {
+            return now;
+        };
+        let earliest = listed + self.now;
+        let continues = now.saturating_duration_since(listed) < self.most;
+        self.now = match continues {
+            true => self.now.saturating_mul(2).min(self.most),
+            false => self.least,
+        };
+        earliest.max(now)
+    }
+
+    /// That listing has come.
+    pub(super) fn listed(&mut self, now: Instant) {
+        self.listed = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The listings within `time` for a server that announces each `period`.
+    fn listings(period: Duration, time: Duration) -> Vec<u64> {
+        let mut gap = Gap::new(Timing::default());
+        let start = Instant::now();
+        let mut announced = start;
+        let mut found = Vec::new();
+        loop {
+            let at = gap.announced(announced);
+            if at - start > time {
+                return found;
+            }
+            found.push((at - start).as_secs());
+            gap.listed(at);
+            // The first announcement after the listing.
+            while announced <= at {
+                announced += period;
+            }
+        }
+    }
+
+    #[test]
+    fn announcements_without_end_are_listed_once_a_minute_in_the_end() {
+        let day = Duration::from_secs(86_400);
+        let found = listings(Duration::from_millis(10), day);
+        assert_eq!(found[..8], [0, 1, 3, 7, 15, 31, 63, 123]);
+        assert!(found.len() <= 1447, "{}", found.len());
+        for seconds in [1, 5, 30, 59] {
+            let found = listings(Duration::from_secs(seconds), day);
+            assert!(found.len() <= 1460, "each {seconds} s: {}", found.len());
+        }
+    }
+
+    #[test]
+    fn after_a_quiet_minute_a_change_is_listed_at_once_and_the_next_after_a_second() {
+        let mut gap = Gap::new(Timing::default());
+        let mut now = Instant::now();
+        for _ in 0..9 {
+            now = gap.announced(now);
+            gap.listed(now);
+        }
+        now += Duration::from_secs(60);
+        assert_eq!(gap.announced(now), now);
+        gap.listed(now);
+        assert_eq!(gap.announced(now) - now, Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,211 @@
+//! When a running process lists its tools again: after announcements, and now and then without one.
+//! What was announced and is not listed is not served; what nobody announced is asked for politely.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_model::{Snapshot, SourceCause};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::gap::Gap;
+use super::supervisor::{Supervisor, dice, gone};
+use crate::failure::SourceFailure;
+use crate::session::Session;
+use crate::startup;
+use crate::status::State;
+
+/// How often a busy process is looked at for whether its last call has ended.
+const IDLE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How far the time between two polls strays from its nominal length, either way.
+const POLL_JITTER: f64 = 0.2;
+/// Polls in a row that an idle process may leave unanswered before it is ended.
+const MAX_MISSED_POLLS: u32 = 3;
+
+/// What a poll came to.
+enum Poll {
+    Listed(Snapshot),
+    /// No listing, from a process that had nothing else to do.
+    Missed,
+    /// No listing, and that says nothing: calls were under way.
+    Busy,
+    /// A listing is due: a change was announced meanwhile, or what came cannot be read.
+    Due,
+}
+
+impl Supervisor {
+    /// Lists again whenever the server says that its tools changed, and now and then in between.
+    /// Returns when the process cannot be listed, since a listing that nobody has seen may not be
+    /// served.
+    pub(super) async fn follow_changes(
+        &self,
+        session: &Arc<Session>,
+        reopened: &Notify,
+    ) -> SourceFailure {
+        let mut changes = session.list_changes();
+        let mut gap = Gap::new(self.launch.timing);
+        let mut missed = 0;
+        let mut asked = Instant::now();
+        loop {
+            let is_due = tokio::select! {
+                changed = changes.changed() => match changed {
+                    Ok(()) => true,
+                    Err(_) => return gone(),
+                },
+                () = reopened.notified() => true,
+                () = self.poll_time(session, asked) => false,
+            };
+            let poll = match is_due {
+                true => Poll::Due,
+                false => self.poll(session, &mut changes).await,
+            };
+            let failure = match poll {
+                Poll::Listed(snapshot) => {
+                    missed = 0;
+                    self.judge(session, snapshot, false).await.err()
+                }
+                Poll::Busy => None,
+                Poll::Missed => {
+                    missed += 1;
+                    (missed >= MAX_MISSED_POLLS).then(unanswered)
+                }
+                Poll::Due => {
+                    sleep_until(gap.announced(Instant::now())).await;
+                    changes.mark_unchanged();
+                    let failure = self.recheck(session).await.err();
+                    gap.listed(Instant::now());
+                    missed = 0;
+                    failure
+                }
+            };
+            if let Some(failure) = failure {
+                return failure;
+            }
+            asked = Instant::now();
+        }
+    }
+
+    /// The listing that an announcement made due. Calls are served on for the time that a listing
+    /// takes; then new ones are refused until it came. The process is ended when it has withheld the
+    /// listing for the time of a start and had no call under way.
+    async fn recheck(&self, session: &Arc<Session>) -> Result<(), SourceFailure> {
+        let mut listed = pin!(self.list(session));
+        let within = self.launch.timing.recheck_timeout;
+        if let Ok(listed) = timeout(within, &mut listed).await {
+            return self.judge(session, listed?, false).await;
+        }
+        self.hold_calls(within);
+        let snapshot = tokio::select! {
+            biased;
+            listed = listed => listed?,
+            failure = self.withheld(session) => return Err(failure),
+        };
+        tracing::info!(source = %self.shared.name, "the listing that was announced has come");
+        self.judge(session, snapshot, false).await
+    }
+
+    /// Lists, and once more where that failed; where the server did not list, when it has nothing else
+    /// to do, since a listing of several pages may fail over the calls between them.
+    async fn list(&self, session: &Session) -> Result<Snapshot, SourceFailure> {
+        let failure = match session.relist().await {
+            Ok(snapshot) => return Ok(snapshot),
+            Err(failure) => failure,
+        };
+        tracing::info!(source = %self.shared.name, %failure, "a listing failed; trying once more");
+        sleep(self.launch.timing.recheck_gap).await;
+        if failure.cause == SourceCause::ListFailed {
+            idle(session).await;
+        }
+        session.relist().await
+    }
+
+    /// From now on new calls are refused; those under way go on. A source that is withdrawn stays so.
+    fn hold_calls(&self, after: Duration) {
+        if self.shared.status.borrow().state != State::Ready {
+            return;
+        }
+        let message = format!(
+            "the server announced that its tools changed and has not listed them within {} s",
+            after.as_secs_f64()
+        );
+        tracing::warn!(source = %self.shared.name, reason = message, "new calls are refused until the listing that was announced has come");
+        let failure = SourceFailure::new(SourceCause::RecheckPending, message);
+        self.shared.set_live(None);
+        self.shared.update(|status| {
+            status.state = State::Starting;
+            status.failure = Some(failure);
+        });
+    }
+
+    /// Returns when a listing was withheld for the time of a start by a process that had no call.
+    async fn withheld(&self, session: &Session) -> SourceFailure {
+        idle(session).await;
+        let time = self.shared.settings.borrow().startup_timeout;
+        let failure = startup::expired(time, &self.shared.tail).await;
+        SourceFailure {
+            cause: SourceCause::ListFailed,
+            message: "the server announced that its tools changed and did not list them".to_owned(),
+            ..failure
+        }
+    }
+
+    /// Returns when it is time to list without an announcement, which is never while calls are under
+    /// way: many servers answer nothing while they work.
+    async fn poll_time(&self, session: &Session, asked: Instant) {
+        let mut settings = self.shared.settings.subscribe();
+        loop {
+            let interval = settings.borrow_and_update().relist_interval;
+            let due = async {
+                match interval {
+                    Some(interval) => {
+                        let strayed = 1.0 - POLL_JITTER + 2.0 * POLL_JITTER * dice();
+                        sleep_until(asked + interval.mul_f64(strayed)).await;
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = due => break,
+                // The sender lives as long as the source.
+                _ = settings.changed() => {}
+            }
+        }
+        idle(session).await;
+    }
+
+    /// Lists without an announcement. Whatever comes of it but a listing changes nothing by itself.
+    async fn poll(&self, session: &Session, changes: &mut watch::Receiver<u64>) -> Poll {
+        let begun = session.calls_begun();
+        let listed = tokio::select! {
+            biased;
+            listed = timeout(self.launch.timing.recheck_timeout, session.relist()) => listed,
+            _ = changes.changed() => return Poll::Due,
+        };
+        match listed {
+            Ok(Ok(snapshot)) => Poll::Listed(snapshot),
+            Ok(Err(failure)) if failure.cause == SourceCause::ListInvalid => Poll::Due,
+            Ok(Err(_)) | Err(_) => {
+                let was_idle = session.load() == 0 && session.calls_begun() == begun;
+                match was_idle {
+                    true => Poll::Missed,
+                    false => Poll::Busy,
+                }
+            }
+        }
+    }
+}
+
+/// Returns when the process has no call under way.
+async fn idle(session: &Session) {
+    while session.load() > 0 {
+        sleep(IDLE_LOOK_INTERVAL).await;
+    }
+}
+
+fn unanswered() -> SourceFailure {
+    let message = format!(
+        "the server had nothing to do and did not list its tools {MAX_MISSED_POLLS} times in a row"
+    );
+    SourceFailure::new(SourceCause::ListFailed, message)
+}

@@ -1,0 +1,435 @@
+//! When a running source is listed again, and what becomes of one that is not: over scripted servers,
+//! with the clock stopped.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use broker_model::redact::Redactor;
+use broker_model::{NodePath, Snapshot, SourceCause};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::TaskTracker;
+
+use super::*;
+use crate::launch::Timing;
+use crate::process::scripted::{self, Pipes};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What a scripted server is told, and what it saw.
+struct World {
+    /// Whether listings are answered; those that were not are answered once they are again.
+    lists: watch::Sender<bool>,
+    /// Counts the announcements that it makes.
+    announced: watch::Sender<u64>,
+    /// Whether it takes nothing in while it works on a call.
+    one_at_a_time: bool,
+    start: Instant,
+    /// When it was asked for a listing, in seconds.
+    asked: Mutex<Vec<f64>>,
+}
+
+impl World {
+    fn new(one_at_a_time: bool) -> Arc<Self> {
+        Arc::new(Self {
+            lists: watch::Sender::new(true),
+            announced: watch::Sender::new(0),
+            one_at_a_time,
+            start: Instant::now(),
+            asked: Mutex::default(),
+        })
+    }
+
+    fn asked(&self) -> Vec<f64> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn announce(&self) {
+        self.announced.send_modify(|count| *count += 1);
+    }
+
+    async fn serve(self: Arc<Self>, pipes: Pipes) -> i32 {
+        let mut lines = BufReader::new(pipes.input).lines();
+        let (answers, mut answered) = tokio::sync::mpsc::channel::<Value>(64);
+        let (mut lists, mut announced) = (self.lists.subscribe(), self.announced.subscribe());
+        let mut output = pipes.output;
+        let mut owed = Vec::new();
+        loop {
+            let mut say = tokio::select! {
+                line = lines.next_line() => match line {
+                    Ok(Some(line)) => {
+                        let line: Value = serde_json::from_str(&line).unwrap();
+                        self.take(line, &answers, &mut owed).await
+                    }
+                    _ => return 0,
+                },
+                answer = answered.recv() => answer.into_iter().collect(),
+                _ = announced.changed() => {
+                    vec![json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})]
+                }
+                _ = lists.changed() => Vec::new(),
+            };
+            if *self.lists.borrow() {
+                say.extend(owed.drain(..).map(|id| answer(&id, listing())));
+            }
+            for message in say {
+                let line = format!("{message}\n");
+                if output.write_all(line.as_bytes()).await.is_err() {
+                    return 0;
+                }
+            }
+        }
+    }
+
+    async fn take(
+        &self,
+        line: Value,
+        answers: &tokio::sync::mpsc::Sender<Value>,
+        owed: &mut Vec<Value>,
+    ) -> Vec<Value> {
+        let id = line["id"].clone();
+        match line["method"].as_str().unwrap() {
+            "initialize" => vec![answer(
+                &id,
+                json!({
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": {"tools": {"listChanged": true}},
+                    "serverInfo": {"name": "scripted"},
+                }),
+            )],
+            "server/discover" => {
+                let error = json!({"code": -32601, "message": "no such method"});
+                vec![json!({"jsonrpc": "2.0", "id": id, "error": error})]
+            }
+            "tools/list" => {
+                self.asked
+                    .lock()
+                    .unwrap()
+                    .push(self.start.elapsed().as_secs_f64());
+                owed.push(id);
+                Vec::new()
+            }
+            "tools/call" => {
+                let seconds = line["params"]["arguments"]["seconds"].as_u64().unwrap();
+                let work = sleep(Duration::from_secs(seconds));
+                let done = answer(&id, json!({"content": []}));
+                if self.one_at_a_time {
+                    work.await;
+                    return vec![done];
+                }
+                let answers = answers.clone();
+                tokio::spawn(async move {
+                    work.await;
+                    answers.send(done).await.ok();
+                });
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn answer(id: &Value, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+fn listing() -> Value {
+    json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]})
+}
+
+struct Accept;
+
+impl Judge for Accept {
+    fn judge(&self, _: &Snapshot) -> Verdict {
+        Verdict::Serve
+    }
+}
+
+/// A state and its cause.
+type Shown = (State, Option<SourceCause>);
+
+/// A source over a world, and every state that it was in since it was first ready.
+struct Scene {
+    world: Arc<World>,
+    source: Source,
+    states: Arc<Mutex<Vec<Shown>>>,
+}
+
+impl Scene {
+    async fn new(one_at_a_time: bool, relist_interval: Option<Duration>) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let world = World::new(one_at_a_time);
+        let program = format!("/scripted/{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let served = world.clone();
+        scripted::register(&program, move |pipes| served.clone().serve(pipes));
+        let launch = Launch {
+            source: NodePath::parse("/s").unwrap(),
+            program,
+            search: Vec::new(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            startup_timeout: STARTUP_TIMEOUT,
+            relist_interval,
+            line_bytes: 1 << 20,
+            instances: 1,
+            max_in_flight: 32,
+            queue: 256,
+            redactor: Redactor::default(),
+            withheld: Vec::new(),
+            shell: false,
+            timing: Timing::default(),
+        };
+        let source = Source::start(launch, None, Arc::new(Accept), &TaskTracker::new());
+        let mut status = source.status();
+        let ready = status.wait_for(|status| status.state == State::Ready);
+        timeout(HOUR, ready).await.unwrap().unwrap();
+        let states = Arc::new(Mutex::new(vec![READY]));
+        let seen = states.clone();
+        tokio::spawn(async move {
+            while status.changed().await.is_ok() {
+                let status = status.borrow_and_update();
+                let cause = status.failure.as_ref().map(|failure| failure.cause);
+                let now = (status.state, cause);
+                let mut seen = seen.lock().unwrap();
+                if seen.last() != Some(&now) {
+                    seen.push(now);
+                }
+            }
+        });
+        Self {
+            world,
+            source,
+            states,
+        }
+    }
+
+    fn call(&self, seconds: u64) -> JoinHandle<Result<RawResult, CallFailure>> {
+        let source = self.source.clone();
+        tokio::spawn(async move {
+            let args = format!("{{\"seconds\":{seconds}}}");
+            source.call("work", args.as_bytes(), HOUR).await
+        })
+    }
+
+    async fn until(&self, condition: impl FnMut(&Status) -> bool) -> Status {
+        let mut status = self.source.status();
+        let waiting = timeout(24 * HOUR, status.wait_for(condition)).await;
+        waiting.expect("in time").unwrap().clone()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.source.status().borrow().state == State::Ready
+    }
+
+    fn states(&self) -> Vec<Shown> {
+        self.states.lock().unwrap().clone()
+    }
+}
+
+const READY: Shown = (State::Ready, None);
+const PENDING: Shown = (State::Starting, Some(SourceCause::RecheckPending));
+
+#[tokio::test(start_paused = true)]
+async fn f_33_an_announced_listing_that_is_withheld_refuses_new_calls_and_loses_none_under_way() {
+    let scene = Scene::new(false, None).await;
+    let under_way = scene.call(100);
+    sleep(Duration::from_secs(1)).await;
+    scene.world.lists.send_replace(false);
+    scene.world.announce();
+    sleep(Duration::from_secs(9)).await;
+    assert!(
+        scene.call(0).await.unwrap().is_ok(),
+        "for ten seconds calls are served on"
+    );
+    let status = scene.until(Status::is_recheck_pending).await;
+    assert_eq!(status.restarts, 0);
+    let refused = scene.call(0).await.unwrap();
+    let Err(CallFailure::Unavailable {
+        failure,
+        retry_after: Some(_),
+    }) = refused
+    else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(failure.cause, SourceCause::RecheckPending);
+    assert!(
+        under_way.await.unwrap().is_ok(),
+        "a call under way finishes"
+    );
+    assert!(scene.source.status().borrow().is_recheck_pending());
+    scene.world.lists.send_replace(true);
+    let status = scene.until(|status| status.state == State::Ready).await;
+    assert_eq!(
+        (status.restarts, status.attempts, status.verdicts),
+        (0, 1, 2)
+    );
+    assert!(scene.call(0).await.unwrap().is_ok());
+    scene.source.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_33_a_process_that_withholds_its_listing_is_ended_only_after_an_idle_startup_timeout() {
+    let scene = Scene::new(false, None).await;
+    let under_way = scene.call(600);
+    sleep(Duration::from_secs(1)).await;
+    scene.world.lists.send_replace(false);
+    scene.world.announce();
+    assert!(under_way.await.unwrap().is_ok());
+    assert_eq!(
+        scene.states(),
+        [READY, PENDING],
+        "ten minutes later it runs on"
+    );
+    let idle = Instant::now();
+    scene.world.lists.send_replace(true);
+    scene.world.lists.send_replace(false);
+    scene.world.announce();
+    let status = scene.until(|status| status.state == State::Backoff).await;
+    assert!(idle.elapsed() >= STARTUP_TIMEOUT, "{:?}", idle.elapsed());
+    assert_eq!(status.failure.unwrap().cause, SourceCause::ListFailed);
+    scene.world.lists.send_replace(true);
+    let status = scene.until(|status| status.state == State::Ready).await;
+    assert_eq!(status.restarts, 1);
+    scene.source.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_33_announcements_without_end_cost_a_listing_a_minute_and_no_call() {
+    let scene = Scene::new(false, None).await;
+    let until = Instant::now() + HOUR;
+    while Instant::now() < until {
+        scene.world.announce();
+        sleep(Duration::from_millis(500)).await;
+        assert!(scene.call(0).await.unwrap().is_ok());
+    }
+    let listings = scene.world.asked().len();
+    assert!(
+        (40..=70).contains(&listings),
+        "{listings} listings in an hour"
+    );
+    assert_eq!(scene.states(), [READY]);
+    scene.source.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_source_is_listed_each_five_minutes_with_jitter() {
+    let interval = Duration::from_secs(300);
+    let scene = Scene::new(true, Some(interval)).await;
+    sleep(10 * HOUR).await;
+    let asked = scene.world.asked();
+    let gaps: Vec<f64> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!((100..=150).contains(&gaps.len()), "{gaps:?}");
+    assert!(
+        gaps.iter().all(|gap| (239.9..=360.1).contains(gap)),
+        "{gaps:?}"
+    );
+    let (least, most) = (
+        gaps.iter().cloned().fold(f64::MAX, f64::min),
+        gaps.iter().cloned().fold(0.0, f64::max),
+    );
+    assert!(most - least > 30.0, "from {least} to {most}");
+    // Another interval counts at once, and none is none.
+    let settings = |relist_interval| Settings {
+        startup_timeout: STARTUP_TIMEOUT,
+        relist_interval,
+    };
+    scene.source.set(settings(None));
+    let before = scene.world.asked().len();
+    sleep(10 * HOUR).await;
+    assert_eq!(scene.world.asked().len(), before);
+    scene.source.set(settings(Some(Duration::from_secs(10))));
+    sleep(HOUR).await;
+    assert!(scene.world.asked().len() >= before + 250);
+    assert_eq!(scene.states(), [READY]);
+    scene.source.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_one_thing_at_a_time_loses_no_call_to_polls_and_stays_ready() {
+    let scene = Scene::new(true, Some(Duration::from_secs(1))).await;
+    let mut busy = Vec::new();
+    for _ in 0..50 {
+        let began = scene.world.start.elapsed().as_secs_f64();
+        let call = scene.call(30);
+        assert!(call.await.unwrap().is_ok());
+        busy.push((began, scene.world.start.elapsed().as_secs_f64()));
+        sleep(Duration::from_millis(2700)).await;
+    }
+    assert_eq!(scene.states(), [READY]);
+    let asked = scene.world.asked();
+    assert!(
+        asked.len() > 50,
+        "it was listed between the calls: {}",
+        asked.len()
+    );
+    let within = |at: &&f64| {
+        busy.iter()
+            .any(|(from, to)| (from + 0.01..*to - 0.01).contains(*at))
+    };
+    let disturbed: Vec<_> = asked.iter().filter(within).collect();
+    assert!(disturbed.is_empty(), "listed within a call: {disturbed:?}");
+    scene.source.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_without_an_answer_change_nothing_until_an_idle_process_missed_three() {
+    let scene = Scene::new(false, Some(Duration::from_secs(60))).await;
+    scene.world.lists.send_replace(false);
+    // Those that calls were under way with count for nothing.
+    for _ in 0..20 {
+        let polls = scene.world.asked().len();
+        while scene.world.asked().len() == polls {
+            sleep(Duration::from_millis(100)).await;
+        }
+        assert!(scene.call(1).await.unwrap().is_ok());
+        sleep(Duration::from_secs(12)).await;
+    }
+    assert_eq!(scene.states(), [READY]);
+    let before = scene.world.asked().len();
+    while scene.world.asked().len() < before + 3 {
+        assert!(scene.is_ready());
+        sleep(Duration::from_millis(100)).await;
+    }
+    let status = scene.until(|status| status.state == State::Backoff).await;
+    assert_eq!(status.failure.unwrap().cause, SourceCause::ListFailed);
+    scene.world.lists.send_replace(true);
+    let status = scene.until(|status| status.state == State::Ready).await;
+    assert_eq!(status.restarts, 1);
+    // Answered polls count anew.
+    for _ in 0..4 {
+        for lists in [false, false, true] {
+            scene.world.lists.send_replace(lists);
+            let polls = scene.world.asked().len();
+            while scene.world.asked().len() == polls {
+                sleep(Duration::from_millis(100)).await;
+            }
+            sleep(Duration::from_secs(12)).await;
+        }
+    }
+    assert_eq!(scene.source.status().borrow().restarts, 1);
+    scene.source.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_33_an_announcement_during_a_poll_is_not_answered_by_the_poll() {
+    let scene = Scene::new(false, Some(Duration::from_secs(60))).await;
+    scene.world.lists.send_replace(false);
+    let polls = scene.world.asked().len();
+    while scene.world.asked().len() == polls {
+        sleep(Duration::from_millis(100)).await;
+    }
+    scene.world.announce();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(scene.world.asked().len(), polls + 2, "listed anew");
+    scene.until(Status::is_recheck_pending).await;
+    scene.world.lists.send_replace(true);
+    scene.until(|status| status.state == State::Ready).await;
+    scene.source.stop().await;
+}
