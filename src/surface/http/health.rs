@@ -166,6 +166,6 @@ mod tests {
         let source = &sources["sources"][0];
         assert_eq!((status, &source["path"]), (200, &json!("/a")));
         let counters = source["counters"].as_object().unwrap();
-        assert_eq!((counters.len(), &counters["calls"]), (9, &json!(41)));
+        assert_eq!((counters.len(), &counters["calls"]), (10, &json!(41)));
     }
 }
