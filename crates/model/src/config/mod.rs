@@ -37,7 +37,7 @@ mod tree;
 mod tests;
 
 pub use narrow::{KnownTools, Narrowing};
-pub use template::{MissingVariable, Part, Template, TemplateError};
+pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
 
 /// A checked config.
 #[derive(Clone, Debug)]
