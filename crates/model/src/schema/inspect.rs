@@ -93,33 +93,38 @@ pub fn inspect(schema: &Value) -> Result<(), Box<Diagnostic>> {
             );
         }
     }
-    let mut graph = Graph::default();
-    graph.collect(schema, String::new(), 0)?;
-    graph.resolve(schema)?;
-    graph.refuse_cycles()?;
-    graph.refuse_fan_out()
+    Graph::of(schema)?.refuse_fan_out()
 }
 
 /// Subschemas and how they apply each other. A subschema is known by its pointer.
 #[derive(Default)]
-struct Graph {
+pub(super) struct Graph {
     index: BTreeMap<String, usize>,
-    nodes: Vec<Subschema>,
+    pub(super) nodes: Vec<Subschema>,
     anchors: BTreeMap<String, usize>,
     has_inner_ids: bool,
 }
 
 #[derive(Default)]
-struct Subschema {
-    pointer: String,
+pub(super) struct Subschema {
+    pub(super) pointer: String,
     reference: Option<String>,
     /// Applied to the same value: a cycle through these alone never ends.
-    in_place: Vec<usize>,
+    pub(super) in_place: Vec<usize>,
     /// Applied to parts of the value.
-    to_parts: Vec<usize>,
+    pub(super) to_parts: Vec<usize>,
 }
 
 impl Graph {
+    /// The subschemas of a schema that has no cycle among those that apply to one value.
+    pub(super) fn of(schema: &Value) -> Result<Self, Box<Diagnostic>> {
+        let mut graph = Self::default();
+        graph.collect(schema, String::new(), 0)?;
+        graph.resolve(schema)?;
+        graph.refuse_cycles()?;
+        Ok(graph)
+    }
+
     fn collect(
         &mut self,
         schema: &Value,

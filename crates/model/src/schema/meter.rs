@@ -61,9 +61,6 @@ impl<'m> Meter<'m> {
     }
 
     pub(super) fn left(&self) -> u64 {
-        if self.spent.get() {
-            return 0;
-        }
         self.chunk.get() + self.rest.get()
     }
 

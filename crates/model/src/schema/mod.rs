@@ -15,6 +15,8 @@ mod meter;
 #[cfg(feature = "validate")]
 mod parts;
 #[cfg(feature = "validate")]
+mod pattern;
+#[cfg(feature = "validate")]
 mod unique;
 #[cfg(feature = "validate")]
 mod validate;

@@ -14,6 +14,8 @@ use super::weights::Weights;
 
 /// Under which the whole schema is known to its parts.
 const ROOT: &str = "urn:schema:root";
+/// Steps for asking whether a name matches, beside matching it.
+const STEPS_PER_NAME: u64 = 20;
 /// Steps for compiling one value of a schema.
 const STEPS_PER_COMPILED_VALUE: u64 = 20;
 
@@ -131,6 +133,7 @@ impl<'a> Parts<'a> {
 
     /// Whether the name of a member matches a pattern.
     pub(super) fn name_matches(&mut self, pattern: &str, name: &str) -> Option<bool> {
+        self.take(STEPS_PER_NAME)?;
         let key = format!("{pattern} pattern");
         let compiled = match self.compiled.get(&key) {
             Some(compiled) => Rc::clone(compiled),

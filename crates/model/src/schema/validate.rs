@@ -13,14 +13,15 @@ use super::budget::{Budget, Evaluation, Verdict, count_values};
 use super::error::SchemaError;
 use super::explain::{Explanation, explain};
 use super::meter::{Meter, Metered, MeteredNode};
+use super::pattern::BACKTRACK_LIMIT;
 use super::weights::Weights;
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
 use crate::json::child_pointer;
 use crate::text::shown_line;
 
-/// Steps that one pattern may backtrack before the value counts as not matching.
-pub(super) const BACKTRACK_LIMIT: usize = 10_000;
+/// Bytes that a pattern may keep of the automaton that it makes while it matches.
+const PATTERN_CACHE_BYTES: usize = 512 << 10;
 
 /// A compiled schema. Thread-safe.
 pub struct Validator {
@@ -30,13 +31,11 @@ pub struct Validator {
 
 /// Compiles a schema. What cannot be compiled is refused with the place in the schema.
 pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
+    let weights = Weights::of(schema)?;
     let compiled = options()
         .build(schema)
         .map_err(|error| Box::new(refused(&error)))?;
-    Ok(Validator {
-        compiled,
-        weights: Weights::plain(),
-    })
+    Ok(Validator { compiled, weights })
 }
 
 pub(super) fn options<'a>()
@@ -47,7 +46,11 @@ pub(super) fn options<'a>()
         .with_content_media_type("application/json", |text| {
             serde_json::from_str::<IgnoredAny>(text).is_ok()
         })
-        .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT))
+        .with_pattern_options(
+            PatternOptions::fancy_regex()
+                .backtrack_limit(BACKTRACK_LIMIT)
+                .dfa_size_limit(PATTERN_CACHE_BYTES),
+        )
 }
 
 fn refused(error: &ValidationError<'_>) -> Diagnostic {

@@ -5,10 +5,16 @@ use serde_json::Value;
 
 use super::limits::{Limits, compare, counts_within};
 use super::node::{Conjunction, Node, same_value};
+use super::steps::Steps;
 use super::types::Type;
 
 /// Whether the validator would take `value`; `None` where this form cannot say.
-pub(super) fn admits(schema: &Conjunction<'_>, value: &Value, depth: usize) -> Option<bool> {
+pub(super) fn admits(
+    schema: &Conjunction<'_>,
+    value: &Value,
+    depth: usize,
+    steps: &Steps,
+) -> Option<bool> {
     if schema.is_anything() {
         return Some(true);
     }
@@ -16,6 +22,9 @@ pub(super) fn admits(schema: &Conjunction<'_>, value: &Value, depth: usize) -> O
         return None;
     }
     let node = schema.read();
+    if !steps.take(node.size()) {
+        return None;
+    }
     if node.never || !node.types.has_type_of(value) {
         return Some(false);
     }
@@ -35,7 +44,7 @@ pub(super) fn admits(schema: &Conjunction<'_>, value: &Value, depth: usize) -> O
             let length = text.chars().count() as u64;
             let counted = counts_within((length, Some(length)), node.limits.counts[0]);
             if counted {
-                matches_all(&node, value)
+                matches_all(&node, value, steps)
             } else {
                 Some(false)
             }
@@ -59,7 +68,7 @@ pub(super) fn admits(schema: &Conjunction<'_>, value: &Value, depth: usize) -> O
     for group in &node.groups {
         let mut taken = 0;
         for branch in &group.branches {
-            if admits(&Conjunction::of(branch.clone()), value, depth + 1)? {
+            if admits(&Conjunction::of(branch.clone()), value, depth + 1, steps)? {
                 taken += 1;
             }
         }
@@ -86,18 +95,25 @@ fn within_range(node: &Node<'_>, number: &serde_json::Number) -> Option<bool> {
     Some(true)
 }
 
-fn matches_all(node: &Node<'_>, value: &Value) -> Option<bool> {
+fn matches_all(node: &Node<'_>, value: &Value, steps: &Steps) -> Option<bool> {
     node.patterns.iter().try_fold(true, |all, pattern| {
-        let schema = serde_json::json!({"pattern": pattern});
-        let validator = crate::schema::compile(&schema).ok()?;
-        Some(all && validator.is_valid(value))
+        Some(steps.matches(pattern, value)? && all)
     })
 }
 
 /// Whether no value can satisfy both: other types, or listed values of which none is shared, at the
 /// top or in a member that both require.
-pub(super) fn disjoint(one: &Conjunction<'_>, other: &Conjunction<'_>, depth: usize) -> bool {
+pub(super) fn disjoint(
+    one: &Conjunction<'_>,
+    other: &Conjunction<'_>,
+    depth: usize,
+    steps: &Steps,
+) -> bool {
     let (a, b) = (one.read(), other.read());
+    let compared = a.values.as_ref().map_or(0, Vec::len) * b.values.as_ref().map_or(0, Vec::len);
+    if !steps.take(a.size() + b.size() + compared) {
+        return false;
+    }
     if a.never || b.never || a.types.and(b.types).is_empty() {
         return true;
     }
@@ -108,7 +124,7 @@ pub(super) fn disjoint(one: &Conjunction<'_>, other: &Conjunction<'_>, depth: us
         values.as_ref().is_some_and(|values| {
             values
                 .iter()
-                .all(|value| admits(schema, value, 0) == Some(false))
+                .all(|value| admits(schema, value, 0, steps) == Some(false))
         })
     };
     if listed(&a.values, other) || listed(&b.values, one) {
@@ -130,7 +146,7 @@ pub(super) fn disjoint(one: &Conjunction<'_>, other: &Conjunction<'_>, depth: us
         || missing(&b, &a)
         || a.required.intersection(&b.required).any(|name| {
             match (a.properties.get(name), b.properties.get(name)) {
-                (Some(x), Some(y)) => disjoint(x, y, depth + 1),
+                (Some(x), Some(y)) => disjoint(x, y, depth + 1, steps),
                 _ => false,
             }
         })

@@ -60,15 +60,19 @@ impl Walk {
             }
         }
         // What is left is paired in order, by type where that tells them apart.
+        let types_of =
+            |group: &Group<'_>, at: usize| Conjunction::of(group.branches[at].clone()).read().types;
+        let mut left: Vec<_> = left
+            .into_iter()
+            .map(|at| (at, types_of(other, at)))
+            .collect();
         let mut gone = 0;
         for index in alone {
-            let node = Conjunction::of(one.branches[index].clone()).read();
-            let partner = left.iter().position(|at| {
-                Conjunction::of(other.branches[*at].clone()).read().types == node.types
-            });
+            let types = types_of(one, index);
+            let partner = left.iter().position(|(_, other)| *other == types);
             match partner {
                 Some(at) => {
-                    let at = left.remove(at);
+                    let (at, _) = left.remove(at);
                     self.compare(&old.choosing(one, index), &new.choosing(other, at));
                 }
                 None => gone += 1,

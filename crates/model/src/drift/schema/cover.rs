@@ -4,7 +4,7 @@
 //! Recursive schemas are compared by assuming what is being proven: a pair comes back only through
 //! a part of the value, since `inspect` refuses schemas that apply themselves to the same value.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -13,11 +13,10 @@ use super::admit::{admits, disjoint};
 use super::alike::{has_opaque, same_text};
 use super::limits::{SAFE_INTEGER, compare, counts_within};
 use super::node::{Conjunction, Group, Node};
+use super::steps::Steps;
 use super::types::Type;
 use super::view::{Side, View, speaks_of_members};
 
-/// Subschemas that one proof may look at, each as often as it is read.
-const MAX_STEPS: usize = 300_000;
 /// Pairs within pairs.
 const MAX_DEPTH: usize = 48;
 
@@ -26,7 +25,7 @@ const MAX_DEPTH: usize = 48;
 pub(super) struct Proof {
     side: Side,
     view: View,
-    steps: Cell<usize>,
+    steps: Steps,
     assumed: RefCell<BTreeSet<(String, String)>>,
 }
 
@@ -35,7 +34,7 @@ impl Proof {
         Self {
             side,
             view,
-            steps: Cell::new(0),
+            steps: Steps::default(),
             assumed: RefCell::default(),
         }
     }
@@ -46,11 +45,11 @@ impl Proof {
             return true;
         }
         let pair = (writer.key(), reader.key());
-        self.steps.set(self.steps.get() + 1);
+        let left = self.steps.take(1);
         if self.assumed.borrow().contains(&pair) {
             return true;
         }
-        if self.steps.get() > MAX_STEPS || self.assumed.borrow().len() >= MAX_DEPTH {
+        if !left || self.assumed.borrow().len() >= MAX_DEPTH {
             return false;
         }
         self.assumed.borrow_mut().insert(pair.clone());
@@ -60,11 +59,16 @@ impl Proof {
     }
 
     fn holds(&self, writer: &Conjunction<'_>, reader: &Conjunction<'_>) -> bool {
+        if !self.steps.take_text(writer, reader) {
+            return false;
+        }
         if same_text(writer, reader) {
             return true;
         }
         let (from, to) = (writer.read(), reader.read());
-        self.steps.set(self.steps.get() + from.size() + to.size());
+        if !self.steps.take(from.size() + to.size()) {
+            return false;
+        }
         if from.never {
             return true;
         }
@@ -74,7 +78,7 @@ impl Proof {
         if let Some(values) = &from.values {
             return values
                 .iter()
-                .all(|value| admits(reader, value, 0) == Some(true));
+                .all(|value| admits(reader, value, 0, &self.steps) == Some(true));
         }
         let types: Vec<Type> = from.types.each().collect();
         if types.len() > 1 {
@@ -103,7 +107,10 @@ impl Proof {
         reader: &Conjunction<'_>,
         to: &Node<'_>,
     ) -> bool {
-        if !to.types.has(one) || !to.opaque.iter().all(|wanted| has_opaque(from, wanted)) {
+        if !self.steps.take(from.opaque.len() * to.opaque.len())
+            || !to.types.has(one)
+            || !to.opaque.iter().all(|wanted| has_opaque(from, wanted))
+        {
             return false;
         }
         let listed = |values: &Vec<&Value>| match one {
@@ -154,6 +161,9 @@ impl Proof {
                         )
                     })
         };
+        if !self.steps.take(from.groups.len() * group.branches.len()) {
+            return false;
+        }
         if from.groups.iter().any(same_group) {
             return true;
         }
@@ -164,7 +174,7 @@ impl Proof {
                 && (!group.exclusive
                     || (0..group.branches.len())
                         .filter(|other| *other != index)
-                        .all(|other| disjoint(writer, &branch(other), 0)))
+                        .all(|other| disjoint(writer, &branch(other), 0, &self.steps)))
         })
     }
 
@@ -285,7 +295,12 @@ impl Proof {
             .iter()
             .filter(|(_, schema)| !schema.is_nothing())
             .all(|(name, _)| {
-                admits(&to.names, &Value::String((*name).to_owned()), 0) == Some(true)
+                admits(
+                    &to.names,
+                    &Value::String((*name).to_owned()),
+                    0,
+                    &self.steps,
+                ) == Some(true)
             });
         let others = from.additional.is_nothing()
             || (self.side == Side::Input && !undeclared)

@@ -15,6 +15,7 @@ mod limits;
 mod node;
 mod read;
 mod samples;
+mod steps;
 mod text;
 mod types;
 mod view;
@@ -117,7 +118,11 @@ fn settle(side: Side, old: &Conjunction<'_>, new: &Conjunction<'_>) -> Outcome {
     if side == Side::Input && prove(View::Lenient) {
         return Outcome::LosesMembers;
     }
-    Outcome::Unknown("neither a proof nor a counterexample was found")
+    Outcome::Unknown(if search.is_cut() {
+        "values take too many steps to be checked against the schemas"
+    } else {
+        "neither a proof nor a counterexample was found"
+    })
 }
 
 /// Gives every change its class, and adds what no single place says.

@@ -5,6 +5,9 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 /// Times that an unbounded repetition is repeated, at most.
 const MAX_REPEAT: u32 = 64;
 
+/// Parts of a pattern that are gone through for one string.
+const MAX_STEPS: usize = 20_000;
+
 /// A few strings that probably match.
 pub(super) fn of_pattern(pattern: &str) -> Vec<String> {
     let Ok(tree) = regex_syntax::Parser::new().parse(pattern) else {
@@ -12,8 +15,8 @@ pub(super) fn of_pattern(pattern: &str) -> Vec<String> {
     };
     let mut all: Vec<String> = (0..3)
         .map(|variant| {
-            let mut text = String::new();
-            write(&tree, variant, &mut text);
+            let (mut text, mut steps) = (String::new(), MAX_STEPS);
+            write(&tree, variant, &mut text, &mut steps);
             text
         })
         .collect();
@@ -21,10 +24,12 @@ pub(super) fn of_pattern(pattern: &str) -> Vec<String> {
     all
 }
 
-fn write(tree: &Hir, variant: usize, out: &mut String) {
-    if out.len() > 4096 {
+fn write(tree: &Hir, variant: usize, out: &mut String, steps: &mut usize) {
+    // Repetitions within repetitions of what may be empty add nothing for a long time.
+    if out.len() > 4096 || *steps == 0 {
         return;
     }
+    *steps -= 1;
     match tree.kind() {
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Literal(literal) => out.push_str(&String::from_utf8_lossy(&literal.0)),
@@ -34,14 +39,19 @@ fn write(tree: &Hir, variant: usize, out: &mut String) {
             let wanted = repetition.min.saturating_add(extra);
             let times = repetition.max.map_or(wanted, |max| wanted.min(max));
             for _ in 0..times.min(MAX_REPEAT) {
-                write(&repetition.sub, variant, out);
+                if *steps == 0 {
+                    break;
+                }
+                write(&repetition.sub, variant, out, steps);
             }
         }
-        HirKind::Capture(capture) => write(&capture.sub, variant, out),
-        HirKind::Concat(parts) => parts.iter().for_each(|part| write(part, variant, out)),
+        HirKind::Capture(capture) => write(&capture.sub, variant, out, steps),
+        HirKind::Concat(parts) => parts
+            .iter()
+            .for_each(|part| write(part, variant, out, steps)),
         HirKind::Alternation(parts) => {
             if let Some(part) = parts.get(variant % parts.len().max(1)) {
-                write(part, variant, out);
+                write(part, variant, out, steps);
             }
         }
     }
@@ -82,5 +92,11 @@ mod tests {
                 assert!(validator.is_valid(&text.clone().into()), "{pattern} {text}");
             }
         }
+    }
+
+    #[test]
+    fn of_pattern_of_nested_repetitions_ends_soon() {
+        let nested = (0..10).fold("(?:|a)".to_owned(), |inner, _| format!("(?:{inner}){{64}}"));
+        assert!(!of_pattern(&nested).is_empty());
     }
 }

@@ -1,18 +1,23 @@
 //! The search for a value that the writer's schema takes and the reader's does not. What is found
 //! was validated against both, each under its own dialect.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
 use super::candidates::Candidates;
 use super::changes::Change;
 use super::node::Conjunction;
 use super::view::{Side, View};
-use crate::schema::{Budget, SchemaError, Validator, compile, count_values};
+use crate::schema::{Budget, MIN_STEPS, SchemaError, Validator, Verdict, compile, count_values};
 
 /// Values that are tried.
 const MAX_TRIED: usize = 6000;
 /// Bytes of values that are tried: a validator is linear at best.
 const MAX_BYTES: usize = 16 << 20;
+
+/// Steps of checking all of them, each within the budget of a call.
+const MAX_STEPS: u64 = 20_000_000;
 
 /// Reasons that are asked for.
 const MAX_REASONS: usize = 5;
@@ -49,6 +54,7 @@ pub(super) struct Search<'s, 'a> {
     takes: [Validator; 2],
     comparable: bool,
     side: Side,
+    cut: Cell<bool>,
 }
 
 impl<'s, 'a> Search<'s, 'a> {
@@ -68,6 +74,7 @@ impl<'s, 'a> Search<'s, 'a> {
             writer,
             reader,
             side,
+            cut: Cell::new(false),
             comparable: super::numbers_mean_the_same(one, other),
         })
     }
@@ -76,7 +83,7 @@ impl<'s, 'a> Search<'s, 'a> {
         self.comparable
     }
 
-    /// What the reader has against a value.
+    /// Why the reader does not take a value.
     pub(super) fn why_not(&self, value: &Value) -> Vec<SchemaError> {
         let budget = Budget::of_values(count_values(value));
         let schema = self.reader.spots[0].document.root();
@@ -84,19 +91,36 @@ impl<'s, 'a> Search<'s, 'a> {
         found.places
     }
 
+    /// Whether a value was left out since checking it takes too many steps.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.get()
+    }
+
     /// The plainest value found.
     pub(super) fn witness(&self, view: View) -> Option<Value> {
         let mut bytes = 0;
+        let left = Cell::new(MAX_STEPS);
+        let verdict = |validator: &Validator, value: &Value| {
+            let budget = Budget::steps(left.get().min(MIN_STEPS));
+            let evaluation = validator.evaluate(value, &budget);
+            left.set(left.get() - evaluation.steps);
+            if let Verdict::OverBudget { .. } = evaluation.verdict {
+                self.cut.set(true);
+            }
+            evaluation.verdict
+        };
         let tried = Candidates::new(self.side, view).of(self.writer, Some(self.reader), 0);
         tried
             .into_iter()
             .take(MAX_TRIED)
             .take_while(|value| {
                 bytes += value.to_string().len();
-                bytes <= MAX_BYTES
+                bytes <= MAX_BYTES && left.get() > 0
             })
             .find(|value| {
-                value.is_object() && self.takes[0].is_valid(value) && !self.takes[1].is_valid(value)
+                value.is_object()
+                    && verdict(&self.takes[0], value) == Verdict::Valid
+                    && verdict(&self.takes[1], value) == Verdict::Invalid
             })
     }
 }
