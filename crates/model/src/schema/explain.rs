@@ -58,6 +58,8 @@ pub struct Explanation {
     pub more: bool,
     /// Whether the budget was spent before the search had ended.
     pub is_cut: bool,
+    /// Steps taken.
+    pub steps: u64,
 }
 
 /// The first `max` places at which `value`, which does not match, fails `schema`.
@@ -83,6 +85,7 @@ pub(super) fn explain(
     };
     let ended = search.visit(&place).is_some();
     search.found.is_cut = search.parts.is_spent();
+    search.found.steps = budget.total() - search.parts.left();
     search.found.more |= !ended;
     search.found
 }

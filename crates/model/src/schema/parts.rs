@@ -70,6 +70,10 @@ impl<'a> Parts<'a> {
         self.root
     }
 
+    pub(super) const fn left(&self) -> u64 {
+        self.left
+    }
+
     pub(super) const fn is_spent(&self) -> bool {
         self.spent
     }
@@ -160,11 +164,11 @@ impl<'a> Parts<'a> {
     fn run<T>(&mut self, evaluate: impl FnOnce(&Meter<'_>) -> T) -> Option<T> {
         let meter = Meter::new(self.budget, self.left, self.weights);
         let result = evaluate(&meter);
+        self.left = meter.left();
         if meter.is_spent() {
             self.spent = true;
             return None;
         }
-        self.left = meter.left();
         Some(result)
     }
 
