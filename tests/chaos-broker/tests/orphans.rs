@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use harness::{Broker, Chaos, Run, is_alive, wait_until};
 use serde_json::json;
@@ -150,4 +150,93 @@ fn f_47_what_is_below_a_source_ends_when_that_source_alone_is_replaced() {
     wait_until("what was below it is gone", || !is_alive(child));
     broker.result("/a/add", json!({"a": 1, "b": 2}));
     assert_eq!(broker.terminate().0.code(), Some(0));
+}
+
+/// A control group for one broker, ended and removed with all below it when dropped.
+struct ControlGroup(PathBuf);
+
+impl ControlGroup {
+    /// One below that of this test, or why there is none.
+    fn make() -> Result<Self, String> {
+        let read = |file: &str| fs::read_to_string(file).map_err(|error| error.to_string());
+        let (groups, mounts) = (read("/proc/self/cgroup")?, read("/proc/self/mountinfo")?);
+        let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+        let own = own.ok_or("this process is in no group of version 2")?;
+        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+        let mount = mount.ok_or("groups of version 2 are not mounted")?;
+        let place = mount.split(' ').nth(4).ok_or("the mount has no place")?;
+        let name = format!("mcp-test-{}", std::process::id());
+        let group = Self(Path::new(place).join(own).join(name));
+        let because = |error| format!("{}: {error}", group.0.display());
+        fs::create_dir(&group.0).map_err(because)?;
+        // Only a process that has joined knows that it may.
+        let join = Run::new(Path::new("/bin/sh")).args(["-c", &group.join_and("true")]);
+        match join.output() {
+            output if output.code == Some(0) => Ok(group),
+            output => Err(output.stderr),
+        }
+    }
+
+    fn join_and(&self, what: &str) -> String {
+        format!("echo 0 > {}/cgroup.procs && {what}", self.0.display())
+    }
+
+    /// The groups that the broker made below this one.
+    fn below(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.0).expect("the group is there").flatten();
+        let folders = entries.filter(|entry| entry.path().is_dir());
+        folders.map(|entry| entry.path()).collect()
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        // What cannot be ended or removed here is what the test failed for.
+        let _ = fs::write(self.0.join("cgroup.kill"), "1");
+        for _ in 0..500 {
+            for below in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+                let _ = fs::remove_dir(below.path());
+            }
+            if fs::remove_dir(&self.0).is_ok() || !self.0.exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn each_source_has_a_control_group_that_ends_with_it_where_the_broker_may_make_one() {
+    for way in ENDS {
+        let group = match ControlGroup::make() {
+            Ok(group) => group,
+            Err(why) => {
+                println!("did not run: no control group can be made: {why}");
+                return;
+            }
+        };
+        let chaos = Chaos::new();
+        chaos.script("a", &json!({"start_shell": DAEMON}));
+        let run = chaos.run("chaos-broker", &["127.0.0.1:0"]);
+        let join = group.join_and(r#"exec "$0" "$@""#);
+        let broker = Broker::start_ready(run.through("/bin/sh", &["-c", &join]));
+        assert_eq!(group.below().len(), 3, "one for each source");
+        let daemon: u32 = printed(&chaos, "a")[0].parse().expect("a number");
+        let of = |pid: u32| fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("it runs");
+        assert_eq!(of(daemon), of(chaos.pids("a")[0]));
+        assert_ne!(of(daemon), of(broker.pid()));
+        // A crashed server leaves nothing behind either, however well it was hidden.
+        signal("KILL", chaos.pids("a")[0]);
+        wait_until("what it left behind is gone", || !is_alive(daemon));
+        chaos.await_events("a", "shell", 2);
+        wait_until("the group of the dead process is removed", || {
+            group.below().len() == 3
+        });
+        let controllers = fs::read_to_string(group.0.join("cgroup.subtree_control"));
+        assert_eq!(controllers.expect("it can be read").trim(), "");
+        let daemon: u32 = printed(&chaos, "a")[1].parse().expect("a number");
+        end(broker, way);
+        assert!(!is_alive(daemon), "{way:?}");
+        assert_eq!(group.below(), [PathBuf::new(); 0], "{way:?}");
+    }
 }

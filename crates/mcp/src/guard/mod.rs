@@ -64,6 +64,7 @@ pub fn enter(input: Input) -> io::Result<Role> {
             let (signals, hangups) = signals::listen(Some(guard))?;
             // When this process dies, all of its descendants come to the guard.
             crate::process::orphans::adopt()?;
+            crate::process::cgroup::enable();
             return Ok(Role::Broker(signals, hangups));
         }
         let error = match keeper::keep(input) {

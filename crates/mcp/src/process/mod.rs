@@ -4,6 +4,8 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod census;
 #[cfg(target_os = "linux")]
+pub(crate) mod cgroup;
+#[cfg(target_os = "linux")]
 pub(crate) mod children;
 mod hurry;
 pub(crate) mod orphans;

@@ -36,16 +36,26 @@ pub async fn all_ended() {
     let _ = AT_WORK.subscribe().wait_for(|count| *count == 0).await;
 }
 
+/// A child, and by what it and its descendants are known.
+pub(super) struct Started {
+    pub(super) child: Child,
+    /// Lasts as long as the child may have to be waited for.
+    pub(super) claim: Claim,
+    pub(super) cookie: Cookie,
+    #[cfg(target_os = "linux")]
+    pub(super) control_group: Option<super::cgroup::ControlGroup>,
+}
+
 /// Takes a child over: its pipes go to the caller, itself to a task.
 pub(super) fn adopt(
-    (mut child, claim): (Child, Claim),
-    cookie: Cookie,
+    started: Started,
     tail: &StderrTail,
     timing: Timing,
     hurry: Hurry,
     tasks: &TaskTracker,
     runtime: &Handle,
 ) -> Process {
+    let mut child = started.child;
     let pid = child.id().unwrap_or_default();
     let (exit_sender, exit) = watch::channel(None);
     let (swept_sender, swept) = watch::channel(false);
@@ -58,9 +68,11 @@ pub(super) fn adopt(
     let reaper = Reaper {
         child,
         below: Vec::new(),
-        _claim: claim,
+        _claim: started.claim,
         group: Group::of_leader(pid),
-        cookie,
+        cookie: started.cookie,
+        #[cfg(target_os = "linux")]
+        control_group: started.control_group,
         timing,
         hurry,
         exit: exit_sender,
@@ -69,7 +81,7 @@ pub(super) fn adopt(
     AT_WORK.send_modify(|count| *count += 1);
     tasks.spawn_on(reaper.run(stop_receiver), runtime);
     let longest_stop =
-        timing.close_grace + timing.term_grace + 2 * SWEEP_GRACE + 3 * KILL_GRACE + KILL_GRACE;
+        timing.close_grace + timing.term_grace + 2 * SWEEP_GRACE + 4 * KILL_GRACE + KILL_GRACE;
     Process {
         stdin,
         stdout,
@@ -88,10 +100,11 @@ struct Reaper {
     child: Child,
     /// What was below the child when its end began, which nothing shows any more once it is gone.
     below: Below,
-    /// Lasts as long as the child may have to be waited for.
     _claim: Claim,
     group: Option<Group>,
     cookie: Cookie,
+    #[cfg(target_os = "linux")]
+    control_group: Option<super::cgroup::ControlGroup>,
     timing: Timing,
     hurry: Hurry,
     exit: watch::Sender<Option<ExitReport>>,
@@ -118,6 +131,8 @@ impl Reaper {
         }
         self.sweep().await;
         self.end_strays().await;
+        #[cfg(target_os = "linux")]
+        self.end_control_group().await;
         self.swept.send_replace(true);
         AT_WORK.send_modify(|count| *count -= 1);
     }
@@ -172,6 +187,18 @@ impl Reaper {
         group.kill();
         if timeout(KILL_GRACE, emptied(group)).await.is_err() {
             tracing::warn!("members of a process group are left after KILL");
+        }
+    }
+
+    /// Ends what nothing but its control group shows to be the child's.
+    #[cfg(target_os = "linux")]
+    async fn end_control_group(&mut self) {
+        let Some(group) = self.control_group.take() else {
+            return;
+        };
+        let ended = tokio::task::spawn_blocking(|| group.end(KILL_GRACE)).await;
+        if !ended.unwrap_or(false) {
+            tracing::warn!("processes of a control group are left after KILL");
         }
     }
 

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::reaper::Started;
 use super::strays::Cookie;
 use super::{COOKIE, Hurry, Process, StderrTail, orphans, reaper, spawn_failure};
 use crate::failure::SourceFailure;
@@ -113,7 +114,12 @@ fn start(request: &Request) -> Result<Process, SourceFailure> {
     let cookie = Cookie::new(launch.env.get(COOKIE).map_or("", String::as_str));
     let mut command = command(launch, &program);
     command.env(COOKIE, cookie.value());
-    let child = orphans::claim(|| {
+    #[cfg(target_os = "linux")]
+    let control_group = super::cgroup::ControlGroup::create().map(|(group, procs)| {
+        super::unix::join(&mut command, procs);
+        group
+    });
+    let (child, claim) = orphans::claim(|| {
         if REFUSED.load(Ordering::SeqCst) {
             let message = "the broker is ending";
             return Err(SourceFailure::new(SourceCause::SpawnFailed, message));
@@ -121,9 +127,15 @@ fn start(request: &Request) -> Result<Process, SourceFailure> {
         let started = command.spawn();
         started.map_err(|error| spawn_failure(&shown(launch, &program), &error))
     })?;
-    Ok(reaper::adopt(
+    let started = Started {
         child,
+        claim,
         cookie,
+        #[cfg(target_os = "linux")]
+        control_group,
+    };
+    Ok(reaper::adopt(
+        started,
         &request.tail,
         launch.timing,
         request.hurry.clone(),

@@ -33,6 +33,26 @@ fn release_signals(command: &mut std::process::Command) {
     }
 }
 
+/// Has the child join a control group before it becomes the program, so that it starts nothing outside
+/// of it. `procs` is the group's file for that.
+#[cfg(target_os = "linux")]
+#[expect(
+    unsafe_code,
+    reason = "a hook between fork and exec is unsafe to register"
+)]
+pub(super) fn join(command: &mut Command, procs: std::fs::File) {
+    let hook = move || {
+        // Where it may not join, it is found by everything else that shows it.
+        let _: rustix::io::Result<usize> = rustix::io::write(&procs, b"0");
+        Ok(())
+    };
+    // SAFETY: between fork and exec the hook makes one system call and nothing else; the file was
+    // opened before.
+    unsafe {
+        command.pre_exec(hook);
+    }
+}
+
 /// Has the kernel kill the child with the thread that spawns it.
 #[cfg(target_os = "linux")]
 #[expect(
