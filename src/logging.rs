@@ -1,15 +1,22 @@
 //! Everything the broker writes for people: the log, and reports. All of it goes to stderr, through
-//! one sink that masks known secrets and shows what would otherwise act on a terminal.
+//! one sink that masks known secrets and shows what would otherwise act on a terminal, and through
+//! one thread, so that nothing else waits where stderr is not read.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
+mod queue;
+
 use arc_swap::ArcSwap;
 use broker_model::redact::Redactor;
 use broker_model::text::{is_invisible, shown};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracing::Level;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+
+use queue::Queue;
 
 /// How the log looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -25,15 +32,28 @@ pub(crate) enum Format {
 pub(crate) struct Output {
     format: Format,
     redactor: Arc<ArcSwap<Redactor>>,
+    queue: Arc<Queue>,
 }
 
 impl Output {
-    /// A sink that knows no secret yet.
+    /// A sink that knows no secret yet. It keeps what it is given until [`Output::start`].
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
             redactor: Arc::new(ArcSwap::from_pointee(Redactor::default())),
+            queue: Arc::new(Queue::new(format, notice)),
         }
+    }
+
+    /// Starts the thread that writes. It blocks the signals that this one blocks.
+    pub(crate) fn start(&self) -> io::Result<()> {
+        self.queue.start()
+    }
+
+    /// Waits at the end of the process until what it was given is written, 1 s at most for the log
+    /// and 10 s for a report.
+    pub(crate) fn finish(&self) {
+        self.queue.finish();
     }
 
     /// Makes `tracing` write here. A process has one log: a second call changes nothing.
@@ -61,17 +81,19 @@ impl Output {
         self.redactor.rcu(|known| (**known).clone().merge(redactor));
     }
 
-    /// Writes a report at once: the text for people, or the object as one line of JSON.
+    /// Writes a report: the text for people, or the object as one line of JSON.
     pub(crate) fn report(&self, human: &str, json: &Value) {
-        match self.format {
-            Format::Human => write_line(shown(self.masked(human).trim_end())),
-            Format::Json => write_line(json_line(&self.masked(&json.to_string()))),
-        }
+        let text = match self.format {
+            Format::Human => shown(self.masked(human).trim_end()),
+            Format::Json => json_line(&self.masked(&json.to_string())),
+        };
+        self.queue.push_report(&(text + "\n"));
     }
 
     /// Says something to people beside a result on stdout, in one line.
     pub(crate) fn note(&self, text: &str) {
-        write_line(shown(&self.masked(text)).replace('\n', " "));
+        let line = shown(&self.masked(text)).replace('\n', " ");
+        self.queue.push_report(&(line + "\n"));
     }
 
     /// JSON text as one line for stdout, secrets masked and nothing invisible in it.
@@ -98,18 +120,30 @@ impl Output {
 
     fn write_event(&self, event: &str) {
         let event = self.masked(event.trim_end_matches('\n'));
-        match self.format {
+        let line = match self.format {
             // One event, one line: text from elsewhere must not be able to begin another.
-            Format::Human => write_line(shown(&event).replace('\n', "\\n")),
-            Format::Json => write_line(json_line(&event)),
-        }
+            Format::Human => shown(&event).replace('\n', "\\n"),
+            Format::Json => json_line(&event),
+        };
+        self.queue.push_line(&(line + "\n"));
     }
 }
 
-fn write_line(mut line: String) {
-    line.push('\n');
-    // A closed or full stderr must not stop the broker, and there is nowhere left to say so.
-    drop(io::stderr().lock().write_all(line.as_bytes()));
+/// The line that stands where lines are missing. It is made by hand, at every level of the log: a
+/// reader of errors alone is to know that some are missing.
+fn notice(format: Format, lost: u64) -> String {
+    const MESSAGE: &str = "lines of the log are missing here: standard error did not take them";
+    let mut time = String::new();
+    // A time that cannot be told is left out.
+    let _: std::fmt::Result = SystemTime.format_time(&mut Writer::new(&mut time));
+    match format {
+        Format::Human => format!("{time}  WARN {MESSAGE} lines={lost}\n"),
+        Format::Json => {
+            let event =
+                json!({"timestamp": time, "level": "WARN", "message": MESSAGE, "lines": lost});
+            format!("{event}\n")
+        }
+    }
 }
 
 /// JSON text in which nothing invisible is left: in JSON it can only stand inside strings.

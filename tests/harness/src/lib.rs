@@ -13,6 +13,7 @@ mod mcp;
 mod program;
 mod refusal;
 mod tally;
+mod unread;
 
 pub use broker::Broker;
 pub use census::{Census, processor_time};
@@ -23,3 +24,4 @@ pub use mcp::DirectServer;
 pub use program::{Daemon, Output, Run, binary, children_of, guarded_by, is_alive, wait_until};
 pub use refusal::{named, refusal};
 pub use tally::{Fate, Tally, nonce};
+pub use unread::UnreadPipe;
