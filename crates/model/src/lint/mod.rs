@@ -30,19 +30,19 @@ pub use payload::payloads;
 pub use rules::{advice, rules};
 
 use rules::rule;
-use texts::{Text, texts_of};
+use texts::{Text, texts_of, texts_of_source};
 
 /// Places that are listed for one tool.
 const MAX_FINDINGS: usize = 50;
 /// Characters of a text that are shown on each side of a place.
 const AROUND: usize = 40;
 
-/// A tool, or the instructions of a source, with something to look at.
+/// A tool, or what a source says of itself, with something to look at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linted {
     /// The node that the source is mounted on.
     pub source: NodePath,
-    /// The server's name for the tool; `None` for the source's instructions.
+    /// The server's name for the tool; `None` for the source itself.
     pub tool: Option<String>,
     /// Where callers find it.
     pub path: String,
@@ -62,7 +62,7 @@ struct Found {
     message: String,
 }
 
-/// Looks at every text of every exposed tool, and at the instructions of every source. What two tools
+/// Looks at every text of every exposed tool, and of what every source says of itself. What two tools
 /// share is told of the one that stands later, so that one decision settles it.
 pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
     let mut linted = Vec::new();
@@ -72,18 +72,18 @@ pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
     let mut innocent = HashSet::new();
     for (number, source) in sources.iter().enumerate() {
         let used = foreign::Own::of(source);
-        if let Some(text) = &source.instructions {
-            let text = Text::instructions(text);
-            let mut findings = of_text(&text, &mut innocent);
-            findings.extend(place(&text, named.check(number, &used, &text)));
-            linted.push(Linted {
-                source: source.path.clone(),
-                tool: None,
-                path: source.path.as_str().to_owned(),
-                digest: source.own_digest(),
-                findings,
-            });
+        let mut findings = Vec::new();
+        for text in &texts_of_source(source) {
+            findings.extend(of_text(text, &mut innocent));
+            findings.extend(place(text, named.check(number, &used, text)));
         }
+        linted.push(Linted {
+            source: source.path.clone(),
+            tool: None,
+            path: source.path.as_str().to_owned(),
+            digest: source.own_digest(),
+            findings,
+        });
         for (index, tool) in source.exposed.iter().enumerate() {
             let mut findings = Vec::new();
             for text in &texts_of(tool) {

@@ -1,9 +1,10 @@
-//! Every text of a tool: strings and names of members, each with its place and what it is for.
+//! Every text of a tool, and of what a source says of itself: strings and names of members, each with
+//! its place and what it is for.
 
 use serde_json::{Map, Value};
 
 use crate::json::child_pointer;
-use crate::lock::LockedTool;
+use crate::lock::{LockedSource, LockedTool};
 
 /// What a text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,18 +43,31 @@ enum Place {
         input: bool,
     },
     Data,
+    /// What a server says of itself.
+    Itself,
     Other,
 }
 
-impl<'a> Text<'a> {
-    pub(super) fn instructions(text: &'a str) -> Self {
-        Self {
+/// What a source says of itself: its instructions, every text of its `serverInfo`, and the names and
+/// texts of its capabilities.
+pub(super) fn texts_of_source(source: &LockedSource) -> Vec<Text<'_>> {
+    let mut texts = Vec::new();
+    if let Some(text) = &source.instructions {
+        texts.push(Text {
             pointer: "/instructions".to_owned(),
             text,
             role: Role::Prose,
             member: None,
-        }
+        });
     }
+    let own = [
+        (&source.server_info, "/server_info", Place::Itself),
+        (&source.capabilities, "/capabilities", Place::Data),
+    ];
+    for (value, at, place) in own {
+        below(value, at.to_owned(), place, Role::Prose, &mut texts);
+    }
+    texts
 }
 
 /// In the order of the tool.
@@ -90,6 +104,7 @@ fn members<'a>(object: &'a Map<String, Value>, at: &str, place: Place, texts: &m
         };
         let role = match (inner, name.as_str()) {
             (Place::Other, "name" | "title") if at.is_empty() => Role::Name,
+            (Place::Itself, "name" | "title") => Role::Name,
             (Place::Data, _) => Role::Data,
             _ => Role::Prose,
         };
