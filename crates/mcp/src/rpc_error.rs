@@ -1,4 +1,5 @@
-//! A server's JSON-RPC error, made safe to hand on: as it was sent, but for secrets.
+//! A server's JSON-RPC error, made safe to hand on: as it was sent, but for secrets and for what is more
+//! than callers are given.
 
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
@@ -8,8 +9,12 @@ use serde_json::value::RawValue;
 
 use crate::failure::CallFailure;
 
-/// The longest message that is handed on.
+/// The longest message that reports show.
 const MESSAGE_CHARS: usize = 2000;
+/// Bytes of message and data together, as JSON, that callers get.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+/// What stands where the rest was.
+const CUT: &str = "… (cut)";
 
 /// What we look at; the rest may be anything, numbers that no double holds included.
 #[derive(Deserialize)]
@@ -17,6 +22,8 @@ struct Head<'a> {
     code: i64,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
 }
 
 /// Reads the raw error object.
@@ -30,7 +37,9 @@ pub(crate) fn read(error: &[u8], redactor: &Redactor) -> CallFailure {
         serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
     });
     let message = redactor.redact(message.as_deref().unwrap_or_default());
-    let raw = if redactor.redact(&text) == text {
+    let raw = if text.len() > MAX_TEXT_BYTES {
+        RawValue::from_string(cut(&head, &message, redactor))
+    } else if redactor.redact(&text) == text {
         RawValue::from_string(text.as_ref().to_owned())
     } else {
         RawValue::from_string(without_secrets(&text, redactor))
@@ -43,6 +52,50 @@ pub(crate) fn read(error: &[u8], redactor: &Redactor) -> CallFailure {
         },
         Err(_) => broken(),
     }
+}
+
+/// An error that is too long: its code, and of message and data what there is room for. Data that does
+/// not fit becomes the beginning of its text.
+fn cut(head: &Head<'_>, message: &str, redactor: &Redactor) -> String {
+    let room = match head.data {
+        Some(_) => MAX_TEXT_BYTES / 2,
+        None => MAX_TEXT_BYTES,
+    };
+    let message = string_within(message, room);
+    let mut out = format!("{{\"code\":{},\"message\":{message}", head.code);
+    if let Some(data) = head.data {
+        let room = MAX_TEXT_BYTES - message.len();
+        let whole = redactor.redact(data.get());
+        let data = if whole == data.get() && whole.len() <= room {
+            whole
+        } else {
+            string_within(&whole, room)
+        };
+        out.push_str(",\"data\":");
+        out.push_str(&data);
+    }
+    out.push('}');
+    out
+}
+
+/// A JSON string of at most `room` bytes, quotes included, with a mark where it was cut.
+fn string_within(text: &str, room: usize) -> String {
+    let whole = Value::from(text).to_string();
+    if whole.len() <= room {
+        return whole;
+    }
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        let one = Value::from(c.to_string()).to_string();
+        let one = &one[1..one.len() - 1];
+        if out.len() + one.len() + CUT.len() + 1 > room {
+            break;
+        }
+        out.push_str(one);
+    }
+    out.push_str(CUT);
+    out.push('"');
+    out
 }
 
 /// The error with its secrets masked member by member: masking inside the text could break it where
@@ -90,6 +143,30 @@ fn masked(value: Value, redactor: &Redactor) -> Value {
 mod tests {
     use super::*;
     use broker_model::redact::Secret;
+
+    #[test]
+    fn a_long_error_keeps_its_code_and_at_most_16_kib_with_a_mark() {
+        let redactor = Redactor::new(["hunter2"].map(Secret::new));
+        let long = "\u{1}ä\"".repeat(20_000);
+        let data = serde_json::json!({"secret": "hunter2", "text": long});
+        for error in [
+            serde_json::json!({"code": -7, "message": long}),
+            serde_json::json!({"code": -7, "message": "short", "data": data}),
+            serde_json::json!({"code": -7, "message": long, "data": data, "extra": long}),
+            serde_json::json!({"code": -7, "message": long, "data": [1, 2]}),
+        ] {
+            let CallFailure::Rpc { error, .. } = read(error.to_string().as_bytes(), &redactor)
+            else {
+                panic!("it is an error");
+            };
+            let text = error.get();
+            assert!(text.len() <= MAX_TEXT_BYTES + 64, "{}", text.len());
+            assert!(text.contains(CUT) && !text.contains("hunter2"), "{text}");
+            let read: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(read["code"], -7);
+            assert!(read.get("extra").is_none());
+        }
+    }
 
     #[test]
     fn errors_are_kept_as_sent_but_for_secrets() {

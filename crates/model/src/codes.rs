@@ -61,7 +61,7 @@ closed_list! {
         ArgsInvalid = "args_invalid", "The arguments do not match the tool's schema.", "Mend them by `details.errors` and `details.args_schema`.";
         Overloaded = "overloaded", "The source's queue is full, or the broker has too many connections.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.";
         Internal = "internal", "The broker failed; the log has the request id.", "Report it with the log line.";
-        SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc` (known secrets masked).", "See the server's message.";
+        SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc`: the server's own text, known secrets masked, message and data cut to 16 KiB together.", "See `details.rpc`.";
         SourceExited = "source_exited", "The server's process ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";
         SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
         OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`.", "Ask for less, or raise the limit.";
@@ -75,18 +75,18 @@ closed_list! {
 closed_list! {
     /// Why a source is not ready.
     SourceCause {
-        SpawnNotFound = "spawn_not_found", "The command was not found.", "Install it, or correct `command`; the message says where it was looked for.";
+        SpawnNotFound = "spawn_not_found", "The command was not found.", "Install it, or correct `command`; the log and `mcp-broker doctor` say where it was looked for.";
         SpawnDenied = "spawn_denied", "The command may not be executed.", "Make it executable.";
         SpawnFormat = "spawn_format", "The file is no program for this machine.", "Check its first line and its architecture.";
-        SpawnFailed = "spawn_failed", "The operating system refused to start the command.", "See the message.";
-        ExitBeforeReady = "exit_before_ready", "The process ended before it answered.", "See its last stderr lines; a server that exits with 0 is not a stdio MCP server.";
+        SpawnFailed = "spawn_failed", "The operating system refused to start the command.", "See the log or `mcp-broker doctor`.";
+        ExitBeforeReady = "exit_before_ready", "The process ended before it answered.", "See what it last wrote to stderr, in the log or by `mcp-broker doctor`; a server that exits with 0 is not a stdio MCP server.";
         StartupTimeout = "startup_timeout", "The server did not answer within `startup_timeout`.", "Raise `startup_timeout`, or run the command once by hand so that it can install.";
-        HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "See the server's message; it may be too old or too new.";
-        ListFailed = "list_failed", "The server could not list its tools.", "See the server's message.";
+        HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "See the server's message, in the log or by `mcp-broker doctor`; it may be too old or too new.";
+        ListFailed = "list_failed", "The server could not list its tools.", "See the server's message, in the log or by `mcp-broker doctor`.";
         ListInvalid = "list_invalid", "The server's tool list breaks the protocol.", "Report it to the server's maintainers.";
         NeedsAuth = "needs_auth", "The server refused the credentials.", "Correct them and reload.";
         EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it.";
-        Exited = "exited", "The process ended while it was in use.", "See its exit status and last stderr lines; the broker starts it again.";
+        Exited = "exited", "The process ended while it was in use.", "See its exit status, and what it last wrote to stderr, in the log or by `mcp-broker doctor`; the broker starts it again.";
         Protocol = "protocol", "The server broke the protocol so that the connection could not go on.", "Report it to the server's maintainers.";
         StdinStalled = "stdin_stalled", "The server sends requests and does not read the answers: 32 MiB of them wait.", "Report it to the server's maintainers; the broker starts it again.";
         RecheckPending = "recheck_pending", "The server announced that its tools changed and has not listed them since.", "Wait for `Retry-After` seconds: the source is ready again when its listing came and matches. Where it does not come, see why the server does not answer `tools/list`.";

@@ -30,6 +30,42 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// All, by their codes.
+    pub const ALL: [Self; 9] = [
+        Self::Ok,
+        Self::Failure,
+        Self::Usage,
+        Self::Drift,
+        Self::Unchecked,
+        Self::Lock,
+        Self::Lint,
+        Self::Bind,
+        Self::Interrupted,
+    ];
+
+    /// For `docs/errors.md`.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Ok => "fine; also a broker that was told to stop and drained",
+            Self::Failure => "a failure of ours; also what `doctor` or `status` found",
+            Self::Usage => {
+                "usage, config or environment; also a collision of paths, a filter that matches nothing, an open bind"
+            }
+            Self::Drift => "drift",
+            Self::Unchecked => {
+                "a source could not be started or checked, or nothing was checked; also an unstable source and a refused schema"
+            }
+            Self::Lock => {
+                "the lock is missing, damaged, stale or of another version, a required audit is missing, or generated code is stale"
+            }
+            Self::Lint => {
+                "the lint found what must not be locked; with `--strict`, also what should be looked at"
+            }
+            Self::Bind => "the address cannot be bound",
+            Self::Interrupted => "interrupted twice; `doctor` and verbs that launch servers: once",
+        }
+    }
+
     /// The process's exit code.
     pub const fn code(self) -> u8 {
         match self {

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use broker_model::exit::Exit;
 use broker_model::{CallCode, DiagnosticCode, SourceCause};
 
 use super::respond::status_of;
@@ -55,17 +56,12 @@ fn page() -> String {
         );
     }
     out.push_str(
-        "\n## Exit codes\n\nOf both programs. When several would do, 2, 5, 4 and 3 win in this order.\n\n\
-         | code | means |\n|---|---|\n\
-         | 0 | fine; also a broker that was told to stop and drained |\n\
-         | 1 | a failure of ours; also what `doctor` or `status` found |\n\
-         | 2 | usage, config or environment; also a collision of paths, a filter that matches nothing, an open bind |\n\
-         | 3 | drift |\n\
-         | 4 | a source could not be started or checked, or nothing was checked; also an unstable source and a refused schema |\n\
-         | 5 | the lock is missing, damaged, stale or of another version, a required audit is missing, or generated code is stale |\n\
-         | 7 | the address cannot be bound |\n\
-         | 130 | interrupted twice; `doctor` and verbs that launch servers: once |\n",
+        "\n## Exit codes\n\nOf both programs. When several would do, 2, 5, 4, 6 and 3 win in this order.\n\n\
+         | code | means |\n|---|---|\n",
     );
+    for exit in Exit::ALL {
+        row(&mut out, &[&exit.code().to_string(), exit.meaning()]);
+    }
     out
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use broker_model::mcp::Era;
+use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
 use tokio::sync::{Mutex, Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
@@ -24,6 +25,10 @@ use crate::status::State;
 static RESTARTS: Semaphore = Semaphore::const_new(4);
 /// How long the tasks of a stopped source have to end; their own bounds are below this.
 const LAST_TASKS: Duration = Duration::from_secs(15);
+
+/// Lines of stderr that are logged when a source goes down, and characters of each.
+const LOGGED_LINES: usize = 3;
+const LOGGED_CHARS: usize = 200;
 
 pub(super) struct Supervisor {
     pub(super) shared: Arc<Shared>,
@@ -89,7 +94,8 @@ impl Supervisor {
             let retry_in = next
                 .delay
                 .map(|delay| format!("{:.1}s", delay.as_secs_f64()));
-            tracing::warn!(source = %self.shared.name, cause = failure.cause.as_str(), %failure, retry_in, "source is down");
+            let stderr = last_words(&failure);
+            tracing::warn!(source = %self.shared.name, cause = failure.cause.as_str(), %failure, stderr, retry_in, "source is down");
             if stopping
                 .run_until_cancelled(self.rest(next))
                 .await
@@ -253,6 +259,16 @@ impl Supervisor {
             status.next_attempt = None;
         });
     }
+}
+
+/// What the server last wrote to stderr, for the log: callers are not told.
+fn last_words(failure: &SourceFailure) -> Option<String> {
+    let lines = &failure.stderr[failure.stderr.len().saturating_sub(LOGGED_LINES)..];
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|line| shown_line(line, LOGGED_CHARS))
+        .collect();
+    (!lines.is_empty()).then(|| lines.join(" | "))
 }
 
 /// Between 0 and 1.
