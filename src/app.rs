@@ -31,7 +31,7 @@ pub(crate) use open::{close, open};
 use crate::catalog::{self, Catalog};
 use crate::cli::{Cli, LogLevel, Verb};
 use crate::core::{Core, Mode, Setup};
-use crate::logging::Output;
+use crate::logging::{self, Output};
 use crate::secret::{self, Places};
 use crate::surface::http::Surface;
 use failure::{Failure, unless_refused};
@@ -52,13 +52,11 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
         Err(error) => {
             // Help goes to stdout with 0, everything else to stderr with 2. Where neither can be
             // written, the exit code says what is left to say.
-            drop(error.print());
+            logging::usage(&error);
             return ExitCode::from(error.exit_code() as u8);
         }
     };
     let output = Output::new(cli.log_format);
-    // Also where a panic ends this function.
-    let _finish = Finish(&output);
     // Verbs say themselves what they find; a log beside it would say it twice.
     let level = match cli.verb {
         None => cli.log_level,
@@ -70,7 +68,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
         Some(outcome) => outcome,
         None => match guard::enter(input(&cli)) {
             Ok(Role::Guard(code)) => return ExitCode::from(code),
-            Ok(Role::Broker(signals, hangups)) => in_runtime(&output, async {
+            Ok(Role::Broker(signals, hangups)) => in_runtime(async {
                 match &cli.verb {
                     Some(Verb::Doctor(args)) => doctor::run(catalog, args, &output, signals).await,
                     _ => start(catalog, &cli, &output, signals, hangups).await,
@@ -103,7 +101,7 @@ fn unguarded(
     output: &Output,
 ) -> Option<Result<Exit, Failure>> {
     if let Some(Verb::Status(args)) = &cli.verb {
-        return Some(in_runtime(output, status::run(args, output)));
+        return Some(in_runtime(status::run(args, output)));
     }
     if catalog.format != catalog::FORMAT {
         let found = catalog.format;
@@ -116,23 +114,7 @@ fn unguarded(
     Some(tree::print(&tree::render(catalog, form)))
 }
 
-/// Has the log written out at the end.
-struct Finish<'a>(&'a Output);
-
-impl Drop for Finish<'_> {
-    fn drop(&mut self) {
-        self.0.finish();
-    }
-}
-
-/// Comes after the guard: threads start here, the log's first.
-fn in_runtime(
-    output: &Output,
-    work: impl Future<Output = Result<Exit, Failure>>,
-) -> Result<Exit, Failure> {
-    output.start().map_err(|error| {
-        Failure::Internal(format!("cannot start the thread of the log: {error}"))
-    })?;
+fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

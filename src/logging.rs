@@ -1,22 +1,15 @@
 //! Everything the broker writes for people: the log, and reports. All of it goes to stderr, through
-//! one sink that masks known secrets and shows what would otherwise act on a terminal, and through
-//! one thread, so that nothing else waits where stderr is not read.
+//! one sink that masks known secrets and shows what would otherwise act on a terminal.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::sync::Arc;
-
-mod queue;
 
 use arc_swap::ArcSwap;
 use broker_model::redact::Redactor;
-use broker_model::text::{is_invisible, shown};
-use serde_json::{Value, json};
+use broker_model::terminal::Text;
+use serde_json::Value;
 use tracing::Level;
 use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
-
-use queue::Queue;
 
 /// How the log looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -32,28 +25,15 @@ pub(crate) enum Format {
 pub(crate) struct Output {
     format: Format,
     redactor: Arc<ArcSwap<Redactor>>,
-    queue: Arc<Queue>,
 }
 
 impl Output {
-    /// A sink that knows no secret yet. It keeps what it is given until [`Output::start`].
+    /// A sink that knows no secret yet.
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
             redactor: Arc::new(ArcSwap::from_pointee(Redactor::default())),
-            queue: Arc::new(Queue::new(format, notice)),
         }
-    }
-
-    /// Starts the thread that writes. It blocks the signals that this one blocks.
-    pub(crate) fn start(&self) -> io::Result<()> {
-        self.queue.start()
-    }
-
-    /// Waits at the end of the process until what it was given is written, 1 s at most for the log
-    /// and 10 s for a report.
-    pub(crate) fn finish(&self) {
-        self.queue.finish();
     }
 
     /// Makes `tracing` write here. A process has one log: a second call changes nothing.
@@ -81,84 +61,69 @@ impl Output {
         self.redactor.rcu(|known| (**known).clone().merge(redactor));
     }
 
-    /// Writes a report: the text for people, or the object as one line of JSON.
-    pub(crate) fn report(&self, human: &str, json: &Value) {
-        let text = match self.format {
-            Format::Human => shown(self.masked(human).trim_end()),
-            Format::Json => json_line(&self.masked(&json.to_string())),
-        };
-        self.queue.push_report(&(text + "\n"));
+    /// Writes a report at once: the text for people, or the object as one line of JSON.
+    pub(crate) fn report(&self, human: &Text, json: &Value) {
+        match self.format {
+            Format::Human => write_line(&self.human_text(human).trimmed()),
+            Format::Json => write_line(&self.json_text(&json.to_string()).trimmed()),
+        }
     }
 
     /// Says something to people beside a result on stdout, in one line.
-    pub(crate) fn note(&self, text: &str) {
-        let line = shown(&self.masked(text)).replace('\n', " ");
-        self.queue.push_report(&(line + "\n"));
+    pub(crate) fn note(&self, text: &Text) {
+        write_line(&self.human_text(text));
     }
 
     /// JSON text as one line for stdout, secrets masked and nothing invisible in it.
-    pub(crate) fn json_text(&self, json: &str) -> String {
-        json_line(&self.masked(json)) + "\n"
+    pub(crate) fn json_text(&self, json: &str) -> Text {
+        Text::json_text(&self.masked(json))
     }
 
-    /// Text for people on stdout, secrets masked and nothing in it that acts on a terminal.
-    pub(crate) fn human_text(&self, text: &str) -> String {
-        shown(&self.masked(text))
+    /// Text for people, secrets masked.
+    pub(crate) fn human_text(&self, text: &Text) -> Text {
+        text.redacted(&self.redactor.load())
     }
 
     /// Writes what was asked for to stdout, and fails where nobody can read it.
-    pub(crate) fn print(text: &str) -> io::Result<()> {
+    pub(crate) fn print(text: &Text) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
+        stdout.write_all(text.as_str().as_bytes())?;
         stdout.flush()
     }
 
-    /// Masks first: what `shown` rewrites could otherwise hide a secret from the redactor.
     fn masked(&self, text: &str) -> String {
         self.redactor.load().redact(text)
     }
 
     fn write_event(&self, event: &str) {
         let event = self.masked(event.trim_end_matches('\n'));
-        let line = match self.format {
+        match self.format {
             // One event, one line: text from elsewhere must not be able to begin another.
-            Format::Human => shown(&event).replace('\n', "\\n"),
-            Format::Json => json_line(&event),
-        };
-        self.queue.push_line(&(line + "\n"));
-    }
-}
-
-/// The line that stands where lines are missing. It is made by hand, at every level of the log: a
-/// reader of errors alone is to know that some are missing.
-fn notice(format: Format, lost: u64) -> String {
-    const MESSAGE: &str = "lines of the log are missing here: standard error did not take them";
-    let mut time = String::new();
-    // A time that cannot be told is left out.
-    let _: std::fmt::Result = SystemTime.format_time(&mut Writer::new(&mut time));
-    match format {
-        Format::Human => format!("{time}  WARN {MESSAGE} lines={lost}\n"),
-        Format::Json => {
-            let event =
-                json!({"timestamp": time, "level": "WARN", "message": MESSAGE, "lines": lost});
-            format!("{event}\n")
+            Format::Human => write_line(&Text::line(&event)),
+            Format::Json => write_line(&Text::json_text(&event).trimmed()),
         }
     }
 }
 
-/// JSON text in which nothing invisible is left: in JSON it can only stand inside strings.
-fn json_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if !is_invisible(c) {
-            out.push(c);
-            continue;
-        }
-        for unit in c.encode_utf16(&mut [0; 2]) {
-            out.push_str(&format!("\\u{unit:04x}"));
-        }
+/// Whether standard error is a terminal.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// What the command line parser has to say.
+pub(crate) fn usage(error: &clap::Error) {
+    if error.use_stderr() {
+        write_line(&Text::lines("", &error.render().to_string()).trimmed());
+    } else {
+        // Only our own words, in bold where the terminal can.
+        drop(error.print());
     }
-    out
+}
+
+fn write_line(line: &Text) {
+    let line = format!("{}\n", line.as_str());
+    // A closed or full stderr must not stop the broker, and there is nowhere left to say so.
+    drop(io::stderr().lock().write_all(line.as_bytes()));
 }
 
 impl<'a> MakeWriter<'a> for Output {
@@ -196,21 +161,5 @@ impl Drop for Line<'_> {
             self.output
                 .write_event(&String::from_utf8_lossy(&self.buffer));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_stays_json_and_shows_what_hides() {
-        let text = serde_json::json!({ "a": "x\u{202e}\u{1b}[31m\u{e0041}é\n" }).to_string();
-        let line = json_line(&text);
-        assert_eq!(line, r#"{"a":"x\u202e\u001b[31m\udb40\udc41é\n"}"#);
-        assert_eq!(
-            serde_json::from_str::<Value>(&line).unwrap(),
-            serde_json::from_str::<Value>(&text).unwrap()
-        );
     }
 }

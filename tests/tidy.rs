@@ -145,3 +145,47 @@ fn core_imports_no_surface_and_surfaces_reach_servers_only_through_core() {
         }
     }
 }
+
+#[test]
+fn only_the_output_modules_write_to_standard_output_or_error() {
+    // Each of them takes `broker_model::terminal::Text`; the stdio surface writes JSON-RPC.
+    let outputs = [
+        "broker-gen/src/build_script.rs",
+        "broker-gen/src/cli/output.rs",
+        "src/logging.rs",
+        "src/surface/stdio/mod.rs",
+    ];
+    let parts = [
+        "stdout()",
+        "stderr()",
+        "print!(",
+        "println!(",
+        ".from_literal(",
+        "Text::from_literal",
+        "/dev/std",
+    ];
+    let mut problems = Vec::new();
+    for (path, text) in sources() {
+        let name = path.to_string_lossy();
+        let ours = [
+            "broker-gen/src",
+            "crates/mcp/src",
+            "crates/model/src",
+            "src",
+        ];
+        if !ours.iter().any(|folder| path.starts_with(folder))
+            || outputs.contains(&&*name)
+            || name.ends_with("terminal/text.rs")
+        {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (index, line) in code.lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//");
+            if !is_comment && parts.iter().any(|part| line.contains(part)) {
+                problems.push(format!("{name}:{}: {line}", index + 1));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+}

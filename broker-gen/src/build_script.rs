@@ -9,7 +9,8 @@ use std::{env, fs, io};
 
 use broker_model::config::Config;
 use broker_model::lock::Lock;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::terminal::Text;
+use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use crate::emit::{self, Emitted};
 use crate::plan;
@@ -21,7 +22,7 @@ const DEFAULT_CONFIG: &str = "smoke_config.json";
 /// Compiles the config that `MCP_BROKER_CONFIG` names, `smoke_config.json` by default, relative to
 /// the package's folder. To be called from a build script; ends it on failure.
 pub fn build() {
-    tell_cargo(&format!("cargo::rerun-if-env-changed={CONFIG_VARIABLE}"));
+    tell_cargo(&text!("cargo::rerun-if-env-changed={}", CONFIG_VARIABLE));
     let config = env::var_os(CONFIG_VARIABLE).filter(|name| !name.is_empty());
     run(config.as_deref().unwrap_or(OsStr::new(DEFAULT_CONFIG)));
 }
@@ -36,7 +37,7 @@ fn run(config: &OsStr) {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
     let file = folder.join(config);
     for input in [&file, &lock_file(&file)] {
-        tell_cargo(&format!("cargo::rerun-if-changed={}", input.display()));
+        tell_cargo(&text!("cargo::rerun-if-changed={}", input.display()));
     }
     let outcome = compile(&file, &config.to_string_lossy()).and_then(|emitted| {
         let mut files = emit::files(&emitted).into_iter();
@@ -45,7 +46,7 @@ fn run(config: &OsStr) {
     if let Err(problems) = outcome {
         let command = command(&folder, config);
         for problem in &problems {
-            tell_cargo(&format!("cargo::error={}", one_line(problem, &command)));
+            tell_cargo(&text!("cargo::error={}", one_line(problem, &command)));
         }
         // Cargo shows the errors above; the code only has to be other than 0.
         #[expect(
@@ -157,7 +158,7 @@ fn write(path: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
     })
 }
 
-fn tell_cargo(line: &str) {
-    // Cargo reads a build script's standard output; when it is gone nobody is left to tell.
-    let _ = writeln!(io::stdout(), "{line}");
+fn tell_cargo(line: &Text) {
+    // Cargo reads a build script's standard output; when it is gone, there is no other place.
+    let _ = writeln!(io::stdout(), "{}", line.as_str());
 }

@@ -2,13 +2,13 @@
 //! output. Signals end it and everything that it started.
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use broker_mcp::Environment;
 use broker_mcp::guard::Signals;
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
+use broker_model::text;
 use tokio::time::timeout;
 
 use super::failure::{Failure, unless_refused};
@@ -36,7 +36,7 @@ pub(super) async fn run(
     let environment = Environment::capture();
     let settings = Settings::load(catalog, args.config.as_deref())?;
     for warning in &settings.warnings {
-        output.report(&warning.to_string(), &warning.to_json());
+        output.report(&warning.text(), &warning.to_json());
     }
     // What a start would refuse before it looks at a source is refused here too.
     let mut diagnostics = Vec::new();
@@ -89,23 +89,23 @@ async fn examine(
         });
     };
     let mut run = std::pin::pin!(checkup.run(done));
-    let is_watched = std::io::stderr().is_terminal();
+    let is_watched = crate::logging::is_watched();
     loop {
         if let Ok(all) = timeout(PATIENCE, &mut run).await {
             return all;
         }
         if is_watched {
             let names: Vec<_> = waiting.borrow().iter().copied().collect();
-            output.note(&format!("still waiting for {}", names.join(", ")));
+            output.note(&text!("still waiting for {}", names.join(", ")));
         }
     }
 }
 
 /// The examination is dropped by now, and nobody holds its processes any more.
 async fn interrupted(output: &Output) -> Exit {
-    output.note("interrupted: ending what was started");
+    output.note(&"interrupted: ending what was started".into());
     if timeout(LAST_WAIT, broker_mcp::all_ended()).await.is_err() {
-        output.note("some of it is still there");
+        output.note(&"some of it is still there".into());
     }
     Exit::Interrupted
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use broker_model::Diagnostic;
 use broker_model::exit::Exit;
+use broker_model::{Diagnostic, text};
 use serde_json::json;
 
 use crate::logging::Output;
@@ -57,9 +57,9 @@ impl Failure {
         let message = match self {
             Self::Usage(message) | Self::Internal(message) => message.clone(),
             Self::Diagnostics(diagnostics) => {
-                let texts: Vec<_> = diagnostics.iter().map(ToString::to_string).collect();
+                let lines = diagnostics.iter().map(|one| text!("{}\n", one.text()));
                 let objects: Vec<_> = diagnostics.iter().map(Diagnostic::to_json).collect();
-                output.report(&texts.join("\n"), &json!({ "diagnostics": objects }));
+                output.report(&lines.collect(), &json!({ "diagnostics": objects }));
                 return;
             }
             Self::Bind { address, reason } => format!("cannot listen on `{address}`: {reason}"),
@@ -68,7 +68,7 @@ impl Failure {
                 crate::catalog::FORMAT
             ),
         };
-        output.report(&format!("error: {message}"), &json!({ "error": message }));
+        output.report(&text!("error: {}", message), &json!({ "error": message }));
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::exit::Exit;
+use broker_model::text;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -126,8 +127,10 @@ pub(super) async fn refusal(core: &Core, output: &Output) -> Exit {
             "a source could not be held against the lock",
         ),
     };
-    let human = format!(
-        "{report}\nrefused to start: {why}; `--ignore-broken-tool` serves what still matches"
+    let human = text!(
+        "{}\nrefused to start: {}; `--ignore-broken-tool` serves what still matches",
+        report.text(),
+        why
     );
     output.report(&human, &report.to_json());
     exit

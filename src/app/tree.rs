@@ -7,13 +7,15 @@ use super::failure::Failure;
 use crate::catalog::{Catalog, Kind};
 use crate::cli::TreeForm;
 use crate::logging::Output;
+use broker_model::terminal::Text;
+use broker_model::text;
 use broker_model::text::{counted, shown_line};
 
 /// The longest summary in a line.
 const SUMMARY: usize = 120;
 
 /// Prints to stdout.
-pub(super) fn print(text: &str) -> Result<Exit, Failure> {
+pub(super) fn print(text: &Text) -> Result<Exit, Failure> {
     match Output::print(text) {
         Ok(()) => Ok(Exit::Ok),
         // `--dump-tree | head` is no failure of anybody.
@@ -25,8 +27,8 @@ pub(super) fn print(text: &str) -> Result<Exit, Failure> {
 }
 
 /// What this binary is.
-pub(super) fn version(catalog: &Catalog) -> String {
-    format!(
+pub(super) fn version(catalog: &Catalog) -> Text {
+    text!(
         "mcp-broker {}\ncatalog {}\nbuilt from {}, config {}, lock {}\n",
         env!("CARGO_PKG_VERSION"),
         catalog.catalog_digest,
@@ -37,7 +39,7 @@ pub(super) fn version(catalog: &Catalog) -> String {
 }
 
 /// The whole tree.
-pub(super) fn render(catalog: &Catalog, form: TreeForm) -> String {
+pub(super) fn render(catalog: &Catalog, form: TreeForm) -> Text {
     match form {
         TreeForm::Human => human(catalog),
         TreeForm::Json => {
@@ -49,7 +51,7 @@ pub(super) fn render(catalog: &Catalog, form: TreeForm) -> String {
                 "sources": catalog.sources.len(),
                 "tree": tree,
             });
-            format!("{document:#}\n")
+            Text::json(&document)
         }
     }
 }
@@ -69,7 +71,7 @@ fn json(catalog: &Catalog, at: u32) -> Value {
 }
 
 /// One line an entry, in the order of `meta_tree`, indented by depth; nodes end with `/`.
-fn human(catalog: &Catalog) -> String {
+fn human(catalog: &Catalog) -> Text {
     let mut lines = Vec::new();
     let root = catalog.find("/");
     let mut pending: Vec<(u32, usize)> = root.map(|at| (at, 0)).into_iter().collect();
@@ -86,11 +88,14 @@ fn human(catalog: &Catalog) -> String {
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let tools = catalog.tools.len();
-    let mut out: String = lines
+    let mut out: Text = lines
         .iter()
-        .map(|(name, summary)| format!("{name:width$}  {summary}").trim_end().to_owned() + "\n")
+        .map(|(name, summary)| {
+            let line = format!("{name:width$}  {summary}");
+            text!("{}\n", line.trim_end())
+        })
         .collect();
-    out.push_str(&format!(
+    out.push(text!(
         "{} of {}, catalog {}\n",
         counted(tools, "tool"),
         counted(catalog.sources.len(), "source"),
@@ -170,14 +175,15 @@ mod tests {
     #[test]
     fn the_tree_is_one_line_an_entry() {
         assert_eq!(
-            render(&CATALOG, TreeForm::Human),
+            render(&CATALOG, TreeForm::Human).as_str(),
             "/      All\n  a/   A node\n    t  Tool\n1 tool of 0 sources, catalog sha256/1:00\n"
         );
     }
 
     #[test]
     fn the_json_tree_has_every_level() {
-        let document: Value = serde_json::from_str(&render(&CATALOG, TreeForm::Json)).unwrap();
+        let document: Value =
+            serde_json::from_str(render(&CATALOG, TreeForm::Json).as_str()).unwrap();
         assert_eq!(document["catalog_digest"], "sha256/1:00");
         let tool = document.pointer("/tree/children/0/children/0").unwrap();
         assert_eq!(tool["path"], "/a/t");
@@ -192,7 +198,7 @@ mod tests {
     fn the_version_says_what_it_was_built_from() {
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
-            super::version(&CATALOG),
+            super::version(&CATALOG).as_str(),
             format!(
                 "mcp-broker {version}\ncatalog sha256/1:00\nbuilt from c.json, config sha256/1:0c, lock sha256/1:0d\n"
             )

@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn failed() -> Report {
-        unchecked(&path(), SourceCause::SpawnNotFound, "no such command")
+        unchecked(&path(), SourceCause::SpawnNotFound, "no such command", &[])
     }
 
     fn of_class(class: Class) -> Report {

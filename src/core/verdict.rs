@@ -122,7 +122,8 @@ impl Verdicts {
             }
             // What cannot be compared is not served.
             Err(problem) => {
-                let report = drift::unchecked(&reviewed.path, SourceCause::DriftSource, &problem);
+                let report =
+                    drift::unchecked(&reviewed.path, SourceCause::DriftSource, &problem, &[]);
                 let reason = Reason::own(&problem);
                 let withdrawn = self.all_of(source, Class::Unknown, "lock-unreadable", &reason);
                 (report, withdrawn, BTreeMap::new())
@@ -193,7 +194,7 @@ impl Verdicts {
         if !self.gate.is_settled(source) && !self.gate.is_strict(source) {
             tracing::warn!(source = %path, cause = %failure.cause, reason = message, "source not checked");
         }
-        let report = drift::unchecked(path, failure.cause, &message);
+        let report = drift::unchecked(path, failure.cause, &message, &[]);
         self.gate.settle(source, &report);
     }
 

@@ -7,19 +7,20 @@ use broker_model::mcp::Era;
 
 use super::finding::Severity;
 use super::{Diagnosis, Facts, Listed, attention};
-use broker_model::terminal::wrap;
+use broker_model::terminal::Text;
+use broker_model::text;
 
-/// The whole text. Everything a server wrote was made printable before.
-pub(crate) fn human(all: &[Diagnosis]) -> String {
+/// The whole text.
+pub(crate) fn human(all: &[Diagnosis]) -> Text {
     let mut blocks: Vec<&Diagnosis> = all.iter().collect();
     // Stable, so that sources that are as bad stay in the order of the tree.
     blocks.sort_by_key(|one| Reverse(one.severity()));
-    let mut out = String::new();
+    let mut out = Text::new();
     for one in blocks {
         block(&mut out, one);
-        out.push('\n');
+        out.push("\n");
     }
-    out.push_str(&format!(
+    out.push(text!(
         "{} of {} sources need attention\n",
         attention(all),
         all.len()
@@ -27,15 +28,15 @@ pub(crate) fn human(all: &[Diagnosis]) -> String {
     out
 }
 
-fn block(out: &mut String, one: &Diagnosis) {
+fn block(out: &mut Text, one: &Diagnosis) {
     let mark = match one.severity() {
         Severity::Note => "ok",
         worse => worse.as_str(),
     };
     let optional = if one.required { "" } else { " (not required)" };
-    wrap(out, "", "  ", &format!("{mark}: {}{optional}", one.path));
+    out.wrap("", "  ", &format!("{mark}: {}{optional}", one.path));
     if let Some(text) = one.facts.as_ref().and_then(facts) {
-        wrap(out, "  ", "  ", &text);
+        out.wrap("  ", "  ", &text);
     }
     for finding in &one.findings {
         let title = format!(
@@ -44,13 +45,13 @@ fn block(out: &mut String, one: &Diagnosis) {
             finding.code,
             finding.message
         );
-        wrap(out, "  ", "    ", &title);
+        out.wrap("  ", "    ", &title);
         for detail in &finding.details {
-            wrap(out, "    | ", "    | ", detail);
+            out.wrap("    | ", "    | ", detail);
         }
         // What has news and nothing to be done needs no advice.
         if finding.severity > Severity::Note {
-            wrap(out, "    help: ", "          ", &finding.remedy);
+            out.wrap("    help: ", "          ", &finding.remedy);
         }
     }
 }

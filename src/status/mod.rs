@@ -15,7 +15,8 @@ use tokio::time::timeout;
 
 pub(crate) use target::Target;
 
-use broker_model::terminal::wrap;
+use broker_model::terminal::Text;
+use broker_model::text;
 
 /// How long both questions may take together.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -70,21 +71,24 @@ impl Status {
     }
 
     /// The table.
-    pub(crate) fn human(&self, target: &Target) -> String {
+    pub(crate) fn human(&self, target: &Target) -> Text {
         let word = if self.ready { "ready" } else { "not ready" };
-        let title = format!("{} is {word}", target.shown());
+        let title = text!("{} is {}", target.shown(), word);
         let attention = self
             .sources
             .iter()
             .filter(|source| needs_attention(source))
             .count();
-        let mut more = String::new();
+        let mut more = Text::new();
         if self.sources.iter().any(|source| source["path"].is_null()) {
-            wrap(&mut more, "", "", STATES_ONLY);
+            more.wrap("", "", STATES_ONLY);
         }
-        format!(
-            "{title}\n\n{}{more}\n{attention} of {} sources need attention\n",
+        text!(
+            "{}\n\n{}{}\n{} of {} sources need attention\n",
+            title,
             table::render(&self.sources, SystemTime::now()),
+            more,
+            attention,
             self.sources.len()
         )
     }
@@ -97,6 +101,6 @@ fn needs_attention(source: &Value) -> bool {
 }
 
 /// A text of the broker, fit for a terminal.
-fn text(value: &Value, most: usize) -> String {
+fn shown(value: &Value, most: usize) -> String {
     shown_line(value.as_str().unwrap_or_default(), most)
 }

@@ -7,8 +7,9 @@ use broker_model::SourceCause;
 use serde_json::Value;
 
 use super::age::{age, until};
-use super::text;
-use broker_model::terminal::{WIDTH, middle, wrap};
+use super::shown;
+use broker_model::terminal::{Text, WIDTH, middle};
+use broker_model::text;
 
 const HEAD: [&str; 8] = [
     "PATH",
@@ -24,7 +25,7 @@ const HEAD: [&str; 8] = [
 const GAP: usize = 2;
 
 /// The table; `now` is when it is shown.
-pub(super) fn render(sources: &[Value], now: SystemTime) -> String {
+pub(super) fn render(sources: &[Value], now: SystemTime) -> Text {
     let rows: Vec<[String; 8]> = sources.iter().map(|source| row(source, now)).collect();
     let mut widths = HEAD.map(|title| title.len());
     for row in &rows {
@@ -40,13 +41,12 @@ pub(super) fn render(sources: &[Value], now: SystemTime) -> String {
         .filter(|width| *width <= room);
     widths[0] = fitting.max().unwrap_or_default().max(HEAD[0].len());
 
-    let mut out = String::new();
+    let mut out = Text::new();
     line(&mut out, &HEAD.map(str::to_owned), &widths);
     for (source, row) in sources.iter().zip(rows) {
         let [path, rest @ ..] = row;
         if path.chars().count() > widths[0] {
-            out.push_str(&middle(&path, WIDTH));
-            out.push('\n');
+            out.push(text!("{}\n", middle(&path, WIDTH)));
             let mut cells = HEAD.map(|_| String::new());
             cells[1..].clone_from_slice(&rest);
             line(&mut out, &cells, &widths);
@@ -65,10 +65,10 @@ fn row(source: &Value, now: SystemTime) -> [String; 8] {
     // A broker with a secret tells states only to a caller who does not send it.
     let path = source["path"]
         .as_str()
-        .map_or_else(|| "-".to_owned(), |_| text(&source["path"], 512));
+        .map_or_else(|| "-".to_owned(), |_| shown(&source["path"], 512));
     [
         path,
-        text(&source["state"], 10),
+        shown(&source["state"], 10),
         source["since"]
             .as_str()
             .map_or_else(|| "-".to_owned(), |since| age(since, now)),
@@ -91,33 +91,31 @@ fn count(value: &Value) -> String {
     }
 }
 
-fn line(out: &mut String, cells: &[String; 8], widths: &[usize; 8]) {
-    let mut text = String::new();
+fn line(out: &mut Text, cells: &[String; 8], widths: &[usize; 8]) {
+    let mut line = String::new();
     for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
         let gap = " ".repeat(if at == 0 { 0 } else { GAP });
         // Names stand on the left, numbers on the right.
         if at < 2 {
-            text.push_str(&format!("{gap}{cell:<width$}"));
+            line.push_str(&format!("{gap}{cell:<width$}"));
         } else {
-            text.push_str(&format!("{gap}{cell:>width$}"));
+            line.push_str(&format!("{gap}{cell:>width$}"));
         }
     }
-    out.push_str(text.trim_end());
-    out.push('\n');
+    out.push(text!("{}\n", line.trim_end()));
 }
 
 /// Why a source is down, when it is tried again, and how many of its processes are up.
-fn below(out: &mut String, source: &Value, now: SystemTime) {
+fn below(out: &mut Text, source: &Value, now: SystemTime) {
     if let Some(code) = source["cause"].as_str() {
         let known = SourceCause::ALL.iter().find(|known| known.as_str() == code);
         let meaning = known.map_or_else(String::new, |known| {
             format!(": {} {}", known.cause(), known.remedy())
         });
-        wrap(
-            out,
+        out.wrap(
             "  cause: ",
             "    ",
-            &format!("{}{meaning}", text(&source["cause"], 60)),
+            &format!("{}{meaning}", shown(&source["cause"], 60)),
         );
     }
     let instances = source["instances"]
@@ -128,7 +126,7 @@ fn below(out: &mut String, source: &Value, now: SystemTime) {
         .filter_map(|one| one["next_attempt"].as_str())
         .min();
     if let Some(next) = next.filter(|_| source["state"] != "ready") {
-        wrap(out, "  next attempt: ", "    ", &until(next, now));
+        out.wrap("  next attempt: ", "    ", &until(next, now));
     }
     if instances.len() > 1 {
         let ready = instances
@@ -136,7 +134,7 @@ fn below(out: &mut String, source: &Value, now: SystemTime) {
             .filter(|one| one["state"] == "ready")
             .count();
         let text = format!("{ready} of {} ready", instances.len());
-        wrap(out, "  processes: ", "    ", &text);
+        out.wrap("  processes: ", "    ", &text);
     }
 }
 
@@ -166,6 +164,7 @@ mod tests {
             json!({"state": "ready"}),
         ];
         let table = render(&sources, UNIX_EPOCH + Duration::from_secs(180));
+        let table = table.as_str();
         assert!(
             table.lines().all(|line| line.chars().count() <= WIDTH),
             "{table}"
@@ -187,6 +186,7 @@ mod tests {
     fn a_path_that_does_not_fit_has_a_line_of_its_own() {
         let path = "/company/engineering/tools";
         let table = render(&[source(path, "ready", None, 1)], UNIX_EPOCH);
+        let table = table.as_str();
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines[1], path);
         assert!(lines[2].trim_start().starts_with("ready "), "{table}");

@@ -5,8 +5,9 @@ use std::path::Path;
 use broker_model::exit::Exit;
 use broker_model::lint;
 use broker_model::lock::{Lock, LockedSource};
+use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::{ArgGroup, Args};
 
 use super::audits::{
@@ -104,18 +105,18 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     });
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
     if open.is_empty() {
-        say(format_args!("nothing to do: {shown} has all of it"));
+        say(text!("nothing to do: {} has all of it", shown));
         return Ok(());
     }
     let who = who(args.who.as_deref(), config)?;
     let decide = |subject: &Subject<'_>| decision(args, subject, &who, today);
     let decisions: Vec<_> = open.iter().map(decide).collect();
-    output::data(append(config, &decisions)?);
+    output::data(&Text::lines("", &append(config, &decisions)?));
     let entries = match decisions.len() {
         1 => "1 entry".to_owned(),
         many => format!("{many} entries"),
     };
-    say(format_args!("added {entries} to {shown}: commit it"));
+    say(text!("added {} to {}: commit it", entries, shown));
     Ok(())
 }
 

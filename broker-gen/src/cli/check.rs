@@ -116,7 +116,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
                 found
             }
             (Err(Failure::Source(failure)), _) => {
-                drift::unchecked(&answer.source, failure.cause, &with_stderr(failure))
+                let (message, last_words) = with_stderr(failure);
+                drift::unchecked(&answer.source, failure.cause, &message, &last_words)
             }
             // Fresh locks have every source of the config, and a check asks once.
             (Ok(_), None) | (Err(Failure::Unstable(_)), _) => Report::default(),
@@ -152,9 +153,9 @@ fn is_news(one: &Linted, lock: &Lock) -> bool {
     !known
 }
 
-/// What went wrong, and the last things that the server said, each once.
-pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> String {
-    let mut message = format!("{}: {}", failure.cause, failure.message);
+/// What went wrong, and lines with the last things that the server said, each once.
+pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> (String, Vec<String>) {
+    let message = format!("{}: {}", failure.cause, failure.message);
     let mut lines = failure.stderr.as_slice();
     // The message of a failed start ends with the last line already.
     if let [before @ .., last] = lines
@@ -162,9 +163,7 @@ pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> String {
     {
         lines = before;
     }
-    for line in lines.iter().rev().take(3).rev() {
-        message.push_str("\n    stderr: ");
-        message.push_str(line);
-    }
-    message
+    let last = lines[lines.len().saturating_sub(3)..].iter();
+    let last = last.map(|line| format!("    stderr: {line}"));
+    (message, last.collect())
 }

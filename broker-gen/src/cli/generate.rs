@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use broker_model::exit::Exit;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::output::{self, say};
@@ -34,7 +34,7 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
     };
     let emitted = emit::emit(&config, &lock, &plan);
     for fallback in crate::types::types(&plan).fallbacks {
-        say(format_args!("note: type of {fallback}"));
+        say(text!("note: type of {}", fallback));
     }
     let problems: Vec<_> = emit::files(&emitted)
         .into_iter()
@@ -54,9 +54,10 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
         } else {
             "holds what the build compiles in"
         };
-        say(format_args!(
-            "{} {what}: catalog {}",
+        say(text!(
+            "{} {}: catalog {}",
             args.out.display(),
+            what,
             emitted.catalog_digest
         ));
     }

@@ -10,8 +10,9 @@ use broker_model::json::to_review_text;
 use broker_model::lint::{Linted, lint};
 use broker_model::lock::LockedSource;
 use broker_model::redact::Redactor;
+use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 use serde_json::Value;
 
@@ -65,10 +66,13 @@ pub(super) fn run(args: &LintArgs) -> Exit {
     };
     match args.format {
         Format::Human => {
-            output::data(human(&linted) + &settle(&linted, &args.file.config));
-            output::data(summary(&linted, &looked));
+            output::data(&human(&linted));
+            output::data(&settle(&linted, &args.file.config));
+            output::data(&summary(&linted, &looked));
         }
-        Format::Json => output::data(to_review_text(&to_json(&linted, &looked))),
+        Format::Json => output::data(&Text::json_text(&to_review_text(&to_json(
+            &linted, &looked,
+        )))),
     }
     let instructions = |source: &LockedSource| source.instructions.is_some();
     if looked.tools == 0 && !lock.sources.iter().any(instructions) {
@@ -128,13 +132,13 @@ pub(super) fn of_sources(
 }
 
 /// What a report says of it, for people; nothing where nothing was found.
-pub(super) fn report(linted: &[Linted], config: &Path) -> String {
+pub(super) fn report(linted: &[Linted], config: &Path) -> Text {
     if linted.is_empty() {
-        return String::new();
+        return Text::new();
     }
     let [errors, warnings] =
         [FindingSeverity::Error, FindingSeverity::Warning].map(|severity| count(linted, severity));
-    format!(
+    text!(
         "{}{}lint: {}, {}\n",
         human(linted),
         settle(linted, config),
@@ -161,25 +165,25 @@ pub(super) fn before_lock(
         Err(problems) => return problems,
     };
     if !linted.is_empty() {
-        output::say(human(&linted).trim_end());
+        output::say(human(&linted).trimmed());
     }
     let refused: Vec<&Linted> = linted.iter().filter(|one| has_errors(one)).collect();
     if refused.is_empty() {
         if !linted.is_empty() {
-            output::say(settle(&linted, config).trim_end());
+            output::say(settle(&linted, config).trimmed());
         }
         return Vec::new();
     }
     // `accept` takes digests from a lock, and none has these.
     let file = audits_file(&args.config.file.config);
-    output::say(format_args!(
+    output::say(text!(
         "no lock has these bytes; what is meant well is let pass by writing into\n`{}`:\n{}",
         file.display(),
         refused
             .iter()
             .map(|one| suppressions(one))
-            .collect::<String>()
-            .trim_end()
+            .collect::<Text>()
+            .trimmed()
     ));
     let message = format!(
         "{} not innocent",

@@ -11,7 +11,7 @@ use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::provenance::{Package, Seen};
 use broker_model::text::counted;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use super::between::between;
 use super::check::with_stderr;
@@ -84,7 +84,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         Ok(plan) => {
             output::diagnostics(&plan.warnings);
             for fallback in crate::types::types(&plan).fallbacks {
-                say(format_args!("note: type of {fallback}"));
+                say(text!("note: type of {}", fallback));
             }
         }
         Err(found) => problems.extend(found),
@@ -111,7 +111,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     let shown = input.lock_path.display();
     let text = lock.to_text();
     if fs::read_to_string(&input.lock_path).is_ok_and(|old| old == text) {
-        say(format_args!("{shown} is up to date"));
+        say(text!("{} is up to date", shown));
         return Ok(());
     }
     // A lock that cannot be read has nothing to compare with.
@@ -128,9 +128,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
             format!("`{shown}` cannot be written: {error}"),
         )]
     })?;
-    say(format_args!(
-        "wrote {shown}: review and commit it, then build"
-    ));
+    say(text!("wrote {}: review and commit it, then build", shown));
     Ok(())
 }
 
@@ -141,13 +139,13 @@ fn would_write(input: &Input, lock: &Lock) {
         Err(_) => ", which is not there yet",
         Ok(_) => match input.read_lock() {
             Ok(old) => {
-                output::data(BetweenLocks(&between(&old.lock, lock)));
+                output::data(&BetweenLocks(&between(&old.lock, lock)).text());
                 ""
             }
             Err(_) => "; the one that is there cannot be read, so it is not compared",
         },
     };
-    say(format_args!("would write {shown}{why}"));
+    say(text!("would write {}{}", shown, why));
 }
 
 /// With `--tool`, the one source whose tools are taken one by one, as it is locked.
@@ -227,12 +225,11 @@ fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> 
     let snapshot = match answer.outcome {
         Ok(snapshot) => snapshot,
         Err(Failure::Source(failure)) => {
-            let message = format!(
-                "`{path}` failed after {took:.1} s: {}",
-                with_stderr(&failure)
-            );
+            let (message, last_words) = with_stderr(&failure);
+            let message = format!("`{path}` failed after {took:.1} s: {message}");
             return Err(Box::new(
                 Diagnostic::error(DiagnosticCode::SourceFailed, message)
+                    .notes(last_words)
                     .help(failure.cause.remedy()),
             ));
         }
@@ -274,12 +271,17 @@ fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> 
         locked.hidden.len(),
         &locked.protocol_version,
     );
-    say(format_args!(
-        "{path}: {} exposed, {hidden} hidden (MCP {revision}, {took:.1} s{how})",
-        counted(exposed, "tool")
+    say(text!(
+        "{}: {} exposed, {} hidden (MCP {}, {} s{})",
+        path,
+        counted(exposed, "tool"),
+        hidden,
+        revision,
+        format!("{took:.1}"),
+        how
     ));
     if let Some(package) = &locked.package {
-        say(format_args!("{path}: runs the {package}"));
+        say(text!("{}: runs the {}", path, package));
     }
     Ok(locked)
 }

@@ -244,9 +244,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Verb::New(args) => new::run(&args),
         Verb::Rules(args) => rules::run(&args),
         Verb::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "broker-gen", &mut script);
-            output::data(String::from_utf8_lossy(&script));
+            output::completions(shell, &mut Cli::command());
             Exit::Ok
         }
     }

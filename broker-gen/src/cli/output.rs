@@ -1,45 +1,75 @@
-//! What the command line prints: data on standard output, everything else on standard error.
+//! What the command line prints: data on standard output, everything else on standard error. All of it
+//! is [`Text`]; nothing else of this program writes there.
 
-use std::fmt::Display;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write};
 
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
+use broker_model::terminal::Text;
+use broker_model::text;
 
 /// A line for people.
-pub(super) fn say(line: impl Display) {
-    // When standard error is gone nobody is left to tell.
-    let _ = writeln!(io::stderr().lock(), "{line}");
+pub(super) fn say(line: impl Into<Text>) {
+    draw(&text!("{}\n", line.into()));
+}
+
+/// What stands on standard error as it is, without a line end of its own.
+pub(super) fn draw(text: &Text) {
+    // When standard error is gone, there is no other place to report it.
+    let _ = write(&mut io::stderr().lock(), text);
 }
 
 /// Data for pipes.
-pub(super) fn data(text: impl Display) {
-    let _ = write!(io::stdout().lock(), "{text}");
+pub(super) fn data(text: &Text) {
+    let _ = write(&mut io::stdout().lock(), text);
 }
 
-/// One JSON value, indented.
-pub(super) fn data_json(value: &serde_json::Value) {
-    data(format_args!("{value:#}\n"));
+/// A part of a conversation on standard output.
+pub(super) fn ask(text: &Text) -> io::Result<()> {
+    write(&mut io::stdout().lock(), text)
+}
+
+fn write(stream: &mut impl Write, text: &Text) -> io::Result<()> {
+    stream.write_all(text.as_str().as_bytes())?;
+    stream.flush()
+}
+
+/// Whether standard input and output are a terminal.
+pub(super) fn is_conversation() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Whether standard error is a terminal.
+pub(super) fn is_watched() -> bool {
+    io::stderr().is_terminal()
 }
 
 /// Every diagnostic in the order found; the exit code that they ask for.
 pub(super) fn diagnostics(list: &[Diagnostic]) -> Exit {
-    list.iter().for_each(say);
+    list.iter().for_each(|problem| say(problem.text()));
     Exit::of_diagnostics(list)
 }
 
 /// A failure of ours.
 pub(super) fn failure(message: &str) -> Exit {
-    say(format_args!("error: {message}"));
+    say(text!("error: {}", message));
     Exit::Failure
 }
 
 /// What clap has to say: help and version are fine, everything else is usage.
 pub(super) fn usage(error: &clap::Error) -> Exit {
-    let _ = error.print();
     if error.use_stderr() {
-        Exit::Usage
-    } else {
-        Exit::Ok
+        draw(&Text::lines("", &error.render().to_string()));
+        return Exit::Usage;
     }
+    // Only our own words, in bold where the terminal can.
+    let _ = error.print();
+    Exit::Ok
+}
+
+/// Completions for a shell, of nothing but our own command line.
+pub(super) fn completions(shell: clap_complete::Shell, command: &mut clap::Command) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, command, "broker-gen", &mut script);
+    let _ = io::stdout().lock().write_all(&script);
 }

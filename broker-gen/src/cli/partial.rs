@@ -4,7 +4,7 @@
 use broker_model::config::Source;
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
 use broker_model::text::shown_line;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use super::output::say;
 use crate::plan::nearest;
@@ -98,11 +98,7 @@ fn replace(merged: &mut LockedSource, new: &LockedSource, name: &str) {
         (_, (None, None)) => "is gone",
         _ => "changed",
     };
-    say(format_args!(
-        "{}: `{}` {what}",
-        new.path,
-        shown_line(name, 100)
-    ));
+    say(text!("{}: `{}` {}", new.path, shown_line(name, 100), what));
     merged.exposed.retain(|tool| tool.upstream_name != name);
     merged.hidden.retain(|tool| tool.name != name);
     merged.exposed.extend(now.0);

@@ -1,15 +1,15 @@
 //! Says which sources are waited for: on a terminal one line a source that changes in place, else a
 //! plain line a source every few seconds. Decides nothing about sources.
 
-use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use broker_mcp::StderrTail;
+use broker_model::terminal::Text;
+use broker_model::text::shown_line;
 use broker_model::{NodePath, text};
 use tokio::time::Instant;
 
-use super::output::say;
+use super::output::{self, say};
 
 /// How long between two lines about what is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ impl Progress {
         Self {
             waiting: Vec::new(),
             started: Instant::now(),
-            drawn: (io::stderr().is_terminal() && !dumb).then_some(0),
+            drawn: (output::is_watched() && !dumb).then_some(0),
             frame: 0,
         }
     }
@@ -77,13 +77,15 @@ impl Progress {
             Some(before) => {
                 self.frame += 1;
                 let lines = self.lines(seconds);
-                write(&picture(before, &lines));
+                output::draw(&picture(before, &lines));
                 self.drawn = Some(lines.len());
             }
             None => {
                 for Waiting { source, tail, .. } in &self.waiting {
-                    say(format_args!(
-                        "waiting for {source} ({seconds} s){}",
+                    say(text!(
+                        "waiting for {} ({} s){}",
+                        source,
+                        seconds,
                         last(tail)
                     ));
                 }
@@ -94,25 +96,22 @@ impl Progress {
     /// Takes the picture away, so that what follows stands on a clean line.
     pub(super) fn clear(&mut self) {
         if let Some(before) = self.drawn {
-            write(&picture(before, &[]));
+            output::draw(&picture(before, &[]));
             self.drawn = Some(0);
         }
     }
 
-    fn lines(&self, seconds: u64) -> Vec<String> {
+    fn lines(&self, seconds: u64) -> Vec<Text> {
         const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
         let turn = SPINNER[self.frame % SPINNER.len()];
         let shown = |waiting: &Waiting| {
-            format!(
-                "{turn} {} {seconds} s{}",
-                waiting.source,
-                last(&waiting.tail)
-            )
+            let last = last(&waiting.tail);
+            text!("{} {} {} s{}", turn, waiting.source, seconds, last)
         };
         let mut lines: Vec<_> = self.waiting.iter().take(MOST_LINES).map(shown).collect();
         let more = self.waiting.len().saturating_sub(MOST_LINES);
         if more > 0 {
-            lines.push(format!("  and {more} more"));
+            lines.push(text!("  and {} more", more));
         }
         lines
     }
@@ -121,36 +120,26 @@ impl Progress {
 /// The last line that the server wrote, made safe to show.
 fn last(tail: &StderrTail) -> String {
     let line = tail.lines(1).pop();
-    line.map(|line| format!(": {}", text::shown_line(&line, 120)))
+    line.map(|line| format!(": {}", shown_line(&line, 120)))
         .unwrap_or_default()
 }
 
 /// What draws `lines` over the `before` lines above the cursor, and takes away what is left of them.
 /// Lines that are too long are cut by the terminal itself, which is told not to wrap meanwhile.
-fn picture(before: usize, lines: &[String]) -> String {
+fn picture(before: usize, lines: &[Text]) -> Text {
     if before == 0 && lines.is_empty() {
-        return String::new();
+        return Text::new();
     }
-    let mut out = String::from("\x1b[?7l");
+    let mut out = Text::from("\x1b[?7l");
     if before > 0 {
-        // Writing to a string cannot fail.
-        let _ = write!(out, "\x1b[{before}A");
+        out.push(text!("\x1b[{}A", before));
     }
-    out.push_str("\r\x1b[J");
+    out.push("\r\x1b[J");
     for line in lines {
-        out.push_str(line);
-        out.push_str("\r\n");
+        out.push(text!("{}\r\n", line));
     }
-    out.push_str("\x1b[?7h");
+    out.push("\x1b[?7h");
     out
-}
-
-fn write(text: &str) {
-    let mut stderr = io::stderr().lock();
-    // When standard error is gone nobody is left to tell.
-    let _ = stderr
-        .write_all(text.as_bytes())
-        .and_then(|()| stderr.flush());
 }
 
 #[cfg(test)]
@@ -158,7 +147,7 @@ mod tests {
     use super::*;
 
     /// What a terminal shows after these texts, as far as pictures go.
-    fn screen(texts: &[String]) -> Vec<String> {
+    fn screen(texts: &[Text]) -> Vec<String> {
         let mut lines = vec![String::new()];
         let mut at = 0;
         for text in texts {
@@ -192,7 +181,7 @@ mod tests {
         let lines = |names: &[&str]| {
             names
                 .iter()
-                .map(|&name| name.to_owned())
+                .map(|name| Text::line(name))
                 .collect::<Vec<_>>()
         };
         let (three, one) = (lines(&["a", "b", "c"]), lines(&["d"]));
@@ -202,7 +191,7 @@ mod tests {
         assert_eq!(screen(&texts), ["a", "b", "c", ""]);
         let cleared = [picture(0, &three), picture(3, &[])];
         assert_eq!(screen(&cleared), [""]);
-        assert_eq!(picture(0, &[]), "");
+        assert!(picture(0, &[]).is_empty());
     }
 
     #[test]
@@ -219,6 +208,6 @@ mod tests {
             ("| /s0 2 s", "  and 3 more")
         );
         progress.remove(0);
-        assert_eq!(progress.lines(3)[0], "| /s1 3 s");
+        assert_eq!(progress.lines(3)[0].as_str(), "| /s1 3 s");
     }
 }

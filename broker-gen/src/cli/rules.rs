@@ -3,7 +3,8 @@
 use broker_model::drift::{self, Rule};
 use broker_model::exit::Exit;
 use broker_model::lint;
-use broker_model::terminal::wrap;
+use broker_model::terminal::Text;
+use broker_model::text;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -43,7 +44,7 @@ pub(super) fn run(args: &RulesArgs) -> Exit {
         },
     };
     match args.format {
-        Format::Json => output::data_json(&chosen.iter().map(to_json).collect()),
+        Format::Json => output::data(&Text::json(&chosen.iter().map(to_json).collect())),
         Format::Human if args.rule.is_some() => chosen.iter().for_each(explain),
         Format::Human => table(&chosen),
     }
@@ -67,9 +68,9 @@ fn table(rules: &[Explained]) {
         .max()
         .unwrap_or(0);
     for (rule, _) in rules {
-        output::data(format_args!(
-            "{:width$}  {:10}  {}\n",
-            rule.id,
+        output::data(&text!(
+            "{}  {:10}  {}\n",
+            format!("{:width$}", rule.id),
             rule.class.as_str(),
             rule.severity.as_str(),
         ));
@@ -77,23 +78,23 @@ fn table(rules: &[Explained]) {
 }
 
 fn explain((rule, page): &Explained) {
-    let mut out = String::new();
+    let mut out = Text::new();
     let title = format!(
         "{}: {}, {}",
         rule.id,
         rule.class.as_str(),
         rule.severity.as_str()
     );
-    wrap(&mut out, "", "  ", &title);
-    wrap(&mut out, "  ", "  ", rule.reason);
+    out.wrap("", "  ", &title);
+    out.wrap("  ", "  ", rule.reason);
     let advice = lint::advice(rule.id);
     if advice.is_empty() {
-        wrap(&mut out, "  ", "  ", rule.class.meaning());
+        out.wrap("  ", "  ", rule.class.meaning());
     } else {
-        wrap(&mut out, "  help: ", "        ", advice);
+        out.wrap("  help: ", "        ", advice);
     }
-    wrap(&mut out, "  see ", "      ", page);
-    output::data(out);
+    out.wrap("  see ", "      ", page);
+    output::data(&out);
 }
 
 fn unknown(id: &str) -> Exit {
@@ -101,8 +102,10 @@ fn unknown(id: &str) -> Exit {
     let near = all().max_by(|(a, _), (b, _)| like(a).total_cmp(&like(b)));
     let near = near.map_or("", |(rule, _)| rule.id);
     let id = broker_model::text::shown_line(id, 60);
-    output::say(format_args!(
-        "error: there is no rule `{id}`; did you mean `{near}`? `broker-gen rules` lists them"
+    output::say(text!(
+        "error: there is no rule `{}`; did you mean `{}`? `broker-gen rules` lists them",
+        id,
+        near
     ));
     Exit::Usage
 }

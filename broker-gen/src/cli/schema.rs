@@ -1,6 +1,7 @@
 //! `schema`: prints the JSON Schemas, as they are committed.
 
 use broker_model::exit::Exit;
+use broker_model::terminal::Text;
 use clap::{Args, ValueEnum};
 
 use super::output;
@@ -28,10 +29,10 @@ enum Which {
 }
 
 pub(super) fn run(args: &SchemaArgs) -> Exit {
-    output::data(match args.which {
+    output::data(&Text::from(match args.which {
         Which::Config => CONFIG,
         Which::Lock => LOCK,
         Which::Report => REPORT,
-    });
+    }));
     Exit::Ok
 }

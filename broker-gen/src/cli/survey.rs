@@ -9,7 +9,7 @@ use broker_model::json::to_canonical;
 use broker_model::lock::strip_volatile;
 use broker_model::mcp::Era;
 use broker_model::snapshot::Snapshot;
-use broker_model::{NodePath, SourceCause, drift};
+use broker_model::{NodePath, SourceCause, drift, text};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -88,9 +88,7 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
             }
             Ok(Some(Err(panicked))) => {
                 progress.clear();
-                say(format_args!(
-                    "error: a task of broker-gen failed: {panicked}"
-                ));
+                say(text!("error: a task of broker-gen failed: {}", panicked));
             }
             Ok(None) => break,
             Err(_) => progress.tick(),

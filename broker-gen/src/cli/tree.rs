@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use broker_model::exit::Exit;
+use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
-use broker_model::{Diagnostic, NodePath};
+use broker_model::{Diagnostic, NodePath, text};
 use clap::Args;
 
 use super::output;
@@ -26,14 +27,14 @@ pub(super) struct TreeArgs {
 pub(super) fn run(args: &TreeArgs) -> Exit {
     match render(args) {
         Ok(text) => {
-            output::data(text);
+            output::data(&text);
             Exit::Ok
         }
         Err(problems) => output::diagnostics(&problems),
     }
 }
 
-fn render(args: &TreeArgs) -> Result<String, Vec<Diagnostic>> {
+fn render(args: &TreeArgs) -> Result<Text, Vec<Diagnostic>> {
     let file = &args.file.config;
     let (config, lock) = build_script::read(file, &file.to_string_lossy())?;
     let plan = plan::plan(&config, &lock.sources)?;
@@ -44,10 +45,10 @@ fn render(args: &TreeArgs) -> Result<String, Vec<Diagnostic>> {
         .map(|(name, _)| name.chars().count())
         .max()
         .unwrap_or(0);
-    let mut out = String::new();
+    let mut out = Text::new();
     for (name, summary) in &lines {
-        out.push_str(format!("{name:width$}  {summary}").trim_end());
-        out.push('\n');
+        let line = format!("{name:width$}  {summary}");
+        out.push(text!("{}\n", line.trim_end()));
     }
     let tools = |of: fn(&broker_model::lock::LockedSource) -> usize| -> usize {
         lock.sources.iter().map(of).sum()
@@ -55,10 +56,11 @@ fn render(args: &TreeArgs) -> Result<String, Vec<Diagnostic>> {
     let exposed = tools(|source| source.exposed.len());
     let hidden = tools(|source| source.hidden.len());
     let sources = lock.sources.len();
-    out.push_str(&format!(
-        "{} of {}, {hidden} hidden, lock {}\n",
+    out.push(text!(
+        "{} of {}, {} hidden, lock {}\n",
         counted(exposed, "tool"),
         counted(sources, "source"),
+        hidden,
         lock.root_digest()
     ));
     Ok(out)

@@ -78,7 +78,7 @@ fn lock_warns_and_refuses_warnings_with_strict() {
     contains(
         &strict.stderr,
         &[
-            "instructions of /a\n  error[instruction-override] speaks of the model's instructions:\n    `Ignore all previous instructions`",
+            "source /a\n  error[instruction-override] speaks of the model's instructions:\n    `Ignore all previous instructions`",
             "/a/add\n  error[instruction-concealment] keeps something from the user:\n    `not tell the user`",
             "error[lint_refused]: the texts of 2 tools or sources are not innocent",
         ],
@@ -265,7 +265,7 @@ fn what_the_refusal_says_to_write_lets_the_same_bytes_pass() {
             "error[bidirectional-code-point]",
         ],
     );
-    assert!(!errors.contains("instructions of"), "{errors}");
+    assert!(!errors.contains("source /"), "{errors}");
 
     bench.write("c.audits.toml", "[[suppression]]\n");
     for verb in [["lint", "--strict"], ["lock", "--once"]] {

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod ci;
 mod config;
+mod flood;
 mod lint;
 mod lock;
 mod naming;

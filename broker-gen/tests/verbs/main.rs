@@ -4,6 +4,7 @@ mod accept;
 mod baseline;
 mod bench;
 mod diff;
+mod flood;
 mod formats;
 mod generate;
 mod new;

@@ -1,67 +1,24 @@
 //! `review` in a terminal of its own: what it shows, what it asks, and what it writes.
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
-use std::process::Stdio;
-use std::sync::mpsc;
-use std::time::Duration;
-
-use rustix::fs::{Mode, OFlags, open};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use harness::on_terminal;
 use serde_json::json;
 
 use crate::baseline::{git, repository};
 use crate::bench::{Bench, config, contains, tool};
 
-/// Nothing here takes so long.
-const LATE: Duration = Duration::from_secs(60);
-
 /// A review whose questions get these answers, typed ahead; the exit code, and the screen.
-fn review(
+pub(crate) fn review(
     bench: &Bench,
     args: &[&str],
     answers: &str,
     env: &[(&str, &str)],
 ) -> (Option<i32>, String) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
-    grantpt(&master).expect("it is mine");
-    unlockpt(&master).expect("it is mine");
-    let name = ptsname(&master, Vec::new()).expect("it has a name");
-    let side = || -> OwnedFd {
-        open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("it opens")
-    };
     let mut command = bench.command();
     command
         .args(["review", "--config", "c.json", "--who", "A"])
         .args(args)
-        .envs(env.iter().copied())
-        .stdin(Stdio::from(side()))
-        .stdout(Stdio::from(side()))
-        .stderr(Stdio::from(side()));
-    let mut child = command.spawn().expect("broker-gen starts");
-    // The command holds the terminal open, which would then never end.
-    drop(command);
-    let mut terminal = File::from(master);
-    terminal.write_all(answers.as_bytes()).expect("it listens");
-    let (sender, receiver) = mpsc::sync_channel(1);
-    std::thread::spawn(move || {
-        let mut screen = Vec::new();
-        // Linux ends a terminal that nobody holds with an error.
-        let _ = terminal.read_to_end(&mut screen);
-        let _ = sender.send(screen);
-    });
-    let screen = receiver.recv_timeout(LATE).unwrap_or_else(|_| {
-        child.kill().expect("it is mine");
-        panic!("the review does not end")
-    });
-    let code = child.wait().expect("it ends").code();
-    (
-        code,
-        String::from_utf8(screen)
-            .expect("text")
-            .replace("\r\n", "\n"),
-    )
+        .envs(env.iter().copied());
+    on_terminal(command, answers)
 }
 
 #[test]

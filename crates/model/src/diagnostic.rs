@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::codes::DiagnosticCode;
 use crate::json::Position;
+use crate::terminal::Text;
+use crate::text;
 
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,9 @@ pub struct Diagnostic {
     pub pointer: Option<String>,
     /// What is wrong: a lowercase fragment with names in backticks.
     pub message: String,
+    /// Lines below the message, each as it is to be indented: an excerpt of the file, or what a server
+    /// wrote before it failed.
+    pub notes: Vec<String>,
     /// What to do about it, when there is more to say than the code's remedy.
     pub help: Option<String>,
 }
@@ -43,6 +48,7 @@ impl Diagnostic {
             position: None,
             pointer: None,
             message: message.into(),
+            notes: Vec::new(),
             help: None,
         }
     }
@@ -59,6 +65,13 @@ impl Diagnostic {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// The same with lines below the message.
+    #[must_use]
+    pub fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        self.notes.extend(notes);
         self
     }
 
@@ -86,6 +99,44 @@ impl Diagnostic {
         self.help.as_deref().unwrap_or(self.code.remedy())
     }
 
+    /// The message with the lines below it.
+    pub fn whole_message(&self) -> String {
+        let mut whole = self.message.clone();
+        for note in &self.notes {
+            whole.push('\n');
+            whole.push_str(note);
+        }
+        whole
+    }
+
+    /// `error[code]: message`, its notes, the place, and the remedy: a line each, the last without an
+    /// end.
+    pub fn text(&self) -> Text {
+        let mut out = text!(
+            "{}[{}]: {}",
+            self.severity.as_str(),
+            self.code,
+            self.message
+        );
+        for note in &self.notes {
+            out.push(text!("\n{}", note));
+        }
+        let pointer = self.pointer.as_deref().filter(|p| !p.is_empty());
+        if let Some(file) = &self.file {
+            out.push(text!("\n  --> {}", file));
+            if let Some(Position { line, column }) = self.position {
+                out.push(text!(":{}:{}", line, column));
+            }
+            if let Some(pointer) = pointer {
+                out.push(text!(" at {}", pointer));
+            }
+        } else if let Some(pointer) = pointer {
+            out.push(text!("\n  --> {}", pointer));
+        }
+        out.push(text!("\n  help: {}", self.remedy()));
+        out
+    }
+
     /// The same as one JSON object: `code`, `severity`, `file`, `line`, `column`, `pointer`,
     /// `message`, `help`.
     pub fn to_json(&self) -> serde_json::Value {
@@ -96,7 +147,7 @@ impl Diagnostic {
             "line": self.position.map(|p| p.line),
             "column": self.position.map(|p| p.column),
             "pointer": self.pointer,
-            "message": self.message,
+            "message": self.whole_message(),
             "help": self.remedy(),
         })
     }
@@ -112,27 +163,9 @@ impl Severity {
     }
 }
 
-/// `error[code]: message`, the place, and the remedy, in two or three lines.
+/// [`Diagnostic::text`].
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}[{}]: {}",
-            self.severity.as_str(),
-            self.code,
-            self.message
-        )?;
-        if let Some(file) = &self.file {
-            write!(f, "\n  --> {file}")?;
-            if let Some(Position { line, column }) = self.position {
-                write!(f, ":{line}:{column}")?;
-            }
-            if let Some(pointer) = self.pointer.as_deref().filter(|p| !p.is_empty()) {
-                write!(f, " at {pointer}")?;
-            }
-        } else if let Some(pointer) = self.pointer.as_deref().filter(|p| !p.is_empty()) {
-            write!(f, "\n  --> {pointer}")?;
-        }
-        write!(f, "\n  help: {}", self.remedy())
+        f.write_str(self.text().as_str())
     }
 }

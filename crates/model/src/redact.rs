@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::terminal::one_line;
+use crate::text::visible_json;
+
 /// What stands where a secret was.
 pub const MASK: &str = "••••";
 /// Shorter values are not looked for in text: they would match by chance.
@@ -39,7 +42,11 @@ impl fmt::Display for Secret {
 /// Knows every secret value of one broker and masks them in text that others wrote: stderr lines,
 /// exit reasons, JSON-RPC errors. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Redactor(Arc<[Secret]>);
+pub struct Redactor {
+    secrets: Arc<[Secret]>,
+    /// Every form in which a secret is looked for, the longest first.
+    forms: Arc<[Secret]>,
+}
 
 impl Redactor {
     /// A redactor of these values; those shorter than four bytes are left out.
@@ -51,30 +58,46 @@ impl Redactor {
         // The longest first, so that a secret which contains another is masked whole.
         secrets.sort_by(|a, b| (b.expose().len(), b.expose()).cmp(&(a.expose().len(), a.expose())));
         secrets.dedup();
-        Self(secrets.into())
+        let mut forms: Vec<_> = secrets.iter().flat_map(forms).collect();
+        forms.sort_by_key(|form| std::cmp::Reverse(form.expose().len()));
+        Self {
+            secrets: secrets.into(),
+            forms: forms.into(),
+        }
     }
 
     /// This redactor's secrets and `other`'s.
     pub fn merge(&self, other: &Self) -> Self {
-        Self::new(self.0.iter().chain(other.0.iter()).cloned())
+        Self::new(self.secrets.iter().chain(other.secrets.iter()).cloned())
     }
 
-    /// `text` without any known secret, neither as it is nor as JSON would write it.
+    /// `text` without any known secret: as it is, as JSON writes it, and as a terminal shows it. No
+    /// other form is known: not the secret in base64, in percent signs, or a part of it.
     pub fn redact(&self, text: &str) -> String {
         let mut out = text.to_owned();
-        for secret in self.0.iter() {
-            let value = secret.expose();
-            if out.contains(value) {
-                out = out.replace(value, MASK);
-            }
-            let escaped = serde_json::Value::from(value).to_string();
-            let escaped = &escaped[1..escaped.len() - 1];
-            if escaped != value && out.contains(escaped) {
-                out = out.replace(escaped, MASK);
+        for form in self.forms.iter().map(Secret::expose) {
+            if out.contains(form) {
+                out = out.replace(form, MASK);
             }
         }
         out
     }
+}
+
+/// A secret as it is, as JSON writes it, and as a terminal shows it; each once.
+fn forms(secret: &Secret) -> Vec<Secret> {
+    let value = secret.expose();
+    let json = serde_json::Value::from(value).to_string();
+    let json = &json[1..json.len() - 1];
+    let mut forms = vec![
+        value.to_owned(),
+        json.to_owned(),
+        visible_json(json),
+        one_line(value),
+    ];
+    forms.sort();
+    forms.dedup();
+    forms.into_iter().map(Secret::new).collect()
 }
 
 /// Whether a variable, header or key of this name usually holds a secret.
@@ -117,6 +140,9 @@ mod tests {
             "p=•••• q=•••• x"
         );
         assert_eq!(redactor.redact(r#"{"v":"a\"b\\c"}"#), r#"{"v":"••••"}"#);
+        let redactor = Redactor::new(["line\nbreak\u{200b}"].map(Secret::new));
+        let (json, shown) = (r"line\nbreak\u200b", r"line\nbreak\u{200b}");
+        assert_eq!(redactor.redact(&format!("{json} {shown}")), "•••• ••••");
         assert_eq!(
             format!("{:?} {}", Secret::new("hunter2"), Secret::new("hunter2")),
             "•••• ••••"

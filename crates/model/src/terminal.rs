@@ -1,5 +1,10 @@
-//! Text for a terminal of 80 columns without colour: breaks lines between words, and shortens a name in
-//! its middle. What it is given is printable already.
+//! Text for a terminal of 80 columns without colour: [`Text`] escapes what it is given; below it, lines
+//! are broken between words, and names shortened in their middle.
+
+mod text;
+
+pub(crate) use text::one_line;
+pub use text::{Escaped, Part, Text};
 
 /// Columns that everything fits into.
 pub const WIDTH: usize = 80;
@@ -7,7 +12,7 @@ pub const WIDTH: usize = 80;
 /// Adds `text` to `out` in lines of at most [`WIDTH`], the first behind `first`, the others behind
 /// `rest`. What stands between backticks stays in one line where it fits, and a command of ours always,
 /// since what is copied must run; another word that fits no line is broken.
-pub fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
+pub(crate) fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
     let mut line = first.to_owned();
     let mut is_empty = true;
     for word in words(text, WIDTH.saturating_sub(rest.chars().count())) {
@@ -85,7 +90,7 @@ fn end_line(out: &mut String, line: &str) {
 
 /// One line as lines of at most `width` characters, broken behind a blank where there is one, the
 /// others behind `indent`. Unlike [`wrap`] it keeps every blank; each line ends.
-pub fn fold(line: &str, width: usize, indent: &str) -> String {
+pub(crate) fn fold(line: &str, width: usize, indent: &str) -> String {
     let mut out = String::with_capacity(line.len() + 1);
     let mut rest: Vec<char> = line.chars().collect();
     while rest.len() > width {

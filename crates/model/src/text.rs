@@ -44,6 +44,22 @@ pub fn shown_line(text: &str, max: usize) -> String {
     cut
 }
 
+/// JSON text with every control and invisible character as `\uXXXX`. In JSON they can only stand inside
+/// strings, so that it reads back as the same value.
+pub fn visible_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if !is_invisible(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    out
+}
+
 /// A word as an argument of a shell, safe to look at: quoted where it must be.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-');

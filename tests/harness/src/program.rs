@@ -108,6 +108,11 @@ impl Run {
         outer
     }
 
+    /// Runs it to its end in a terminal; its exit code and the screen.
+    pub fn on_terminal(self) -> (Option<i32>, String) {
+        crate::on_terminal(self.command, "")
+    }
+
     /// Runs it to its end.
     pub fn output(mut self) -> Output {
         let output = self.command.output().expect("the program starts");
@@ -125,13 +130,6 @@ impl Run {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        command.spawn().expect("the program starts")
-    }
-
-    /// Starts it with its input open, and these for what it writes.
-    pub fn spawn_with_outputs(self, stdout: Stdio, stderr: Stdio) -> Child {
-        let mut command = self.into_command();
-        command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.spawn().expect("the program starts")
     }
 

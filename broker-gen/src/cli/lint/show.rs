@@ -5,7 +5,8 @@ use std::path::Path;
 
 use broker_model::drift::{Finding, FindingSeverity};
 use broker_model::lint::{Linted, advice};
-use broker_model::terminal::wrap;
+use broker_model::terminal::Text;
+use broker_model::text;
 use broker_model::text::{counted, is_invisible, shell_word, shown, shown_line};
 use serde_json::{Value, json};
 
@@ -34,18 +35,13 @@ pub(super) fn count(linted: &[Linted], severity: FindingSeverity) -> usize {
 }
 
 /// One block a tool, those with errors first.
-pub(super) fn human(linted: &[Linted]) -> String {
+pub(super) fn human(linted: &[Linted]) -> Text {
     let mut blocks: Vec<&Linted> = linted.iter().collect();
     blocks.sort_by_key(|one| !has_errors(one));
-    let mut out = String::new();
+    let mut out = Text::new();
     for one in blocks {
-        let what = if one.tool.is_some() {
-            ""
-        } else {
-            "instructions of "
-        };
-        // Writing to memory does not fail.
-        let _ = writeln!(out, "{what}{}", shown_line(&one.path, 200));
+        let what = if one.tool.is_some() { "" } else { "source " };
+        out.push(text!("{}{}\n", what, shown_line(&one.path, 200)));
         let shown = &one.findings[..one.findings.len().min(SHOWN_FINDINGS)];
         for (index, finding) in shown.iter().enumerate() {
             write_finding(&mut out, one, finding);
@@ -54,22 +50,23 @@ pub(super) fn human(linted: &[Linted]) -> String {
                 .get(index + 1)
                 .is_none_or(|next| next.rule != finding.rule)
             {
-                wrap(&mut out, "    help ", "         ", advice(finding.rule));
+                out.wrap("    help ", "         ", advice(finding.rule));
             }
         }
         if one.findings.len() > shown.len() {
-            let _ = writeln!(out, "  … and {} more", one.findings.len() - shown.len());
+            let more = one.findings.len() - shown.len();
+            out.push(text!("  … and {} more\n", more));
         }
     }
     out
 }
 
 /// How what is meant well is settled; nothing where nothing was found.
-pub(super) fn settle(linted: &[Linted], config: &Path) -> String {
+pub(super) fn settle(linted: &[Linted], config: &Path) -> Text {
     if linted.is_empty() {
-        return String::new();
+        return Text::new();
     }
-    format!(
+    text!(
         "what is meant well is settled by\n  {} --source … --tool … --rule … --reason …\n",
         accept(config)
     )
@@ -83,26 +80,26 @@ pub(super) fn accept(config: &Path) -> String {
     )
 }
 
-fn write_finding(out: &mut String, one: &Linted, finding: &Finding) {
+fn write_finding(out: &mut Text, one: &Linted, finding: &Finding) {
     let message = shown_line(&finding.message, 300);
-    let rule = format!("  {}[{}] ", finding.severity.as_str(), finding.rule);
-    wrap(out, &rule, "    ", &message);
+    let rule = text!("  {}[{}] ", finding.severity.as_str(), finding.rule);
+    out.wrap(rule, "    ", &message);
     let pointer = shown_line(&finding.pointer, 300);
-    wrap(out, "    at   ", "         ", &pointer);
+    out.wrap("    at   ", "         ", &pointer);
     let text = finding.new.as_ref().and_then(Value::as_str).map(shown);
     // A name is not said twice.
     let is_said = |text: &String| {
         message.contains(&format!("`{text}`")) || shown(&one.path).ends_with(&format!("/{text}"))
     };
     if let Some(text) = text.filter(|text| !is_said(text)) {
-        wrap(out, "    text ", "         ", &text);
+        out.wrap("    text ", "         ", &text);
     }
 }
 
-pub(super) fn summary(linted: &[Linted], looked: &Looked) -> String {
+pub(super) fn summary(linted: &[Linted], looked: &Looked) -> Text {
     let [errors, warnings] =
         [FindingSeverity::Error, FindingSeverity::Warning].map(|severity| count(linted, severity));
-    format!(
+    text!(
         "summary: {}, {}, {} suppressed; looked at {} of {}\n",
         counted(errors, "error"),
         counted(warnings, "warning"),
@@ -138,7 +135,7 @@ pub(super) fn to_json(linted: &[Linted], looked: &Looked) -> Value {
 }
 
 /// What the audits file would need so that the errors of one tool are let pass.
-pub(super) fn suppressions(one: &Linted) -> String {
+pub(super) fn suppressions(one: &Linted) -> Text {
     let mut rules: Vec<&str> = one
         .findings
         .iter()
@@ -146,15 +143,15 @@ pub(super) fn suppressions(one: &Linted) -> String {
         .map(|finding| finding.rule)
         .collect();
     rules.dedup();
-    let mut out = String::new();
+    let mut out = Text::new();
     for rule in rules {
-        let _ = writeln!(out, "  [[suppressions]]\n  rule = {}", toml(rule));
-        let _ = writeln!(out, "  source = {}", toml(one.source.as_str()));
+        out.push(text!("  [[suppressions]]\n  rule = {}\n", toml(rule)));
+        out.push(text!("  source = {}\n", toml(one.source.as_str())));
         if let Some(tool) = &one.tool {
-            let _ = writeln!(out, "  tool = {}", toml(tool));
+            out.push(text!("  tool = {}\n", toml(tool)));
         }
-        let _ = writeln!(out, "  digest = {}", toml(one.digest.as_str()));
-        out.push_str("  reason = \"…\"\n  who = \"…\"\n  date = \"…\"\n");
+        out.push(text!("  digest = {}\n", toml(one.digest.as_str())));
+        out.push("  reason = \"…\"\n  who = \"…\"\n  date = \"…\"\n");
     }
     out
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use broker_model::exit::Exit;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::output::{self, say};
@@ -69,16 +69,20 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
         })?;
     }
     let folder = args.folder.display();
-    say(format_args!(
-        "made the crate `{name}` in {folder}, with {}",
+    say(text!(
+        "made the crate `{}` in {}, with {}",
+        name,
+        folder,
         spec.shown()
     ));
     for (variable, what) in &starting.replaced {
-        say(format_args!(
-            "{what} is not copied: set `{variable}` in the environment"
+        say(text!(
+            "{} is not copied: set `{}` in the environment",
+            what,
+            variable
         ));
     }
-    say(format_args!(
+    say(text!(
         "next: cd {}, then follow README.md: broker-gen lock --config config.json, review, commit, cargo build --release",
         spec::shell_word(&args.folder.to_string_lossy())
     ));

@@ -1,13 +1,16 @@
 //! Workflow commands of GitHub Actions: an annotation for each finding, on its line of the lock.
 
 use broker_model::drift::FindingSeverity;
+use broker_model::terminal::Text;
+use broker_model::text;
+use broker_model::text::shown;
 
 use super::Shown;
 use super::places::Places;
 
 /// The commands, and the counts in a line of plain text.
-pub(super) fn commands(shown: &Shown<'_>, places: &Places<'_>) -> String {
-    let mut out = String::new();
+pub(super) fn commands(shown: &Shown<'_>, places: &Places<'_>) -> Text {
+    let mut out = Text::new();
     for block in shown.blocks() {
         for finding in block.findings {
             let command = match finding.severity {
@@ -16,7 +19,7 @@ pub(super) fn commands(shown: &Shown<'_>, places: &Places<'_>) -> String {
                 FindingSeverity::Note => "notice",
             };
             let place = places.of(block.source, block.tool, &finding.pointer);
-            let mut text = broker_model::text::shown(&finding.message);
+            let mut text = finding.message.clone();
             for part in finding
                 .example()
                 .into_iter()
@@ -24,8 +27,9 @@ pub(super) fn commands(shown: &Shown<'_>, places: &Places<'_>) -> String {
             {
                 text = format!("{text}\n{part}");
             }
-            out.push_str(&format!(
-                "::{command} file={},line={},title={}::{}\n",
+            out.push(text!(
+                "::{} file={},line={},title={}::{}\n",
+                command,
                 property(&places.file),
                 place.line,
                 property(&format!(
@@ -38,15 +42,13 @@ pub(super) fn commands(shown: &Shown<'_>, places: &Places<'_>) -> String {
             ));
         }
     }
-    out.push_str(&format!("{}\n", shown.report.counts()));
+    out.push(text!("{}\n", shown.report.counts()));
     out
 }
 
-/// A message: only what would end it is escaped.
+/// A message: what would end it is escaped, and what cannot be seen.
 fn data(text: &str) -> String {
-    text.replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
+    shown(text).replace('%', "%25").replace('\n', "%0A")
 }
 
 /// A property, which colons and commas would end as well.
@@ -60,7 +62,10 @@ mod tests {
 
     #[test]
     fn no_text_ends_a_command_or_begins_one() {
-        assert_eq!(data("a%\n::error::b"), "a%25%0A::error::b");
+        assert_eq!(
+            data("a%\n::error::b\r\u{202e}"),
+            "a%25%0A::error::b\\u{d}\\u{202e}"
+        );
         assert_eq!(property("a,b:c"), "a%2Cb%3Ac");
     }
 }

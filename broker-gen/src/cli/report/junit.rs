@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use broker_model::drift::{Class, FailOn};
+use broker_model::terminal::Text;
+use broker_model::text;
 
 use super::{Block, Kind, Shown};
 
@@ -16,7 +18,7 @@ enum Verdict {
 }
 
 /// The document.
-pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> String {
+pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> Text {
     let blocks = shown.blocks();
     let mut suites: BTreeMap<&str, Vec<(&str, Option<&Block<'_>>)>> = BTreeMap::new();
     for source in &shown.lock.sources {
@@ -47,12 +49,12 @@ pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> String {
         let mut found = cases.iter().filter_map(|(_, block)| *block);
         found.any(|block| block.class == Class::Unchecked)
     };
-    let (mut body, mut total) = (String::new(), [0; 4]);
+    let (mut body, mut total) = (Text::new(), [0; 4]);
     for (source, cases) in &suites {
         // Tools of a source that could not be asked have neither passed nor failed.
         let skipped = unchecked(cases);
         let mut counts = [0; 4];
-        let mut inner = String::new();
+        let mut inner = Text::new();
         for (name, block) in cases {
             let verdict = match block {
                 None => Verdict::Passed,
@@ -61,7 +63,7 @@ pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> String {
                 Some(_) => Verdict::Passed,
             };
             counts[0] += 1;
-            let open = format!(
+            let open = text!(
                 "    <testcase classname=\"{}\" name=\"{}\" time=\"0\"",
                 escaped(source),
                 escaped(name)
@@ -69,21 +71,17 @@ pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> String {
             match (verdict, block) {
                 (Verdict::Passed, None) if skipped => {
                     counts[3] += 1;
-                    line(
-                        &mut inner,
-                        &format!(
-                            "{open}><skipped message=\"the source could not be checked\"/></testcase>"
-                        ),
-                    );
+                    inner.push(text!(
+                        "{}><skipped message=\"the source could not be checked\"/></testcase>\n",
+                        open
+                    ));
                 }
-                (Verdict::Passed, None) => line(&mut inner, &format!("{open}/>")),
-                (Verdict::Passed, Some(block)) => line(
-                    &mut inner,
-                    &format!(
-                        "{open}><system-out>{}</system-out></testcase>",
-                        escaped(&told(shown, block))
-                    ),
-                ),
+                (Verdict::Passed, None) => inner.push(text!("{}/>\n", open)),
+                (Verdict::Passed, Some(block)) => inner.push(text!(
+                    "{}><system-out>{}</system-out></testcase>\n",
+                    open,
+                    escaped(&told(shown, block))
+                )),
                 (verdict, Some(block)) => {
                     let tag = if matches!(verdict, Verdict::Error) {
                         "error"
@@ -95,36 +93,33 @@ pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> String {
                     let message = first.map_or(String::new(), |one| {
                         format!("{} ({})", one.message, one.rule)
                     });
-                    line(
-                        &mut inner,
-                        &format!(
-                            "{open}><{tag} type=\"{}\" message=\"{}\">{}</{tag}></testcase>",
-                            block.class.as_str(),
-                            escaped(&message),
-                            escaped(&told(shown, block)),
-                        ),
-                    );
+                    inner.push(text!(
+                        "{}><{} type=\"{}\" message=\"{}\">{}</{}></testcase>\n",
+                        open,
+                        tag,
+                        block.class.as_str(),
+                        escaped(&message),
+                        escaped(&told(shown, block)),
+                        tag
+                    ));
                 }
                 (_, None) => {}
             }
         }
-        line(
-            &mut body,
-            &format!(
-                "  <testsuite name=\"{}\" {}>",
-                escaped(source),
-                attributes(counts)
-            ),
-        );
-        body.push_str(&inner);
-        line(&mut body, "  </testsuite>");
+        body.push(text!(
+            "  <testsuite name=\"{}\" {}>\n{}  </testsuite>\n",
+            escaped(source),
+            attributes(counts),
+            inner
+        ));
         for (sum, count) in total.iter_mut().zip(counts) {
             *sum += count;
         }
     }
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"broker-gen\" {}>\n{body}</testsuites>\n",
-        attributes(total)
+    text!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"broker-gen\" {}>\n{}</testsuites>\n",
+        attributes(total),
+        body
     )
 }
 

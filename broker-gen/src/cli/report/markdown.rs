@@ -1,6 +1,8 @@
 //! A comment on a pull request: a table of what matters, the details folded away.
 
 use broker_model::drift::{Class, FailOn, Finding};
+use broker_model::terminal::Text;
+use broker_model::text;
 use broker_model::text::{counted, shown_line};
 
 use super::{Block, Shown, Sides};
@@ -11,7 +13,7 @@ const ROWS: usize = 30;
 const DETAILS: usize = 30;
 
 /// The comment.
-pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> String {
+pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> Text {
     let blocks = shown.blocks();
     let report = shown.report;
     let verdict = if report.has_unchecked() {
@@ -31,30 +33,35 @@ pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> String {
         0 => String::new(),
         count => format!("; the lint points at {}", counted(count, "text")),
     };
-    let mut out = format!("### MCP tools: {verdict}\n\n{}{linted}\n", report.counts());
+    let mut out = text!(
+        "### MCP tools: {}\n\n{}{}\n",
+        verdict,
+        report.counts(),
+        linted
+    );
     if blocks.is_empty() {
         return out;
     }
-    out.push_str("\n| class | what | change | rule |\n|---|---|---|---|\n");
+    out.push("\n| class | what | change | rule |\n|---|---|---|---|\n");
     for block in blocks.iter().take(ROWS) {
-        out.push_str(&row(block));
+        out.push(row(block));
     }
     if blocks.len() > ROWS {
-        out.push_str(&format!("\nand {} more\n", blocks.len() - ROWS));
+        out.push(text!("\nand {} more\n", blocks.len() - ROWS));
     }
     let detailed: Vec<_> = blocks
         .iter()
         .filter(|block| !matches!(block.class, Class::Added | Class::Same))
         .collect();
     if !detailed.is_empty() {
-        out.push_str("\n<details><summary>What changed</summary>\n");
+        out.push("\n<details><summary>What changed</summary>\n");
         for block in detailed.iter().take(DETAILS) {
-            out.push_str(&details(shown, block));
+            out.push(details(shown, block));
         }
         if detailed.len() > DETAILS {
-            out.push_str(&format!("\nand {} more\n", detailed.len() - DETAILS));
+            out.push(text!("\nand {} more\n", detailed.len() - DETAILS));
         }
-        out.push_str("\n</details>\n");
+        out.push("\n</details>\n");
     }
     let mut remedies: Vec<&str> = detailed
         .iter()
@@ -63,12 +70,12 @@ pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> String {
     remedies.sort_unstable();
     remedies.dedup();
     for remedy in remedies.iter().take(5) {
-        out.push_str(&format!("\n- {}\n", inert(&shown_line(remedy, 400))));
+        out.push(text!("\n- {}\n", inert(&shown_line(remedy, 400))));
     }
     out
 }
 
-fn row(block: &Block<'_>) -> String {
+fn row(block: &Block<'_>) -> Text {
     let class = block.class.as_str();
     let class = if block.class.withdraws() || block.class == Class::Unchecked {
         format!("**{class}**")
@@ -86,15 +93,18 @@ fn row(block: &Block<'_>) -> String {
         0 | 1 => String::new(),
         more => format!(" (and {} more)", more - 1),
     };
-    format!(
-        "| {class} | <code>{}</code> | {}{more} | {rule} |\n",
+    text!(
+        "| {} | <code>{}</code> | {}{} | {} |\n",
+        class,
         inert(&shown_line(&block.title, 120)),
-        inert(&message)
+        inert(&message),
+        more,
+        rule
     )
 }
 
-fn details(shown: &Shown<'_>, block: &Block<'_>) -> String {
-    let mut out = format!(
+fn details(shown: &Shown<'_>, block: &Block<'_>) -> Text {
+    let mut out = text!(
         "\n<b>{}</b> <code>{}</code>\n",
         block.class.as_str(),
         inert(&shown_line(&block.title, 200))
@@ -102,35 +112,33 @@ fn details(shown: &Shown<'_>, block: &Block<'_>) -> String {
     for (index, finding) in block.findings.iter().take(8).enumerate() {
         let before = &block.findings[..index];
         let again = before.iter().any(|other| other.shows_what(finding));
-        out.push_str(&detail(shown, finding, again));
+        out.push(detail(shown, finding, again));
     }
     out
 }
 
-fn detail(shown: &Shown<'_>, finding: &Finding, again: bool) -> String {
-    let mut out = format!(
+fn detail(shown: &Shown<'_>, finding: &Finding, again: bool) -> Text {
+    let mut out = text!(
         "\n- {}: {}",
         finding.rule,
         inert(&shown_line(&finding.message, 300))
     );
     if !finding.pointer.is_empty() {
-        out.push_str(&format!(
+        out.push(text!(
             " at <code>{}</code>",
             inert(&shown_line(&finding.pointer, 200))
         ));
     }
     if let Some(example) = finding.example() {
-        out.push_str(&format!(", {}", inert(&example)));
+        out.push(text!(", {}", inert(&example)));
     }
-    out.push('\n');
+    out.push("\n");
     let change = finding.change(shown.sides.names());
     if !change.is_empty() && !again {
         let fence = "`".repeat(longest_run(&change).max(2) + 1);
-        out.push_str(&format!("\n  {fence}diff\n"));
-        for line in change.lines() {
-            out.push_str(&format!("  {line}\n"));
-        }
-        out.push_str(&format!("  {fence}\n"));
+        out.push(text!("\n  {}diff\n", fence));
+        out.push(Text::lines("  ", &change));
+        out.push(text!("  {}\n", fence));
     }
     out
 }

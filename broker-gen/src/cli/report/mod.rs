@@ -10,6 +10,8 @@ use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
 use broker_model::lint::Linted;
 use broker_model::lock::Lock;
+use broker_model::terminal::Text;
+use broker_model::text;
 use broker_model::text::shown_line;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -152,13 +154,13 @@ impl ReportArgs {
     /// Prints the report and writes it into the files; what it asks to exit with.
     pub(super) fn deliver(&self, shown: &Shown<'_>) -> Exit {
         let fail_on = self.fail_on();
-        output::data(shown.text(self.format, fail_on));
+        output::data(&shown.text(self.format, fail_on));
         let mut exit = Exit::of_report_failing(shown.report, fail_on);
         if shown.linted.iter().any(lint::has_errors) {
             exit = exit.or(Exit::Lint);
         }
         for Output { format, path } in &self.outputs {
-            if let Err(error) = fs::write(path, shown.text(*format, fail_on)) {
+            if let Err(error) = fs::write(path, shown.text(*format, fail_on).as_str()) {
                 let message = format!("`{}` cannot be written: {error}", path.display());
                 // Whatever was found is worse than a report that could not be kept.
                 exit = exit.or(output::failure(&message));
@@ -169,14 +171,20 @@ impl ReportArgs {
 }
 
 impl Shown<'_> {
-    fn text(&self, format: Format, fail_on: FailOn) -> String {
+    fn text(&self, format: Format, fail_on: FailOn) -> Text {
         match format {
             Format::Human => match self.sides {
-                Sides::Live => format!("{}{}", self.report, lint::report(self.linted, self.config)),
-                Sides::Locks => BetweenLocks(self.report).to_string(),
+                Sides::Live => {
+                    let linted = lint::report(self.linted, self.config);
+                    text!("{}{}", self.report.text(), linted)
+                }
+                Sides::Locks => BetweenLocks(self.report).text(),
             },
-            Format::Json => format!("{:#}\n", self.json()),
-            Format::Sarif => to_review_text(&sarif::document(self, &self.places())),
+            Format::Json => Text::json(&self.json()),
+            Format::Sarif => {
+                let document = sarif::document(self, &self.places());
+                Text::json_text(&to_review_text(&document))
+            }
             Format::Junit => junit::document(self, fail_on),
             Format::Github => github::commands(self, &self.places()),
             Format::Markdown => markdown::comment(self, fail_on),

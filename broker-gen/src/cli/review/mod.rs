@@ -1,13 +1,13 @@
 //! `review`: walks a person through what nobody signed, in a terminal, and writes down each acceptance
 //! at once, so that nothing is lost when the walk ends early.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::Path;
 
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::accept::{read_lock, refuse_machines};
@@ -48,7 +48,7 @@ pub(super) fn run(args: &ReviewArgs) -> Exit {
 
 fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     refuse_machines("review")?;
-    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+    if !output::is_conversation() {
         let message = "standard input and output are no terminal";
         return Err(vec![Diagnostic::error(
             DiagnosticCode::TerminalNeeded,
@@ -63,19 +63,21 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let items = items::items(&lock, baseline.as_ref(), &audits, today);
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
     if items.is_empty() {
-        say(format_args!(
-            "nothing to review: everything that is locked has an audit in {shown}"
+        say(text!(
+            "nothing to review: everything that is locked has an audit in {}",
+            shown
         ));
         return Ok(());
     }
     let who = who(args.who.as_deref(), config)?;
-    say(format_args!(
-        "{} without an audit; compared with {name}; signed as {}",
+    say(text!(
+        "{} without an audit; compared with {}; signed as {}",
         items.len(),
+        name,
         shown_line(&who, 100)
     ));
     for path in items::left(&lock, baseline.as_ref()) {
-        say(format_args!("left since then: {path}"));
+        say(text!("left since then: {}", path));
     }
     let sign = |item: &Item<'_>, accepted: Accepted| {
         let audit = Audit {
@@ -94,17 +96,20 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let tally = session::walk(
         &items,
         &mut io::stdin().lock(),
-        &mut io::stdout().lock(),
+        &mut output::ask,
         style,
         sign,
     )?;
     let Tally { accepted, skipped } = tally;
     let rest = items.len() - accepted - skipped;
-    say(format_args!(
-        "{accepted} accepted, {skipped} skipped, {rest} not looked at"
+    say(text!(
+        "{} accepted, {} skipped, {} not looked at",
+        accepted,
+        skipped,
+        rest
     ));
     if accepted > 0 {
-        say(format_args!("the audits are in {shown}: commit it"));
+        say(text!("the audits are in {}: commit it", shown));
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! The conversation: shows an item, reads a line, does what it says. Knows neither terminal nor file.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 
+use broker_model::terminal::Text;
 use broker_model::text::shown_line;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use super::items::Item;
 use super::show::{self, Style};
@@ -38,7 +39,7 @@ enum Answer {
 pub(super) fn walk(
     items: &[Item<'_>],
     input: &mut impl BufRead,
-    output: &mut impl Write,
+    output: &mut impl FnMut(&Text) -> io::Result<()>,
     style: Style,
     mut sign: impl FnMut(&Item<'_>, Accepted) -> Result<(), Vec<Diagnostic>>,
 ) -> Result<Tally, Vec<Diagnostic>> {
@@ -51,10 +52,7 @@ pub(super) fn walk(
                 let looked_at = accepted.looked_at.join(", ");
                 sign(item, accepted)?;
                 tally.accepted += 1;
-                write(
-                    output,
-                    &format!("accepted: {}\n", shown_line(&looked_at, 70)),
-                )?;
+                write(output, &text!("accepted: {}\n", shown_line(&looked_at, 70)))?;
             }
             Some(None) => tally.skipped += 1,
             None => break,
@@ -67,7 +65,7 @@ pub(super) fn walk(
 fn ask(
     item: &Item<'_>,
     input: &mut impl BufRead,
-    output: &mut impl Write,
+    output: &mut impl FnMut(&Text) -> io::Result<()>,
 ) -> Result<Option<Option<Accepted>>, Vec<Diagnostic>> {
     let (mut saw_all, mut note) = (false, None);
     loop {
@@ -92,9 +90,7 @@ fn ask(
             },
             Answer::Unclear => {
                 let shown = shown_line(&line, 40);
-
-                let what = format!("`{shown}` is none of a, s, q, d, n\n");
-                write(output, &what)?;
+                write(output, &text!("`{}` is none of a, s, q, d, n\n", shown))?;
             }
         }
     }
@@ -115,25 +111,25 @@ impl Answer {
 
 /// The next line of the input; `None` at its end.
 fn line_of(
-    question: &str,
+    question: &'static str,
     input: &mut impl BufRead,
-    output: &mut impl Write,
+    output: &mut impl FnMut(&Text) -> io::Result<()>,
 ) -> Result<Option<String>, Vec<Diagnostic>> {
-    write(output, question)?;
+    write(output, &question.into())?;
     let mut line = Vec::new();
     let read = input.read_until(b'\n', &mut line).map_err(lost)?;
     if read == 0 {
-        write(output, "\n")?;
+        write(output, &"\n".into())?;
         return Ok(None);
     }
     Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
-fn write(output: &mut impl Write, text: &str) -> Result<(), Vec<Diagnostic>> {
-    output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-        .map_err(lost)
+fn write(
+    output: &mut impl FnMut(&Text) -> io::Result<()>,
+    text: &Text,
+) -> Result<(), Vec<Diagnostic>> {
+    output(text).map_err(lost)
 }
 
 fn lost(error: io::Error) -> Vec<Diagnostic> {
@@ -175,19 +171,11 @@ mod tests {
     }
 
     /// A terminal that goes when the second tool is shown.
-    struct Closing;
-
-    impl Write for Closing {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            if String::from_utf8_lossy(bytes).contains("/a/y") {
-                return Err(io::ErrorKind::BrokenPipe.into());
-            }
-            Ok(bytes.len())
+    fn closing(text: &Text) -> io::Result<()> {
+        if text.as_str().contains("/a/y") {
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+        Ok(())
     }
 
     #[test]
@@ -198,7 +186,7 @@ mod tests {
         let outcome = walk(
             &items,
             &mut Cursor::new("a\na\n"),
-            &mut Closing,
+            &mut closing,
             Style::default(),
             |item, accepted| {
                 signed.push((item.subject.shown(), accepted.looked_at));
@@ -217,7 +205,7 @@ mod tests {
         let outcome = walk(
             &items,
             &mut Cursor::new("a\na\n"),
-            &mut Vec::new(),
+            &mut |_: &Text| Ok(()),
             Style::default(),
             |_, _| {
                 asked += 1;

@@ -2,8 +2,9 @@
 //! change. Everything a server wrote is escaped.
 
 use broker_model::drift::{Finding, unified};
-use broker_model::terminal::{WIDTH, fold};
-use broker_model::text::{shown, shown_line};
+use broker_model::terminal::{Text, WIDTH};
+use broker_model::text;
+use broker_model::text::shown_line;
 
 use super::items::Item;
 use crate::cli::audits::Standing;
@@ -23,24 +24,24 @@ impl Style {
         }
     }
 
-    fn paint(self, code: &str, text: &str) -> String {
-        if self.colour {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    fn paint(self, code: &'static str, text: &str) -> Text {
+        if self.colour && !code.is_empty() {
+            text!("\u{1b}[{}m{}\u{1b}[0m", code, text)
         } else {
-            text.to_owned()
+            Text::line(text)
         }
     }
 }
 
 /// The whole block of an item, without the question.
-pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> String {
+pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> Text {
     let head = format!(
         "[{number}/{of}] {}: {}",
         item.class_name(),
         item.subject.shown()
     );
-    let mut out = format!("\n{}\n", style.paint("1", &head));
-    let mut say = |line: &str| out.push_str(&fold(&format!("  {line}"), WIDTH, "    "));
+    let mut out = text!("\n{}\n", style.paint("1", &head));
+    let mut say = |line: &str| out.fold(&text!("  {}", line), WIDTH, "    ");
     say(&match &item.standing {
         Standing::Audited => "it has an audit".to_owned(),
         Standing::Exempt(until) => format!("it may go without an audit until {until}"),
@@ -58,7 +59,7 @@ pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> 
         }
         _ => {}
     }
-    out.push_str(&match &item.old {
+    out.push(match &item.old {
         Some(old) => change(&old.review_text(), &item.subject.review_text(), style),
         None => whole(item),
     });
@@ -66,14 +67,15 @@ pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> 
 }
 
 /// All that is locked of it.
-pub(super) fn whole(item: &Item<'_>) -> String {
-    let text = shown(&item.subject.review_text());
-    text.lines()
-        .map(|line| fold(line, WIDTH, "      "))
-        .collect()
+pub(super) fn whole(item: &Item<'_>) -> Text {
+    let mut out = Text::new();
+    for line in item.subject.review_text().lines() {
+        out.fold(&Text::line(line), WIDTH, "      ");
+    }
+    out
 }
 
-fn change(old: &str, new: &str, style: Style) -> String {
+fn change(old: &str, new: &str, style: Style) -> Text {
     let diff = unified(old, new, ["reviewed", "locked"], usize::MAX);
     let paint = |line: &str| {
         let code = match line.as_bytes().first() {
@@ -85,12 +87,12 @@ fn change(old: &str, new: &str, style: Style) -> String {
         };
         // What is folded keeps its sign, so that each line says whether it came or went.
         let sign = line.get(..1).unwrap_or(" ");
-        let text = fold(line, WIDTH, &format!("{sign}     "));
-        let paint = |line: &str| match code {
-            "" => format!("{line}\n"),
-            code => format!("{}\n", style.paint(code, line)),
-        };
-        text.lines().map(paint).collect::<String>()
+        let mut folded = Text::new();
+        folded.fold(&Text::line(line), WIDTH, &format!("{sign}     "));
+        let lines = folded.as_str().lines();
+        lines
+            .map(|line| text!("{}\n", style.paint(code, line)))
+            .collect::<Text>()
     };
     diff.lines().map(paint).collect()
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
+use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};
 use clap::{Args, ValueEnum};
@@ -62,8 +63,8 @@ pub(super) fn run(args: &VerifyArgs) -> Exit {
     let exit = exit.or(nothing);
     output::diagnostics(&outcome.problems);
     match args.format {
-        Format::Human => output::data(outcome.human(exit)),
-        Format::Json => output::data_json(&outcome.to_json(exit)),
+        Format::Human => output::data(&outcome.human(exit)),
+        Format::Json => output::data(&Text::json(&outcome.to_json(exit))),
     }
     exit
 }

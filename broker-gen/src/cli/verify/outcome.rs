@@ -2,6 +2,8 @@
 
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
+use broker_model::terminal::Text;
+use broker_model::text;
 use broker_model::text::counted;
 use serde_json::{Value, json};
 
@@ -37,14 +39,14 @@ impl Outcome {
         self.holds.push((what, how));
     }
 
-    pub(super) fn human(&self, exit: Exit) -> String {
-        let mut out = String::new();
+    pub(super) fn human(&self, exit: Exit) -> Text {
+        let mut out = Text::new();
         for (what, how) in &self.holds {
-            out.push_str(&format!("  {what:<8} {how}\n"));
+            out.push(text!("  {:<8} {}\n", what, how));
         }
         let errors = self.problems.iter().filter(|one| one.is_error()).count();
-        out.push_str(&match exit {
-            Exit::Ok => format!(
+        out.push(match exit {
+            Exit::Ok => text!(
                 "verified: {} of {}{}\n",
                 counted(self.tools, "tool"),
                 counted(self.sources, "source"),
@@ -53,10 +55,8 @@ impl Outcome {
                     .map(|counts| format!(", audits {counts}"))
                     .unwrap_or_default()
             ),
-            _ if errors == 0 => {
-                "not verified: there is no source, so nothing was checked\n".to_owned()
-            }
-            _ => format!("not verified: {}\n", counted(errors, "problem")),
+            _ if errors == 0 => "not verified: there is no source, so nothing was checked\n".into(),
+            _ => text!("not verified: {}\n", counted(errors, "problem")),
         });
         out
     }

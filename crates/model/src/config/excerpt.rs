@@ -34,14 +34,13 @@ pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> Diagnostic 
     let to = (column + REACH).min(shown.len());
     let window: String = shown.get(from..to).unwrap_or(&[]).iter().collect();
     let caret = " ".repeat(column - 1 - from);
-    let mut diagnostic = Diagnostic::error(
-        Code::ConfigSyntax,
-        format!(
-            "{cause}\n  {line_number} | {window}\n  {0} | {caret}^",
-            " ".repeat(line_number.to_string().len())
-        ),
-    )
-    .help("mend the place; JSON has no comments, no trailing commas, and double quotes only");
+    let blank = " ".repeat(line_number.to_string().len());
+    let mut diagnostic = Diagnostic::error(Code::ConfigSyntax, cause)
+        .notes([
+            format!("  {line_number} | {window}"),
+            format!("  {blank} | {caret}^"),
+        ])
+        .help("mend the place; JSON has no comments, no trailing commas, and double quotes only");
     diagnostic.position = Some(Position {
         line: line_number,
         column,

@@ -137,7 +137,9 @@ fn shape(findings: &mut Findings<'_>, cursor: &Cursor<'_>, members: &[Member]) -
                 let diagnostic = Diagnostic::error(Code::ConfigShape, message);
                 findings.add_key(
                     &at,
-                    diagnostic.help("convert it with `broker-gen import FILE`"),
+                    diagnostic.help(
+                        "rename `servers` to `mcpServers`, remove `inputs`, and write each `${input:NAME}` as a variable `${NAME}`",
+                    ),
                 );
                 return Shape::Foreign;
             }

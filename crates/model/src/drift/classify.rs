@@ -13,6 +13,7 @@ use crate::filter::ToolFilter;
 use crate::lock::{LockedSource, LockedTool, strip_volatile};
 use crate::path::NodePath;
 use crate::snapshot::{Snapshot, tool_name};
+use crate::terminal::one_line;
 
 /// Holds what a source says now against what was reviewed. `filter` decides which new tools would
 /// be exposed; those that it hides are only noted by their absence.
@@ -65,13 +66,16 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> 
     report
 }
 
-/// The report on a source that could not be started or listed.
-pub fn unchecked(source: &NodePath, cause: SourceCause, message: &str) -> Report {
+/// The report on a source that could not be started or listed. `notes` are lines below the message,
+/// such as what the server wrote before it failed.
+pub fn unchecked(source: &NodePath, cause: SourceCause, message: &str, notes: &[String]) -> Report {
+    let lines = std::iter::once(message).chain(notes.iter().map(String::as_str));
+    let lines: Vec<_> = lines.map(one_line).collect();
     let found = Finding {
         new: Some(json!({"cause": cause.as_str()})),
         ..Finding::of(
             rules::rule("source-unavailable"),
-            message.to_owned(),
+            lines.join("\n"),
             cause.remedy(),
         )
     };

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::report::{Class, Finding, Report, SourceDrift, ToolDrift};
 use super::text_diff::{text_diff, unified};
 use crate::json::to_review_text;
-use crate::terminal::{WIDTH, wrap};
+use crate::terminal::{Text, WIDTH};
+use crate::text;
 use crate::text::shown_line;
 
 /// Characters of a witness that are shown.
@@ -26,15 +27,17 @@ type Sides = [&'static str; 2];
 #[derive(Debug)]
 pub struct BetweenLocks<'a>(pub &'a Report);
 
+/// [`Report::text`].
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&text(self, ["lock", "live"]))
+        f.write_str(self.text().as_str())
     }
 }
 
-impl fmt::Display for BetweenLocks<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&text(self.0, ["old ", "new "]))
+impl BetweenLocks<'_> {
+    /// The whole report.
+    pub fn text(&self) -> Text {
+        render(self.0, ["old ", "new "])
     }
 }
 
@@ -59,6 +62,11 @@ impl ToolDrift {
 }
 
 impl Report {
+    /// The whole report.
+    pub fn text(&self) -> Text {
+        render(self, ["lock", "live"])
+    }
+
     /// `1 same, 2 breaking`: what there is of each class.
     pub fn counts(&self) -> String {
         let summary = self.summary();
@@ -127,7 +135,7 @@ fn is_long(text: &str) -> bool {
     text.contains('\n') || text.chars().count() > 60
 }
 
-fn text(report: &Report, sides: Sides) -> String {
+fn render(report: &Report, sides: Sides) -> Text {
     let sources = report
         .sources
         .iter()
@@ -139,9 +147,9 @@ fn text(report: &Report, sides: Sides) -> String {
     let mut blocks: Vec<_> = sources.chain(tools).collect();
     // Stable, so that blocks of one class stay in the lock's order.
     blocks.sort_by_key(|(class, ..)| std::cmp::Reverse(*class));
-    let mut out = String::new();
+    let mut out = Text::new();
     for (class, title, findings) in blocks {
-        wrap(&mut out, "", "  ", &format!("{}: {title}", class.as_str()));
+        out.wrap("", "  ", &format!("{}: {title}", class.as_str()));
         let mut remedy = "";
         for (index, finding) in findings.iter().take(SHOWN_FINDINGS).enumerate() {
             if finding.remedy != remedy && !remedy.is_empty() {
@@ -151,47 +159,45 @@ fn text(report: &Report, sides: Sides) -> String {
             write_finding(&mut out, finding, &findings[..index], sides);
         }
         if findings.len() > SHOWN_FINDINGS {
-            out.push_str(&format!(
+            out.push(text!(
                 "  … and {} more places\n",
                 findings.len() - SHOWN_FINDINGS
             ));
         }
         help(&mut out, remedy);
     }
-    out.push_str(&format!("summary: {}\n", report.counts()));
+    out.push(text!("summary: {}\n", report.counts()));
     out
 }
 
-fn help(out: &mut String, remedy: &str) {
-    wrap(out, "  help: ", "        ", &shown_line(remedy, 400));
+fn help(out: &mut Text, remedy: &str) {
+    out.wrap("  help: ", "        ", &shown_line(remedy, 400));
 }
 
-fn write_finding(out: &mut String, finding: &Finding, before: &[Finding], sides: Sides) {
-    let title = format!(
-        "{}[{}] {}",
-        finding.severity.as_str(),
-        finding.rule,
-        crate::text::shown(&finding.message)
-    );
-    for (index, line) in title.lines().take(8).enumerate() {
-        wrap(
-            out,
-            if index == 0 { "  " } else { "    " },
-            "    ",
-            &shown_line(line, 400),
-        );
+fn write_finding(out: &mut Text, finding: &Finding, before: &[Finding], sides: Sides) {
+    // Only what is said of a source that could not be asked has lines, which were made one by one.
+    let lines = match finding.class {
+        Class::Unchecked => finding.message.lines().take(8).collect(),
+        _ => vec![finding.message.as_str()],
+    };
+    for (index, line) in lines.into_iter().enumerate() {
+        let line = shown_line(line, 400);
+        if index == 0 {
+            let (severity, rule) = (finding.severity.as_str(), finding.rule);
+            out.wrap("  ", "    ", &format!("{severity}[{rule}] {line}"));
+        } else {
+            out.wrap("    ", "    ", &line);
+        }
     }
     if !finding.pointer.is_empty() {
-        out.push_str(&format!("    at  {}\n", shown_line(&finding.pointer, 300)));
+        out.push(text!("    at  {}\n", shown_line(&finding.pointer, 300)));
     }
     if before.iter().any(|other| other.shows_what(finding)) {
-        out.push_str("    the same change as above\n");
+        out.push("    the same change as above\n");
         return;
     }
-    for line in finding.change(sides).lines() {
-        out.push_str(&format!("    {line}\n"));
-    }
+    out.push(Text::lines("    ", &finding.change(sides)));
     if let Some(example) = finding.example() {
-        wrap(out, "    ", "      ", &example);
+        out.wrap("    ", "      ", &example);
     }
 }

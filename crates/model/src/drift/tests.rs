@@ -450,6 +450,7 @@ fn the_report_has_its_shape() {
         &NodePath::parse("/t").unwrap(),
         SourceCause::SpawnNotFound,
         "no such command",
+        &[],
     ));
     let value = report.to_json();
     assert_eq!(value["format_version"], 1);

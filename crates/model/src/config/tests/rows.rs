@@ -14,7 +14,7 @@ fn cfg_01_syntax_error_with_a_caret_and_masked_strings() {
     assert_eq!(found.code, Code::ConfigSyntax);
     assert_eq!(at(&found), (3, 22));
     assert_eq!(
-        found.message,
+        found.whole_message(),
         "trailing comma\n  3 |   \"note\": \"•••••••\", }\n    |                      ^"
     );
     for hostile in [
@@ -127,10 +127,18 @@ fn cfg_05_a_key_of_another_level_is_said_so() {
 }
 
 #[test]
-fn cfg_06_another_programs_file_names_the_import() {
-    let found = only(r#"{"servers":{"x":{"command":"y"}},"inputs":[]}"#);
+fn cfg_06_another_programs_file_names_the_remedy_and_the_remedy_works() {
+    let theirs = r#"{"servers":{"x":{"type":"stdio","command":"y","env":{"A":"${input:KEY}"}}},"inputs":[]}"#;
+    let found = only(theirs);
     assert_eq!(found.code, Code::ConfigShape);
-    assert!(found.remedy().contains("broker-gen import"), "{found}");
+    for part in ["`mcpServers`", "remove `inputs`", "`${input:NAME}`"] {
+        assert!(found.remedy().contains(part), "{found}");
+    }
+    let ours = theirs
+        .replace("\"servers\"", "\"mcpServers\"")
+        .replace(",\"inputs\":[]", "")
+        .replace("${input:KEY}", "${KEY}");
+    assert!(Config::parse("c.json", ours.as_bytes()).is_ok());
 }
 
 #[test]
@@ -274,16 +282,6 @@ fn variables_of_the_broker_itself_are_refused_in_every_place_of_a_source() {
             let text = format!(r#"{{"tree":[{{"path":"/a","source":{{"command":{command}}}}}]}}"#);
             assert_eq!(only(&text).code, Code::EnvSyntax, "{text}");
         }
-    }
-}
-
-#[test]
-fn a_secret_that_is_not_compiled_in_is_asked_for_by_a_name_that_a_source_may_have() {
-    use crate::config::source::variable_for;
-    for (name, header) in [("MCP_BROKER_SECRET", false), ("Mcp-Broker-Secret", true)] {
-        let variable = variable_for(name, header);
-        assert_eq!(variable, "_MCP_BROKER_SECRET");
-        assert!(!crate::config::is_own_variable(&variable));
     }
 }
 

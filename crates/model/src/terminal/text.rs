@@ -1,0 +1,226 @@
+//! [`Text`]: the one type that both programs write to standard output and standard error. Layout comes
+//! from literals of our own code; everything else is escaped when it is added, line ends included.
+
+use std::fmt::{self, Write as _};
+
+use serde_json::Value;
+
+use super::{fold, wrap};
+use crate::redact::Redactor;
+use crate::text::{is_invisible, shown, visible_json};
+
+/// Text in which no character of a server, a file or an argument acts on a terminal or begins a line.
+/// Made by [`text!`](crate::text!) and by the methods below. It has no `Display` on purpose: within
+/// `format!` it would become a bare string again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text(String);
+
+impl Text {
+    /// No text yet.
+    pub const fn new() -> Self {
+        Self(String::new())
+    }
+
+    /// A value in one line, escaped.
+    pub fn line(text: &str) -> Self {
+        Self(one_line(text))
+    }
+
+    /// A text of several lines: each behind `prefix`, which tells it from our own lines, and each with
+    /// an end.
+    pub fn lines(prefix: &'static str, text: &str) -> Self {
+        let mut out = String::with_capacity(text.len());
+        for line in text.lines() {
+            out.push_str(prefix);
+            out.push_str(&one_line(line));
+            out.push('\n');
+        }
+        Self(out)
+    }
+
+    /// A JSON value, indented, with every invisible character as `\u…`, and a line end.
+    pub fn json(value: &Value) -> Self {
+        Self(visible_json(&format!("{value:#}")) + "\n")
+    }
+
+    /// The same of JSON that is text already; its layout stays.
+    pub fn json_text(json: &str) -> Self {
+        Self(visible_json(json.trim_end()) + "\n")
+    }
+
+    /// Adds another text as it is.
+    pub fn push(&mut self, other: impl Into<Self>) {
+        self.0.push_str(&other.into().0);
+    }
+
+    /// Adds words in lines of at most [`WIDTH`](super::WIDTH): see [`wrap`].
+    pub fn wrap(&mut self, first: impl Into<Self>, rest: &'static str, words: &str) {
+        wrap(&mut self.0, &first.into().0, rest, &shown(words));
+    }
+
+    /// Adds one line, broken where it is wider than `width`: see [`fold`].
+    pub fn fold(&mut self, line: &Self, width: usize, indent: &str) {
+        self.0.push_str(&fold(&line.0, width, &one_line(indent)));
+    }
+
+    /// The same without what is blank at its end.
+    #[must_use]
+    pub fn trimmed(mut self) -> Self {
+        self.0.truncate(self.0.trim_end().len());
+        self
+    }
+
+    /// The same without known secrets.
+    #[must_use]
+    pub fn redacted(&self, redactor: &Redactor) -> Self {
+        Self(redactor.redact(&self.0))
+    }
+
+    /// Columns that it takes, where it is one line.
+    pub fn columns(&self) -> usize {
+        self.0.chars().count()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is to be written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// For [`text!`](crate::text!), which takes a literal for the layout and wraps each argument.
+    #[doc(hidden)]
+    pub fn from_literal(parts: fmt::Arguments<'_>) -> Self {
+        Self(parts.to_string())
+    }
+}
+
+/// Our own words: a literal, with its layout.
+impl From<&'static str> for Text {
+    fn from(own: &'static str) -> Self {
+        Self(own.to_owned())
+    }
+}
+
+impl FromIterator<Self> for Text {
+    fn from_iter<I: IntoIterator<Item = Self>>(parts: I) -> Self {
+        Self(parts.into_iter().map(|part| part.0).collect())
+    }
+}
+
+/// What may stand for `{}` in [`text!`](crate::text!): a [`Text`] goes in as it is, everything else as
+/// one escaped line.
+pub trait Part {
+    /// As it goes in.
+    fn part(&self) -> Escaped;
+}
+
+impl<T: fmt::Display + ?Sized> Part for T {
+    fn part(&self) -> Escaped {
+        let mut out = String::new();
+        // Writing to memory fails only where the value itself does.
+        let _ = write!(out, "{self}");
+        Escaped(one_line(&out))
+    }
+}
+
+impl Part for Text {
+    fn part(&self) -> Escaped {
+        Escaped(self.0.clone())
+    }
+}
+
+impl Part for &Text {
+    fn part(&self) -> Escaped {
+        Escaped(self.0.clone())
+    }
+}
+
+/// An argument of [`text!`](crate::text!), escaped; width and alignment count what is shown.
+#[derive(Debug)]
+pub struct Escaped(String);
+
+impl fmt::Display for Escaped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Every character that cannot be seen, and every line end, as an escape; tabs become spaces.
+pub(crate) fn one_line(text: &str) -> String {
+    if !text
+        .chars()
+        .any(|c| is_invisible(c) || matches!(c, '\n' | '\t'))
+    {
+        return text.to_owned();
+    }
+    shown(text).replace('\n', "\\n")
+}
+
+/// A [`Text`](crate::terminal::Text) as `format!` makes a `String`: the literal is layout, every
+/// argument is escaped to one line. Arguments stand after the literal, never inside its braces.
+#[macro_export]
+macro_rules! text {
+    ($layout:literal $(, $argument:expr)* $(,)?) => {
+        // `concat!` keeps names out of the braces, where they would not be escaped.
+        $crate::terminal::Text::from_literal(::core::format_args!(
+            ::core::concat!($layout)
+            $(, $crate::terminal::Part::part(&$argument))*
+        ))
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const HOSTILE: &str = "a\u{1b}[2J\r\nwrote it\u{7}\u{202e}\u{200b}";
+    const SAFE: &str = "a\\u{1b}[2J\\u{d}\\nwrote it\\u{7}\\u{202e}\\u{200b}";
+
+    #[test]
+    fn text_escapes_arguments_and_keeps_the_layout_of_literals() {
+        let inner = text!("<{}>\n", HOSTILE);
+        assert_eq!(inner.as_str(), format!("<{SAFE}>\n"));
+        assert_eq!(
+            text!("{}{:>4}|{:<3}|", inner, 7, "ä").as_str(),
+            format!("<{SAFE}>\n   7|ä  |")
+        );
+        assert_eq!(text!("{}", &inner), inner);
+        assert_eq!(
+            Text::lines("| ", "one\n\u{1b}two\r\n").as_str(),
+            "| one\n| \\u{1b}two\n"
+        );
+        assert_eq!(Text::line(HOSTILE).as_str(), SAFE);
+    }
+
+    #[test]
+    fn wrapped_and_folded_text_has_no_lines_but_ours() {
+        let mut out = Text::new();
+        out.wrap("help: ", "  ", HOSTILE);
+        out.fold(&text!("  {}", HOSTILE), 12, "    ");
+        let text = out.as_str();
+        assert!(!text.contains(['\u{1b}', '\r', '\u{202e}']), "{text}");
+        assert!(
+            text.lines()
+                .all(|line| line.starts_with("help: ") || line.starts_with("  ")),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn json_shows_what_hides_and_reads_back() {
+        let value = json!({"a\u{200b}": HOSTILE, "b": ["\u{e0041}é"]});
+        for text in [Text::json(&value), Text::json_text(&value.to_string())] {
+            let raw = |c: char| c != '\n' && is_invisible(c);
+            assert!(!text.as_str().contains(raw), "{text:?}");
+            assert_eq!(
+                serde_json::from_str::<Value>(text.as_str()).ok().as_ref(),
+                Some(&value)
+            );
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Strings that act on a terminal, put into every place of a document; and a look at what was printed.
+
+use serde_json::{Map, Value};
+
+/// Moves a cursor, rings, turns the direction, hides, and begins a line of its own.
+pub const FLOOD: &str = "x\u{1b}[2J\r\u{7}\u{202e}\u{200b}\u{9b}\nforged: all is well\ny";
+
+/// The document once for each of its strings and names of members, with [`FLOOD`] added to that one.
+pub fn flooded_places(document: &Value) -> Vec<Value> {
+    let mut variants = Vec::new();
+    collect(document, &mut |place| variants.push(place));
+    variants
+}
+
+/// The document with [`FLOOD`] added to each of its strings, and to the names of members too.
+pub fn flooded(document: &Value, names: bool) -> Value {
+    match document {
+        Value::String(text) => Value::from(format!("{text}{FLOOD}")),
+        Value::Array(items) => items.iter().map(|item| flooded(item, names)).collect(),
+        Value::Object(members) => {
+            let flood = |(name, value): (&String, &Value)| {
+                let name = if names {
+                    format!("{name}{FLOOD}")
+                } else {
+                    name.clone()
+                };
+                (name, flooded(value, names))
+            };
+            Value::Object(members.iter().map(flood).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn collect(document: &Value, each: &mut dyn FnMut(Value)) {
+    match document {
+        Value::String(text) => each(Value::from(format!("{text}{FLOOD}"))),
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                collect(item, &mut |changed| {
+                    let mut items = items.clone();
+                    items[at] = changed;
+                    each(Value::Array(items));
+                });
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                let renamed = members.iter().map(|(key, value)| {
+                    let key = if key == name {
+                        format!("{key}{FLOOD}")
+                    } else {
+                        key.clone()
+                    };
+                    (key, value.clone())
+                });
+                each(Value::Object(renamed.collect::<Map<_, _>>()));
+                collect(value, &mut |changed| {
+                    let mut members = members.clone();
+                    members.insert(name.clone(), changed);
+                    each(Value::Object(members));
+                });
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Asserts that nothing of [`FLOOD`] reached what was printed as it is. `what` names the run.
+#[track_caller]
+pub fn assert_inert(what: &str, printed: &str) {
+    let raw = printed.chars().find(|c| {
+        matches!(
+            c,
+            '\u{1b}' | '\r' | '\u{7}' | '\u{202e}' | '\u{200b}' | '\u{9b}'
+        )
+    });
+    assert!(raw.is_none(), "{what}: {raw:?} in {printed:?}");
+    let forged = printed.lines().find(|line| line.starts_with("forged:"));
+    assert!(forged.is_none(), "{what}: a forged line in\n{printed}");
+}
