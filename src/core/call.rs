@@ -4,14 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, RawResult};
+use broker_mcp::{Account, CallFailure, Charge, RawResult, UNCHARGED_BYTES};
 use broker_model::CallCode;
 use broker_model::config::RenderMode;
-use broker_model::schema::{Budget, count_values};
-use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::Level;
 
+use super::arguments::no_room_for_request;
 use super::cut::cut;
 use super::error::CoreError;
 use super::failure::{self, SHORT_WAIT};
@@ -19,7 +18,6 @@ use super::flags;
 use super::identity::Identity;
 use super::seat::Seat;
 use super::shape::shape;
-use super::validate::Refusal;
 use super::view::Withdrawn;
 use super::{Call, Inner, Reply, lookup};
 use crate::catalog::{Kind, Tool};
@@ -62,17 +60,22 @@ impl Inner {
         let Some(seats) = self.seats.get() else {
             return Err(Box::new(starting(path, source)));
         };
-        let validator = &self.validators[at as usize];
-        let budget = Budget::of_values(count_values(&call.args_value));
-        validator
-            .check(self.catalog, tool, &call.args_value, &budget)
-            .map_err(Refusal::into_error)?;
-        drop(call.args_value);
         let settings = self.settings.load()[at as usize];
+        let began = call.since.unwrap_or_else(Instant::now);
+        let left = || settings.timeout.saturating_sub(began.elapsed());
+        let args = call.args.text();
+        self.check(at, call.args, call.account, left(), settings.timeout)
+            .await?;
+        // The line that is made of them.
+        let mut line_charge = Charge::default();
+        line_charge
+            .cover(call.account, args.len())
+            .map_err(|no_room| {
+                Box::new(no_room_for_request(no_room, args.len(), call.account).path(path))
+            })?;
         // Held to the end: whoever takes over waits for it.
         let seat = seats[tool.source as usize].load_full();
-        let began = Instant::now();
-        let mut answer = self.ask(at, &seat, call.args, settings.timeout).await?;
+        let mut answer = self.ask(at, &seat, args, left()).await?;
         if settings.again && matches!(answer, Err(CallFailure::Exited { .. })) && !self.is_closing()
         {
             tracing::info!(
@@ -80,18 +83,30 @@ impl Inner {
                 path,
                 "the server died with a call, which is sent once more"
             );
-            let left = settings.timeout.saturating_sub(began.elapsed());
             let seat = seats[tool.source as usize].load_full();
             // Where it could not be sent again, the first answer says more.
-            match self.ask(at, &seat, call.args, left).await {
+            match self.ask(at, &seat, args, left()).await {
                 Ok(Err(unsent)) if !unsent.maybe_executed() => {}
                 Ok(second) => answer = second,
                 Err(_withdrawn) => {}
             }
         }
         match answer {
-            Ok(answer) if call.raw => wrap(path, &answer, RenderMode::Json, None),
-            Ok(answer) => shaped(path, answer, settings.form, settings.limit).await,
+            Ok(answer) => {
+                let form = if call.raw {
+                    Form {
+                        is_given_away: true,
+                        ..Form::default()
+                    }
+                } else {
+                    Form {
+                        mode: settings.form,
+                        limit: settings.limit,
+                        is_given_away: false,
+                    }
+                };
+                self.shaped(path, answer, form, call.account).await
+            }
             Err(failure) => Err(self.failed(failure, settings.timeout, path, source)),
         }
     }
@@ -197,25 +212,48 @@ fn out_of_service(path: &str, tool: &Tool, withdrawn: &Withdrawn) -> Box<CoreErr
 
 /// Results of more bytes are cut and looked through elsewhere: other calls must not wait for it.
 const LONG: usize = 256 << 10;
+/// Bytes around a result in a reply, path and warnings included.
+const AROUND_RESULT: usize = 1 << 10;
 
-/// [`wrap`], on a thread of its own where it takes long.
-async fn shaped(
-    path: &'static str,
-    answer: RawResult,
-    form: RenderMode,
+/// How a result is to be shown.
+#[derive(Clone, Copy, Default)]
+struct Form {
+    mode: RenderMode,
+    /// Characters of the whole reply.
     limit: Option<usize>,
-) -> Result<Reply, Box<CoreError>> {
-    if answer.result.len() <= LONG || (limit.is_none() && !flags::may_hide(&answer.result)) {
-        return wrap(path, &answer, form, limit);
+    /// Whether the reply is not a surface's to write, and so not the budget's any more.
+    is_given_away: bool,
+}
+
+impl Form {
+    /// The most memory that making the reply takes beside the result itself.
+    fn working_bytes(self, result: usize) -> usize {
+        let copies = match (self.limit, self.mode) {
+            // What cutting takes; a test holds it.
+            (Some(_), _) => 4,
+            (None, RenderMode::Json) => 1,
+            (None, _) => 3,
+        };
+        copies * result + AROUND_RESULT
     }
-    let cut = tokio::task::spawn_blocking(move || wrap(path, &answer, form, limit));
-    match cut.await {
-        Ok(reply) => reply,
-        // It is contained where all panics of a call are.
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(Box::new(failure::shutting_down())),
-        },
+}
+
+impl Inner {
+    /// [`wrap`], on a thread of its own where it takes long.
+    async fn shaped(
+        &self,
+        path: &'static str,
+        answer: RawResult,
+        form: Form,
+        account: &Account,
+    ) -> Result<Reply, Box<CoreError>> {
+        let result = &answer.result;
+        if result.len() <= LONG || (form.limit.is_none() && !flags::may_hide(result)) {
+            return wrap(path, &answer, form, account);
+        }
+        let account = account.clone();
+        let shape = move || wrap(path, &answer, form, &account);
+        self.shaping.run_bounded(shape).await
     }
 }
 
@@ -228,18 +266,24 @@ const REPAIRED: &str =
 fn wrap(
     path: &str,
     answer: &RawResult,
-    form: RenderMode,
-    limit: Option<usize>,
+    form: Form,
+    account: &Account,
 ) -> Result<Reply, Box<CoreError>> {
     let result = &answer.result[..];
+    let mut charge = Charge::default();
+    charge
+        .cover(account, form.working_bytes(result.len()))
+        .map_err(|no_room| Box::new(failure::no_room_for_result(no_room).path(path)))?;
     let first = result.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
         let error = CoreError::new(CallCode::SourceProtocol, "the server's result is no object");
         return Err(Box::new(error.path(path).maybe_executed(true)));
     }
     let warnings = warnings(answer.repaired, flags::unseen(result));
-    let result = shape(form, result);
-    let cut = limit.and_then(|limit| cut(path, &result, &warnings, limit));
+    let result = shape(form.mode, result);
+    let cut = form
+        .limit
+        .and_then(|limit| cut(path, &result, &warnings, limit));
     let body = cut.unwrap_or_else(|| {
         let parts = [
             b"{\"path\":\"",
@@ -251,8 +295,10 @@ fn wrap(
         ];
         parts.concat()
     });
+    let is_charged = body.len() > UNCHARGED_BYTES && !form.is_given_away;
+    charge.shrink(if is_charged { body.len() } else { 0 });
     Ok(Reply {
-        body: Bytes::from(body),
+        body: charge.hold(body),
         etag: None,
     })
 }
@@ -319,6 +365,8 @@ fn tenths(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use broker_mcp::MemoryBudget;
+    use bytes::Bytes;
 
     #[test]
     fn times_are_logged_to_a_tenth_of_a_millisecond() {
@@ -334,25 +382,25 @@ mod tests {
 
     #[test]
     fn a_result_is_wrapped_byte_for_byte() {
+        let account = MemoryBudget::new(1 << 20).account();
+        let wrapped = |answer: &RawResult| wrap("/a/t", answer, Form::default(), &account);
         let raw = b" {\"content\": [], \"n\":1.00,\"n\":2}";
         let answer = |result: &'static [u8], repaired| RawResult {
             result: Bytes::from_static(result),
             repaired,
         };
-        let reply = wrap("/a/t", &answer(raw, false), RenderMode::Json, None).unwrap();
+        let reply = wrapped(&answer(raw, false)).unwrap();
         assert_eq!(
             &reply.body[..],
             b"{\"path\":\"/a/t\",\"result\": {\"content\": [], \"n\":1.00,\"n\":2}}"
         );
-        let repaired = wrap("/a/t", &answer(b"{}", true), RenderMode::Json, None).unwrap();
+        let repaired = wrapped(&answer(b"{}", true)).unwrap();
         let repaired: serde_json::Value = serde_json::from_slice(&repaired.body).unwrap();
         assert_eq!(repaired["result"], serde_json::json!({}));
         assert_eq!(repaired["warnings"].as_array().unwrap().len(), 1);
         for bad in [&b"[]"[..], b"", b"  ", b"null"] {
             assert_eq!(
-                wrap("/a/t", &answer(bad, false), RenderMode::Json, None)
-                    .unwrap_err()
-                    .code,
+                wrapped(&answer(bad, false)).unwrap_err().code,
                 CallCode::SourceProtocol
             );
         }

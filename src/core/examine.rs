@@ -86,7 +86,8 @@ impl Checkup {
             base,
             ..
         } = setup;
-        if let Err(problems) = prepare(catalog, config, environment, base)
+        let memory = broker_mcp::MemoryBudget::new(config.limits.memory_bytes);
+        if let Err(problems) = prepare(catalog, config, environment, base, &memory)
             && !problems.iter().all(is_about_variables)
         {
             return Err(problems);

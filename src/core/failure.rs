@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, SourceFailure};
+use broker_mcp::{CallFailure, NoRoom, SourceFailure};
 use broker_model::{CallCode, SourceCause};
 use serde_json::{Map, Value, json};
 
@@ -12,6 +12,16 @@ use super::error::CoreError;
 
 /// When to come back where nobody knows better.
 pub(super) const SHORT_WAIT: Duration = Duration::from_secs(1);
+
+/// There is no room for a result. The call was executed, so it must not be sent again unasked.
+pub(crate) fn no_room_for_result(no_room: NoRoom) -> CoreError {
+    CoreError::new(
+        CallCode::OutputTooLarge,
+        format!("there is no room for the server's answer: {no_room}"),
+    )
+    .hint("Ask for less, or call when fewer requests are under way; the operator can raise `limits.memory_bytes`.")
+    .maybe_executed(true)
+}
 
 /// The error for a call of the tool at `path`, whose source is mounted at `source`.
 pub(super) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<CoreError> {
@@ -58,6 +68,7 @@ pub(super) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
         )
         .details(json!({"limit_bytes": limit}))
         .maybe_executed(true),
+        CallFailure::NoRoom => no_room_for_result(NoRoom::Total),
         CallFailure::Unavailable {
             failure,
             retry_after,

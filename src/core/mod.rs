@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwap;
 use broker_mcp::{Environment, Launch};
 use broker_model::config::Config;
+use broker_model::json::estimate;
 use broker_model::redact::Redactor;
 use broker_model::{CallCode, Diagnostic};
 use tokio_util::task::TaskTracker;
@@ -17,6 +18,7 @@ use tokio_util::task::TaskTracker;
 use crate::catalog::{Catalog, Kind};
 
 mod admission;
+mod arguments;
 mod call;
 mod cut;
 mod drift_log;
@@ -27,6 +29,7 @@ mod flags;
 mod gate;
 mod health;
 mod identity;
+mod json_error;
 mod lifecycle;
 mod lookup;
 mod reason;
@@ -42,18 +45,24 @@ mod upstream;
 mod validate;
 mod verdict;
 mod view;
+mod work;
 
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
 mod tests;
 
+pub use arguments::Args;
+pub(crate) use arguments::no_room_for_request;
+pub use broker_mcp::{Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size};
 #[doc(hidden)]
 pub use cut::fuzzing;
 pub use error::{CoreError, ErrorMembers};
 pub(crate) use examine::{Checkup, Examined, Started};
+pub(crate) use failure::no_room_for_result;
 pub use health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
 pub use identity::Identity;
+pub(crate) use json_error::json_invalid;
 pub use reload::{Refused, ReloadError, Reloaded};
 pub use setup::Prepared;
 pub use types::{Call, Describe, EntryRef, Mode, RefuseExit, Reply, Setup, StartOutcome};
@@ -66,6 +75,7 @@ use upstream::Upstream;
 use validate::LazyValidator;
 use verdict::Verdicts;
 use view::View;
+use work::WorkPool;
 
 /// Entries that one `meta_desc` describes.
 const MAX_DESCRIBED: usize = 50;
@@ -80,10 +90,15 @@ struct Inner {
     catalog: &'static Catalog,
     heights: Box<[u8]>,
     /// By the catalog's tools.
-    validators: Box<[LazyValidator]>,
+    validators: Arc<[LazyValidator]>,
     /// By the catalog's tools; a reload puts others in their place.
     settings: ArcSwap<Box<[ToolSettings]>>,
     verdicts: Arc<Verdicts>,
+    memory: MemoryBudget,
+    /// For what takes long before a call is sent,
+    work: WorkPool,
+    /// and for long results.
+    shaping: WorkPool,
     calls: InFlight,
     /// What is started; taken when it is.
     launches: Mutex<Vec<Launch>>,
@@ -122,7 +137,7 @@ impl Core {
         environment: &Environment,
         base: &Path,
     ) -> Result<Prepared, Vec<Diagnostic>> {
-        setup::prepare(self.0.catalog, config, environment, base)
+        setup::prepare(self.0.catalog, config, environment, base, &self.0.memory)
     }
 
     /// Puts a config into force, whole or not at all. Sources whose command line, variables or bounds
@@ -191,6 +206,36 @@ impl Core {
     /// Calls a tool. Dropping the future cancels the call at the server.
     pub async fn call(&self, identity: &Identity, call: Call<'_>) -> Result<Reply, Box<CoreError>> {
         self.0.call(identity, call).await
+    }
+
+    /// Charges what a long body that is no call takes once it is parsed.
+    pub(crate) fn charge_parsed(
+        &self,
+        account: &Account,
+        body: &[u8],
+    ) -> Result<Charge, Box<CoreError>> {
+        arguments::charge_parsed(account, body.len(), estimate(body))
+    }
+
+    /// Runs what takes long before it is known which tool is called, off the runtime's own threads.
+    pub(crate) async fn read_long<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Box<CoreError>> {
+        self.0.read_long(read).await
+    }
+
+    /// Runs what takes long on a result, in the same way; waits for a thread as long as it takes.
+    pub(crate) async fn shape_long<T: Send + 'static>(
+        &self,
+        shape: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        self.0.shaping.run_bounded(shape).await
+    }
+
+    /// What callers' requests and results are charged to.
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.0.memory
     }
 
     /// What a path names, without invoking it.

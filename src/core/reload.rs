@@ -191,6 +191,7 @@ impl Inner {
         }
         self.verdicts.hide(prepared.hidden);
         self.settings.store(Arc::new(prepared.tools));
+        self.memory.set_limit(prepared.memory_bytes);
         Ok(left)
     }
 

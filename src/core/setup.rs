@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Environment, Launch};
+use broker_mcp::{Environment, Launch, MemoryBudget};
 use broker_model::config::{self, Config, RenderMode};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -21,6 +21,7 @@ use super::shutdown::InFlight;
 use super::validate::LazyValidator;
 use super::verdict::{Reviewed, Verdicts};
 use super::view::View;
+use super::work::WorkPool;
 use super::{Inner, Setup};
 use crate::catalog::{Catalog, FORMAT, Tool};
 
@@ -34,6 +35,8 @@ pub struct Prepared {
     pub(super) tools: Box<[ToolSettings]>,
     /// The tools that the config's filters leave out.
     pub(super) hidden: BTreeSet<u32>,
+    /// `limits.memory_bytes`.
+    pub(super) memory_bytes: usize,
 }
 
 /// What the config says about the calls of one tool.
@@ -68,7 +71,14 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
             ),
         )]);
     }
-    let prepared = prepare(catalog, setup.config, setup.environment, setup.base)?;
+    let memory = MemoryBudget::new(setup.config.limits.memory_bytes);
+    let prepared = prepare(
+        catalog,
+        setup.config,
+        setup.environment,
+        setup.base,
+        &memory,
+    )?;
     let (launches, reviewed) = prepared.sources.into_iter().unzip();
     let verdicts = Verdicts::new(
         catalog,
@@ -83,6 +93,9 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         validators: validators.collect(),
         settings: ArcSwap::from_pointee(prepared.tools),
         verdicts: Arc::new(verdicts),
+        memory,
+        work: WorkPool::new(),
+        shaping: WorkPool::new(),
         calls: InFlight::default(),
         launches: Mutex::new(launches),
         seats: OnceLock::new(),
@@ -100,6 +113,7 @@ pub(super) fn prepare(
     config: &Config,
     environment: &Environment,
     base: &Path,
+    memory: &MemoryBudget,
 ) -> Result<Prepared, Vec<Diagnostic>> {
     let configured: BTreeMap<_, _> = config
         .sources()
@@ -117,7 +131,8 @@ pub(super) fn prepare(
         };
         required.push(given.required);
         match broker_mcp::resolve(given, &config.limits, environment, base) {
-            Ok(launch) => {
+            Ok(mut launch) => {
+                launch.memory = memory.clone();
                 let reviewed = Reviewed {
                     path: given.path.clone(),
                     filter: given.filter.clone(),
@@ -148,6 +163,7 @@ pub(super) fn prepare(
         required,
         tools,
         hidden,
+        memory_bytes: config.limits.memory_bytes,
     })
 }
 

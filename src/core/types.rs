@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use broker_mcp::Environment;
+use broker_mcp::{Account, Environment};
 use broker_model::config::Config;
 use broker_model::drift::Report;
 use bytes::Bytes;
-use serde_json::Value;
+use tokio::time::Instant;
 
+use super::arguments::Args;
 use crate::catalog::Catalog;
 
 /// What a broker is made of.
@@ -59,15 +60,17 @@ pub enum Describe<'a> {
 pub struct Call<'a> {
     /// The tool.
     pub path: &'a str,
-    /// One JSON object as the caller wrote it; `{}` where there was none.
-    pub args: &'a [u8],
-    /// The same, read strictly. Given away, so that large arguments are not held while the call waits.
-    pub args_value: Value,
+    /// Its arguments; `{}` where there were none.
+    pub args: Args<'a>,
     /// Whether the result is handed on as the server gave it, whatever form and limit the config
     /// sets: for callers that read it with types.
     pub raw: bool,
     /// For the log.
     pub request_id: &'a str,
+    /// Who calls, for what the call takes of the memory.
+    pub account: &'a Account,
+    /// When the request was there, where time has passed since.
+    pub since: Option<Instant>,
 }
 
 /// What a path names, found without invoking it.

@@ -71,7 +71,7 @@ impl LazyValidator {
     }
 }
 
-fn too_many_values(path: &str, values: u64) -> Box<CoreError> {
+pub(super) fn too_many_values(path: &str, values: u64) -> Box<CoreError> {
     let message = format!(
         "the arguments hold {values} values, at most {MAX_VALUES} are taken: send less at a time"
     );

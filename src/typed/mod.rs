@@ -26,6 +26,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
@@ -44,7 +45,7 @@ pub use crate::app::OpenOptions as Options;
 pub use crate::core::{CoreError, Mode};
 
 use crate::catalog::Catalog;
-use crate::core::{Call, Core, Identity};
+use crate::core::{Account, Args, Call, Core, Identity, SMALL_BYTES};
 
 /// A tool of the lock, as generated. Not meant to be implemented by hand.
 pub trait Tool {
@@ -72,6 +73,7 @@ pub struct Called<O> {
 #[derive(Clone, Debug)]
 pub struct Broker {
     core: Core,
+    account: Account,
 }
 
 impl Broker {
@@ -86,7 +88,8 @@ impl Broker {
     /// where a source differs from the lock or could not be started; everything is stopped again then.
     pub async fn open(catalog: &'static Catalog, options: Options) -> Result<Self, OpenError> {
         let core = crate::app::open(catalog, options).await?;
-        Ok(Self { core })
+        let account = core.memory().whole_account();
+        Ok(Self { core, account })
     }
 
     /// Calls a tool and waits for its answer, at most as long as the tool's `timeout`. Dropping the
@@ -128,14 +131,22 @@ impl Broker {
                 .maybe_executed(false)
         };
         let bytes = serde_json::to_vec(args).map_err(unusable)?;
-        let value = serde_json::from_slice(&bytes).map_err(unusable)?;
+        let body = Bytes::from(bytes);
+        let args = if body.len() > SMALL_BYTES {
+            let at = 0..body.len();
+            Args::Unread { body: &body, at }
+        } else {
+            let value = serde_json::from_slice(&body).map_err(unusable)?;
+            Args::Read { text: &body, value }
+        };
         let request_id = format!("typed-{}", CALLS.fetch_add(1, Ordering::Relaxed));
         let call = Call {
             path,
-            args: &bytes,
-            args_value: value,
+            args,
             raw: true,
             request_id: &request_id,
+            account: &self.account,
+            since: None,
         };
         let reply = self.core.call(&Identity::Anonymous, call).await?;
         Ok(RawResult::from_reply(&reply.body))

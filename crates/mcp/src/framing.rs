@@ -4,6 +4,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 
+use crate::memory::{Account, Charge};
 use crate::scan::HeadScan;
 
 /// The least room that a read is given.
@@ -25,6 +26,11 @@ pub(crate) enum Frame {
         /// The id, where the line has one.
         id: Option<u64>,
     },
+    /// A line for which there is no room in memory, thrown away; the id as above.
+    NoRoom {
+        /// The id, where the line has one.
+        id: Option<u64>,
+    },
     /// A line that does not end.
     Endless,
 }
@@ -37,24 +43,31 @@ pub(crate) struct Framer {
     scanned: usize,
     limit: usize,
     oversize: Option<Oversize>,
+    account: Account,
+    /// What the line at the front of `buffer` is charged so far.
+    charge: Charge,
 }
 
-/// A line over the limit while it is read past.
+/// A line over the limit, or without room, while it is read past.
 #[derive(Debug)]
 struct Oversize {
     scan: HeadScan,
     drained: usize,
     reported: bool,
+    no_room: bool,
 }
 
 impl Framer {
-    /// Lines of at most `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Self {
+    /// Lines of at most `limit` bytes, charged to `account` while they are read and until the last
+    /// share of them is dropped.
+    pub(crate) fn new(limit: usize, account: Account) -> Self {
         Self {
             buffer: BytesMut::with_capacity(READ_BYTES),
             scanned: 0,
             limit,
             oversize: None,
+            account,
+            charge: Charge::default(),
         }
     }
 
@@ -78,10 +91,12 @@ impl Framer {
             match memchr(b'\n', &self.buffer[self.scanned..]) {
                 Some(at) => {
                     let length = self.scanned + at;
-                    if length > self.limit + 1 {
-                        self.begin_oversize();
+                    let too_long = length > self.limit + 1;
+                    if too_long || self.charge.cover(&self.account, length).is_err() {
+                        self.begin_oversize(!too_long);
                         continue;
                     }
+                    let charge = std::mem::take(&mut self.charge);
                     let mut line = self.buffer.split_to(length + 1);
                     line.truncate(length);
                     self.scanned = 0;
@@ -90,17 +105,18 @@ impl Framer {
                         // which of a server that is done may be never.
                         self.buffer = BytesMut::from(&self.buffer[..]);
                     }
-                    if let Some(line) = self.trim(line.freeze()) {
+                    if let Some(line) = self.trim(charge.hold(line)) {
                         return Some(line);
                     }
                 }
                 None => {
                     self.scanned = self.buffer.len();
                     // One more than the limit may be the carriage return of a line that ends now.
-                    if self.scanned <= self.limit + 1 {
+                    let too_long = self.scanned > self.limit + 1;
+                    if !too_long && self.charge.cover(&self.account, self.scanned).is_ok() {
                         return None;
                     }
-                    self.begin_oversize();
+                    self.begin_oversize(!too_long);
                 }
             }
         }
@@ -109,12 +125,11 @@ impl Framer {
     /// The last line, where it was not ended before the end of the stream.
     pub(crate) fn finish(&mut self) -> Option<Frame> {
         if let Some(oversize) = self.oversize.take() {
-            return (!oversize.reported).then(|| Frame::Oversize {
-                id: oversize.scan.answered(),
-            });
+            let id = oversize.scan.answered();
+            return (!oversize.reported).then(|| oversize.frame(id));
         }
         self.scanned = 0;
-        let line = self.buffer.split().freeze();
+        let line = std::mem::take(&mut self.charge).hold(self.buffer.split());
         self.trim(line)
     }
 
@@ -138,12 +153,14 @@ impl Framer {
         (!line.is_empty()).then_some(Frame::Line(line))
     }
 
-    fn begin_oversize(&mut self) {
+    fn begin_oversize(&mut self, no_room: bool) {
         self.scanned = 0;
+        self.charge = Charge::default();
         self.oversize = Some(Oversize {
             scan: HeadScan::default(),
             drained: 0,
             reported: false,
+            no_room,
         });
     }
 
@@ -159,6 +176,7 @@ impl Framer {
         oversize.drained += length;
         self.buffer.advance(length + usize::from(end.is_some()));
         let (id, reported) = (oversize.scan.answered(), oversize.reported);
+        let frame = oversize.frame(id);
         let endless =
             oversize.drained > ENDLESS_LEAST.max(self.limit.saturating_mul(ENDLESS_FACTOR));
         oversize.reported |= id.is_some() || end.is_some();
@@ -168,19 +186,37 @@ impl Framer {
         if end.is_none() && endless {
             return Some(Frame::Endless);
         }
-        (!reported && (id.is_some() || end.is_some())).then_some(Frame::Oversize { id })
+        if end.is_some() && self.buffer.capacity() > KEPT_BYTES {
+            self.buffer = BytesMut::from(&self.buffer[..]);
+        }
+        (!reported && (id.is_some() || end.is_some())).then_some(frame)
+    }
+}
+
+impl Oversize {
+    fn frame(&self, id: Option<u64>) -> Frame {
+        if self.no_room {
+            Frame::NoRoom { id }
+        } else {
+            Frame::Oversize { id }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::{MemoryBudget, Size};
     use bytes::BufMut;
     use proptest::prelude::*;
 
+    fn new(limit: usize) -> Framer {
+        Framer::new(limit, MemoryBudget::new(usize::MAX).whole_account())
+    }
+
     /// Everything that comes out when the bytes arrive in pieces of these sizes.
     fn frames(bytes: &[u8], limit: usize, pieces: &[usize]) -> Vec<Frame> {
-        let mut framer = Framer::new(limit);
+        let mut framer = new(limit);
         let mut out = Vec::new();
         let mut rest = bytes;
         let mut sizes = pieces.iter().copied().cycle();
@@ -200,6 +236,7 @@ mod tests {
             .map(|frame| match frame {
                 Frame::Line(line) => String::from_utf8(line.to_vec()).unwrap(),
                 Frame::Oversize { id } => format!("oversize {id:?}"),
+                Frame::NoRoom { id } => format!("no room {id:?}"),
                 Frame::Endless => "endless".to_owned(),
             })
             .collect()
@@ -251,7 +288,7 @@ mod tests {
 
     #[test]
     fn f_14_a_very_long_line_that_ends_after_all_is_no_endless_one() {
-        let mut framer = Framer::new(1000);
+        let mut framer = new(1000);
         let chunk = vec![b'x'; ENDLESS_LEAST / 64];
         for _ in 0..64 {
             framer.buffer().put_slice(&chunk);
@@ -264,7 +301,7 @@ mod tests {
 
     #[test]
     fn f_15_the_memory_of_a_long_line_goes_with_the_line() {
-        let mut framer = Framer::new(8 << 20);
+        let mut framer = new(8 << 20);
         let long = vec![b'x'; 4 << 20];
         framer.buffer().put_slice(&long);
         framer.buffer().put_slice(b"\nnext");
@@ -272,8 +309,8 @@ mod tests {
             panic!("a line");
         };
         assert_eq!(line, long);
-        // A holder of its last share can have the memory for itself; the framer has let go of it.
-        assert!(line.try_into_mut().is_ok());
+        // The framer has let go of its memory.
+        assert!(framer.buffer.capacity() < KEPT_BYTES);
         framer.buffer().put_slice(b" line\n");
         assert_eq!(
             framer.next(),
@@ -283,7 +320,7 @@ mod tests {
 
     #[test]
     fn f_14_an_overlong_line_is_named_before_it_ends_and_given_up_when_it_does_not() {
-        let mut framer = Framer::new(1000);
+        let mut framer = new(1000);
         framer
             .buffer()
             .put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":\"");
@@ -296,6 +333,50 @@ mod tests {
         }
         assert_eq!(seen[0], Frame::Oversize { id: Some(3) });
         assert!(seen.len() > 1 && seen[1..].iter().all(|frame| *frame == Frame::Endless));
+    }
+
+    #[test]
+    fn a_line_is_charged_while_it_is_read_and_until_its_last_share_is_dropped() {
+        let budget = MemoryBudget::new(16 << 20);
+        let mut framer = Framer::new(8 << 20, budget.whole_account());
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..4 {
+            framer.buffer().put_slice(&piece);
+            assert_eq!(framer.next(), None);
+        }
+        assert_eq!(budget.used(), 4 << 20);
+        framer.buffer().put_slice(b"\nok\n");
+        let Some(Frame::Line(line)) = framer.next() else {
+            panic!("a line");
+        };
+        let share = line.slice(..10);
+        drop(line);
+        assert_eq!(framer.next(), Some(Frame::Line(Bytes::from_static(b"ok"))));
+        assert_eq!(budget.used(), 4 << 20);
+        drop(share);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_line_without_room_is_read_past_and_named() {
+        let budget = MemoryBudget::new(4 << 20);
+        let taken = budget.account().charge(1 << 20, Size::Large);
+        let mut framer = Framer::new(8 << 20, budget.whole_account());
+        framer.buffer().put_slice(b"{\"id\":7,\"result\":\"");
+        let piece = vec![b'x'; 1 << 20];
+        let mut seen = Vec::new();
+        for _ in 0..6 {
+            framer.buffer().put_slice(&piece);
+            seen.extend(framer.next());
+            assert!(framer.buffer.len() <= 4 << 20);
+        }
+        framer.buffer().put_slice(b"\"}\nok\n");
+        seen.extend(std::iter::from_fn(|| framer.next()));
+        let ok = Frame::Line(Bytes::from_static(b"ok"));
+        assert_eq!(seen, [Frame::NoRoom { id: Some(7) }, ok]);
+        drop(taken);
+        assert_eq!(budget.used(), 0);
+        assert!(framer.buffer.capacity() < 1 << 20);
     }
 
     proptest! {

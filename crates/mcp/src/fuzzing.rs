@@ -19,11 +19,12 @@ pub enum Piece {
 /// The frames of `bytes` when they arrive in pieces of these sizes, over and over, and the most memory
 /// that was held.
 pub fn frames(bytes: &[u8], limit: usize, pieces: &[usize]) -> (Vec<Piece>, usize) {
-    let mut framer = Framer::new(limit);
+    let account = crate::MemoryBudget::new(usize::MAX).whole_account();
+    let mut framer = Framer::new(limit, account);
     let (mut out, mut held) = (Vec::new(), 0);
     let piece = |frame| match frame {
         Frame::Line(line) => Piece::Line(line.to_vec()),
-        Frame::Oversize { id } => Piece::Oversize(id),
+        Frame::Oversize { id } | Frame::NoRoom { id } => Piece::Oversize(id),
         Frame::Endless => Piece::Endless,
     };
     let (mut rest, mut sizes) = (bytes, pieces.iter().copied().cycle());

@@ -118,6 +118,7 @@ async fn ask(connection: &Connection, era: Era, redactor: &Redactor) -> Answer {
         Err(Unanswered::Error(error)) => read_error(era, &error, redactor),
         Err(Unanswered::Gone { failure, .. }) => Answer::Died(failure),
         Err(Unanswered::Broken(reason)) => Answer::Refused(refused(reason)),
+        Err(Unanswered::NoRoom) => Answer::Refused(refused("there is no room for the answer")),
         Err(Unanswered::TooLarge) => Answer::Refused(refused("the answer is over the line limit")),
         Err(Unanswered::Timeout { .. } | Unanswered::Overloaded { .. }) => {
             Answer::Refused(refused("no answer"))

@@ -14,6 +14,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use crate::environment::{Environment, is_base, withheld};
 use crate::guard;
 use crate::lookup::{find, search_folders};
+use crate::memory::MemoryBudget;
 use crate::process::COOKIE;
 
 /// What runs a command with shell syntax.
@@ -55,6 +56,8 @@ pub struct Launch {
     pub withheld: Vec<String>,
     /// Whether `program` is a shell that runs the configured command.
     pub shell: bool,
+    /// What the lines of its process are charged to.
+    pub memory: MemoryBudget,
     /// Bounds that have no key in the config.
     pub timing: Timing,
 }
@@ -218,6 +221,7 @@ pub fn resolve(
         queue: QUEUE,
         redactor: Redactor::new(secrets),
         shell,
+        memory: MemoryBudget::new(limits.memory_bytes),
         timing: Timing::default(),
     })
 }
@@ -238,9 +242,7 @@ fn inherited(
             return BTreeMap::new();
         }
     };
-    let named = |name: &str| {
-        !source.inherit_env.is_empty() && !config::is_own_variable(name) && globs.admits(name)
-    };
+    let named = |name: &str| !source.inherit_env.is_empty() && globs.admits(name);
     let mut env = BTreeMap::new();
     for (name, value) in environment.iter() {
         if is_base(name) || named(name) {

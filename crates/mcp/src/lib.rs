@@ -21,6 +21,7 @@ mod handshake;
 mod launch;
 mod list;
 mod lookup;
+mod memory;
 mod process;
 mod request;
 mod rpc_error;
@@ -36,6 +37,7 @@ pub use environment::Environment;
 pub use examine::Examination;
 pub use failure::{CallFailure, ExitReport, SourceFailure};
 pub use launch::{Launch, Timing, resolve};
+pub use memory::{Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size, UNCHARGED_BYTES};
 #[cfg(any(test, feature = "scripted"))]
 #[doc(hidden)]
 pub use process::scripted;

@@ -166,6 +166,9 @@ fn failure(unanswered: Unanswered, redactor: &Redactor) -> SourceFailure {
         ),
         Unanswered::Timeout { .. } => "the server did not list its tools in time".to_owned(),
         Unanswered::Overloaded { .. } => "too many requests wait".to_owned(),
+        Unanswered::NoRoom => {
+            "there is no room for the tool list: `limits.memory_bytes` is in use".to_owned()
+        }
     };
     SourceFailure::new(SourceCause::ListFailed, message)
 }

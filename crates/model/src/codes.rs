@@ -56,19 +56,19 @@ closed_list! {
         RouteNotFound = "route_not_found", "There is no such route.", "Use `/meta_tree`, `/meta_desc` or `/meta_call`.";
         MethodNotAllowed = "method_not_allowed", "The route does not take this method.", "See the `Allow` header.";
         ToolWithdrawn = "tool_withdrawn", "The server's tool no longer matches the lock.", "Review the drift: `broker-gen check`, then `broker-gen lock` and a new build.";
-        BodyTooLarge = "body_too_large", "The body is larger than `limits.body_bytes`.", "Send less, or raise the limit.";
+        BodyTooLarge = "body_too_large", "The body is larger than `limits.body_bytes`, or the request takes more than a quarter of `limits.memory_bytes`.", "Send less, or raise the limit.";
         ContentType = "content_type", "The body is not `application/json`, or is encoded.", "Send `Content-Type: application/json` and no `Content-Encoding`.";
         ArgsInvalid = "args_invalid", "The arguments do not match the tool's schema.", "Mend them by `details.errors` and `details.args_schema`.";
-        Overloaded = "overloaded", "The source's queue is full, or the broker has too many connections.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.";
+        Overloaded = "overloaded", "The source's queue is full, the broker has too many connections or long requests, or its memory (`limits.memory_bytes`) is in use.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.";
         Internal = "internal", "The broker failed; the log has the request id.", "Report it with the log line.";
         SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc`: the server's own text, known secrets masked, message and data cut to 16 KiB together.", "See `details.rpc`.";
         SourceExited = "source_exited", "The server's process ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";
         SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
-        OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`.", "Ask for less, or raise the limit.";
+        OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`, or there is no room for it in `limits.memory_bytes`.", "Ask for less, or raise the limit.";
         SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Mend the cause; `GET /readyz` shows it. Wait for `Retry-After` seconds.";
         Starting = "starting", "The required sources have not yet been held against the lock.", "Wait for `Retry-After` seconds.";
         ShuttingDown = "shutting_down", "The broker is going down.", "Call again when it is back.";
-        CallTimeout = "call_timeout", "The call's time was up before the server answered.", "Raise `timeout`; look before you repeat it, since the server may have executed it.";
+        CallTimeout = "call_timeout", "The call's time was up before its arguments were checked or the server answered.", "Raise `timeout`; look before you repeat it, since the server may have executed it.";
     }
 }
 
@@ -112,7 +112,7 @@ closed_list! {
         KeyIgnored = "key_ignored", "A key that other clients read has no meaning here.", "Remove it if you like.";
         LiteralSecret = "literal_secret", "A secret stands literally in the config.", "Write `${NAME}`; the compiled-in config asks the environment for it.";
         EnvMissing = "env_missing", "Variables that the config names are not set.", "Set them, or give a default: `${NAME:-default}`.";
-        EnvSyntax = "env_syntax", "A `${…}` is not `${NAME}` or `${NAME:-default}`, or names a variable of the broker itself (`MCP_BROKER_…`).", "Close it, do not nest, or name another variable.";
+        EnvSyntax = "env_syntax", "A `${…}` is not `${NAME}` or `${NAME:-default}`.", "Close it, and do not nest.";
         EnvValue = "env_value", "A variable's value cannot be used there: it holds a newline or a NUL.", "Correct the value.";
         ShellPlace = "shell_place", "A `${NAME}` stands in a here-document or in backticks of a shell command.", "Pass it as an argument or in `env`.";
         PathInvalid = "path_invalid", "A path is outside the grammar.", "Write `/` or segments of letters, digits, `_`, `.` and `-`.";

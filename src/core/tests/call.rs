@@ -35,7 +35,8 @@ async fn arguments_and_result_pass_as_they_are() {
         (seen[0].tool.as_str(), seen[0].args.as_str()),
         ("echo", r#"{"text":"ü"}"#)
     );
-    let timeouts: Vec<_> = seen.iter().map(|call| call.timeout.as_secs()).collect();
+    let seconds = |time: std::time::Duration| time.as_millis().div_ceil(1000);
+    let timeouts: Vec<_> = seen.iter().map(|call| seconds(call.timeout)).collect();
     assert_eq!(timeouts, [7, 3]);
 }
 

@@ -16,7 +16,7 @@ use crate::catalog::{Catalog, Entry, FORMAT, Kind, Source, Span, Tool};
 use crate::core::fake::Fake;
 use crate::core::seat::{Role, Seat, SourceJudge, Standing};
 use crate::core::upstream::Upstream;
-use crate::core::{Call, Core, CoreError, Identity, Mode, Reply, Setup};
+use crate::core::{Args, Call, Core, CoreError, Identity, Mode, Reply, Setup};
 
 pub(super) const CALLER: Identity = Identity::Anonymous;
 
@@ -252,10 +252,14 @@ impl Fixture {
         let raw = args.to_string();
         let call = Call {
             path,
-            args: raw.as_bytes(),
-            args_value: args,
+            args: Args::Read {
+                text: raw.as_bytes(),
+                value: args,
+            },
             raw: false,
             request_id: "r-1",
+            account: &self.core.memory().account(),
+            since: None,
         };
         self.core.call(&CALLER, call).await
     }

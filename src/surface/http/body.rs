@@ -10,6 +10,7 @@ use broker_model::CallCode;
 use bytes::Bytes;
 
 use super::respond::Refusal;
+use crate::core::{Account, Charge, NoRoom, no_room_for_request};
 
 /// How long a body may take to arrive.
 const READ_WITHIN: Duration = Duration::from_secs(30);
@@ -58,16 +59,25 @@ fn is_json(value: &str) -> bool {
         })
 }
 
-/// Reads the whole body, at most `limit` bytes. One that is announced as larger is not touched and
-/// stays in `body`, for [`linger`].
-pub(super) async fn read(body: &mut Option<Body>, limit: usize) -> Result<Bytes, Refusal> {
+/// Reads the whole body, at most `limit` bytes, which are charged to `account` as they come and until
+/// they are dropped. One that is announced as larger is not touched and stays in `body`, for
+/// [`linger`].
+pub(super) async fn read(
+    body: &mut Option<Body>,
+    limit: usize,
+    account: &Account,
+) -> Result<Bytes, Refusal> {
     let Some(taken) = body else {
         return Ok(Bytes::new());
     };
-    if taken.size_hint().lower() > limit as u64 {
+    let announced = usize::try_from(taken.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > limit {
         return Err(too_large(limit));
     }
-    let bytes = match tokio::time::timeout(READ_WITHIN, collect(taken, limit)).await {
+    if announced > account.request_limit() {
+        return Err(no_room(NoRoom::Caller, announced, account));
+    }
+    let bytes = match tokio::time::timeout(READ_WITHIN, collect(taken, limit, account)).await {
         Ok(outcome) => outcome?,
         Err(_) => return Err(incomplete("the body did not arrive within 30 s")),
     };
@@ -75,7 +85,8 @@ pub(super) async fn read(body: &mut Option<Body>, limit: usize) -> Result<Bytes,
     Ok(bytes)
 }
 
-async fn collect(body: &mut Body, limit: usize) -> Result<Bytes, Refusal> {
+async fn collect(body: &mut Body, limit: usize, account: &Account) -> Result<Bytes, Refusal> {
+    let mut charge = Charge::default();
     // Nearly every body is one frame, which is handed on without a copy.
     let (mut first, mut joined) = (Bytes::new(), Vec::new());
     while let Some(chunk) = next_chunk(body).await {
@@ -84,6 +95,10 @@ async fn collect(body: &mut Body, limit: usize) -> Result<Bytes, Refusal> {
         if chunk.len() > limit - held {
             return Err(too_large(limit));
         }
+        let all = held + chunk.len();
+        charge
+            .cover(account, all)
+            .map_err(|full| no_room(full, all, account))?;
         if held == 0 {
             first = chunk;
         } else {
@@ -94,10 +109,14 @@ async fn collect(body: &mut Body, limit: usize) -> Result<Bytes, Refusal> {
         }
     }
     Ok(if joined.is_empty() {
-        first
+        charge.hold(first)
     } else {
-        joined.into()
+        charge.hold(joined)
     })
+}
+
+fn no_room(no_room: NoRoom, needed: usize, account: &Account) -> Refusal {
+    Box::new(no_room_for_request(no_room, needed, account)).into()
 }
 
 async fn next_chunk(body: &mut Body) -> Option<Result<Bytes, Refusal>> {
@@ -140,6 +159,7 @@ pub(super) fn linger(mut body: Body) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::MemoryBudget;
     use axum::http::{HeaderName, HeaderValue};
 
     fn check(headers: &[(HeaderName, &'static str)]) -> bool {
@@ -185,15 +205,51 @@ mod tests {
         }
     }
 
+    fn account(budget: usize) -> Account {
+        MemoryBudget::new(budget).account()
+    }
+
     #[tokio::test]
     async fn http_09_a_body_over_the_limit_is_not_taken() {
         let mut body = Some(Body::from("12345"));
         assert_eq!(
-            read(&mut body, 4).await.unwrap_err().code(),
+            read(&mut body, 4, &account(100)).await.unwrap_err().code(),
             CallCode::BodyTooLarge
         );
         assert!(body.is_some(), "left for lingering");
-        assert_eq!(read(&mut body, 5).await.unwrap(), "12345");
+        assert_eq!(read(&mut body, 5, &account(100)).await.unwrap(), "12345");
         assert!(body.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_body_is_charged_by_what_came_and_until_it_is_dropped() {
+        let budget = MemoryBudget::new(4 << 20);
+        let account = budget.account();
+        let mut body = Some(Body::from(vec![b'x'; 1 << 20]));
+        let read_whole = read(&mut body, 4 << 20, &account).await.unwrap();
+        assert_eq!(budget.used(), 1 << 20);
+        let mut another = Some(Body::from(vec![b'x'; 100_000]));
+        let refusal = read(&mut another, 4 << 20, &account).await.unwrap_err();
+        assert_eq!(
+            refusal.code(),
+            CallCode::Overloaded,
+            "a caller has a quarter"
+        );
+        drop(read_whole);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_body_beyond_a_quarter_of_the_memory_is_too_large_with_both_figures() {
+        let mut body = Some(Body::from(vec![b'x'; 100_000]));
+        let refusal = read(&mut body, 4 << 20, &account(200_000))
+            .await
+            .unwrap_err();
+        assert_eq!(refusal.code(), CallCode::BodyTooLarge);
+        let details = refusal.error().details.clone().unwrap();
+        assert_eq!(
+            (&details["needed_bytes"], &details["limit_bytes"]),
+            (&100_000.into(), &50_000.into())
+        );
     }
 }

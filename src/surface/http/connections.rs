@@ -16,10 +16,10 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::peers::Peers;
+use super::peers::{Peer, Peers};
 use super::places::{Place, Places};
 use super::reader::{Bounds, Reader};
-use super::{Surface, handle};
+use super::{Caller, Surface, handle};
 
 /// How long the head of a request may take, from the end of the one before; so also how long a
 /// connection may say nothing.
@@ -38,18 +38,21 @@ const REST: Duration = Duration::from_millis(100);
 
 /// Serves until `stop`, then until every reply that is under way is sent.
 pub(super) async fn serve(surface: Arc<Surface>, listener: TcpListener, stop: CancellationToken) {
-    let (mut places, mut peers) = (Places::new(files()), Peers::new());
+    let (mut places, mut peers) = (
+        Places::new(files()),
+        Peers::new(surface.core.memory().clone()),
+    );
     let connections = TaskTracker::new();
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, address)) => {
                 // Dropped, and so closed, where there is not even a place to say why.
-                let Some((_peer, half_open)) = peers.connect(address.ip()) else {
+                let Some((peer, half_open)) = peers.connect(address.ip()) else {
                     tracing::debug!("an address has too many connections without a request");
                     continue;
                 };
                 if let Some(place) = places.take(half_open, stop.child_token()).await {
-                    connections.spawn(connection(surface.clone(), stream, place));
+                    connections.spawn(connection(surface.clone(), stream, place, peer));
                 }
             }
             Err(error) if is_the_callers(&error) => tracing::debug!(%error, "a caller left"),
@@ -64,13 +67,17 @@ pub(super) async fn serve(surface: Arc<Surface>, listener: TcpListener, stop: Ca
     connections.wait().await;
 }
 
-async fn connection(surface: Arc<Surface>, stream: TcpStream, place: Place) {
+async fn connection(surface: Arc<Surface>, stream: TcpStream, place: Place, peer: Arc<Peer>) {
+    let caller = Caller {
+        account: peer.account().clone(),
+        crowded: place.crowded,
+    };
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         let admitted = place.phase.begin_request();
-        let answer = handle(surface.clone(), request.map(Body::new), place.crowded);
+        let answer = handle(surface.clone(), request.map(Body::new), caller.clone());
         let phase = Arc::clone(&place.phase);
         async move {
             if !admitted {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use broker_model::json;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -21,11 +22,38 @@ pub(in crate::surface) struct CallBody<'a> {
     pub(in crate::surface) args_value: Value,
 }
 
+/// A body whose arguments are not read yet, since that takes long.
+#[derive(Debug)]
+pub(in crate::surface) struct LongCallBody {
+    pub(in crate::surface) path: String,
+    /// Where the arguments stand in the body, if there are any.
+    pub(in crate::surface) args: Option<Range<usize>>,
+}
+
+impl LongCallBody {
+    /// Reads `text`; of the arguments no more than that they are an object.
+    pub(in crate::surface) fn parse(text: &str) -> Result<Self, Refusal> {
+        let envelope = Envelope::parse(text)?;
+        let path = envelope.path()?.into_owned();
+        let args = envelope.args.map(RawValue::get);
+        if args.is_some_and(|args| !args.starts_with('{')) {
+            return Err(args_invalid_type());
+        }
+        let at = |args: &str| {
+            let from = args.as_ptr() as usize - text.as_ptr() as usize;
+            from..from + args.len()
+        };
+        Ok(Self {
+            path,
+            args: args.map(at),
+        })
+    }
+}
+
 impl<'a> CallBody<'a> {
     /// Reads `text`. The whole of it must be JSON before any member is looked at.
     pub(in crate::surface) fn parse(text: &'a str) -> Result<Self, Refusal> {
-        let envelope: Envelope<'a> = serde_json::from_str(text)
-            .map_err(|error| json_invalid(text, 0, text, &error.into()))?;
+        let envelope = Envelope::parse(text)?;
         let (args, args_value) = match envelope.args {
             None => ("{}", Value::Object(Map::new())),
             Some(raw) => {
@@ -36,14 +64,7 @@ impl<'a> CallBody<'a> {
                 (raw, value)
             }
         };
-        if let Some(name) = envelope.unknown {
-            return Err(unknown_field(&name, &["path", "args"]));
-        }
-        let path = match envelope.path {
-            None => return Err(path_missing()),
-            Some(Loose::Other) => return Err(path_type()),
-            Some(Loose::Text(path)) => path,
-        };
+        let path = envelope.path()?;
         if !args_value.is_object() {
             return Err(args_invalid_type());
         }
@@ -62,6 +83,24 @@ struct Envelope<'a> {
     args: Option<&'a RawValue>,
     /// The first name that is not known.
     unknown: Option<String>,
+}
+
+impl<'a> Envelope<'a> {
+    fn parse(text: &'a str) -> Result<Self, Refusal> {
+        serde_json::from_str(text).map_err(|error| json_invalid(text, 0, text, &error.into()))
+    }
+
+    /// The path, where there is no member that is not known.
+    fn path(&self) -> Result<Cow<'a, str>, Refusal> {
+        if let Some(name) = &self.unknown {
+            return Err(unknown_field(name, &["path", "args"]));
+        }
+        match &self.path {
+            None => Err(path_missing()),
+            Some(Loose::Other) => Err(path_type()),
+            Some(Loose::Text(path)) => Ok(path.clone()),
+        }
+    }
 }
 
 /// A string, or something else that is refused later with its own code.

@@ -2,11 +2,12 @@
 //! path is well-formed and exists is core's to say.
 
 use broker_model::CallCode;
-use broker_model::json::{self, StrictError, position_of_offset};
+use broker_model::json::{self, StrictError};
 use broker_model::text::shown_line;
 use serde_json::{Map, Value, json};
 
 use super::respond::Refusal;
+use crate::core;
 
 /// The deepest listing.
 const MAX_DEPTH: u64 = 16;
@@ -102,49 +103,7 @@ pub(super) fn utf8(body: &[u8]) -> Result<&str, Refusal> {
 
 /// A body, or a part of it that begins at `offset`, that is not strict JSON; with the place.
 pub(super) fn json_invalid(body: &str, offset: usize, part: &str, error: &StrictError) -> Refusal {
-    let (reason, within) = match error {
-        StrictError::Json(error) => {
-            let text = error.to_string();
-            // serde_json appends its own place, which is relative to the part.
-            let reason = text
-                .rfind(" at line ")
-                .map_or(text.as_str(), |at| &text[..at]);
-            (
-                reason.to_owned(),
-                offset_of(part, error.line(), error.column()),
-            )
-        }
-        StrictError::Depth { limit, offset } => {
-            (format!("nested deeper than {limit} levels"), *offset)
-        }
-        StrictError::Number { number, offset } => (
-            format!("the number `{number}` cannot be kept exactly"),
-            *offset,
-        ),
-    };
-    let offset = offset + within;
-    let place = position_of_offset(body, offset);
-    Refusal::new(
-        CallCode::JsonInvalid,
-        format!(
-            "the body is not strict JSON: {reason} at byte {offset} (line {}, column {})",
-            place.line, place.column
-        ),
-    )
-    .details(json!({ "offset": offset, "line": place.line, "column": place.column }))
-}
-
-/// The byte offset of serde_json's line and column, which count bytes from 1 and stand on the byte
-/// where reading stopped.
-fn offset_of(text: &str, line: usize, column: usize) -> usize {
-    let start = if line <= 1 {
-        0
-    } else {
-        text.match_indices('\n')
-            .nth(line - 2)
-            .map_or(text.len(), |(at, _)| at + 1)
-    };
-    (start + column.saturating_sub(1)).min(text.len())
+    Box::new(core::json_invalid(body, offset, part, error)).into()
 }
 
 /// A member that the call does not know.

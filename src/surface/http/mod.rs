@@ -15,6 +15,7 @@ use broker_model::redact::Secret;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+mod ask;
 mod auth;
 mod authority;
 mod body;
@@ -35,13 +36,13 @@ mod route;
 
 /// What the meta-tools take is the same on every surface.
 pub(super) use self::{
-    envelope::CallBody,
-    fields::{DescBody, TreeBody, alike},
+    ask::{Asker, Listing},
+    fields::alike,
     request_id::RequestIds,
 };
 pub(crate) use origin::{BadEntry, Gate};
 
-use crate::core::{Call, Core, Describe, Identity, Reply};
+use crate::core::{Account, Core};
 use auth::{Auth, Presented};
 use health::View;
 use respond::{Answer, Refusal};
@@ -116,7 +117,7 @@ impl Surface {
         parts: &Parts,
         body: &mut Option<Body>,
         request_id: &str,
-        crowded: bool,
+        caller: &Caller,
     ) -> Result<Answer, Refusal> {
         let policy = self.policy.load_full();
         policy.gate.check(&parts.uri, &parts.headers)?;
@@ -125,7 +126,7 @@ impl Surface {
         if route.is_health() {
             return Ok(self.health(route, parts));
         }
-        if crowded {
+        if caller.crowded {
             let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
             return Err(refusal.retryable());
         }
@@ -135,52 +136,26 @@ impl Surface {
             return Err(refusal.retryable());
         }
         body::check_type(&parts.headers)?;
-        let bytes = body::read(body, policy.body_bytes).await?;
-        let text = fields::utf8(&bytes)?;
-        let reply = self.ask_core(route, &identity, text, request_id).await?;
+        let account = &caller.account;
+        let bytes = body::read(body, policy.body_bytes, account).await?;
+        let asker = Asker {
+            core: &self.core,
+            identity: &identity,
+            request_id,
+            account,
+        };
+        let reply = match route {
+            Route::Tree => asker.list(Listing::Tree, bytes).await?,
+            Route::Desc => asker.list(Listing::Desc, bytes).await?,
+            Route::Call | Route::Health | Route::Ready | Route::Sources => {
+                asker.call(bytes).await?
+            }
+        };
         Ok(Answer {
             status: StatusCode::OK,
             body: reply.body,
             etag: reply.etag,
         })
-    }
-
-    async fn ask_core(
-        &self,
-        route: Route,
-        identity: &Identity,
-        text: &str,
-        request_id: &str,
-    ) -> Result<Reply, Refusal> {
-        match route {
-            Route::Call => {
-                let body = CallBody::parse(text)?;
-                let call = Call {
-                    path: &body.path,
-                    args: body.args.as_bytes(),
-                    args_value: body.args_value,
-                    raw: false,
-                    request_id,
-                };
-                Ok(self.core.call(identity, call).await?)
-            }
-            Route::Tree => {
-                let body = TreeBody::parse(text)?;
-                Ok(self.core.list(identity, &body.path, body.depth)?)
-            }
-            Route::Desc => {
-                let body = DescBody::parse(text)?;
-                let what = match &body {
-                    DescBody::One(path) => Describe::One(path),
-                    DescBody::Many(paths) => Describe::Many(paths),
-                };
-                Ok(self.core.describe(identity, what)?)
-            }
-            Route::Health | Route::Ready | Route::Sources => Err(Refusal::new(
-                CallCode::RouteNotFound,
-                "a health route has no body",
-            )),
-        }
     }
 
     fn health(&self, route: Route, parts: &Parts) -> Answer {
@@ -217,14 +192,24 @@ fn find_route(parts: &Parts) -> Result<Route, Refusal> {
     Ok(route)
 }
 
+/// Whose request it is.
+#[derive(Clone, Debug)]
+struct Caller {
+    /// What it holds of the memory: a connection's on loopback, else that of a peer address. Once
+    /// callers have keys, that of a key's subject takes its place.
+    account: Account,
+    /// Whether the connection is one too many.
+    crowded: bool,
+}
+
 /// One request, on a connection that may be one too many. Dropped when its caller goes away, and the
 /// call with it.
-async fn handle(surface: Arc<Surface>, request: Request, crowded: bool) -> Response<Body> {
+async fn handle(surface: Arc<Surface>, request: Request, caller: Caller) -> Response<Body> {
     let request_id = surface.ids.next();
     let (parts, body) = request.into_parts();
     let mut body = Some(body);
     let outcome =
-        match contain::contain(surface.answer(&parts, &mut body, &request_id, crowded)).await {
+        match contain::contain(surface.answer(&parts, &mut body, &request_id, &caller)).await {
             Ok(outcome) => outcome,
             Err(contain::Panicked) => Err(surface.panicked(&request_id)),
         };
@@ -233,7 +218,7 @@ async fn handle(surface: Arc<Surface>, request: Request, crowded: bool) -> Respo
     }
     // A body that nobody read would be taken for the next request: the connection ends with it.
     let unread = body.filter(|body| !body.is_end_stream());
-    let close = unread.is_some() || crowded || surface.is_closing();
+    let close = unread.is_some() || caller.crowded || surface.is_closing();
     if let Some(unread) = unread {
         body::linger(unread);
     }

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use crate::core::{Account, MemoryBudget};
+
 /// Connections of one address that have not sent a whole head. Does not bind loopback addresses,
 /// since all callers of a proxy come from there.
 pub(super) const MAX_HALF_OPEN: usize = 64;
@@ -13,9 +15,24 @@ pub(super) const MAX_HALF_OPEN: usize = 64;
 const MIN_SWEEP: usize = 1024;
 
 /// One address, or one connection on loopback.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Peer {
     half_open: AtomicUsize,
+    account: Account,
+}
+
+impl Peer {
+    fn new(memory: &MemoryBudget) -> Arc<Self> {
+        Arc::new(Self {
+            half_open: AtomicUsize::new(0),
+            account: memory.account(),
+        })
+    }
+
+    /// What it holds of the memory.
+    pub(super) const fn account(&self) -> &Account {
+        &self.account
+    }
 }
 
 /// A connection that has not sent a whole head. Dropped when it has, or when it ends.
@@ -27,21 +44,24 @@ pub(super) struct HalfOpen(Arc<Peer>);
 pub(super) struct Peers {
     known: HashMap<IpAddr, Weak<Peer>>,
     sweep_at: usize,
+    memory: MemoryBudget,
 }
 
 impl Peers {
-    pub(super) fn new() -> Self {
+    /// Callers that share `memory`.
+    pub(super) fn new(memory: MemoryBudget) -> Self {
         Self {
+            memory,
             known: HashMap::new(),
             sweep_at: MIN_SWEEP,
         }
     }
 
-    /// The peer of a new connection; `None` where its address has too many that sent no head.
+    /// The peer of a new connection, which keeps it as long as it is open; `None` where its address has too many that sent no head.
     pub(super) fn connect(&mut self, address: IpAddr) -> Option<(Arc<Peer>, HalfOpen)> {
         let address = address.to_canonical();
         let peer = if address.is_loopback() {
-            Arc::default()
+            Peer::new(&self.memory)
         } else {
             self.shared(address)
         };
@@ -60,7 +80,7 @@ impl Peers {
             self.known.retain(|_, peer| peer.strong_count() > 0);
             self.sweep_at = MIN_SWEEP.max(2 * self.known.len());
         }
-        let peer = Arc::default();
+        let peer = Peer::new(&self.memory);
         self.known.insert(address, Arc::downgrade(&peer));
         peer
     }
@@ -76,13 +96,17 @@ impl Drop for HalfOpen {
 mod tests {
     use super::*;
 
+    fn peers() -> Peers {
+        Peers::new(MemoryBudget::new(1 << 20))
+    }
+
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()
     }
 
     #[test]
     fn an_address_with_64_half_open_connections_gets_no_further_one() {
-        let mut peers = Peers::new();
+        let mut peers = peers();
         let one = address("192.0.2.1");
         let mut open: Vec<_> = (0..MAX_HALF_OPEN)
             .map(|_| peers.connect(one).unwrap())
@@ -99,7 +123,7 @@ mod tests {
 
     #[test]
     fn loopback_addresses_are_exempt_and_share_nothing() {
-        let mut peers = Peers::new();
+        let mut peers = peers();
         for text in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "127.9.9.9"] {
             let open: Vec<_> = (0..=MAX_HALF_OPEN)
                 .map(|_| peers.connect(address(text)).unwrap())
@@ -111,7 +135,7 @@ mod tests {
 
     #[test]
     fn addresses_without_a_connection_are_forgotten() {
-        let mut peers = Peers::new();
+        let mut peers = peers();
         let kept = peers.connect(address("203.0.113.1")).unwrap();
         for n in 0..10 * MIN_SWEEP as u32 {
             let one = IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n));
@@ -120,5 +144,20 @@ mod tests {
         }
         let again = peers.connect(address("203.0.113.1")).unwrap();
         assert!(Arc::ptr_eq(&kept.0, &again.0));
+    }
+
+    #[test]
+    fn connections_of_one_address_share_a_quarter_and_those_of_loopback_do_not() {
+        let mut peers = peers();
+        let quarter = 256 << 10;
+        for (text, shared) in [("192.0.2.1", true), ("127.0.0.1", false)] {
+            let [one, other] = [(); 2].map(|()| peers.connect(address(text)).unwrap().0);
+            let _held = one
+                .account()
+                .charge(quarter, crate::core::Size::Large)
+                .unwrap();
+            let more = other.account().charge(1, crate::core::Size::Small);
+            assert_eq!(more.is_err(), shared, "{text}");
+        }
     }
 }

@@ -213,7 +213,9 @@ mod tests {
     use super::*;
 
     async fn take(places: &mut Places) -> Option<Place> {
-        let (_, half_open) = Peers::new().connect("127.0.0.1".parse().unwrap()).unwrap();
+        let memory = crate::core::MemoryBudget::new(1 << 20);
+        let loopback = "127.0.0.1".parse().unwrap();
+        let (_, half_open) = Peers::new(memory).connect(loopback).unwrap();
         places.take(half_open, CancellationToken::new()).await
     }
 

@@ -63,6 +63,13 @@ fn surface(secret: Option<&str>, address: &str) -> Arc<Surface> {
     Surface::new(core, policy, secret, address.parse().unwrap())
 }
 
+fn caller(surface: &Surface) -> Caller {
+    Caller {
+        account: surface.core.memory().account(),
+        crowded: false,
+    }
+}
+
 fn post(path: &str) -> Builder {
     Request::post(path)
         .header("host", "localhost")
@@ -76,7 +83,9 @@ fn get(path: &str) -> Builder {
 /// Status, code (or an empty text), and the reply's head.
 async fn ask(surface: &Arc<Surface>, request: Builder, body: &str) -> (u16, String, Response<()>) {
     let request = request.body(Body::from(body.to_owned())).unwrap();
-    let (head, body) = handle(surface.clone(), request, false).await.into_parts();
+    let (head, body) = handle(surface.clone(), request, caller(surface))
+        .await
+        .into_parts();
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let value: Value = serde_json::from_slice(&bytes).unwrap();
     let id = head.headers["x-request-id"].to_str().unwrap();
@@ -188,7 +197,9 @@ async fn health_without_the_secret_is_the_short_view_on_every_bind() {
             ),
         ] {
             let request = request.body(Body::empty()).unwrap();
-            let body = handle(surface.clone(), request, false).await.into_body();
+            let body = handle(surface.clone(), request, caller(&surface))
+                .await
+                .into_body();
             let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
             let value: Value = serde_json::from_slice(&bytes).unwrap();
             assert_eq!(value["status"], "ok");

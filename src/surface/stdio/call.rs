@@ -9,15 +9,20 @@ use tokio::time::timeout;
 
 use super::era::Era;
 use super::members::Members;
-use super::reply::{Answer, INVALID_PARAMS, RpcError};
+use super::reply::{Answer, INVALID_PARAMS, RpcError, Text};
 use super::tools::NAMES;
 use super::{Shared, result};
-use crate::core::{Call, CoreError, Describe, Identity, Reply};
-use crate::surface::http::{CallBody, DescBody, TreeBody, alike};
+use crate::core::{
+    Account, Charge, CoreError, Identity, Reply, no_room_for_request, no_room_for_result,
+};
+use crate::surface::http::{Asker, Listing, alike};
 
 /// How long a call waits for the sources to be held against the lock: a client that was just
 /// started calls at once, and would rather wait than be sent away. Below what clients wait at most.
 const START_WAIT: Duration = Duration::from_secs(50);
+
+/// Longer results are read and written elsewhere: other answers must not wait for it.
+const LONG: usize = 256 << 10;
 
 /// A call of one of the three tools.
 #[derive(Debug)]
@@ -61,58 +66,70 @@ impl ToolCall {
         })
     }
 
+    /// Charges its arguments to the client until they are dropped.
+    pub(super) fn charged(mut self, account: &Account) -> Result<Self, Box<CoreError>> {
+        let length = self.arguments.len();
+        let mut charge = Charge::default();
+        charge
+            .cover(account, length)
+            .map_err(|full| Box::new(no_room_for_request(full, length, account)))?;
+        self.arguments = charge.hold(self.arguments);
+        Ok(self)
+    }
+
     /// Does it. What the broker refuses is a result too.
     pub(super) async fn run(self, shared: &Shared, request_id: &str) -> Answer {
         let outcome = self.ask(shared, request_id).await;
         Ok(outcome.unwrap_or_else(|error| {
             tracing::debug!(request_id, code = error.code.as_str(), "refused");
-            result::error(&error, request_id, self.era)
+            result::error(&error, request_id, self.era).into()
         }))
     }
 
-    async fn ask(&self, shared: &Shared, request_id: &str) -> Result<Vec<u8>, Box<CoreError>> {
-        // It was cut out of text between two tokens.
-        let text = std::str::from_utf8(&self.arguments).unwrap_or_default();
-        let own = |reply: Reply| result::own(&reply.body, self.era);
-        match self.tool {
-            Tool::Tree => {
-                let body = TreeBody::parse(text).map_err(|refusal| refusal.into_error())?;
-                let reply = shared.core.list(&Identity::Local, &body.path, body.depth)?;
-                Ok(own(reply))
-            }
-            Tool::Desc => {
-                let body = DescBody::parse(text).map_err(|refusal| refusal.into_error())?;
-                let what = match &body {
-                    DescBody::One(path) => Describe::One(path),
-                    DescBody::Many(paths) => Describe::Many(paths),
-                };
-                Ok(own(shared.core.describe(&Identity::Local, what)?))
-            }
+    async fn ask(&self, shared: &Shared, request_id: &str) -> Result<Text, Box<CoreError>> {
+        let asker = Asker {
+            core: &shared.core,
+            identity: &Identity::Local,
+            request_id,
+            account: &shared.account,
+        };
+        let era = self.era;
+        let arguments = self.arguments.clone();
+        let listing = match self.tool {
+            Tool::Tree => Listing::Tree,
+            Tool::Desc => Listing::Desc,
             Tool::Call => {
-                let reply = match call(shared, text, request_id).await {
+                let reply = match asker.call(arguments.clone()).await {
                     // Nothing was sent: asking again repeats nothing.
                     Err(error) if error.code == CallCode::Starting => {
                         started(shared).await;
-                        call(shared, text, request_id).await?
+                        asker.call(arguments).await?
                     }
                     outcome => outcome?,
                 };
-                result::of_server(&reply.body, self.era)
+                return handed_on(shared, reply, era).await;
             }
-        }
+        };
+        let reply = asker.list(listing, arguments).await?;
+        Ok(result::own(&reply.body, era).into())
     }
 }
 
-async fn call(shared: &Shared, text: &str, request_id: &str) -> Result<Reply, Box<CoreError>> {
-    let body = CallBody::parse(text).map_err(|refusal| refusal.into_error())?;
-    let call = Call {
-        path: &body.path,
-        args: body.args.as_bytes(),
-        args_value: body.args_value,
-        raw: false,
-        request_id,
+/// A server's result as the era takes it.
+async fn handed_on(shared: &Shared, reply: Reply, era: Era) -> Result<Text, Box<CoreError>> {
+    let length = reply.body.len();
+    let mut charge = Charge::default();
+    // The result, and the line that it becomes.
+    charge
+        .cover(&shared.account, 2 * length)
+        .map_err(|full| Box::new(no_room_for_result(full)))?;
+    let result = if length > LONG {
+        let hand_on = move || result::of_server(&reply.body, era);
+        shared.core.shape_long(hand_on).await?
+    } else {
+        result::of_server(&reply.body, era)?
     };
-    shared.core.call(&Identity::Local, call).await
+    Ok(Text::charged(result, charge))
 }
 
 /// Waits until the required sources were judged, as far as that is worth it.

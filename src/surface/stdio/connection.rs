@@ -18,7 +18,7 @@ use super::lines::Line;
 use super::members::Members;
 use super::message::{Id, Incoming, Message};
 use super::reply::{
-    self, Answer, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError,
+    self, Answer, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError, Text,
 };
 use super::{Shared, result};
 use crate::core::CoreError;
@@ -35,7 +35,7 @@ pub(super) struct Connection {
     /// A child of the surface's own: subscriptions end with the client, calls go on.
     subscriptions: CancellationToken,
     /// To be sent, in this order.
-    outgoing: Vec<Vec<u8>>,
+    outgoing: Vec<Text>,
 }
 
 /// A request that is taken up.
@@ -63,7 +63,7 @@ impl Connection {
     }
 
     /// Takes in one line; gives what is to be sent at once.
-    pub(super) fn take(&mut self, line: Line) -> Vec<Vec<u8>> {
+    pub(super) fn take(&mut self, line: Line) -> Vec<Text> {
         match line {
             Line::TooLong => {
                 let limit = self.shared.line_bytes.load(Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl Connection {
         message: Message<'_>,
         batch: Option<BatchId>,
         line: &Bytes,
-    ) -> Option<Vec<u8>> {
+    ) -> Option<Text> {
         match message {
             Message::Request { id, method, params } => {
                 if self.in_flight.has(&id) {
@@ -151,7 +151,7 @@ impl Connection {
             return Err(wrong(&format!("`params` has `{name}` twice")));
         }
         let era = era::of_request(&params)?;
-        let now = |value: Value| Ok(Taken::Now(Ok(value.to_string().into_bytes())));
+        let now = |value: Value| Ok(Taken::Now(Ok(value.to_string().into_bytes().into())));
         match (era, method) {
             (Era::Modern, "server/discover") => now(self.shared.texts.discover()),
             (Era::Modern, "subscriptions/listen") => self.listen(id, &params, batch),
@@ -201,9 +201,14 @@ impl Connection {
                 retryable: true,
                 ..error
             };
-            return Taken::Now(Ok(result::error(&error, &request_id, call.era)));
+            return Taken::Now(Ok(result::error(&error, &request_id, call.era).into()));
         }
         let shared = Arc::clone(&self.shared);
+        let era = call.era;
+        let call = match call.charged(&shared.account) {
+            Ok(call) => call,
+            Err(error) => return Taken::Now(Ok(result::error(&error, &request_id, era).into())),
+        };
         let work = async move { call.run(&shared, &request_id).await };
         self.in_flight.begin(id.clone(), batch, work);
         Taken::Later
@@ -236,7 +241,7 @@ impl Connection {
         let work = async move {
             closing.cancelled().await;
             let result = json!({ "resultType": "complete", "_meta": meta });
-            Ok(result.to_string().into_bytes())
+            Ok(result.to_string().into_bytes().into())
         };
         self.in_flight.begin(id.clone(), batch, work);
         Ok(Taken::Later)

@@ -7,7 +7,7 @@ use std::future::Future;
 use tokio::task::{AbortHandle, Id as TaskId, JoinError, JoinSet};
 
 use super::message::Id;
-use super::reply::{self, Answer, INTERNAL_ERROR, RpcError};
+use super::reply::{self, Answer, INTERNAL_ERROR, RpcError, Text};
 
 /// Requests that one client may have open; more are refused.
 pub(super) const MOST: usize = 256;
@@ -34,7 +34,7 @@ struct Request {
 
 #[derive(Debug, Default)]
 struct Batch {
-    parts: Vec<Vec<u8>>,
+    parts: Vec<Text>,
     missing: usize,
 }
 
@@ -98,24 +98,24 @@ impl InFlight {
     }
 
     /// An answer that belongs to a batch.
-    pub(super) fn add(&mut self, batch: BatchId, part: Vec<u8>) {
+    pub(super) fn add(&mut self, batch: BatchId, part: Text) {
         if let Some(batch) = self.batches.get_mut(&batch) {
             batch.parts.push(part);
         }
     }
 
     /// No further request belongs to the batch; its answer, where that is whole already.
-    pub(super) fn seal(&mut self, batch: BatchId) -> Option<Vec<u8>> {
+    pub(super) fn seal(&mut self, batch: BatchId) -> Option<Text> {
         self.one_less(batch)
     }
 
     /// Waits for the end of a request; gives what is to be sent for it. Loses nothing when dropped.
-    pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
+    pub(super) async fn next(&mut self) -> Option<Text> {
         let ended = self.tasks.join_next_with_id().await?;
         self.ended(ended)
     }
 
-    fn ended(&mut self, ended: Result<(TaskId, Answer), JoinError>) -> Option<Vec<u8>> {
+    fn ended(&mut self, ended: Result<(TaskId, Answer), JoinError>) -> Option<Text> {
         let (task, answer) = match ended {
             Ok((task, answer)) => (task, Some(answer)),
             Err(error) if error.is_cancelled() => (error.id(), None),
@@ -149,7 +149,7 @@ impl InFlight {
         }
     }
 
-    fn one_less(&mut self, id: BatchId) -> Option<Vec<u8>> {
+    fn one_less(&mut self, id: BatchId) -> Option<Text> {
         let batch = self.batches.get_mut(&id)?;
         batch.missing -= 1;
         if batch.missing > 0 {
@@ -157,6 +157,6 @@ impl InFlight {
         }
         let batch = self.batches.remove(&id)?;
         // A batch of notifications is not answered.
-        (!batch.parts.is_empty()).then(|| reply::batch(&batch.parts))
+        (!batch.parts.is_empty()).then(|| reply::batch(batch.parts))
     }
 }

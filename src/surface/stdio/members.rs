@@ -1,6 +1,7 @@
 //! The members of one JSON object, in their order and unread: what is only handed on is not parsed.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use broker_model::json::each_member;
 use serde_json::value::RawValue;
@@ -30,12 +31,9 @@ impl<'a> Members<'a> {
 
     /// The first name that stands twice.
     pub(super) fn doubled(&self) -> Option<&str> {
-        let names = self.0.iter().enumerate();
-        let mut doubled = names.filter(|(at, (name, _))| {
-            let before = &self.0[..*at];
-            before.iter().any(|(known, _)| known == name)
-        });
-        doubled.next().map(|(_, (name, _))| name.as_ref())
+        let mut known = HashSet::with_capacity(self.0.len());
+        let mut names = self.0.iter().map(|(name, _)| name.as_ref());
+        names.find(|name| !known.insert(*name))
     }
 
     /// All of them, in order.

@@ -22,7 +22,7 @@ mod result;
 mod tools;
 
 use super::http::RequestIds;
-use crate::core::Core;
+use crate::core::{Account, Core};
 use connection::Connection;
 use tools::Texts;
 
@@ -41,6 +41,8 @@ pub(crate) struct Surface {
 #[derive(Debug)]
 struct Shared {
     core: Core,
+    /// The one client's share of the memory: all of it.
+    account: Account,
     texts: Texts,
     ids: RequestIds,
     line_bytes: Arc<AtomicUsize>,
@@ -52,6 +54,7 @@ impl Surface {
     pub(crate) fn new(core: Core, line_bytes: usize) -> Self {
         let shared = Shared {
             texts: Texts::new(&core),
+            account: core.memory().whole_account(),
             core,
             ids: RequestIds::new(),
             line_bytes: Arc::new(AtomicUsize::new(line_bytes)),

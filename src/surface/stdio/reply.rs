@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::message::Id;
+use crate::core::Charge;
 
 /// JSON-RPC: the line is not JSON.
 pub(super) const PARSE_ERROR: i64 = -32700;
@@ -22,8 +23,29 @@ pub(super) struct RpcError {
     pub(super) data: Option<Value>,
 }
 
+/// JSON on its way out, with what it is charged.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    bytes: Vec<u8>,
+    charge: Charge,
+}
+
 /// An answer: the result as JSON, or an error.
-pub(super) type Answer = Result<Vec<u8>, RpcError>;
+pub(super) type Answer = Result<Text, RpcError>;
+
+impl Text {
+    /// A long text whose memory is charged until it is written.
+    pub(super) fn charged(bytes: Vec<u8>, charge: Charge) -> Self {
+        Self { bytes, charge }
+    }
+}
+
+impl From<Vec<u8>> for Text {
+    fn from(bytes: Vec<u8>) -> Self {
+        let charge = Charge::default();
+        Self { bytes, charge }
+    }
+}
 
 impl RpcError {
     /// An error without data.
@@ -43,48 +65,60 @@ impl RpcError {
 }
 
 /// The answer to a request, without the end of its line.
-pub(super) fn answer(id: &Id, answer: Answer) -> Vec<u8> {
+pub(super) fn answer(id: &Id, answer: Answer) -> Text {
     match answer {
-        Ok(result) => {
+        Ok(Text { bytes, mut charge }) => {
             let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":");
-            let mut line = Vec::with_capacity(head.len() + result.len() + 2);
+            let mut line = Vec::with_capacity(head.len() + bytes.len() + 2);
             line.extend_from_slice(head.as_bytes());
-            line.extend_from_slice(&result);
+            line.extend_from_slice(&bytes);
             line.push(b'}');
-            line
+            charge.shrink(line.len());
+            Text::charged(line, charge)
         }
         Err(error) => refusal(Some(id), error),
     }
 }
 
 /// An error. The id is left out where it could not be read, as the protocol's schema has it.
-pub(super) fn refusal(id: Option<&Id>, error: RpcError) -> Vec<u8> {
+pub(super) fn refusal(id: Option<&Id>, error: RpcError) -> Text {
     let mut body = json!({ "code": error.code, "message": error.message });
     if let Some(data) = error.data {
         body["data"] = data;
     }
     let id = id.map(|id| format!("\"id\":{id},")).unwrap_or_default();
-    format!("{{\"jsonrpc\":\"2.0\",{id}\"error\":{body}}}").into_bytes()
+    format!("{{\"jsonrpc\":\"2.0\",{id}\"error\":{body}}}")
+        .into_bytes()
+        .into()
 }
 
 /// A notification.
-pub(super) fn notification(method: &str, params: &Value) -> Vec<u8> {
-    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}").into_bytes()
+pub(super) fn notification(method: &str, params: &Value) -> Text {
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}")
+        .into_bytes()
+        .into()
 }
 
 /// The answers to a batch.
-pub(super) fn batch(parts: &[Vec<u8>]) -> Vec<u8> {
-    let mut line = Vec::with_capacity(parts.iter().map(|part| part.len() + 1).sum::<usize>() + 2);
-    for (at, part) in parts.iter().enumerate() {
+pub(super) fn batch(parts: Vec<Text>) -> Text {
+    let length = parts.iter().map(|part| part.bytes.len() + 1).sum::<usize>();
+    let mut line = Vec::with_capacity(length + 1);
+    let mut charge = Charge::default();
+    for (at, part) in parts.into_iter().enumerate() {
         line.push(if at == 0 { b'[' } else { b',' });
-        line.extend_from_slice(part);
+        line.extend_from_slice(&part.bytes);
+        charge.join(part.charge);
     }
     line.push(b']');
-    line
+    Text::charged(line, charge)
 }
 
 /// One line for standard output.
-pub(super) fn line(mut text: Vec<u8>) -> Bytes {
+pub(super) fn line(text: Text) -> Bytes {
+    let Text {
+        bytes: mut text,
+        charge,
+    } = text;
     // Line ends can stand in JSON between two tokens only, where a blank means the same.
     if memchr::memchr2(b'\n', b'\r', &text).is_some() {
         for byte in &mut text {
@@ -94,7 +128,7 @@ pub(super) fn line(mut text: Vec<u8>) -> Bytes {
         }
     }
     text.push(b'\n');
-    text.into()
+    charge.hold(text)
 }
 
 #[cfg(test)]
@@ -104,17 +138,18 @@ mod tests {
     #[test]
     fn answers_are_json_on_one_line() {
         let id = Id::Text("a\n\"".to_owned());
-        let text = line(answer(&id, Ok(b"{\n\"a\":\r\n1}".to_vec())));
+        let text = line(answer(&id, Ok(b"{\n\"a\":\r\n1}".to_vec().into())));
         assert_eq!(
             &text[..],
             b"{\"jsonrpc\":\"2.0\",\"id\":\"a\\n\\\"\",\"result\":{ \"a\":  1}}\n"
         );
         let error = RpcError::new(PARSE_ERROR, "no \"json\"").data(json!({"x": 1}));
-        let value: Value = serde_json::from_slice(&refusal(None, error)).unwrap();
+        let value: Value = serde_json::from_slice(&refusal(None, error).bytes).unwrap();
         assert_eq!(
             value,
             json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "no \"json\"", "data": {"x": 1}}})
         );
-        assert_eq!(batch(&[b"1".to_vec(), b"2".to_vec()]), b"[1,2]");
+        let parts = [b"1", b"2"].map(|part| Text::from(part.to_vec()));
+        assert_eq!(batch(parts.into()).bytes, b"[1,2]");
     }
 }

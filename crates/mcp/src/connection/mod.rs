@@ -77,6 +77,8 @@ pub(crate) enum Unanswered {
     Broken(&'static str),
     /// The answer is over the limit.
     TooLarge,
+    /// There is no room in memory for the answer.
+    NoRoom,
 }
 
 impl Connection {
@@ -102,7 +104,7 @@ impl Connection {
         let owner = Owner {
             stdin: Some(stdin),
             stdout,
-            framer: Framer::new(launch.line_bytes),
+            framer: Framer::new(launch.line_bytes, launch.memory.whole_account()),
             batch: None,
             outgoing: Outgoing::default(),
             table: Table::new(launch.max_in_flight),
@@ -227,6 +229,7 @@ impl Connection {
             Ok(Reply::Error(error)) => Err(Unanswered::Error(error)),
             Ok(Reply::Broken(reason)) => Err(Unanswered::Broken(reason)),
             Ok(Reply::TooLarge) => Err(Unanswered::TooLarge),
+            Ok(Reply::NoRoom) => Err(Unanswered::NoRoom),
             Ok(Reply::Cancelled { begun }) => Err(Unanswered::Timeout { begun }),
             Ok(Reply::Gone { begun }) => Err(self.gone(begun)),
             // The owner was dropped with its runtime.

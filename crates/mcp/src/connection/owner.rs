@@ -176,6 +176,10 @@ impl Owner {
                         }
                     }
                 }
+                Some(Frame::NoRoom { id: Some(id) }) => self.settle(id, Reply::NoRoom),
+                Some(Frame::NoRoom { id: None }) => {
+                    tracing::warn!(source = %self.source, "a line without an id was thrown away: `limits.memory_bytes` is in use");
+                }
                 Some(Frame::Endless) => return Taken::Endless,
             }
         }

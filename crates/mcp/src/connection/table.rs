@@ -25,6 +25,8 @@ pub(crate) enum Reply {
     Broken(&'static str),
     /// An answer over the limit.
     TooLarge,
+    /// An answer for which there is no room in memory.
+    NoRoom,
     /// It was given up at the waiter's wish.
     Cancelled { begun: bool },
     /// The connection is over.

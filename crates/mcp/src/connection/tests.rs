@@ -129,7 +129,10 @@ impl Scene {
         let owner = Owner {
             stdin: Some(ChildStdin::from_std(stdin.into()).unwrap()),
             stdout: ChildStdout::from_std(stdout.into()).unwrap(),
-            framer: Framer::new(LINE_BYTES),
+            framer: Framer::new(
+                LINE_BYTES,
+                crate::MemoryBudget::new(usize::MAX).whole_account(),
+            ),
             batch: None,
             outgoing: Outgoing::default(),
             table: Table::new(MAX_IN_FLIGHT),
@@ -319,6 +322,7 @@ impl Scene {
                 }
                 Err(Unanswered::Broken(_)) => assert!(matches!(form, Some(Form::Broken))),
                 Err(Unanswered::TooLarge) => assert!(matches!(form, Some(Form::Oversize))),
+                Err(Unanswered::NoRoom) => panic!("memory is not bounded here"),
                 Err(Unanswered::Overloaded { .. }) => assert!(id.is_none()),
                 Err(Unanswered::Timeout { begun } | Unanswered::Gone { begun, .. }) => {
                     assert!(

@@ -130,6 +130,7 @@ impl Session {
             Unanswered::TooLarge => CallFailure::OutputTooLarge {
                 limit: self.launch.line_bytes,
             },
+            Unanswered::NoRoom => CallFailure::NoRoom,
         }
     }
 

@@ -178,6 +178,7 @@ impl Scene {
             startup_timeout: STARTUP_TIMEOUT,
             relist_interval,
             line_bytes: 1 << 20,
+            memory: crate::MemoryBudget::new(512 << 20),
             instances: 1,
             max_in_flight: 32,
             queue: 256,

@@ -37,7 +37,7 @@ mod tree;
 mod tests;
 
 pub use narrow::{KnownTools, Narrowing};
-pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
+pub use template::{MissingVariable, Part, Template, TemplateError};
 
 /// A checked config.
 #[derive(Clone, Debug)]
@@ -217,6 +217,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Bytes of a line from a server. Default 16 MiB.
     pub line_bytes: usize,
+    /// Bytes of memory for bodies, arguments and results together. Default 512 MiB.
+    pub memory_bytes: usize,
 }
 
 impl Config {
@@ -265,6 +267,7 @@ impl Default for Limits {
         Self {
             body_bytes: 4 << 20,
             line_bytes: 16 << 20,
+            memory_bytes: 512 << 20,
         }
     }
 }

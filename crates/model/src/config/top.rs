@@ -13,6 +13,8 @@ use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 
 const LIMIT_BYTES: RangeInclusive<u64> = 1024..=1 << 30;
+/// A quarter of the least is what the largest request of the default limits takes.
+const MEMORY_BYTES: RangeInclusive<u64> = 16 << 20..=1 << 40;
 const EXPECTED: &str = "expected an object with `tree` or `mcpServers`";
 
 pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>> {
@@ -154,15 +156,16 @@ fn limits(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Limits {
     let mut out = Limits::default();
     for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
         let value = cursor.member(member);
-        let limit = match member.key.as_str() {
-            "body_bytes" => &mut out.body_bytes,
-            "line_bytes" => &mut out.line_bytes,
+        let (limit, range) = match member.key.as_str() {
+            "body_bytes" => (&mut out.body_bytes, LIMIT_BYTES),
+            "line_bytes" => (&mut out.line_bytes, LIMIT_BYTES),
+            "memory_bytes" => (&mut out.memory_bytes, MEMORY_BYTES),
             unknown => {
                 keys::unknown(findings, &value, unknown, Level::Limits);
                 continue;
             }
         };
-        if let Some(bytes) = fields::integer(findings, &value, LIMIT_BYTES) {
+        if let Some(bytes) = fields::integer(findings, &value, range) {
             *limit = bytes;
         }
     }

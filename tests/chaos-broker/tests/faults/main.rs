@@ -8,6 +8,7 @@ mod callers;
 mod death;
 mod files;
 mod front;
+mod memory;
 mod noise;
 mod stage;
 mod starts;

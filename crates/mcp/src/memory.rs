@@ -1,0 +1,349 @@
+//! One budget of memory for what callers send and what servers answer. It is charged before the memory
+//! is used, and what is dropped is given back. Takes no lock.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+
+/// The part of the budget that one caller may hold, and one request may ask for.
+const CALLER_PART: usize = 4;
+/// The part of the budget that is kept for small requests.
+const RESERVED_PART: usize = 16;
+/// What a request or a result of so many bytes takes is not charged: the bound on connections
+/// bounds it, and small calls cost nothing here.
+pub const UNCHARGED_BYTES: usize = 16 << 10;
+/// A request of at most so many bytes is small, and so is a result.
+pub const SMALL_BYTES: usize = 64 << 10;
+
+/// The budget. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct MemoryBudget(Arc<Total>);
+
+#[derive(Debug)]
+struct Total {
+    limit: AtomicUsize,
+    used: AtomicUsize,
+}
+
+/// What one caller holds of the budget. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Account(Arc<Holder>);
+
+#[derive(Debug)]
+struct Holder {
+    total: Arc<Total>,
+    used: AtomicUsize,
+    /// Whether it may hold no more than a caller's part.
+    is_bounded: bool,
+}
+
+/// Memory that is charged; given back when it is dropped.
+#[derive(Debug, Default)]
+pub struct Charge {
+    account: Option<Account>,
+    bytes: usize,
+}
+
+/// What the memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// A small request or result, which may take what is kept for such.
+    Small,
+    /// Any other.
+    Large,
+}
+
+/// Why there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRoom {
+    /// The caller holds its part.
+    Caller,
+    /// The budget is in use.
+    Total,
+}
+
+impl Size {
+    /// That of a request or result of so many bytes.
+    pub const fn of(bytes: usize) -> Self {
+        if bytes <= SMALL_BYTES {
+            Self::Small
+        } else {
+            Self::Large
+        }
+    }
+}
+
+impl MemoryBudget {
+    /// A budget of `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self(Arc::new(Total {
+            limit: AtomicUsize::new(limit),
+            used: AtomicUsize::new(0),
+        }))
+    }
+
+    /// From here on it has `limit` bytes. What is charged already stays.
+    pub fn set_limit(&self, limit: usize) {
+        self.0.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// Bytes that are charged.
+    pub fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// An account of a caller among others.
+    pub fn account(&self) -> Account {
+        self.open(true)
+    }
+
+    /// An account of the only caller, or of no caller: it may hold the whole budget.
+    pub fn whole_account(&self) -> Account {
+        self.open(false)
+    }
+
+    fn open(&self, is_bounded: bool) -> Account {
+        Account(Arc::new(Holder {
+            total: Arc::clone(&self.0),
+            used: AtomicUsize::new(0),
+            is_bounded,
+        }))
+    }
+}
+
+impl Total {
+    fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+}
+
+impl Account {
+    /// The most that a request may ask for, whatever is free.
+    pub fn request_limit(&self) -> usize {
+        self.0.total.limit() / CALLER_PART
+    }
+
+    /// Charges `bytes`.
+    pub fn charge(&self, bytes: usize, size: Size) -> Result<Charge, NoRoom> {
+        let mut charge = Charge::default();
+        charge.grow(self, bytes, size)?;
+        Ok(charge)
+    }
+
+    fn take(&self, bytes: usize, size: Size) -> Result<(), NoRoom> {
+        let Holder {
+            total,
+            used,
+            is_bounded,
+        } = &*self.0;
+        let limit = total.limit();
+        let own = if *is_bounded {
+            limit / CALLER_PART
+        } else {
+            limit
+        };
+        let all = match size {
+            Size::Small => limit,
+            Size::Large => limit - limit / RESERVED_PART,
+        };
+        if !add(used, bytes, own) {
+            return Err(NoRoom::Caller);
+        }
+        if !add(&total.used, bytes, all) {
+            used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(NoRoom::Total);
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.0.total.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Adds where the sum stays within `most`.
+fn add(to: &AtomicUsize, bytes: usize, most: usize) -> bool {
+    let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+    let sum = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= most);
+    to.fetch_update(set, fetch, sum).is_ok()
+}
+
+impl Charge {
+    /// Bytes that it stands for.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Charges `bytes` more to `account`, which is the same each time.
+    pub fn grow(&mut self, account: &Account, bytes: usize, size: Size) -> Result<(), NoRoom> {
+        if bytes > 0 {
+            account.take(bytes, size)?;
+            self.account.get_or_insert_with(|| account.clone());
+            self.bytes += bytes;
+        }
+        Ok(())
+    }
+
+    /// Charges what is missing to `bytes`; nothing for what is not charged at all.
+    pub fn cover(&mut self, account: &Account, bytes: usize) -> Result<(), NoRoom> {
+        if bytes <= UNCHARGED_BYTES {
+            return Ok(());
+        }
+        let missing = bytes.saturating_sub(self.bytes);
+        self.grow(account, missing, Size::of(bytes))
+    }
+
+    /// Takes another charge of the same account over.
+    pub fn join(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+        self.account = self.account.take().or(other.account.take());
+    }
+
+    /// Gives back what is more than `bytes`.
+    pub fn shrink(&mut self, bytes: usize) {
+        let more = self.bytes.saturating_sub(bytes);
+        if let Some(account) = &self.account {
+            account.give_back(more);
+        }
+        self.bytes -= more;
+    }
+
+    /// The same bytes, which give the charge back when their last share is dropped.
+    pub fn hold(self, bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static) -> Bytes {
+        if self.bytes == 0 {
+            return bytes.into();
+        }
+        Bytes::from_owner(Charged {
+            bytes,
+            _charge: self,
+        })
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.shrink(0);
+    }
+}
+
+struct Charged<B> {
+    bytes: B,
+    _charge: Charge,
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Charged<B> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+}
+
+impl fmt::Debug for MemoryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account")
+            .field("used", &self.0.used)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Caller => "this caller holds its part of `limits.memory_bytes`",
+            Self::Total => "the broker's memory, `limits.memory_bytes`, is in use",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn a_caller_holds_a_quarter_and_small_requests_keep_a_sixteenth() {
+        let budget = MemoryBudget::new(64 * MIB);
+        let one = budget.account();
+        let held = one.charge(16 * MIB, Size::Large).unwrap();
+        assert_eq!(one.charge(1, Size::Small).unwrap_err(), NoRoom::Caller);
+        let others: Vec<_> = (0..2)
+            .map(|_| budget.account().charge(16 * MIB, Size::Large).unwrap())
+            .collect();
+        let last = budget.account();
+        let _rest = last.charge(12 * MIB, Size::Large).unwrap();
+        assert_eq!(last.charge(1, Size::Large).unwrap_err(), NoRoom::Total);
+        let small = budget.account().charge(4 * MIB, Size::Small).unwrap();
+        assert_eq!(budget.used(), 64 * MIB);
+        assert_eq!(
+            budget.account().charge(1, Size::Small).unwrap_err(),
+            NoRoom::Total
+        );
+        drop((held, others, small));
+        assert_eq!(budget.used(), 12 * MIB);
+        assert!(one.charge(16 * MIB, Size::Large).is_ok());
+    }
+
+    #[test]
+    fn the_only_caller_may_hold_everything_but_what_is_reserved() {
+        let budget = MemoryBudget::new(64 * MIB);
+        let sole = budget.whole_account();
+        assert!(sole.charge(61 * MIB, Size::Large).is_err());
+        assert!(sole.charge(60 * MIB, Size::Large).is_ok());
+        assert_eq!(sole.request_limit(), 16 * MIB);
+    }
+
+    #[test]
+    fn a_charge_grows_with_what_came_and_small_bytes_are_free() {
+        let budget = MemoryBudget::new(MIB);
+        let account = budget.account();
+        let mut charge = Charge::default();
+        charge.cover(&account, UNCHARGED_BYTES).unwrap();
+        assert_eq!(budget.used(), 0);
+        charge.cover(&account, UNCHARGED_BYTES + 1).unwrap();
+        charge.cover(&account, 2 * UNCHARGED_BYTES).unwrap();
+        assert_eq!(budget.used(), 2 * UNCHARGED_BYTES);
+        assert!(charge.cover(&account, MIB).is_err());
+        charge.shrink(10);
+        assert_eq!((charge.bytes(), budget.used()), (10, 10));
+    }
+
+    #[test]
+    fn held_bytes_give_their_charge_back_with_the_last_share() {
+        let budget = MemoryBudget::new(MIB);
+        let charge = budget.account().charge(100_000, Size::Large).unwrap();
+        let bytes = charge.hold(vec![7; 100_000]);
+        let share = bytes.slice(10..20);
+        drop(bytes);
+        assert_eq!(budget.used(), 100_000);
+        assert_eq!(&share[..], &[7; 10]);
+        drop(share);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn charges_of_many_threads_never_pass_the_limit() {
+        let budget = MemoryBudget::new(1000);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for n in 0..10_000 {
+                        let account = budget.account();
+                        let held = account.charge(n % 250, Size::Small);
+                        assert!(budget.used() <= 1000);
+                        drop(held);
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.used(), 0);
+    }
+}

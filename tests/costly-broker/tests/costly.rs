@@ -1,0 +1,157 @@
+//! Arguments that are costly to check: others are served meanwhile, and the call's time is kept.
+
+use std::net::TcpStream;
+
+use harness::{Broker, Chaos, Kept, post_bytes, raw, read, refusal, send, wait_until};
+use serde_json::json;
+
+const TOOLS: &str = include_str!("../tools.json");
+
+fn start() -> (Chaos, Broker) {
+    let chaos = Chaos::new();
+    chaos.raw_script("costly", TOOLS);
+    let run = chaos.run("costly-broker", &["127.0.0.1:0"]);
+    let broker = Broker::start_ready(run);
+    (chaos, broker)
+}
+
+/// `{"not":{"not":…0…}}`: matches none of the alternatives, each of which tries all that is below.
+fn nested(name: &str, depth: usize) -> String {
+    let begin = format!("{{\"{name}\":");
+    format!("{}0{}", begin.repeat(depth), "}".repeat(depth))
+}
+
+fn body(tool: &str, args: &str) -> String {
+    format!(r#"{{"path":"/costly/{tool}","args":{args}}}"#)
+}
+
+/// As many filters as there may be values.
+fn many_filters() -> String {
+    let filter = nested("not", 30);
+    let all = vec![filter; 30_000].join(",");
+    format!("{{\"filters\":[{all}]}}")
+}
+
+fn has_answer(stream: &TcpStream) -> bool {
+    let mut byte = [0];
+    stream.set_nonblocking(true).expect("it can be asked");
+    let answered = stream.peek(&mut byte).is_ok();
+    stream.set_nonblocking(false).expect("it can be asked");
+    answered
+}
+
+fn small() -> [(&'static str, String); 3] {
+    [
+        ("filter", format!("{{\"filter\":{}}}", nested("not", 40))),
+        ("chain", nested("x", 41)),
+        ("all_of", nested("n", 40)),
+    ]
+}
+
+#[test]
+fn small_exponential_arguments_are_refused_with_places() {
+    let (_chaos, broker) = start();
+    for (tool, args) in small() {
+        assert!(args.len() < 400, "{tool}");
+        let response = raw(
+            broker.address(),
+            &post_bytes(broker.address(), "/meta_call", &body(tool, &args)),
+        );
+        let error = refusal(&response, 422, "args_invalid");
+        let places = error["details"]["errors"].as_array();
+        assert!(places.is_some_and(|places| !places.is_empty()), "{error}");
+        assert_eq!(error["maybe_executed"], false);
+    }
+}
+
+#[test]
+fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
+    let (chaos, broker) = start();
+    let address = broker.address();
+    let long = post_bytes(address, "/meta_call", &body("filters", &many_filters()));
+    let mut costly: Vec<TcpStream> = (0..8).map(|_| send(address, &long)).collect();
+    for (tool, args) in small() {
+        costly.push(send(
+            address,
+            &post_bytes(address, "/meta_call", &body(tool, &args)),
+        ));
+    }
+    let mut kept = Kept::open(address);
+    for _ in 0..20 {
+        let health = kept.get("/healthz").expect("health is answered");
+        assert_eq!(health.status, 200);
+        let plain = json!({"path": "/costly/plain", "args": {"word": "x"}});
+        let reply = kept.post("/meta_call", &plain).expect("a call is answered");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    let waiting = costly.iter().filter(|one| !has_answer(one)).count();
+    assert!(
+        waiting > 0,
+        "all were answered before the others were served"
+    );
+
+    // Its own time passes while it waits for those.
+    let soon = post_bytes(
+        address,
+        "/meta_call",
+        &body("filters_soon", &many_filters()),
+    );
+    let late = read(send(address, &soon));
+    let error = refusal(&late, 504, "call_timeout");
+    assert_eq!(
+        (
+            &error["maybe_executed"],
+            &error["details"]["timeout_seconds"]
+        ),
+        (&json!(false), &json!(1.0))
+    );
+
+    // Callers that leave take their work with them: the next one is not behind it.
+    drop(costly);
+    let (tool, args) = &small()[0];
+    let after = raw(
+        address,
+        &post_bytes(address, "/meta_call", &body(tool, args)),
+    );
+    refusal(&after, 422, "args_invalid");
+    let sent = chaos.events("costly", "call");
+    assert!(
+        sent.iter().all(|call| call["tool"] == "plain"),
+        "nothing costly was sent"
+    );
+}
+
+#[test]
+fn more_long_requests_than_may_wait_are_overloaded() {
+    let (_chaos, broker) = start();
+    let address = broker.address();
+    // What has to be read first waits behind what is checked.
+    let long = post_bytes(address, "/meta_call", &body("filters", &many_filters()));
+    let first: Vec<TcpStream> = (0..3).map(|_| send(address, &long)).collect();
+    let filler = "x".repeat(70_000);
+    let short = post_bytes(
+        address,
+        "/meta_call",
+        &body("plain", &format!("{{\"word\":\"{filler}\"}}")),
+    );
+    let others: Vec<TcpStream> = (0..120).map(|_| send(address, &short)).collect();
+    wait_until("those beyond the queue are refused", || {
+        others.iter().filter(|one| has_answer(one)).count() >= 40
+    });
+    // What was taken is answered once those before it are gone.
+    drop(first);
+    let mut codes = Vec::new();
+    for other in others {
+        let response = read(other);
+        codes.push(response.status);
+        if response.status == 429 {
+            assert!(response.header("retry-after").is_some());
+            refusal(&response, 429, "overloaded");
+        }
+    }
+    assert!(codes.contains(&429), "{codes:?}");
+    assert!(
+        codes.iter().all(|code| matches!(code, 200 | 429)),
+        "{codes:?}"
+    );
+}
