@@ -100,7 +100,7 @@ pub(crate) fn withheld(
 ) -> Vec<String> {
     let mut text = source.path.as_str().to_owned();
     match &source.command {
-        CommandLine::Direct { program, args } => {
+        CommandLine::Direct { program, args, .. } => {
             for part in std::iter::once(program).chain(args) {
                 text = text + " " + part.raw();
             }

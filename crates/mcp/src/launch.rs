@@ -144,7 +144,11 @@ pub fn resolve(
 
     let mut env = inherited(source, environment, &mut expander);
     let (mut program, args, shell) = match &source.command {
-        CommandLine::Direct { program, args } => {
+        CommandLine::Direct {
+            program,
+            args,
+            script,
+        } => {
             let mut places = source.places.iter().map(|place| at(place));
             let mut place = || places.next().unwrap_or_else(|| at("/command"));
             let program = expander.expand(program, &place(), false);
@@ -155,13 +159,24 @@ pub fn resolve(
                     &at("/command"),
                 );
             }
-            let args = args
-                .iter()
-                .map(|arg| expander.expand(arg, &place(), false))
-                .collect();
-            (program, args, false)
+            let mut words = Vec::with_capacity(args.len());
+            for (at, arg) in args.iter().enumerate() {
+                let place = place();
+                let Some(script) = script.as_ref().filter(|script| script.at == at) else {
+                    words.push(expander.expand(arg, &place, false));
+                    continue;
+                };
+                for (name, template) in &script.variables {
+                    let value = expander.expand(template, &place, false);
+                    env.insert(name.clone(), value);
+                }
+                words.push(script.text.clone());
+            }
+            (program, words, false)
         }
-        CommandLine::Shell { script, variables } => {
+        CommandLine::Shell {
+            script, variables, ..
+        } => {
             for (name, template) in variables {
                 let value = expander.expand(template, &at("/command"), false);
                 env.insert(name.clone(), value);

@@ -207,10 +207,12 @@ fn file(source: &Source, launch: &Launch, word: usize) -> Seen {
 /// A word of the command as the config has it.
 fn written(source: &Source, word: usize) -> &str {
     match &source.command {
-        broker_model::config::CommandLine::Direct { program, args } => match word.checked_sub(1) {
-            None => program.raw(),
-            Some(at) => args.get(at).map_or("", |arg| arg.raw()),
-        },
+        broker_model::config::CommandLine::Direct { program, args, .. } => {
+            match word.checked_sub(1) {
+                None => program.raw(),
+                Some(at) => args.get(at).map_or("", |arg| arg.raw()),
+            }
+        }
         broker_model::config::CommandLine::Shell { .. } => "",
     }
 }

@@ -22,6 +22,7 @@ fn source(program: &str, args: &[&str]) -> Source {
         command: CommandLine::Direct {
             program: template(program),
             args: args.iter().map(|arg| template(arg)).collect(),
+            script: None,
         },
         places: std::iter::once("/command".to_owned())
             .chain((0..args.len()).map(|at| format!("/args/{at}")))
@@ -176,6 +177,7 @@ fn shell_variables_are_private_and_secrets_are_known_to_the_redactor() {
     source.command = CommandLine::Shell {
         script: "run \"${P}\" | cat".to_owned(),
         variables: [("P".to_owned(), template("x${GH_TOKEN}"))].into(),
+        written: "run x${GH_TOKEN} | cat".to_owned(),
     };
     source
         .env

@@ -3,14 +3,17 @@
 //! A string without shell syntax is split as a shell would, so that no shell stands between the
 //! broker and the server; a value that a variable brings in never adds a word or becomes syntax.
 
-use super::CommandLine;
+use std::collections::BTreeSet;
+
 use super::fields;
 use super::findings::{Cursor, Findings};
-use super::shell;
+use super::shell::{self, Word};
 use super::spanned::Data;
 use super::template::{Part, Template};
+use super::{CommandLine, Script};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
+use crate::text::shown_line;
 
 /// What a command string is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +28,16 @@ pub(super) enum Split {
 
 /// Reads `command` and `args`. With `verbatim`, a string is the program itself.
 pub(super) fn read(
+    findings: &mut Findings<'_>,
+    command: &Cursor<'_>,
+    args: Option<&Cursor<'_>>,
+    verbatim: bool,
+) -> Option<CommandLine> {
+    let line = command_line(findings, command, args, verbatim)?;
+    with_script(findings, command, line)
+}
+
+fn command_line(
     findings: &mut Findings<'_>,
     command: &Cursor<'_>,
     args: Option<&Cursor<'_>>,
@@ -53,12 +66,14 @@ pub(super) fn read(
             Some(CommandLine::Direct {
                 program,
                 args: words,
+                script: None,
             })
         }
         Data::String(text) if text.trim().is_empty() => empty(findings, command),
         Data::String(text) if verbatim || args_given => Some(CommandLine::Direct {
             program: fields::template_of(findings, command, text)?,
             args: args.unwrap_or_default(),
+            script: None,
         }),
         Data::String(text) => {
             fields::template_of(findings, command, text)?;
@@ -109,6 +124,7 @@ fn line(findings: &mut Findings<'_>, command: &Cursor<'_>, text: &str) -> Option
             Some(CommandLine::Direct {
                 program,
                 args: words,
+                script: None,
             })
         }
         Split::Unclosed(at) => {
@@ -116,20 +132,78 @@ fn line(findings: &mut Findings<'_>, command: &Cursor<'_>, text: &str) -> Option
             None
         }
         Split::Shell => match shell::rewrite(text) {
-            Ok((script, variables)) => Some(CommandLine::Shell { script, variables }),
+            Ok(rewritten) => {
+                warn_of_foreign(findings, command, &rewritten.foreign);
+                Some(CommandLine::Shell {
+                    script: rewritten.script,
+                    variables: rewritten.variables,
+                    written: rewritten.written,
+                })
+            }
             Err(errors) => {
-                for error in errors {
-                    match error {
-                        shell::ShellError::Unclosed(at) => unclosed(findings, command, at),
-                        shell::ShellError::Place { .. } => findings.add(
-                            command,
-                            Diagnostic::error(Code::ShellPlace, error.to_string()),
-                        ),
-                    }
-                }
+                refuse(findings, command, errors);
                 None
             }
         },
+    }
+}
+
+/// Rewrites the script that a known shell is given as an argument. What a value could turn into code
+/// elsewhere is refused or warned of.
+fn with_script(
+    findings: &mut Findings<'_>,
+    command: &Cursor<'_>,
+    mut line: CommandLine,
+) -> Option<CommandLine> {
+    let CommandLine::Direct {
+        program,
+        args,
+        script,
+    } = &mut line
+    else {
+        return Some(line);
+    };
+    let words: Vec<Word> = std::iter::once(&*program)
+        .chain(args.iter())
+        .map(Word::whole)
+        .collect();
+    match shell::rewrite_words(&words) {
+        Ok((word, rewritten)) => {
+            warn_of_foreign(findings, command, &rewritten.foreign);
+            // The program itself is word 0.
+            *script = word.and_then(|word| word.checked_sub(1)).map(|at| Script {
+                at,
+                text: rewritten.script,
+                variables: rewritten.variables,
+            });
+            Some(line)
+        }
+        Err(errors) => {
+            refuse(findings, command, errors);
+            None
+        }
+    }
+}
+
+fn refuse(findings: &mut Findings<'_>, command: &Cursor<'_>, errors: Vec<shell::ShellError>) {
+    for error in errors {
+        match error {
+            shell::ShellError::Unclosed(at) => unclosed(findings, command, at),
+            shell::ShellError::Place { .. } => {
+                let place = Diagnostic::error(Code::ShellPlace, error.to_string());
+                findings.add(command, place);
+            }
+        }
+    }
+}
+
+fn warn_of_foreign(findings: &mut Findings<'_>, command: &Cursor<'_>, programs: &BTreeSet<String>) {
+    for program in programs {
+        let message = format!(
+            "a `${{…}}` stands in a script for `{}`, which is not understood: its value can become code",
+            shown_line(program, 80)
+        );
+        findings.add(command, Diagnostic::warning(Code::ShellPlace, message));
     }
 }
 

@@ -38,18 +38,11 @@ fn covered(source: &Source) -> Value {
 /// What the digest covers of one source, but for its path. What is absent is empty.
 pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
     let (command, args) = match &source.command {
-        CommandLine::Direct { program, args } => (
+        CommandLine::Direct { program, args, .. } => (
             json!(program.raw()),
             args.iter().map(|arg| json!(arg.raw())).collect(),
         ),
-        CommandLine::Shell { script, variables } => {
-            // As written but for quotes: what the private variables are called must not matter.
-            let mut written = script.clone();
-            for (name, template) in variables.iter().rev() {
-                written = written.replace(&format!("${{{name}}}"), template.raw());
-            }
-            (json!({ "shell": written }), Vec::new())
-        }
+        CommandLine::Shell { written, .. } => (json!({ "shell": written }), Vec::new()),
     };
     let sorted = |list: &[String]| -> Value {
         let list: BTreeSet<&String> = list.iter().collect();

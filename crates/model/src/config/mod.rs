@@ -152,8 +152,10 @@ pub enum CommandLine {
     Direct {
         /// The program: a path, or a bare name to look up.
         program: Template,
-        /// Its arguments.
+        /// Its arguments, as written.
         args: Vec<Template>,
+        /// Which of the arguments is a script for a shell, where one has variables in it.
+        script: Option<Script>,
     },
     /// Run by `/bin/sh -c`; each variable is handed over in the child's environment, so that its
     /// value never becomes syntax.
@@ -162,7 +164,20 @@ pub enum CommandLine {
         script: String,
         /// Private variable name to what it holds.
         variables: BTreeMap<String, Template>,
+        /// The script as written but for quotes, with the variables of the config. Digests cover it.
+        written: String,
     },
+}
+
+/// A script among the arguments of a program that is executed directly, such as `sh -c`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// The index of its argument.
+    pub at: usize,
+    /// What is passed instead, with every `${NAME}` rewritten to a private variable.
+    pub text: String,
+    /// Private variable name to what it holds.
+    pub variables: BTreeMap<String, Template>,
 }
 
 /// What the reviewer said instead of the server.

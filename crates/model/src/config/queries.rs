@@ -84,7 +84,9 @@ impl Source {
     /// Every string of it that is expanded before its process starts.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         let command: Vec<&Template> = match &self.command {
-            CommandLine::Direct { program, args } => std::iter::once(program).chain(args).collect(),
+            CommandLine::Direct { program, args, .. } => {
+                std::iter::once(program).chain(args).collect()
+            }
             CommandLine::Shell { variables, .. } => variables.values().collect(),
         };
         command

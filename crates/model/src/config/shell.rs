@@ -1,12 +1,18 @@
 //! Rewrites `${NAME}` in a shell script to private variables of the child, by where it stands, so
-//! that a value is one word and never syntax. A place that cannot be told for certain is refused.
+//! that a value is one word and never syntax. A place that cannot be told for certain is refused. The
+//! script that one known shell is given as an argument is rewritten in the same way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::command::variable;
 use super::template::{Part, Template};
 
 mod here;
+mod script;
+mod words;
+
+use script::Found;
+pub(super) use words::Word;
 
 /// What the private variables' names begin with.
 const PRIVATE: &str = "MCP_BROKER_ARG_";
@@ -27,34 +33,76 @@ pub(super) enum ShellError {
     },
 }
 
-/// The rewritten script, and what each private variable holds.
-pub(super) fn rewrite(text: &str) -> Result<(String, BTreeMap<String, Template>), Vec<ShellError>> {
-    let mut rewriter = Rewriter {
-        text,
-        at: 0,
-        out: String::with_capacity(text.len() + 64),
-        variables: BTreeMap::new(),
-        private: BTreeMap::new(),
-        errors: Vec::new(),
-        open: Vec::new(),
-        here: Vec::new(),
-        after_escape: None,
-        unsure: false,
-    };
-    rewriter.run();
-    if let Some((_, at)) = rewriter.open.last() {
-        rewriter.errors.push(ShellError::Unclosed(*at));
+/// A script whose variables are private ones.
+#[derive(Debug, Default)]
+pub(super) struct Rewritten {
+    /// What the shell is to run.
+    pub(super) script: String,
+    /// What each private variable holds.
+    pub(super) variables: BTreeMap<String, Template>,
+    /// The script as digests cover it: with the variables of the config, and with scripts for other
+    /// shells as they are written.
+    pub(super) written: String,
+    /// Programs that run a script which is not understood, and has a variable in it.
+    pub(super) foreign: BTreeSet<String>,
+}
+
+/// Rewrites a script.
+pub(super) fn rewrite(text: &str) -> Result<Rewritten, Vec<ShellError>> {
+    let mut plain = Rewriter::new(text, false, Private::default());
+    plain.run();
+    plain.finish()?;
+    let mut written = plain.out;
+    for (name, template) in plain.private.variables.iter().rev() {
+        written = written.replace(&format!("${{{name}}}"), template.raw());
     }
-    if rewriter.unsure {
-        // What looks open may only look so; the shell will tell.
-        let errors = &mut rewriter.errors;
-        errors.retain(|error| matches!(error, ShellError::Place { .. }));
+    let mut whole = Rewriter::new(text, true, Private::default());
+    whole.run();
+    whole.finish()?;
+    Ok(Rewritten {
+        script: whole.out,
+        variables: whole.private.variables,
+        written,
+        foreign: whole.foreign,
+    })
+}
+
+/// The index of the script among the words of a program that is executed directly, and that script
+/// rewritten. Without an index only its foreign programs count.
+pub(super) fn rewrite_words(words: &[Word]) -> Result<(Option<usize>, Rewritten), Vec<ShellError>> {
+    let mut rewritten = Rewritten::default();
+    match script::find(words, false) {
+        Found::Data => Ok((None, rewritten)),
+        Found::Foreign(program) => {
+            rewritten.foreign.insert(program);
+            Ok((None, rewritten))
+        }
+        Found::Refused(place) => Err(misplaced(words, place)),
+        Found::Script(at) => Ok((Some(at), rewrite(words[at].text())?)),
     }
-    if rewriter.errors.is_empty() {
-        Ok((rewriter.out, rewriter.variables))
-    } else {
-        Err(rewriter.errors)
-    }
+}
+
+/// An error for each variable of these words.
+fn misplaced(words: &[Word], place: &'static str) -> Vec<ShellError> {
+    let names: BTreeSet<&str> = words
+        .iter()
+        .flat_map(|word| word.template.variables())
+        .collect();
+    names
+        .into_iter()
+        .map(|name| ShellError::Place {
+            name: name.to_owned(),
+            place,
+        })
+        .collect()
+}
+
+/// The private variables of a script and of the scripts in it.
+#[derive(Debug, Default)]
+struct Private {
+    variables: BTreeMap<String, Template>,
+    /// The private name of each `${…}` as written.
+    names: BTreeMap<String, String>,
 }
 
 /// What the script is inside of, from the outermost in.
@@ -69,9 +117,14 @@ struct Rewriter<'a> {
     text: &'a str,
     at: usize,
     out: String,
-    variables: BTreeMap<String, Template>,
-    /// The private name of each `${…}` as written.
-    private: BTreeMap<String, String>,
+    /// Whether scripts for other shells are rewritten as well.
+    nested: bool,
+    private: Private,
+    /// Where the words of commands begin that were looked at.
+    words: BTreeSet<usize>,
+    /// Words that are scripts for another shell, by where they begin.
+    scripts: BTreeMap<usize, Word>,
+    foreign: BTreeSet<String>,
     errors: Vec<ShellError>,
     open: Vec<(Inside, usize)>,
     /// Delimiters of here-documents whose bodies begin at the next newline.
@@ -82,10 +135,51 @@ struct Rewriter<'a> {
     unsure: bool,
 }
 
-impl Rewriter<'_> {
+impl<'a> Rewriter<'a> {
+    fn new(text: &'a str, nested: bool, private: Private) -> Self {
+        Rewriter {
+            text,
+            at: 0,
+            out: String::with_capacity(text.len() + 64),
+            nested,
+            private,
+            words: BTreeSet::new(),
+            scripts: BTreeMap::new(),
+            foreign: BTreeSet::new(),
+            errors: Vec::new(),
+            open: Vec::new(),
+            here: Vec::new(),
+            after_escape: None,
+            unsure: false,
+        }
+    }
+
+    /// What was found wrong.
+    fn finish(&mut self) -> Result<(), Vec<ShellError>> {
+        if let Some((_, at)) = self.open.last() {
+            self.errors.push(ShellError::Unclosed(*at));
+        }
+        if self.unsure {
+            // What looks open may only look so; the shell will tell.
+            self.errors
+                .retain(|error| matches!(error, ShellError::Place { .. }));
+        }
+        match std::mem::take(&mut self.errors) {
+            errors if errors.is_empty() => Ok(()),
+            errors => Err(errors),
+        }
+    }
+
     fn run(&mut self) {
         while let Some(c) = self.rest().chars().next() {
             let double = matches!(self.open.last(), Some((Inside::Double, _)));
+            if self.nested && !double {
+                self.look_at_command(c);
+                if let Some(script) = self.scripts.remove(&self.at) {
+                    self.nested_script(&script);
+                    continue;
+                }
+            }
             if variable(self.rest()).is_some() {
                 let (before, after) = if double { ("", "") } else { ("\"", "\"") };
                 self.put_variable(before, after);
@@ -124,6 +218,52 @@ impl Rewriter<'_> {
                 _ => self.copy_char(),
             }
         }
+    }
+
+    /// Looks at the words of a command where one begins.
+    fn look_at_command(&mut self, c: char) {
+        let is_end = matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '#');
+        if is_end || self.words.contains(&self.at) || !self.at_word_start() {
+            return;
+        }
+        let words::Command {
+            mut words,
+            starts,
+            here_strings,
+        } = words::of_command(self.text, self.at);
+        self.words.extend(starts);
+        match script::find(&words, !here_strings.is_empty()) {
+            Found::Data => {}
+            Found::Script(at) => {
+                let script = words.swap_remove(at);
+                self.scripts.insert(script.start, script);
+            }
+            Found::Foreign(program) => {
+                self.foreign.insert(program);
+            }
+            Found::Refused(place) => {
+                words.extend(here_strings);
+                self.errors.extend(misplaced(&words, place));
+            }
+        }
+    }
+
+    /// Rewrites the script of another shell and writes it as one word. That shell finds the private
+    /// variables in its environment.
+    fn nested_script(&mut self, word: &Word) {
+        let private = std::mem::take(&mut self.private);
+        let mut inner = Rewriter::new(word.text(), true, private);
+        inner.run();
+        if inner.finish().is_err() {
+            let place = "in a script within a script, where its value could become syntax";
+            self.errors
+                .extend(misplaced(std::slice::from_ref(word), place));
+        }
+        self.out
+            .push_str(&format!("'{}'", inner.out.replace('\'', r"'\''")));
+        self.private = inner.private;
+        self.foreign.append(&mut inner.foreign);
+        self.at = word.end;
     }
 
     /// An escaped blank is part of a word. An escaped newline is nothing at all.
@@ -206,13 +346,13 @@ impl Rewriter<'_> {
         self.at += length;
         let template = Template::from_parts(vec![part]);
         let written = template.raw().to_owned();
-        let next = self.private.len() + 1;
-        let private = self
-            .private
+        let Private { variables, names } = &mut self.private;
+        let next = names.len() + 1;
+        let private = names
             .entry(written)
             .or_insert_with(|| format!("{PRIVATE}{next}"))
             .clone();
-        self.variables.entry(private.clone()).or_insert(template);
+        variables.entry(private.clone()).or_insert(template);
         self.out.push_str(&format!("{before}${{{private}}}{after}"));
     }
 

@@ -74,6 +74,7 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         command: super::CommandLine::Direct {
             program: super::Template::literal(""),
             args: Vec::new(),
+            script: None,
         },
         places: Vec::new(),
         env: Default::default(),

@@ -9,7 +9,7 @@ use crate::config::CommandLine;
 pub fn request(command: &CommandLine) -> Option<Request> {
     match command {
         CommandLine::Shell { script, .. } => in_script(script),
-        CommandLine::Direct { program, args } => {
+        CommandLine::Direct { program, args, .. } => {
             let words = [program].into_iter().chain(args);
             read(&words.map(|word| word.raw()).collect::<Vec<_>>())
         }

@@ -60,7 +60,7 @@ fn shown(found: &[Diagnostic]) -> String {
 
 fn words(command: &CommandLine) -> Vec<&str> {
     match command {
-        CommandLine::Direct { program, args } => std::iter::once(program.raw())
+        CommandLine::Direct { program, args, .. } => std::iter::once(program.raw())
             .chain(args.iter().map(|arg| arg.raw()))
             .collect(),
         CommandLine::Shell { .. } => panic!("run by a shell: {command:?}"),

@@ -1,13 +1,16 @@
 //! Where a variable stands in a shell command, and that a value never becomes syntax there. The
 //! shell of the machine is the judge.
 
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::config::shell::rewrite;
+use crate::config::Template;
+use crate::config::shell::{Rewritten, rewrite};
 
 fn rewritten(text: &str) -> String {
     rewrite(text)
         .unwrap_or_else(|errors| panic!("{text}: {errors:?}"))
-        .0
+        .script
         .replace("MCP_BROKER_ARG_", "P")
 }
 
@@ -125,7 +128,11 @@ fn cfg_12_a_value_never_becomes_syntax() {
         "Y=${X}; printf %s \"$Y\"",
         "printf %s '' # it's\nprintf %s ${X}",
     ] {
-        let (rewritten, variables) = rewrite(script).unwrap();
+        let Rewritten {
+            script: rewritten,
+            variables,
+            ..
+        } = rewrite(script).unwrap();
         for value in values {
             #[expect(
                 clippy::disallowed_methods,
@@ -141,4 +148,205 @@ fn cfg_12_a_value_never_becomes_syntax() {
             assert_eq!(String::from_utf8_lossy(&output.stdout), value, "{script}");
         }
     }
+}
+
+/// Runs a command line of a config as a source would be started, with a value for `${X}`.
+fn run(command: &str, value: &str) -> String {
+    let source = source_with_command(command);
+    let expand = |template: &Template| template.expand(&|_| Some(value.to_owned())).unwrap();
+    let (program, args, variables) = match &source.command {
+        CommandLine::Shell {
+            script, variables, ..
+        } => {
+            let args = vec!["-c".to_owned(), script.clone()];
+            ("/bin/sh".to_owned(), args, variables.clone())
+        }
+        CommandLine::Direct {
+            program,
+            args,
+            script,
+        } => {
+            let mut words: Vec<String> = args.iter().map(expand).collect();
+            let mut variables = BTreeMap::new();
+            if let Some(script) = script {
+                words[script.at].clone_from(&script.text);
+                variables.clone_from(&script.variables);
+            }
+            (expand(program), words, variables)
+        }
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a shell is the only judge of its syntax"
+    )]
+    let mut process = std::process::Command::new(program);
+    process.args(args).stderr(std::process::Stdio::null());
+    for (name, template) in &variables {
+        process.env(name, expand(template));
+    }
+    let output = process.output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A command string as a config has it.
+fn string(text: &str) -> String {
+    serde_json::to_string(text).unwrap()
+}
+
+#[test]
+fn a_value_is_data_in_the_script_of_any_known_shell() {
+    let strings = [
+        "sh -c 'printf %s ${X}'",
+        r#"/bin/sh -c "printf %s ${X}""#,
+        r"sh -c printf\ %s\ ${X}",
+        "sh -ec 'printf %s ${X}'",
+        "sh -eo noglob -c 'printf %s ${X}'",
+        "sh -c -- 'printf %s ${X}'",
+        "sh -c -e 'printf %s ${X}'",
+        "sh +x -c 'printf %s ${X}'",
+        "env A=1 sh -c 'printf %s ${X}'",
+        r#"env -u A A=1 B=${X} sh -c 'printf %s "$B"'"#,
+        r#"env -u A A=1 B=${X} sh -c 'B=${X}; printf %s "$B"'"#,
+        "env -- sh -c 'printf %s ${X}'",
+        "nice -n 1 sh -c 'printf %s ${X}'",
+        "nice -1 sh -c 'printf %s ${X}'",
+        "timeout -k 1 5 sh -c 'printf %s ${X}'",
+        "timeout --signal KILL 5 env nice sh -c 'printf %s ${X}'",
+        r#"sh -c "sh -c 'printf %s ${X}'""#,
+        r#"sh -c "sh -c 'sh -c \"printf %s \\\"${X}\\\"\"'""#,
+        "true; sh -c 'printf %s ${X}'",
+        r#"true && sh -c "printf %s ${X}""#,
+        "true | exec sh -c 'printf %s ${X}'",
+        "exec timeout 5 sh -c 'printf %s ${X}' | cat",
+        "A=1 B=2 sh -c 'printf %s ${X}'; true",
+        ">/dev/null 2>&1 true; if true; then sh -c 'printf %s ${X}'; fi",
+        "2>/dev/null sh -c 'printf %s ${X}' 2>&1 | cat",
+        "(sh -c 'printf %s ${X}')",
+        "case a in a) sh -c 'printf %s ${X}';; esac",
+        r#"printf %s "$(sh -c 'printf %s ${X}')""#,
+        r#"true; sh -c 'printf %s "$(printf %s ${X})"'"#,
+        r#"true; sh -c "sh -c 'printf %s ${X}'""#,
+        r"true; sh -c 'sh -c '\''printf %s ${X}'\'''",
+        "true; sh -c '# it is\nprintf %s ${X}'",
+        r#"true; sh -c 'printf %s "$1"' - ${X}"#,
+        "sh -c 'true $((1 + 1)); true' && printf %s ${X}",
+    ];
+    let lists = [
+        r#"["sh", "-c", "printf %s ${X}"]"#,
+        r#"["/usr/bin/env", "sh", "-c", "printf %s '${X}'"]"#,
+        r#""sh", "args": ["-c", "printf %s \"${X}\""]"#,
+    ];
+    let values = [
+        "$(echo no)",
+        "`echo no`",
+        "'; echo no; '",
+        "\"; echo no; \"",
+        "a\nb",
+        "; echo no",
+        "\\",
+        "${X}",
+    ];
+    let commands = strings.iter().map(|text| string(text));
+    for command in commands.chain(lists.map(str::to_owned)) {
+        for value in values {
+            assert_eq!(run(&command, value), value, "{command}");
+        }
+    }
+    // A script that is nothing but the value names one program, and runs no part of it.
+    for text in [
+        "sh -c '${X}'",
+        "sh -c ${X}",
+        "true; sh -c ${X}",
+        r#"sh -c "${X}""#,
+    ] {
+        assert_eq!(run(&string(text), "echo no; echo no"), "", "{text}");
+    }
+}
+
+#[test]
+fn a_value_that_would_become_code_is_refused() {
+    for text in [
+        "eval ${X}",
+        "true; eval ${X}",
+        r#"true; eval "a ${X}""#,
+        "true; sh -c 'eval ${X}'",
+        "command eval ${X}; true",
+        "trap '${X}' EXIT; a",
+        "alias a='${X}'; a",
+        r#"true; sh -c "$A ${X}""#,
+        r#"true; sh -c "`a` ${X}""#,
+        r#"true; sh -c "$(a) ${X}""#,
+        r#"true; sh -c "\${A} ${X}""#,
+        "sh -${X} 'a ${X}'",
+        "env -i sh -c 'a ${X}'",
+        "env - sh -c 'a ${X}'",
+        "true; exec -c sh -c 'a ${X}'",
+        "env -S 'sh -c' 'a ${X}'",
+        "env -S 'sh -c ${X}'",
+        "env --split-string='sh -c ${X}'",
+        "true; sh -c 'cat <<E\n${X}\nE\n'",
+        "sh -c 'a `b ${X}`'",
+        "sh -c 'a $((1 + ${X}))'",
+        "true; bash <<< ${X}",
+        r#"true; sh -c 'a "'${X}"#,
+    ] {
+        let command = string(text);
+        let config = format!(r#"{{"tree":[{{"path":"/a","source":{{"command":{command}}}}}]}}"#);
+        let found = only(&config);
+        assert_eq!(found.code, Code::ShellPlace, "{text}");
+        assert!(found.message.contains("${"), "{found}");
+    }
+}
+
+#[test]
+fn scripts_that_are_not_understood_are_warned_of() {
+    let warned = |command: &str| -> Vec<Code> {
+        let text = format!(r#"{{"tree":[{{"path":"/a","source":{{"command":{command}}}}}]}}"#);
+        let warnings = parse(&text).warnings;
+        warnings.iter().map(|warning| warning.code).collect()
+    };
+    for command in [
+        r#"["python3.12", "-c", "print('${X}')"]"#,
+        r#"["node", "--eval", "f('${X}')"]"#,
+        r#"["node", "--eval=f('${X}')"]"#,
+        r#"["perl", "-we", "${X}"]"#,
+        r#"["ssh", "-p", "22", "host", "run ${X}"]"#,
+        r#"["docker", "exec", "c", "sh", "-c", "run ${X}"]"#,
+        r#""true; python -c '${X}' | cat""#,
+        r#""sh -c 'python -c ${X}'""#,
+    ] {
+        assert_eq!(warned(command), [Code::ShellPlace], "{command}");
+    }
+    for command in [
+        r#"["python", "-m", "server", "-c", "${X}"]"#,
+        r#"["python", "server.py", "-c", "${X}"]"#,
+        r#"["node", "server.js", "-e", "${X}"]"#,
+        r#"["npx", "-y", "some-server@1", "-c", "${X}"]"#,
+        r#"["docker", "run", "-e", "TOKEN=${X}", "image"]"#,
+        r#"["ssh", "-i", "${KEY}", "${HOST}", "server"]"#,
+        r#"["sh", "${FOLDER}/run.sh", "${X}"]"#,
+        r#"["sh", "run.sh", "-c", "${X}"]"#,
+        r#"["env", "A=${X}", "server"]"#,
+        r#"["env", "-S", "node --x", "server.js", "${X}"]"#,
+        r#""true; sh run.sh ${X}""#,
+        r#""true; echo eval ${X}""#,
+    ] {
+        assert_eq!(warned(command), [], "{command}");
+    }
+}
+
+#[test]
+fn the_digest_covers_a_script_as_it_is_written() {
+    let covered = |command: &str| {
+        let source = source_with_command(command);
+        crate::config::digest::members(&source)[1..3].to_vec()
+    };
+    let direct = covered(r#"["sh", "-c", "a '${X}' \"${Y}\""]"#);
+    assert_eq!(direct[0].1, "sh");
+    assert_eq!(direct[1].1, serde_json::json!(["-c", "a '${X}' \"${Y}\""]));
+    let shell = covered(r#""true; sh -c \"a ${X}\" ${Y}""#);
+    assert_eq!(
+        shell[0].1,
+        serde_json::json!({"shell": "true; sh -c \"a ${X}\" \"${Y}\""})
+    );
 }

@@ -1,0 +1,310 @@
+//! The words of a simple command as a shell sees them once it has taken the quotes off.
+
+use crate::config::command::variable;
+use crate::config::template::{Part, Template};
+
+/// Substitutions within each other that are followed; what lies deeper is not looked at.
+const MAX_NESTING: usize = 64;
+
+/// One word.
+#[derive(Debug)]
+pub(in crate::config) struct Word {
+    /// Where it begins in the text.
+    pub(super) start: usize,
+    /// Where it ends.
+    pub(super) end: usize,
+    /// Its text without quotes.
+    pub(super) template: Template,
+    /// Whether the shell puts something in that is not known here.
+    pub(super) dynamic: bool,
+}
+
+/// One command, up to the operator that ends it.
+#[derive(Debug, Default)]
+pub(super) struct Command {
+    /// Its words without redirections.
+    pub(super) words: Vec<Word>,
+    /// Where its words and redirections begin.
+    pub(super) starts: Vec<usize>,
+    /// Here-strings with a variable in them.
+    pub(super) here_strings: Vec<Word>,
+}
+
+impl Word {
+    /// A word that no shell reads.
+    pub(in crate::config) fn whole(template: &Template) -> Self {
+        Self {
+            start: 0,
+            end: template.raw().len(),
+            template: template.clone(),
+            dynamic: false,
+        }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.template.raw()
+    }
+
+    pub(super) fn has_variable(&self) -> bool {
+        self.template.variables().next().is_some()
+    }
+
+    /// Whether every byte of it is known.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.dynamic && !self.has_variable()
+    }
+}
+
+/// The command that begins at `at`.
+pub(super) fn of_command(text: &str, at: usize) -> Command {
+    let mut scanner = Scanner::new(text, at);
+    let mut command = Command::default();
+    loop {
+        scanner.skip_blanks();
+        let rest = scanner.rest();
+        let Some(c) = rest.chars().next() else { break };
+        match c {
+            '\n' | ';' | '|' | '(' | ')' | '#' => break,
+            '&' if !rest.starts_with("&>") => break,
+            '<' | '>' | '&' => {
+                command.starts.push(scanner.at);
+                let here_string = rest.starts_with("<<<");
+                scanner.skip_while(|c| matches!(c, '<' | '>' | '&' | '|' | '-'));
+                if scanner.rest().starts_with('(') {
+                    scanner.skip_group(0);
+                    continue;
+                }
+                scanner.skip_blanks();
+                command.starts.push(scanner.at);
+                let target = scanner.word();
+                if here_string && target.has_variable() {
+                    command.here_strings.push(target);
+                }
+            }
+            _ => {
+                let word = scanner.word();
+                command.starts.push(word.start);
+                let is_descriptor = scanner.rest().starts_with(['<', '>'])
+                    && word.text().bytes().all(|byte| byte.is_ascii_digit());
+                if !is_descriptor {
+                    command.words.push(word);
+                }
+            }
+        }
+    }
+    command
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    parts: Vec<Part>,
+    dynamic: bool,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(text: &'a str, at: usize) -> Self {
+        Self {
+            text,
+            at,
+            parts: Vec::new(),
+            dynamic: false,
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest().chars().next()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn skip_while(&mut self, skipped: impl Fn(char) -> bool) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start_matches(skipped).len();
+    }
+
+    fn skip_blanks(&mut self) {
+        loop {
+            self.skip_while(|c| matches!(c, ' ' | '\t'));
+            if !self.rest().starts_with("\\\n") {
+                return;
+            }
+            self.at += 2;
+        }
+    }
+
+    fn push(&mut self, c: char) {
+        // What the shell leaves as `${` would be taken for one of the config's variables.
+        if c == '{' && matches!(self.parts.last(), Some(Part::Literal(text)) if text.ends_with('$'))
+        {
+            self.dynamic = true;
+        }
+        match self.parts.last_mut() {
+            Some(Part::Literal(text)) => text.push(c),
+            _ => self.parts.push(Part::Literal(c.to_string())),
+        }
+    }
+
+    fn variable(&mut self) -> bool {
+        let Some((part, length)) = variable(self.rest()) else {
+            return false;
+        };
+        self.at += length;
+        self.parts.push(part);
+        true
+    }
+
+    /// Reads one word, up to an unquoted blank or operator.
+    fn word(&mut self) -> Word {
+        let start = self.at;
+        while let Some(c) = self.rest().chars().next() {
+            if self.variable() {
+                continue;
+            }
+            match c {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
+                '\\' => {
+                    self.at += 1;
+                    match self.next() {
+                        Some('\n') | None => {}
+                        Some(escaped) => self.push(escaped),
+                    }
+                }
+                '\'' => {
+                    self.at += 1;
+                    self.single();
+                }
+                '"' => {
+                    self.at += 1;
+                    self.double();
+                }
+                '$' | '`' => self.expansion(false),
+                _ => {
+                    self.at += c.len_utf8();
+                    self.push(c);
+                }
+            }
+        }
+        Word {
+            start,
+            end: self.at,
+            template: Template::from_parts(std::mem::take(&mut self.parts)),
+            dynamic: std::mem::take(&mut self.dynamic),
+        }
+    }
+
+    fn single(&mut self) {
+        while !self.rest().is_empty() {
+            if self.variable() {
+                continue;
+            }
+            match self.next() {
+                Some('\'') | None => return,
+                Some(c) => self.push(c),
+            }
+        }
+    }
+
+    fn double(&mut self) {
+        while let Some(c) = self.rest().chars().next() {
+            if self.variable() {
+                continue;
+            }
+            match c {
+                '"' => {
+                    self.at += 1;
+                    return;
+                }
+                '\\' => {
+                    self.at += 1;
+                    match self.next() {
+                        Some('\n') | None => {}
+                        Some(escaped @ ('$' | '`' | '"' | '\\')) => self.push(escaped),
+                        Some(other) => {
+                            self.push('\\');
+                            self.push(other);
+                        }
+                    }
+                }
+                '$' | '`' => self.expansion(true),
+                _ => {
+                    self.at += c.len_utf8();
+                    self.push(c);
+                }
+            }
+        }
+    }
+
+    /// What the shell replaces; a `$` that begins nothing is itself.
+    fn expansion(&mut self, in_quotes: bool) {
+        let rest = self.rest();
+        let next = rest.chars().nth(1);
+        if rest.starts_with("$(") {
+            self.at += 1;
+            self.skip_group(0);
+        } else if rest.starts_with('`') {
+            self.at += 1;
+            while let Some(c) = self.next() {
+                match c {
+                    '\\' => {
+                        self.next();
+                    }
+                    '`' => break,
+                    _ => {}
+                }
+            }
+        } else {
+            self.at += 1;
+            let begins = next.is_some_and(|c| {
+                c.is_ascii_alphanumeric()
+                    || "_{@*#?$!-".contains(c)
+                    || (!in_quotes && "'\"".contains(c))
+            });
+            if !begins {
+                return self.push('$');
+            }
+        }
+        self.dynamic = true;
+    }
+
+    /// Skips `(…)`, in which quotes and further brackets count.
+    fn skip_group(&mut self, nesting: usize) {
+        if nesting > MAX_NESTING {
+            self.at = self.text.len();
+        }
+        let mut depth = 0usize;
+        while let Some(c) = self.next() {
+            match c {
+                '(' => depth += 1,
+                ')' if depth <= 1 => return,
+                ')' => depth -= 1,
+                '\\' => {
+                    self.next();
+                }
+                '\'' => {
+                    self.skip_while(|c| c != '\'');
+                    self.next();
+                }
+                '"' => self.skip_quoted(nesting),
+                _ => {}
+            }
+        }
+    }
+
+    fn skip_quoted(&mut self, nesting: usize) {
+        while let Some(c) = self.next() {
+            match c {
+                '"' => return,
+                '\\' => {
+                    self.next();
+                }
+                '$' if self.rest().starts_with('(') => self.skip_group(nesting + 1),
+                _ => {}
+            }
+        }
+    }
+}
