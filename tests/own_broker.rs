@@ -143,6 +143,14 @@ pub async fn post(broker: &Broker) -> Result<i64, CallError> {
     Ok(called.output.id)
 }
 
+pub fn by_name() -> send::Args {
+    let required = send::Required {
+        to: "somebody".to_owned(),
+        text: "hello".to_owned(),
+    };
+    send::Args::new(required).with_urgent(true)
+}
+
 fn main() -> std::process::ExitCode {
     mcp_broker::main(&CATALOG)
 }
@@ -174,7 +182,17 @@ fn send() -> Value {
 /// A breaking change of the tool, and what the compiler must name.
 type Break = (fn(&mut Value), &'static str);
 
-const BREAKS: [Break; 7] = [
+const BREAKS: [Break; 8] = [
+    (
+        |tool| {
+            let schema = &mut tool["inputSchema"];
+            schema["properties"] = json!({
+                "address": {"type": "string"}, "body": {"type": "string"}, "urgent": {"type": "boolean"},
+            });
+            schema["required"] = json!(["address", "body"]);
+        },
+        "Required` has no field named `to`",
+    ),
     (
         |tool| {
             tool["inputSchema"]["properties"]["subject"] = json!({"type": "string"});

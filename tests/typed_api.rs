@@ -49,6 +49,40 @@ impl Tool for Liar {
     const HAS_OUTPUT: bool = true;
 }
 
+/// Arguments with a field for what the schema does not declare.
+#[derive(serde::Serialize)]
+struct Open {
+    text: &'static str,
+    #[serde(flatten)]
+    extra: serde_json::Map<String, Value>,
+}
+
+struct OpenTool;
+
+impl Tool for OpenTool {
+    type Args = Open;
+    type Output = Value;
+    const PATH: &'static str = hash_text::PATH;
+    const HAS_OUTPUT: bool = true;
+}
+
+#[tokio::test]
+async fn an_undeclared_member_with_the_name_of_a_declared_one_is_refused() {
+    let broker = Broker::open(&CATALOG, Options::new()).await.unwrap();
+    let args = Open {
+        text: "shown",
+        extra: [("text".to_owned(), json!("hidden"))].into_iter().collect(),
+    };
+    let error = broker.call::<OpenTool>(args).await.unwrap_err();
+    assert_eq!(error.code(), Some(CallCode::ArgsInvalid), "{error}");
+    assert!(
+        error.to_string().contains("duplicate key `text`"),
+        "{error}"
+    );
+    assert!(!error.maybe_executed());
+    broker.close().await;
+}
+
 #[tokio::test]
 async fn sch_09_an_answer_that_does_not_fit_is_an_error_that_keeps_the_result() {
     let broker = Broker::open(&CATALOG, Options::new()).await.unwrap();

@@ -32,7 +32,7 @@ fn refused<T: DeserializeOwned>(value: Value) {
 
 #[test]
 fn absent_null_and_empty_are_three_things() {
-    use absent::tools::absent::absence::Args;
+    use absent::tools::absent::absence::{Args, Required};
     for more in [
         json!({}),
         json!({"may": "x", "may_null": "x"}),
@@ -56,10 +56,22 @@ fn absent_null_and_empty_are_three_things() {
     }
     refused::<Args>(json!({"undeclared": 1}));
     refused::<Args>(json!({"must_null": 1, "undeclared": 1}));
-    let args = Args::new(None, json!(1));
+    let args = Args::new(Required {
+        must_null: None,
+        undeclared: json!(1),
+    });
+    assert_eq!(
+        serde_json::to_value(&args).unwrap(),
+        json!({"must_null": null, "undeclared": 1})
+    );
+    let named = absent::tools::absent::absence::ArgsNamed::default().with_a(2);
+    let args = args
+        .with_may("x".to_owned())
+        .with_may_null(None)
+        .with_named(named);
     assert_eq!(
         serde_json::to_value(args).unwrap(),
-        json!({"must_null": null, "undeclared": 1})
+        json!({"must_null": null, "undeclared": 1, "may": "x", "may_null": null, "named": {"a": 2}})
     );
 }
 
@@ -71,6 +83,13 @@ fn members_are_named_on_the_wire_as_they_were() {
         "": "g", "sign": "+", "case": "ASC", "word": "c\"d", "more": 1,
     }));
     survives::<names::members::Args>(json!({"order_by": "a", "word": null}));
+    // A member `extra` is one of the schema's, and not the field that takes what is not declared.
+    let mut args: names::members::Args =
+        serde_json::from_value(json!({"order_by_c5e4ca": "a", "order_by": "b", "extra": "d"}))
+            .unwrap();
+    assert_eq!(args.undeclared_members.len(), 1);
+    args = args.with_extra_9c99a6("e".to_owned());
+    assert_eq!(serde_json::to_value(args).unwrap()["extra"], "e");
     survives::<names::type_::Args>(json!({"type": "x", "self": "y"}));
     survives::<names::clash::Args>(
         json!({"filter": {"a": "x"}, "other": {"b": "x"}, "third": {"c": "x"}}),

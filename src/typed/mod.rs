@@ -26,6 +26,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use broker_model::json::NoDuplicates;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
@@ -136,7 +137,9 @@ impl Broker {
             let at = 0..body.len();
             Args::Unread { body: &body, at }
         } else {
-            let value = serde_json::from_slice(&body).map_err(unusable)?;
+            // The undeclared members of a type may have the name of a declared one. Which of both would
+            // count is up to who reads it, and what is validated must be what the server reads.
+            let NoDuplicates(value) = serde_json::from_slice(&body).map_err(unusable)?;
             Args::Read { text: &body, value }
         };
         let request_id = format!("typed-{}", CALLS.fetch_add(1, Ordering::Relaxed));

@@ -7,6 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::{Fields, File, Item};
 
 use super::outline::Outline;
+use super::refine::REQUIRED;
 
 /// What paths may begin with.
 const CRATES: [&str; 4] = ["std", "serde", "serde_json", "mcp_broker"];
@@ -35,6 +36,7 @@ pub(super) fn inspect(code: &TokenStream, outline: &Outline) -> Result<(), &'sta
             return Err("two members would have one name");
         }
     }
+    types.retain(|name| !name.starts_with(REQUIRED));
     if types != outline.types {
         return Err("typify named a type otherwise");
     }

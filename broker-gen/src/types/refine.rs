@@ -1,20 +1,34 @@
 //! Mends what typify emits: takes out texts of the server and code that nobody needs, tells absent from
 //! null and from empty, and names members as they are.
 
+use std::collections::BTreeSet;
+
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote};
-use syn::{Attribute, Fields, File, Item, ItemEnum, ItemStruct, Type};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Field, Fields, File, Ident, Item, ItemEnum, ItemStruct, Token, Type};
 
 use super::outline::Outline;
+use super::simplify::EXTRA;
+use super::{SchemaOf, names};
 
 /// What stands behind an undeclared member's field.
 const FLATTEN: &str = "flatten";
+/// What begins the names of structs that hold the required members of another one. The names of all
+/// other types begin with `Args` or `Output`.
+pub(super) const REQUIRED: &str = "Required";
+/// What a setter's name begins with, so that no member's name makes it `new` or `clone`.
+const SETTER: &str = "with";
+/// The name of the field with the undeclared members where the schema has a member `extra`. Neither
+/// is called `extra` then: code that was written for one of them must not compile with the other.
+const UNDECLARED: &str = "undeclared_members";
 /// How a member is read that must be there and may be null.
 const NULLABLE: &str = "::std::option::Option::deserialize";
 
 /// The refined code of one schema.
 pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<TokenStream, &'static str> {
     let file: File = syn::parse2(code).map_err(|_| "typify wrote what is no Rust")?;
+    let defaults: BTreeSet<String> = file.items.iter().filter_map(implements_default).collect();
     let mut out = TokenStream::new();
     for item in file.items {
         match item {
@@ -22,7 +36,10 @@ pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<TokenStream
                 strip_docs(&mut item.attrs);
                 let needed = fields(&mut item, outline)?;
                 item.to_tokens(&mut out);
-                out.extend(constructor(&item, &needed));
+                out.extend(construction(&item, &needed));
+                if needed.is_empty() && !defaults.contains(&item.ident.to_string()) {
+                    out.extend(default(&item));
+                }
             }
             Item::Enum(mut item) => {
                 strip_docs(&mut item.attrs);
@@ -43,6 +60,39 @@ pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<TokenStream
         }
     }
     Ok(out)
+}
+
+/// The name of a type, if the item derives or implements `Default` for it.
+fn implements_default(item: &Item) -> Option<String> {
+    match item {
+        Item::Struct(item) => {
+            let derives = item
+                .attrs
+                .iter()
+                .filter(|one| one.path().is_ident("derive"));
+            let mut all = derives.map(|one| one.to_token_stream().to_string());
+            all.any(|derive| derive.contains("Default"))
+                .then(|| item.ident.to_string())
+        }
+        Item::Impl(item) if is_wanted(item) => Some(item.self_ty.to_token_stream().to_string()),
+        _ => None,
+    }
+}
+
+/// `Default` for a struct without a required field.
+fn default(item: &ItemStruct) -> TokenStream {
+    let Fields::Named(named) = &item.fields else {
+        return TokenStream::new();
+    };
+    let name = &item.ident;
+    let fields = named.named.iter().filter_map(|field| field.ident.as_ref());
+    quote! {
+        impl ::std::default::Default for #name {
+            fn default() -> Self {
+                Self { #(#fields: ::std::default::Default::default(),)* }
+            }
+        }
+    }
 }
 
 /// Defaults are kept; conversions are made anew.
@@ -87,8 +137,8 @@ fn conversions(item: &ItemEnum) -> TokenStream {
         .collect()
 }
 
-/// A field that a constructor asks for, in order.
-type Needed = Vec<(syn::Ident, Type)>;
+/// The fields that must be given, in order.
+type Needed = Vec<(Ident, Type)>;
 
 fn fields(item: &mut ItemStruct, outline: &Outline) -> Result<Needed, &'static str> {
     let owner = item.ident.to_string();
@@ -99,6 +149,7 @@ fn fields(item: &mut ItemStruct, outline: &Outline) -> Result<Needed, &'static s
         return Ok(Vec::new());
     };
     let mut needed = Vec::new();
+    let mut has_extra = false;
     for field in &mut named.named {
         let ident = field
             .ident
@@ -112,6 +163,7 @@ fn fields(item: &mut ItemStruct, outline: &Outline) -> Result<Needed, &'static s
         let key = said.rename.unwrap_or_else(|| ident.to_string());
         let place = (owner.clone(), key.clone());
         let member = outline.renamed.get(&place).unwrap_or(&key);
+        has_extra |= names::folded(member) == EXTRA;
         let mut parts = Vec::new();
         if *ident.to_string().trim_start_matches("r#") != *member {
             parts.push(quote!(rename = #member));
@@ -143,32 +195,98 @@ fn fields(item: &mut ItemStruct, outline: &Outline) -> Result<Needed, &'static s
             field.attrs.push(serde_attribute(quote!(#(#parts),*)));
         }
     }
+    if has_extra {
+        rename_undeclared(&mut named.named);
+    }
     Ok(needed)
 }
 
-/// `new`, which takes what is required and leaves out the rest. Where nothing is, there is `Default`.
-fn constructor(item: &ItemStruct, needed: &Needed) -> TokenStream {
+/// Gives the field of the undeclared members a name that the schema does not have.
+fn rename_undeclared(fields: &mut Punctuated<Field, Token![,]>) {
+    let mut name = UNDECLARED.to_owned();
+    while fields
+        .iter()
+        .any(|field| field.ident.as_ref().is_some_and(|ident| *ident == name))
+    {
+        name.push('_');
+    }
+    let undeclared = fields
+        .iter_mut()
+        .find(|field| field.ident.as_ref().is_some_and(|ident| ident == EXTRA));
+    if let Some(field) = undeclared {
+        field.ident = Some(format_ident!("{name}"));
+    }
+}
+
+/// How a struct is made without naming all of its fields. `new` takes the required ones: by position
+/// where there is one, and by name where there are more, since a new lock may give two members of one
+/// type other names, and nothing else would tell a caller that they changed places. The others have
+/// setters. Where nothing is required there is `Default`, where everything is there is the struct.
+fn construction(item: &ItemStruct, needed: &Needed) -> TokenStream {
     let Fields::Named(named) = &item.fields else {
         return TokenStream::new();
     };
-    if needed.is_empty() || needed.len() == named.named.len() {
+    if needed.len() == named.named.len() {
         return TokenStream::new();
     }
     let name = &item.ident;
     let (idents, types): (Vec<_>, Vec<_>) = needed.iter().cloned().unzip();
-    let rest = named
+    let rest: Vec<_> = named
         .named
         .iter()
-        .filter_map(|field| field.ident.clone())
-        .filter(|ident| !idents.contains(ident));
-    quote! {
-        impl #name {
+        .filter_map(|field| Some((field.ident.as_ref()?, &field.ty)))
+        .filter(|(ident, _)| !idents.contains(ident))
+        .collect();
+    let others = rest.iter().map(|(ident, _)| ident);
+    let rest_of_new = quote!(#(#others: ::std::default::Default::default(),)*);
+    let mut required = TokenStream::new();
+    let new = match &idents[..] {
+        [] => None,
+        [_] => Some(quote! {
             pub fn new(#(#idents: #types),*) -> Self {
-                Self {
-                    #(#idents,)*
-                    #(#rest: ::std::default::Default::default(),)*
-                }
+                Self { #(#idents,)* #rest_of_new }
             }
+        }),
+        _ => {
+            let by_name = required_name(name);
+            required = quote! {
+                pub struct #by_name { #(pub #idents: #types,)* }
+            };
+            Some(quote! {
+                pub fn new(required: #by_name) -> Self {
+                    Self { #(#idents: required.#idents,)* #rest_of_new }
+                }
+            })
+        }
+    };
+    let setters = rest
+        .iter()
+        .filter_map(|(ident, ty)| Some(setter(ident, &inner_of_option(ty)?)));
+    quote! {
+        #required
+        impl #name {
+            #new
+            #(#setters)*
+        }
+    }
+}
+
+/// `Required` for the arguments themselves, `RequiredArgsFilter` for a type below them.
+fn required_name(name: &Ident) -> Ident {
+    if name == SchemaOf::Args.type_name() {
+        format_ident!("{REQUIRED}")
+    } else {
+        format_ident!("{REQUIRED}{name}")
+    }
+}
+
+fn setter(ident: &Ident, ty: &Type) -> TokenStream {
+    let text = ident.to_string();
+    let setter = format_ident!("{SETTER}_{}", text.trim_start_matches("r#"));
+    quote! {
+        pub fn #setter(mut self, value: #ty) -> Self {
+            self.#ident = Some(value);
+            self
         }
     }
 }

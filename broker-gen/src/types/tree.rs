@@ -56,6 +56,7 @@ impl Tree {
                 clippy::pedantic,
                 clippy::restriction,
                 dead_code,
+                missing_debug_implementations,
                 missing_docs,
                 non_snake_case,
                 unreachable_pub,

@@ -139,3 +139,24 @@ fn a_config_of_other_clients_works_as_it_is() {
         (Some(0), &serde_json::json!(10))
     );
 }
+
+#[test]
+fn a_value_in_the_script_of_a_shell_runs_nothing_and_reaches_the_server_whole() {
+    let bench = Bench::empty();
+    bench.write(
+        "c.json",
+        r#"{"tree": [
+  {"path": "/args", "source": {"command": "sh", "cwd": ".", "args": ["-c", "exec chaos-mcp --journal ${J}1"]}},
+  {"path": "/line", "source": {"command": "env A=1 sh -c 'exec chaos-mcp --journal ${J}2'", "cwd": "."}},
+  {"path": "/shell", "source": {"command": "true; exec sh -c \"exec chaos-mcp --journal ${J}3\"", "cwd": "."}}
+] }"#,
+    );
+    let value = "log; touch ran $(touch ran) ";
+    let locked = bench.run_with(&["lock"], &[("J", value)]);
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    assert!(!bench.path("ran").exists(), "the value was run");
+    for number in 1..=3 {
+        let journal = bench.path(&format!("{value}{number}"));
+        assert!(journal.exists(), "{}", journal.display());
+    }
+}

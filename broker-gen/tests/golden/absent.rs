@@ -6,6 +6,7 @@
     clippy::pedantic,
     clippy::restriction,
     dead_code,
+    missing_debug_implementations,
     missing_docs,
     non_snake_case,
     unreachable_pub,
@@ -57,14 +58,15 @@ pub mod tools {
                 #[serde(flatten)]
                 pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             }
+            pub struct Required {
+                pub must_null: ::std::option::Option<::std::string::String>,
+                pub undeclared: ::serde_json::Value,
+            }
             impl Args {
-                pub fn new(
-                    must_null: ::std::option::Option<::std::string::String>,
-                    undeclared: ::serde_json::Value,
-                ) -> Self {
+                pub fn new(required: Required) -> Self {
                     Self {
-                        must_null,
-                        undeclared,
+                        must_null: required.must_null,
+                        undeclared: required.undeclared,
                         anything: ::std::default::Default::default(),
                         list: ::std::default::Default::default(),
                         map: ::std::default::Default::default(),
@@ -73,6 +75,39 @@ pub mod tools {
                         named: ::std::default::Default::default(),
                         extra: ::std::default::Default::default(),
                     }
+                }
+                pub fn with_anything(mut self, value: ::serde_json::Value) -> Self {
+                    self.anything = Some(value);
+                    self
+                }
+                pub fn with_list(
+                    mut self,
+                    value: ::std::vec::Vec<::std::option::Option<i64>>,
+                ) -> Self {
+                    self.list = Some(value);
+                    self
+                }
+                pub fn with_map(
+                    mut self,
+                    value: ::std::collections::BTreeMap<::std::string::String, bool>,
+                ) -> Self {
+                    self.map = Some(value);
+                    self
+                }
+                pub fn with_may(mut self, value: ::std::string::String) -> Self {
+                    self.may = Some(value);
+                    self
+                }
+                pub fn with_may_null(
+                    mut self,
+                    value: ::std::option::Option<::std::string::String>,
+                ) -> Self {
+                    self.may_null = Some(value);
+                    self
+                }
+                pub fn with_named(mut self, value: ArgsNamed) -> Self {
+                    self.named = Some(value);
+                    self
                 }
             }
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
@@ -84,6 +119,20 @@ pub mod tools {
                     ::std::string::String,
                     ::std::string::String,
                 >,
+            }
+            impl ArgsNamed {
+                pub fn with_a(mut self, value: i64) -> Self {
+                    self.a = Some(value);
+                    self
+                }
+            }
+            impl ::std::default::Default for ArgsNamed {
+                fn default() -> Self {
+                    Self {
+                        a: ::std::default::Default::default(),
+                        extra: ::std::default::Default::default(),
+                    }
+                }
             }
         }
     }

@@ -8,6 +8,7 @@
     clippy::pedantic,
     clippy::restriction,
     dead_code,
+    missing_debug_implementations,
     missing_docs,
     non_snake_case,
     unreachable_pub,
@@ -78,11 +79,15 @@ pub mod tools {
                 #[serde(flatten)]
                 pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             }
+            pub struct Required {
+                pub one: ArgsOne,
+                pub two: ArgsTwo,
+            }
             impl Args {
-                pub fn new(one: ArgsOne, two: ArgsTwo) -> Self {
+                pub fn new(required: Required) -> Self {
                     Self {
-                        one,
-                        two,
+                        one: required.one,
+                        two: required.two,
                         chosen: ::std::default::Default::default(),
                         itself: ::std::default::Default::default(),
                         mixed: ::std::default::Default::default(),
@@ -95,6 +100,48 @@ pub mod tools {
                         extra: ::std::default::Default::default(),
                     }
                 }
+                pub fn with_chosen(mut self, value: ::std::string::String) -> Self {
+                    self.chosen = Some(value);
+                    self
+                }
+                pub fn with_itself(
+                    mut self,
+                    value: ::std::option::Option<ArgsItself>,
+                ) -> Self {
+                    self.itself = Some(value);
+                    self
+                }
+                pub fn with_mixed(mut self, value: ::serde_json::Value) -> Self {
+                    self.mixed = Some(value);
+                    self
+                }
+                pub fn with_never(mut self, value: ::serde_json::Value) -> Self {
+                    self.never = Some(value);
+                    self
+                }
+                pub fn with_nowhere(mut self, value: ::serde_json::Value) -> Self {
+                    self.nowhere = Some(value);
+                    self
+                }
+                pub fn with_parts(mut self, value: ::serde_json::Value) -> Self {
+                    self.parts = Some(value);
+                    self
+                }
+                pub fn with_remote(mut self, value: ::serde_json::Value) -> Self {
+                    self.remote = Some(value);
+                    self
+                }
+                pub fn with_tuple(
+                    mut self,
+                    value: ::std::vec::Vec<::serde_json::Value>,
+                ) -> Self {
+                    self.tuple = Some(value);
+                    self
+                }
+                pub fn with_untyped(mut self, value: ::serde_json::Value) -> Self {
+                    self.untyped = Some(value);
+                    self
+                }
             }
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(transparent)]
@@ -106,12 +153,40 @@ pub mod tools {
                 #[serde(flatten)]
                 pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             }
+            impl ArgsOne {
+                pub fn with_a(mut self, value: ::std::string::String) -> Self {
+                    self.a = Some(value);
+                    self
+                }
+            }
+            impl ::std::default::Default for ArgsOne {
+                fn default() -> Self {
+                    Self {
+                        a: ::std::default::Default::default(),
+                        extra: ::std::default::Default::default(),
+                    }
+                }
+            }
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct ArgsTwo {
                 #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]
                 pub b: ::std::option::Option<i64>,
                 #[serde(flatten)]
                 pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+            }
+            impl ArgsTwo {
+                pub fn with_b(mut self, value: i64) -> Self {
+                    self.b = Some(value);
+                    self
+                }
+            }
+            impl ::std::default::Default for ArgsTwo {
+                fn default() -> Self {
+                    Self {
+                        b: ::std::default::Default::default(),
+                        extra: ::std::default::Default::default(),
+                    }
+                }
             }
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(untagged)]

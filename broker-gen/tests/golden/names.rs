@@ -7,6 +7,7 @@
     clippy::pedantic,
     clippy::restriction,
     dead_code,
+    missing_debug_implementations,
     missing_docs,
     non_snake_case,
     unreachable_pub,
@@ -104,6 +105,20 @@ pub mod tools {
                 #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]
                 pub third: ::std::option::Option<ArgsFilterX6d448e>,
             }
+            impl Args {
+                pub fn with_filter(mut self, value: ArgsFilterXd47527) -> Self {
+                    self.filter = Some(value);
+                    self
+                }
+                pub fn with_other(mut self, value: ArgsFilterX2e216a) -> Self {
+                    self.other = Some(value);
+                    self
+                }
+                pub fn with_third(mut self, value: ArgsFilterX6d448e) -> Self {
+                    self.third = Some(value);
+                    self
+                }
+            }
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -116,6 +131,12 @@ pub mod tools {
             pub struct ArgsFilterX2e216a {
                 #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]
                 pub b: ::std::option::Option<::std::string::String>,
+            }
+            impl ArgsFilterX2e216a {
+                pub fn with_b(mut self, value: ::std::string::String) -> Self {
+                    self.b = Some(value);
+                    self
+                }
             }
             #[derive(
                 ::serde::Deserialize,
@@ -130,6 +151,12 @@ pub mod tools {
                 #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]
                 pub c: ::std::option::Option<::std::string::String>,
             }
+            impl ArgsFilterX6d448e {
+                pub fn with_c(mut self, value: ::std::string::String) -> Self {
+                    self.c = Some(value);
+                    self
+                }
+            }
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -142,6 +169,12 @@ pub mod tools {
             pub struct ArgsFilterXd47527 {
                 #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]
                 pub a: ::std::option::Option<::std::string::String>,
+            }
+            impl ArgsFilterXd47527 {
+                pub fn with_a(mut self, value: ::std::string::String) -> Self {
+                    self.a = Some(value);
+                    self
+                }
             }
         }
         pub mod members {
@@ -205,7 +238,10 @@ pub mod tools {
                 )]
                 pub word: ::std::option::Option<::std::option::Option<ArgsWord>>,
                 #[serde(flatten)]
-                pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+                pub undeclared_members: ::serde_json::Map<
+                    ::std::string::String,
+                    ::serde_json::Value,
+                >,
             }
             impl Args {
                 pub fn new(order_by_d6c3cc: ::std::string::String) -> Self {
@@ -220,8 +256,62 @@ pub mod tools {
                         order_by_1f246b: ::std::default::Default::default(),
                         sign: ::std::default::Default::default(),
                         word: ::std::default::Default::default(),
-                        extra: ::std::default::Default::default(),
+                        undeclared_members: ::std::default::Default::default(),
                     }
+                }
+                pub fn with_a_b_ffb5aa(mut self, value: ::std::string::String) -> Self {
+                    self.a_b_ffb5aa = Some(value);
+                    self
+                }
+                pub fn with_case(mut self, value: ::std::string::String) -> Self {
+                    self.case = Some(value);
+                    self
+                }
+                pub fn with_extra_9c99a6(
+                    mut self,
+                    value: ::std::string::String,
+                ) -> Self {
+                    self.extra_9c99a6 = Some(value);
+                    self
+                }
+                pub fn with_filter_108d1b(
+                    mut self,
+                    value: ::std::string::String,
+                ) -> Self {
+                    self.filter_108d1b = Some(value);
+                    self
+                }
+                pub fn with_member_64e14c(
+                    mut self,
+                    value: ::std::string::String,
+                ) -> Self {
+                    self.member_64e14c = Some(value);
+                    self
+                }
+                pub fn with_member_956e33(
+                    mut self,
+                    value: ::std::string::String,
+                ) -> Self {
+                    self.member_956e33 = Some(value);
+                    self
+                }
+                pub fn with_order_by_1f246b(
+                    mut self,
+                    value: ::std::string::String,
+                ) -> Self {
+                    self.order_by_1f246b = Some(value);
+                    self
+                }
+                pub fn with_sign(mut self, value: ::std::string::String) -> Self {
+                    self.sign = Some(value);
+                    self
+                }
+                pub fn with_word(
+                    mut self,
+                    value: ::std::option::Option<ArgsWord>,
+                ) -> Self {
+                    self.word = Some(value);
+                    self
                 }
             }
             #[derive(
@@ -275,6 +365,16 @@ pub mod tools {
                     skip_serializing_if = "::std::option::Option::is_none"
                 )]
                 pub type_: ::std::option::Option<ArgsType>,
+            }
+            impl Args {
+                pub fn with_self_(mut self, value: ::std::string::String) -> Self {
+                    self.self_ = Some(value);
+                    self
+                }
+                pub fn with_type_(mut self, value: ArgsType) -> Self {
+                    self.type_ = Some(value);
+                    self
+                }
             }
             #[derive(
                 ::serde::Deserialize,

@@ -6,6 +6,7 @@
     clippy::pedantic,
     clippy::restriction,
     dead_code,
+    missing_debug_implementations,
     missing_docs,
     non_snake_case,
     unreachable_pub,
@@ -13,6 +14,42 @@
 )]
 pub mod tools {
     pub mod plain {
+        pub mod copy {
+            pub const PATH: &str = "/plain/copy";
+            #[derive(Clone, Copy, Debug)]
+            pub struct Tool;
+            impl ::mcp_broker::typed::Tool for Tool {
+                type Args = Args;
+                type Output = ();
+                const PATH: &'static str = PATH;
+                const HAS_OUTPUT: bool = false;
+            }
+            #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+            #[serde(deny_unknown_fields)]
+            pub struct Args {
+                pub dest: ::std::string::String,
+                #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]
+                pub new: ::std::option::Option<bool>,
+                pub src: ::std::string::String,
+            }
+            pub struct Required {
+                pub dest: ::std::string::String,
+                pub src: ::std::string::String,
+            }
+            impl Args {
+                pub fn new(required: Required) -> Self {
+                    Self {
+                        dest: required.dest,
+                        src: required.src,
+                        new: ::std::default::Default::default(),
+                    }
+                }
+                pub fn with_new(mut self, value: bool) -> Self {
+                    self.new = Some(value);
+                    self
+                }
+            }
+        }
         pub mod hash_text {
             pub const PATH: &str = "/plain/hash_text";
             #[derive(Clone, Copy, Debug)]
@@ -39,6 +76,14 @@ pub mod tools {
                         algorithm: ::std::default::Default::default(),
                         rounds: ::std::default::Default::default(),
                     }
+                }
+                pub fn with_algorithm(mut self, value: ArgsAlgorithm) -> Self {
+                    self.algorithm = Some(value);
+                    self
+                }
+                pub fn with_rounds(mut self, value: u64) -> Self {
+                    self.rounds = Some(value);
+                    self
                 }
             }
             #[derive(

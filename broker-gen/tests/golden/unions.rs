@@ -6,6 +6,7 @@
     clippy::pedantic,
     clippy::restriction,
     dead_code,
+    missing_debug_implementations,
     missing_docs,
     non_snake_case,
     unreachable_pub,
@@ -34,22 +35,27 @@ pub mod tools {
                 pub tagged: ArgsTagged,
                 pub tree: ArgsNode,
             }
+            pub struct Required {
+                pub either: ArgsEither,
+                pub json: ArgsJson,
+                pub numbers: ::mcp_broker::typed::Number,
+                pub tagged: ArgsTagged,
+                pub tree: ArgsNode,
+            }
             impl Args {
-                pub fn new(
-                    either: ArgsEither,
-                    json: ArgsJson,
-                    numbers: ::mcp_broker::typed::Number,
-                    tagged: ArgsTagged,
-                    tree: ArgsNode,
-                ) -> Self {
+                pub fn new(required: Required) -> Self {
                     Self {
-                        either,
-                        json,
-                        numbers,
-                        tagged,
-                        tree,
+                        either: required.either,
+                        json: required.json,
+                        numbers: required.numbers,
+                        tagged: required.tagged,
+                        tree: required.tree,
                         big: ::std::default::Default::default(),
                     }
+                }
+                pub fn with_big(mut self, value: ::mcp_broker::typed::Number) -> Self {
+                    self.big = Some(value);
+                    self
                 }
             }
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
@@ -114,6 +120,10 @@ pub mod tools {
                         next: ::std::default::Default::default(),
                     }
                 }
+                pub fn with_next(mut self, value: ::std::boxed::Box<ArgsNode>) -> Self {
+                    self.next = Some(value);
+                    self
+                }
             }
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(untagged)]
@@ -138,14 +148,15 @@ pub mod tools {
                 #[serde(flatten)]
                 pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             }
+            pub struct RequiredArgsTaggedAlternative1 {
+                pub kind: ArgsTaggedAlternative1Kind,
+                pub path: ::std::string::String,
+            }
             impl ArgsTaggedAlternative1 {
-                pub fn new(
-                    kind: ArgsTaggedAlternative1Kind,
-                    path: ::std::string::String,
-                ) -> Self {
+                pub fn new(required: RequiredArgsTaggedAlternative1) -> Self {
                     Self {
-                        kind,
-                        path,
+                        kind: required.kind,
+                        path: required.path,
                         extra: ::std::default::Default::default(),
                     }
                 }

@@ -15,6 +15,8 @@ mod objects;
 mod unions;
 mod values;
 
+pub(super) use objects::EXTRA;
+
 /// Rounds of naming; each renames what the one before found to collide.
 const ROUNDS: usize = 4;
 

@@ -10,7 +10,7 @@ use crate::types::names;
 use crate::types::outline::Shape;
 
 /// The name that typify gives to the members that an open object does not declare.
-const EXTRA: &str = "extra";
+pub(in crate::types) const EXTRA: &str = "extra";
 
 /// An object of which nothing is known.
 pub(super) fn open_map() -> Value {
