@@ -222,3 +222,88 @@ fn a_large_catalog_is_typed_whole_but_for_a_few_places() {
     ]);
     assert_eq!(reasons, expected, "{:#?}", lines(&types));
 }
+
+/// Types of one tool whose argument `x` has this schema, with these definitions, and the time they took.
+fn types_of_argument(x: &Value, definitions: &Value) -> Types {
+    let schema = json!({"type": "object", "properties": {"x": x}, "$defs": definitions});
+    types_of("big", &json!([{"name": "tool", "inputSchema": schema}]))
+}
+
+#[test]
+fn types_that_the_root_does_not_reach_are_left_out() {
+    let alternative = |index: usize| {
+        let member = format!("member{index}");
+        json!({"type": "object", "properties": {member: {"enum": ["a", "b"]}}})
+    };
+    for count in [65, 1000, 4000] {
+        let alternatives: Vec<Value> = (0..count).map(alternative).collect();
+        let types = types_of_argument(&json!({"anyOf": alternatives}), &json!({}));
+        let text = types.to_text();
+        assert!(
+            !text.contains("member") && text.len() < 4000,
+            "{count}: {text}"
+        );
+        assert_eq!(
+            lines(&types),
+            [
+                "/big/tool Args: typed wider than the schema: too many alternatives at `/properties/x`"
+            ]
+        );
+    }
+    // A name that was taken by a type that is left out stays told apart.
+    let of_two = json!({"anyOf": [alternative(0), {"description": "anything"}]});
+    assert!(
+        !types_of_argument(&of_two, &json!({}))
+            .to_text()
+            .contains("member0")
+    );
+}
+
+#[test]
+fn code_beyond_its_bounds_is_a_map_with_the_reason() {
+    let wide = |count: usize| {
+        let members = (0..count).map(|index| (format!("m{index}"), json!({"type": "string"})));
+        json!({"type": "object", "properties": Value::Object(members.collect())})
+    };
+    let line = "/big/tool Args: a JSON map: the code would be larger than 256 KiB or 2000 items";
+    for (count, expected) in [(400, vec![]), (3000, vec![line]), (20_000, vec![line])] {
+        let types = types_of_argument(&wide(count), &json!({}));
+        assert_eq!(lines(&types), expected, "{count}");
+        assert!(types.to_text().len() < 300 << 10);
+    }
+    // Many small items.
+    let word = |index: usize| -> String {
+        let letters = index.to_string().into_bytes().into_iter();
+        letters
+            .map(|digit| char::from(digit - b'0' + b'a'))
+            .collect()
+    };
+    let members = (0..1200).map(|index| (format!("item_{}", word(index)), wide(1)));
+    let many = json!({"type": "object", "properties": Value::Object(members.collect())});
+    assert_eq!(lines(&types_of_argument(&many, &json!({}))), [line]);
+    // Arguments and output fit one by one only.
+    let half = wide(500);
+    let tool = json!({"name": "tool", "inputSchema": half, "outputSchema": half});
+    let types = types_of("big", &json!([tool]));
+    let line = "/big/tool Output: a JSON map: the code beside that of the arguments would be larger than 256 KiB or 2000 items";
+    assert_eq!(lines(&types), [line]);
+    // A chain of definitions, each of which refers to the next.
+    let definitions = (0..5000).map(|index| {
+        let next = format!("#/$defs/d{}", index + 1);
+        (
+            format!("d{index}"),
+            json!({"type": "object", "properties": {"next": {"$ref": next}}}),
+        )
+    });
+    let definitions = Value::Object(
+        definitions
+            .chain([("d5000".to_owned(), json!({}))])
+            .collect(),
+    );
+    let types = types_of_argument(&json!({"$ref": "#/$defs/d0"}), &definitions);
+    assert!(
+        lines(&types)[0].contains("nested deeper than 256 levels"),
+        "{:?}",
+        lines(&types)
+    );
+}

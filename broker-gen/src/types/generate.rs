@@ -17,12 +17,42 @@ use super::{Level, Reason, SchemaOf, inspect, refine};
 /// The type of numbers that need not be integers: keeps what was written.
 const NUMBER: &str = "::mcp_broker::typed::Number";
 
+/// The most bytes of code for one tool, arguments and output together.
+pub(super) const MAX_TOOL_BYTES: usize = 256 << 10;
+/// The most items of code for one tool.
+pub(super) const MAX_TOOL_ITEMS: usize = 2000;
+/// Reason of a schema whose code would be too large.
+const TOO_LARGE: &str = "the code would be larger than 256 KiB or 2000 items";
+
 /// The code for one schema.
 #[derive(Clone, Debug)]
 pub(super) struct Generated {
     pub(super) code: TokenStream,
+    /// How large the code is as text, white space left out.
+    pub(super) size: Size,
     pub(super) level: Level,
     pub(super) reasons: Vec<Reason>,
+}
+
+/// How large code is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) bytes: usize,
+    pub(super) items: usize,
+}
+
+impl Size {
+    /// Whether the code of one tool may be this large.
+    pub(super) const fn fits(self) -> bool {
+        self.bytes <= MAX_TOOL_BYTES && self.items <= MAX_TOOL_ITEMS
+    }
+
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            items: self.items + other.items,
+        }
+    }
 }
 
 thread_local! {
@@ -41,6 +71,11 @@ pub(super) fn generate(of: SchemaOf, schema: Option<&Value>) -> Generated {
             Ok(outline) => outline,
             Err(reason) => return map(of, vec![reason]),
         };
+        // Every type becomes at least one item, and every member more code than it takes here.
+        if outline.types.len() > MAX_TOOL_ITEMS || outline.schema.to_string().len() > MAX_TOOL_BYTES
+        {
+            return map(of, vec![reason(TOO_LARGE)]);
+        }
         if is_open_map(&outline, of) {
             let made = map(of, outline.reasons);
             let level = if made.reasons.is_empty() {
@@ -51,7 +86,8 @@ pub(super) fn generate(of: SchemaOf, schema: Option<&Value>) -> Generated {
             return Generated { level, ..made };
         }
         match code(&outline) {
-            Ok(code) => {
+            Ok((_, size)) if !size.fits() => return map(of, vec![reason(TOO_LARGE)]),
+            Ok((code, size)) => {
                 let mut reasons = failures;
                 reasons.extend(outline.reasons);
                 let level = if reasons.is_empty() {
@@ -61,6 +97,7 @@ pub(super) fn generate(of: SchemaOf, schema: Option<&Value>) -> Generated {
                 };
                 return Generated {
                     code,
+                    size,
                     level,
                     reasons,
                 };
@@ -83,6 +120,11 @@ fn is_open_map(outline: &Outline, of: SchemaOf) -> bool {
     outline.schema["definitions"][of.type_name()] == json!({ "type": "object" })
 }
 
+/// The map that stands instead of types that are too large beside other code.
+pub(super) fn too_large(of: SchemaOf, text: &str) -> Generated {
+    map(of, vec![reason(text)])
+}
+
 /// A root type that takes any object.
 fn map(of: SchemaOf, reasons: Vec<Reason>) -> Generated {
     let name = format_ident!("{}", of.type_name());
@@ -92,6 +134,10 @@ fn map(of: SchemaOf, reasons: Vec<Reason>) -> Generated {
         pub struct #name(pub ::serde_json::Map<::std::string::String, ::serde_json::Value>);
     };
     Generated {
+        size: Size {
+            bytes: code.to_string().len(),
+            items: 1,
+        },
         code,
         level: Level::Map,
         reasons,
@@ -99,13 +145,14 @@ fn map(of: SchemaOf, reasons: Vec<Reason>) -> Generated {
 }
 
 /// The refined code, or why there is none.
-fn code(outline: &Outline) -> Result<TokenStream, &'static str> {
+fn code(outline: &Outline) -> Result<(TokenStream, Size), &'static str> {
     let stream = silently(|| typified(&outline.schema))
         .ok_or("typify panicked")?
         .ok_or("typify refused the schema")?;
     let code = refine::refine(stream, outline)?;
-    inspect::inspect(&code, outline)?;
-    Ok(code)
+    let items = inspect::inspect(&code, outline)?;
+    let bytes = code.to_string().len();
+    Ok((code, Size { bytes, items }))
 }
 
 fn typified(schema: &Value) -> Option<TokenStream> {

@@ -12,8 +12,8 @@ use super::refine::REQUIRED;
 /// What paths may begin with.
 const CRATES: [&str; 4] = ["std", "serde", "serde_json", "mcp_broker"];
 
-/// Why the code cannot be used, if it cannot.
-pub(super) fn inspect(code: &TokenStream, outline: &Outline) -> Result<(), &'static str> {
+/// The number of its items, or why the code cannot be used.
+pub(super) fn inspect(code: &TokenStream, outline: &Outline) -> Result<usize, &'static str> {
     let file: File = syn::parse2(code.clone()).map_err(|_| "the refined code is no Rust")?;
     let mut types = BTreeSet::new();
     for item in &file.items {
@@ -43,7 +43,7 @@ pub(super) fn inspect(code: &TokenStream, outline: &Outline) -> Result<(), &'sta
     if names_foreign_crate(code.clone()) {
         return Err("typify asked for a crate");
     }
-    Ok(())
+    Ok(file.items.len())
 }
 
 fn field_names(fields: &Fields) -> Vec<String> {
@@ -100,7 +100,7 @@ mod tests {
                 ),
                 &a
             ),
-            Ok(())
+            Ok(1)
         );
         assert!(
             inspect(

@@ -10,6 +10,7 @@ use broker_model::text::shown_line;
 use proc_macro2::TokenStream;
 
 use crate::plan::{Entry, Plan};
+use generate::{Generated, Size};
 
 mod generate;
 mod inspect;
@@ -21,6 +22,9 @@ mod tree;
 
 /// Reasons that one line names; the rest are counted.
 const SHOWN_REASONS: usize = 3;
+
+/// The most bytes of code for the tools of one lock.
+const MAX_LOCK_BYTES: usize = 64 << 20;
 
 /// The types of a plan.
 #[derive(Clone, Debug)]
@@ -92,16 +96,18 @@ pub struct Reason {
 pub fn types(plan: &Plan<'_>) -> Types {
     let mut tree = tree::Tree::default();
     let mut fallbacks = Vec::new();
+    let mut room = Room(MAX_LOCK_BYTES);
     for (path, entry) in &plan.entries {
         let Entry::Tool(tool) = entry else { continue };
         if !plan.sources[tool.source].0.types {
             continue;
         }
         let raw = &tool.tool.raw;
-        let args = generate::generate(SchemaOf::Args, raw.get("inputSchema"));
-        let output = raw
+        let mut args = generate::generate(SchemaOf::Args, raw.get("inputSchema"));
+        let mut output = raw
             .get("outputSchema")
             .map(|schema| generate::generate(SchemaOf::Output, Some(schema)));
+        room.take(&mut args, output.as_mut());
         for (schema, made) in [
             (SchemaOf::Args, Some(&args)),
             (SchemaOf::Output, output.as_ref()),
@@ -122,6 +128,37 @@ pub fn types(plan: &Plan<'_>) -> Types {
         tokens: tree.render(),
         fallbacks,
         tools: tree.tools(),
+    }
+}
+
+/// Bytes of code that the tools of a lock may still take.
+struct Room(usize);
+
+impl Room {
+    /// Takes the code of one tool, or maps instead of what is too large.
+    fn take(&mut self, args: &mut Generated, mut output: Option<&mut Generated>) {
+        let together = |args: &Generated, output: &Option<&mut Generated>| {
+            args.size.and(
+                output
+                    .as_ref()
+                    .map_or(Size::default(), |output| output.size),
+            )
+        };
+        if !together(args, &output).fits()
+            && let Some(output) = &mut output
+        {
+            let reason =
+                "the code beside that of the arguments would be larger than 256 KiB or 2000 items";
+            **output = generate::too_large(SchemaOf::Output, reason);
+        }
+        if together(args, &output).bytes > self.0 {
+            let reason = "the code of the lock would be larger than 64 MiB";
+            *args = generate::too_large(SchemaOf::Args, reason);
+            if let Some(output) = &mut output {
+                **output = generate::too_large(SchemaOf::Output, reason);
+            }
+        }
+        self.0 = self.0.saturating_sub(together(args, &output).bytes);
     }
 }
 

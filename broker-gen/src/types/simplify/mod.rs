@@ -17,6 +17,9 @@ mod values;
 
 pub(super) use objects::EXTRA;
 
+/// Places within each other that are followed; what lies deeper is any value. References are followed
+/// as well, so that the nesting of the text is no bound.
+const MAX_NESTING: usize = 256;
 /// Rounds of naming; each renames what the one before found to collide.
 const ROUNDS: usize = 4;
 
@@ -58,6 +61,8 @@ struct Simplifier<'a> {
     /// Places being looked at, each with the name that it would have.
     active: BTreeMap<String, String>,
     done: BTreeMap<String, Shape>,
+    /// Reasons that are in the outline.
+    noted: BTreeSet<(String, String)>,
 }
 
 impl<'a> Simplifier<'a> {
@@ -74,6 +79,7 @@ impl<'a> Simplifier<'a> {
             claims: BTreeMap::new(),
             active: BTreeMap::new(),
             done: BTreeMap::new(),
+            noted: BTreeSet::new(),
         }
     }
 
@@ -102,10 +108,32 @@ impl<'a> Simplifier<'a> {
     }
 
     fn finish(mut self) -> Outline {
+        self.drop_unreached();
         self.outline.types = self.definitions.keys().cloned().collect();
         let root = Map::from_iter([("definitions".to_owned(), Value::Object(self.definitions))]);
         self.outline.schema = Value::Object(root);
         self.outline
+    }
+
+    /// Drops the types that the root does not name, such as those of a union that was given up.
+    fn drop_unreached(&mut self) {
+        let mut reached = BTreeSet::new();
+        let mut waiting = vec![self.of.type_name().to_owned()];
+        while let Some(name) = waiting.pop() {
+            if let Some(schema) = self.definitions.get(&name)
+                && reached.insert(name)
+            {
+                references(schema, &mut waiting);
+            }
+        }
+        self.definitions.retain(|name, _| reached.contains(name));
+        let is_reached = |owner: &String| reached.contains(owner);
+        self.outline
+            .renamed
+            .retain(|(owner, _), _| is_reached(owner));
+        self.outline
+            .absent_or_null
+            .retain(|(owner, _)| is_reached(owner));
     }
 
     /// What stands at a JSON pointer into the root. `name` is what it is called, if it needs a name.
@@ -121,6 +149,9 @@ impl<'a> Simplifier<'a> {
         let Some(schema) = self.root.pointer(at) else {
             return self.any(at, "a reference leads nowhere");
         };
+        if self.active.len() >= MAX_NESTING {
+            return self.any(at, "nested deeper than 256 levels");
+        }
         self.active.insert(at.to_owned(), name.to_owned());
         let mut shape = self.shape(schema, at, name);
         self.active.remove(at);
@@ -271,7 +302,8 @@ impl<'a> Simplifier<'a> {
             pointer: at.to_owned(),
             text: reason.to_owned(),
         };
-        if !self.outline.reasons.contains(&reason) {
+        let key = (reason.pointer.clone(), reason.text.clone());
+        if self.noted.insert(key) {
             self.outline.reasons.push(reason);
         }
     }
@@ -281,6 +313,23 @@ impl<'a> Simplifier<'a> {
         self.root
             .pointer(at)
             .is_none_or(|schema| values::takes_null(schema, self.root, 0))
+    }
+}
+
+/// Adds the names of the types that a simplified schema refers to. Members may be called as keywords.
+fn references(schema: &Value, names: &mut Vec<String>) {
+    match schema {
+        Value::Object(members) => {
+            let target = members.get("$ref").and_then(Value::as_str);
+            names.extend(
+                target
+                    .and_then(|target| target.strip_prefix("#/definitions/"))
+                    .map(str::to_owned),
+            );
+            members.values().for_each(|value| references(value, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, names)),
+        _ => {}
     }
 }
 

@@ -8,7 +8,9 @@ use super::values::{number, simple};
 use crate::types::names;
 use crate::types::outline::Shape;
 
-/// More alternatives than that are nobody's enum.
+/// More alternatives than that are not looked at.
+const MAX_LISTED: usize = 1000;
+/// The most alternatives that become an enum.
 const MAX_ALTERNATIVES: usize = 64;
 
 impl Simplifier<'_> {
@@ -24,6 +26,9 @@ impl Simplifier<'_> {
                 !is_null
             })
             .collect();
+        if real.len() > MAX_LISTED {
+            return self.any(at, "too many alternatives");
+        }
         for (index, place) in real.iter().enumerate() {
             let own = if real.len() == 1 {
                 name.to_owned()
