@@ -9,7 +9,7 @@ use broker_model::{Diagnostic, DiagnosticCode};
 /// The variable that may hold the secret. The allow-list of children's variables keeps it here.
 pub(crate) const VARIABLE: &str = "MCP_BROKER_SECRET";
 /// A file longer than this is no secret.
-const MAX_FILE_BYTES: u64 = 64 << 10;
+const MAX_FILE_BYTES: usize = 64 << 10;
 
 /// The three places, as they were given.
 #[derive(Debug, Default)]
@@ -85,12 +85,9 @@ fn read(file: &Path) -> Result<(String, Option<Diagnostic>), SecretError> {
         reason,
     };
     let metadata = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;
-    if metadata.len() > MAX_FILE_BYTES {
-        return Err(unreadable(format!(
-            "it has more than {MAX_FILE_BYTES} bytes"
-        )));
-    }
-    let mut text = std::fs::read_to_string(file).map_err(|error| unreadable(error.to_string()))?;
+    // A pipe is what a shell makes for `<(command)`.
+    let mut text = broker_files::read_text_or_pipe(file, MAX_FILE_BYTES)
+        .map_err(|error| unreadable(error.to_string()))?;
     // Editors and `echo` end a file with a newline that nobody means.
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
     let mode = metadata.permissions().mode() & 0o777;

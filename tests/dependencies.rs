@@ -174,9 +174,11 @@ fn rooms_depend_only_on_the_rooms_below() {
             .collect::<BTreeSet<_>>()
     };
     assert_eq!(ours("broker-model"), names(&[]));
+    assert_eq!(ours("broker-files"), names(&[]));
     assert_eq!(ours("broker-mcp"), names(&["broker-model"]));
-    assert_eq!(ours("broker-gen"), names(&["broker-model", "broker-mcp"]));
-    assert_eq!(ours("mcp-broker"), names(&["broker-model", "broker-mcp"]));
+    let below = names(&["broker-files", "broker-model", "broker-mcp"]);
+    assert_eq!(ours("broker-gen"), below);
+    assert_eq!(ours("mcp-broker"), below);
     for server in ["toolbox-mcp", "chaos-mcp", "harness"] {
         assert_eq!(
             ours(server),

@@ -7,8 +7,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use broker_model::config::Config;
-use broker_model::lock::Lock;
+use broker_files::ReadError;
+use broker_model::config::{self, Config};
+use broker_model::lock::{self, Lock};
 use broker_model::terminal::Text;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
@@ -66,28 +67,44 @@ pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnosti
 
 /// Reads config and lock, which must fit each other.
 pub(crate) fn read(file: &Path, shown: &str) -> Result<(Config, Lock), Vec<Diagnostic>> {
-    let bytes = fs::read(file).map_err(|error| {
-        vec![unreadable(
-            DiagnosticCode::ConfigUnreadable,
-            "config",
-            shown,
-            &error,
-        )]
-    })?;
-    let config = Config::parse(shown, &bytes)?.config;
+    let config = Config::parse(shown, &read_config(file, shown)?)?.config;
     let lock_path = lock_file(file);
     let lock_shown = lock_file(Path::new(shown)).to_string_lossy().into_owned();
-    let text = fs::read_to_string(&lock_path).map_err(|error| {
-        let code = if error.kind() == io::ErrorKind::NotFound {
+    let text = read_lock(&lock_path, &lock_shown)?;
+    let lock = Lock::parse(&lock_shown, &text)?;
+    plan::check_fresh(&config, &lock)?;
+    Ok((config, lock))
+}
+
+/// The bytes of a config, which messages call `shown`.
+pub(crate) fn read_config(file: &Path, shown: &str) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    broker_files::read(file, config::MAX_BYTES).map_err(|error| {
+        let code = match error {
+            ReadError::Size(_) => DiagnosticCode::ConfigSize,
+            _ => DiagnosticCode::ConfigUnreadable,
+        };
+        vec![unreadable(code, "config", shown, &error)]
+    })
+}
+
+/// The text of a lock, which messages call `shown`.
+pub(crate) fn read_lock(file: &Path, shown: &str) -> Result<String, Vec<Diagnostic>> {
+    lock_text(broker_files::read_text(file, lock::MAX_BYTES), shown)
+}
+
+/// The text of a lock that was read, or could not be.
+pub(crate) fn lock_text(
+    text: Result<String, ReadError>,
+    shown: &str,
+) -> Result<String, Vec<Diagnostic>> {
+    text.map_err(|error| {
+        let code = if error.is_not_found() {
             DiagnosticCode::LockMissing
         } else {
             DiagnosticCode::LockCorrupt
         };
-        vec![unreadable(code, "lock", &lock_shown, &error)]
-    })?;
-    let lock = Lock::parse(&lock_shown, &text)?;
-    plan::check_fresh(&config, &lock)?;
-    Ok((config, lock))
+        vec![unreadable(code, "lock", shown, &error)]
+    })
 }
 
 /// `<config stem>.lock.json`, beside the config.
@@ -122,7 +139,7 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-fn unreadable(code: DiagnosticCode, what: &str, file: &str, error: &io::Error) -> Diagnostic {
+fn unreadable(code: DiagnosticCode, what: &str, file: &str, error: &ReadError) -> Diagnostic {
     Diagnostic::error(code, format!("the {what} `{file}` cannot be read: {error}"))
 }
 
@@ -147,7 +164,7 @@ fn one_line(problem: &Diagnostic, command: &str) -> String {
 
 fn write(path: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
     // An equal file keeps its time, so that nothing is compiled again.
-    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+    if broker_files::holds(path, text.as_bytes()) {
         return Ok(());
     }
     fs::write(path, text).map_err(|error| {

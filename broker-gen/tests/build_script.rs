@@ -280,6 +280,31 @@ fn moving_a_server_keeps_the_lock_and_moves_it_in_every_listing() {
 }
 
 #[test]
+fn a_build_reads_no_device_and_no_file_past_its_bound() {
+    let package = Package::new("c.json");
+    for name in ["c.json", "c.lock.json"] {
+        let kept = package.path("kept");
+        fs::rename(package.path(name), &kept).expect("moved");
+        std::os::unix::fs::symlink("/dev/full", package.path(name)).expect("a link");
+        let code = if name == "c.json" {
+            "[config_unreadable]"
+        } else {
+            "[lock_corrupt]"
+        };
+        let errors = package.refuses("c.json");
+        assert!(errors[0].starts_with(code), "{errors:?}");
+        assert!(errors[0].contains("it is a device"), "{errors:?}");
+        fs::remove_file(package.path(name)).expect("removed");
+        let sparse = fs::File::create(package.path(name)).expect("a file");
+        sparse.set_len(1 << 40).expect("a file without content");
+        let errors = package.refuses("c.json");
+        assert!(errors[0].contains("it has more than"), "{errors:?}");
+        fs::rename(&kept, package.path(name)).expect("moved back");
+    }
+    package.builds("c.json");
+}
+
+#[test]
 fn the_environment_names_the_config_and_the_command_names_it_too() {
     let package = Package::new("smoke_config.json");
     let (code, said) = package.build("default", None);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::Environment;
+use broker_model::config::MAX_BYTES;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::failure::{Failure, unless_refused};
@@ -150,16 +151,16 @@ struct Watch {
 impl Watch {
     fn new(file: &Path) -> Self {
         Self {
-            known: std::fs::read(file).ok(),
+            known: broker_files::read(file, MAX_BYTES).ok(),
             file: file.to_owned(),
             other: None,
         }
     }
 
-    /// One look; whether there is something new, and all of it is there. A file that cannot be read
-    /// is one that somebody is about to replace.
+    /// One look; whether there is something new, and all of it is there. A file that cannot be read,
+    /// or is too large, is one that is about to be replaced.
     fn look(&mut self) -> bool {
-        let Ok(now) = std::fs::read(&self.file) else {
+        let Ok(now) = broker_files::read(&self.file, MAX_BYTES) else {
             return false;
         };
         if self.known.as_ref() == Some(&now) {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use broker_files::ReadError;
 use broker_mcp::Environment;
 use broker_model::config::narrow::{self, KnownTools};
-use broker_model::config::{Config, Parsed, Template};
+use broker_model::config::{Config, MAX_BYTES, Parsed, Template};
 use broker_model::lock::LockedSource;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
@@ -35,9 +36,12 @@ impl Settings {
             });
         };
         let name = file.display().to_string();
-        let bytes = std::fs::read(file).map_err(|error| {
-            let message = format!("cannot read the config: {error}");
-            let unreadable = Diagnostic::error(DiagnosticCode::ConfigUnreadable, message);
+        let bytes = broker_files::read(file, MAX_BYTES).map_err(|error| {
+            let code = match error {
+                ReadError::Size(_) => DiagnosticCode::ConfigSize,
+                _ => DiagnosticCode::ConfigUnreadable,
+            };
+            let unreadable = Diagnostic::error(code, format!("cannot read the config: {error}"));
             Failure::Diagnostics(vec![unreadable.in_file(name.as_str())])
         })?;
         let Parsed { config, warnings } =

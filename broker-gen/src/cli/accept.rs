@@ -14,7 +14,7 @@ use super::audits::{
     Audit, Audits, Date, Decision, Standing, Subject, Suppression, append, audits_file, subjects,
     who,
 };
-use super::input::parse_lock;
+use super::input;
 use super::output::{self, say};
 use crate::lock_file;
 use crate::plan::nearest;
@@ -83,7 +83,7 @@ pub(super) fn refuse_machines(verb: &str) -> Result<(), Vec<Diagnostic>> {
 /// The lock beside a config.
 pub(super) fn read_lock(config: &Path) -> Result<Lock, Vec<Diagnostic>> {
     let path = lock_file(config);
-    parse_lock(&path, std::fs::read_to_string(&path)).map(|file| file.lock)
+    input::read_lock(&path).map(|file| file.lock)
 }
 
 fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {

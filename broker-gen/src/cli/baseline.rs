@@ -1,13 +1,12 @@
 //! The lock that something is compared with: a file, or what git has of the lock at a revision.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 
-use super::input::parse_lock;
+use super::input::read_lock;
 use super::program;
 use crate::lock_file;
 
@@ -15,7 +14,7 @@ use crate::lock_file;
 /// command line; without one it is the lock beside the config.
 pub(super) fn read_baseline(text: &str, config: &Path) -> Result<Lock, Vec<Diagnostic>> {
     let Some(rest) = text.strip_prefix("git:") else {
-        return parse_lock(Path::new(text), fs::read_to_string(text)).map(|file| file.lock);
+        return read_lock(Path::new(text)).map(|file| file.lock);
     };
     let (revision, path) = match rest.split_once(':') {
         Some((revision, path)) => (revision, PathBuf::from(path)),

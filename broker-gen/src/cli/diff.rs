@@ -1,16 +1,16 @@
 //! `diff`: what changed between two locks, offline, in the report of `check`.
 
-use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use broker_model::exit::Exit;
+use broker_model::lock::MAX_BYTES;
 use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 
 use super::baseline::read_baseline;
 use super::between::between;
-use super::input::{LockFile, parse_lock};
+use super::input::{LockFile, parse_lock, read_lock};
 use super::output;
 use super::report::{ReportArgs, Shown, Sides};
 use crate::lock_file;
@@ -74,11 +74,9 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
 }
 
 fn read(path: &Path) -> Result<LockFile, Vec<Diagnostic>> {
-    let text = if path == Path::new("-") {
-        let mut text = String::new();
-        io::stdin().lock().read_to_string(&mut text).map(|_| text)
-    } else {
-        fs::read_to_string(path)
-    };
-    parse_lock(path, text)
+    if path != Path::new("-") {
+        return read_lock(path);
+    }
+    let text = broker_files::read_from(io::stdin().lock(), MAX_BYTES);
+    parse_lock(path, text.and_then(broker_files::text))
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use broker_files::ReadError;
 use broker_model::exit::Exit;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
@@ -65,9 +66,9 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
 }
 
 fn compare(path: &Path, text: &str) -> Option<Diagnostic> {
-    let what = match fs::read(path) {
+    let what = match broker_files::read(path, text.len()) {
         Ok(old) if old == text.as_bytes() => return None,
-        Ok(_) => "is not what config and lock give".to_owned(),
+        Ok(_) | Err(ReadError::Size(_)) => "is not what config and lock give".to_owned(),
         Err(error) => format!("cannot be read: {error}"),
     };
     let message = format!("`{}` {what}", path.display());
@@ -75,7 +76,7 @@ fn compare(path: &Path, text: &str) -> Option<Diagnostic> {
 }
 
 fn write(path: &Path, text: &str) -> Option<Diagnostic> {
-    if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
+    if broker_files::holds(path, text.as_bytes()) {
         return None;
     }
     let folder = path.parent().unwrap_or(Path::new("."));

@@ -1,15 +1,15 @@
 //! Reads what a verb works on: the config, the lock beside it, and how its sources are launched.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use broker_files::ReadError;
 use broker_mcp::{Environment, Launch, resolve};
 use broker_model::config::{Config, Source};
-use broker_model::lock::Lock;
+use broker_model::lock::{Lock, MAX_BYTES};
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::ConfigArgs;
+use crate::build_script::{lock_text, read_config};
 use crate::lock_file;
 
 /// A config, the file it came from, and how to launch the sources that were asked for.
@@ -30,12 +30,7 @@ impl Input {
     /// Reads the config and expands what its sources need. Warnings are printed.
     pub(super) fn read(args: &ConfigArgs) -> Result<Self, Vec<Diagnostic>> {
         let shown = args.file.config.to_string_lossy();
-        let bytes = fs::read(&args.file.config).map_err(|error| {
-            vec![Diagnostic::error(
-                DiagnosticCode::ConfigUnreadable,
-                format!("the config `{shown}` cannot be read: {error}"),
-            )]
-        })?;
+        let bytes = read_config(&args.file.config, &shown)?;
         let parsed = Config::parse(&shown, &bytes)?;
         super::output::diagnostics(&parsed.warnings);
         let config = parsed.config;
@@ -80,7 +75,7 @@ impl Input {
 
     /// Reads the lock; `lock_missing` where there is none.
     pub(super) fn read_lock(&self) -> Result<LockFile, Vec<Diagnostic>> {
-        parse_lock(&self.lock_path, fs::read_to_string(&self.lock_path))
+        read_lock(&self.lock_path)
     }
 }
 
@@ -92,22 +87,17 @@ pub(super) struct LockFile {
     pub(super) text: String,
 }
 
+/// Reads a lock.
+pub(super) fn read_lock(path: &Path) -> Result<LockFile, Vec<Diagnostic>> {
+    parse_lock(path, broker_files::read_text(path, MAX_BYTES))
+}
+
 /// The lock in a text that was read from `path`, or could not be.
 pub(super) fn parse_lock(
     path: &Path,
-    text: io::Result<String>,
+    text: Result<String, ReadError>,
 ) -> Result<LockFile, Vec<Diagnostic>> {
     let shown = path.to_string_lossy();
-    let text = text.map_err(|error| {
-        let code = if error.kind() == io::ErrorKind::NotFound {
-            DiagnosticCode::LockMissing
-        } else {
-            DiagnosticCode::LockCorrupt
-        };
-        vec![Diagnostic::error(
-            code,
-            format!("the lock `{shown}` cannot be read: {error}"),
-        )]
-    })?;
+    let text = lock_text(text, &shown)?;
     Lock::parse(&shown, &text).map(|lock| LockFile { lock, text })
 }

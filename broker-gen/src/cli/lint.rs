@@ -1,7 +1,6 @@
 //! `lint`: texts of the lock that are not innocent. Launches nothing; `lock` asks it before it writes.
 
 use std::cell::Cell;
-use std::fs;
 use std::path::Path;
 
 use broker_model::drift::{Class, Finding, FindingSeverity};
@@ -17,7 +16,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::audits::{Audits, audits_file};
-use super::input::{Input, parse_lock};
+use super::input::{Input, read_lock};
 use super::{ConfigFile, Format, LockArgs, output};
 use crate::lock_file;
 
@@ -40,7 +39,7 @@ pub(super) struct LintArgs {
 
 pub(super) fn run(args: &LintArgs) -> Exit {
     let path = lock_file(&args.file.config);
-    let lock = match parse_lock(&path, fs::read_to_string(&path)) {
+    let lock = match read_lock(&path) {
         Ok(file) => file.lock,
         Err(problems) => return output::diagnostics(&problems),
     };

@@ -8,7 +8,7 @@ use broker_mcp::Launch;
 use broker_model::config::Source;
 use broker_model::drift::BetweenLocks;
 use broker_model::exit::Exit;
-use broker_model::lock::{Lock, LockedSource};
+use broker_model::lock::{Lock, LockedSource, MAX_BYTES};
 use broker_model::provenance::{Package, Seen};
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
@@ -110,7 +110,17 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     };
     let shown = input.lock_path.display();
     let text = lock.to_text();
-    if fs::read_to_string(&input.lock_path).is_ok_and(|old| old == text) {
+    if text.len() > MAX_BYTES {
+        let message = format!(
+            "the lock would have {} bytes; at most {MAX_BYTES} are read",
+            text.len()
+        );
+        let help = "Hide tools with `tool_filter`, or lock fewer sources in one config.";
+        return Err(vec![
+            Diagnostic::error(DiagnosticCode::FileWrite, message).help(help),
+        ]);
+    }
+    if broker_files::holds(&input.lock_path, text.as_bytes()) {
         say(text!("{} is up to date", shown));
         return Ok(());
     }

@@ -1,6 +1,10 @@
 //! A config given at start, beside the one that was compiled in: it may take away, it may tune, and
 //! anything else is refused with exit 2 before a source is started.
 
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
 use harness::{Broker, Chaos, Output, Run, binary, refusal};
 use serde_json::{Value, json};
 
@@ -254,4 +258,82 @@ fn a_config_that_cannot_be_read_is_named() {
     let found = diagnostics(&chaos.run("chaos-broker", &args).output());
     assert_eq!(codes(&found), ["config_unreadable"]);
     assert_eq!(found[0]["file"], "/nonexistent/config.json");
+}
+
+/// Files that nobody can read to an end, below the folder of a test, each with its code.
+fn unreadable_files(chaos: &Chaos) -> Vec<(PathBuf, &'static str)> {
+    let at = |name: &str| chaos.path().join(name);
+    for device in ["full", "zero"] {
+        symlink(format!("/dev/{device}"), at(device)).expect("a link");
+    }
+    let pipe = at("pipe");
+    let made = Run::new("/usr/bin/mkfifo".as_ref()).args([&pipe]).output();
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    fs::create_dir(at("folder")).expect("a folder");
+    let sparse = File::create(at("sparse")).expect("a file");
+    sparse.set_len(1 << 40).expect("a file without content");
+    vec![
+        (at("full"), "config_unreadable"),
+        (at("zero"), "config_unreadable"),
+        (pipe, "config_unreadable"),
+        (at("folder"), "config_unreadable"),
+        (at("sparse"), "config_size"),
+    ]
+}
+
+#[test]
+fn a_config_that_is_not_a_regular_file_or_too_large_is_refused_at_once() {
+    let chaos = Chaos::new();
+    for (file, code) in unreadable_files(&chaos) {
+        let file = file.to_str().expect("UTF-8");
+        for args in [
+            &["127.0.0.1:0", file][..],
+            &["stdio", file],
+            &["doctor", file],
+        ] {
+            let output = chaos
+                .run("chaos-broker", args)
+                .args(["--log-format", "json"])
+                .output();
+            assert_eq!(output.code, Some(2), "{args:?}: {}", output.stderr);
+            assert!(output.stderr.contains(code), "{args:?}: {}", output.stderr);
+        }
+        let generated = Run::new(&binary("broker-gen"))
+            .args(["lock", "--config", file])
+            .output();
+        assert_eq!(generated.code, Some(2), "{file}: {}", generated.stderr);
+        assert!(generated.stderr.contains(code), "{}", generated.stderr);
+    }
+}
+
+#[test]
+fn a_secret_file_may_be_a_pipe_and_nothing_else_that_is_not_a_regular_file() {
+    let chaos = Chaos::new();
+    for (file, _) in unreadable_files(&chaos) {
+        let secret = file.to_str().expect("UTF-8");
+        let output = chaos
+            .run("chaos-broker", &["127.0.0.1:0", "--secret-file", secret])
+            .output();
+        assert_eq!(output.code, Some(2), "{secret}: {}", output.stderr);
+        assert!(
+            output.stderr.contains("cannot read the secret file"),
+            "{secret}: {}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn a_watched_config_that_becomes_a_device_changes_nothing() {
+    let chaos = Chaos::new();
+    let config = changed(&chaos, |_| {});
+    let run = chaos.run("chaos-broker", &["127.0.0.1:0", &config, "--reload"]);
+    let broker = Broker::start_ready(run);
+    fs::remove_file(&config).expect("removed");
+    symlink("/dev/zero", &config).expect("a link");
+    // Three looks: a reader of the device would not come back from the first.
+    std::thread::sleep(std::time::Duration::from_millis(1600));
+    broker.result("/a/echo", json!({"text": "x"}));
+    let (status, stderr) = broker.terminate();
+    assert_eq!(status.code(), Some(0), "{stderr}");
 }

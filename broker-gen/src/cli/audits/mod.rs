@@ -1,8 +1,6 @@
 //! The audits file, `<config stem>.audits.toml`: what people decided about the tools of a lock, each
 //! decision bound to a digest. It is theirs: read strictly, appended to, and never rewritten.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use broker_model::digest::Digest;
@@ -29,7 +27,7 @@ pub(super) use who::who;
 pub(super) const CRITERIA: &str = "safe-to-expose";
 
 /// More than this is no file that people write.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Everything in one file, in its order.
 #[derive(Clone, Debug, Default)]
@@ -125,22 +123,16 @@ pub(super) fn audits_file(config: &Path) -> PathBuf {
 
 /// The file's text; `None` where there is no file.
 fn text_of(path: &Path) -> Result<Option<String>, Vec<Diagnostic>> {
-    let shown = path.to_string_lossy();
-    let unreadable = |why: &dyn std::fmt::Display| {
-        vec![Diagnostic::error(
-            DiagnosticCode::AuditsUnreadable,
-            format!("the audits `{shown}` cannot be read: {why}"),
-        )]
-    };
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.len() > MOST_BYTES => {
-            return Err(unreadable(&"it is larger than 4 MiB"));
+    match broker_files::read_text(path, MAX_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => {
+            let shown = path.to_string_lossy();
+            let message = format!("the audits `{shown}` cannot be read: {error}");
+            Err(vec![Diagnostic::error(
+                DiagnosticCode::AuditsUnreadable,
+                message,
+            )])
         }
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(&error)),
     }
-    fs::read_to_string(path)
-        .map(Some)
-        .map_err(|error| unreadable(&error))
 }

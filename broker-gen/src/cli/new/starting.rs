@@ -2,13 +2,14 @@
 //! secrets that are written out in it.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use broker_model::config::{Config, Source};
 use broker_model::json::position_of_pointer;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
+
+use crate::build_script::read_config;
 
 const SMALL: &str = include_str!("../../new/config.json.in");
 const SCHEMA_LINE: &str = "\n  \"$schema\": \"./config.schema.json\",";
@@ -45,7 +46,7 @@ impl Starting {
             let message = format!("the config `{shown}` cannot be read: {error}");
             vec![Diagnostic::error(DiagnosticCode::ConfigUnreadable, message)]
         };
-        let bytes = fs::read(file).map_err(|error| unreadable(&error))?;
+        let bytes = read_config(file, &shown)?;
         let parsed = Config::parse(&shown, &bytes)?;
         let text = String::from_utf8(bytes).map_err(|error| unreadable(&error))?;
         let text = text.trim_start_matches('\u{feff}');

@@ -2,7 +2,6 @@
 //! left it. Starts nothing and downloads nothing; what cannot be read is told, never guessed.
 
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use broker_mcp::Launch;
@@ -17,9 +16,9 @@ mod npm;
 mod pypi;
 
 /// The largest file that is hashed or read.
-const LARGEST: u64 = 1 << 30;
+const LARGEST: usize = 1 << 30;
 /// The largest record of a package manager that is read.
-const LARGEST_RECORD: u64 = 64 << 20;
+const LARGEST_RECORD: usize = 64 << 20;
 /// Entries of one folder that are looked at.
 const MOST_ENTRIES: usize = 20_000;
 
@@ -218,18 +217,11 @@ fn written(source: &Source, word: usize) -> &str {
 }
 
 /// The whole file, if it is not too large.
-fn read(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
-    let named = || shown_line(&path.to_string_lossy(), 300);
-    let cannot = |error: std::io::Error| format!("`{}` cannot be read: {error}", named());
-    let mut content = Vec::new();
-    let file = fs::File::open(path).map_err(cannot)?;
-    file.take(largest + 1)
-        .read_to_end(&mut content)
-        .map_err(cannot)?;
-    if content.len() as u64 > largest {
-        return Err(format!("`{}` is larger than {largest} bytes", named()));
-    }
-    Ok(content)
+fn read(path: &Path, largest: usize) -> Result<Vec<u8>, String> {
+    broker_files::read(path, largest).map_err(|error| {
+        let shown = shown_line(&path.to_string_lossy(), 300);
+        format!("`{shown}` cannot be read: {error}")
+    })
 }
 
 /// A text that a package manager left, if it is there and can be read.

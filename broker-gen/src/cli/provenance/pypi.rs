@@ -12,9 +12,9 @@ use broker_model::text::shown_line;
 use super::{Installed, entries, folder, name_of, read, record};
 
 /// The first bytes of a script that are read for its interpreter.
-const HEAD: u64 = 1 << 20;
+const HEAD: usize = 1 << 20;
 /// The largest pointer file of uv's cache.
-const LARGEST_POINTER: u64 = 1 << 20;
+const LARGEST_POINTER: usize = 1 << 20;
 
 /// The package that `uvx` or `pipx run` runs.
 pub(super) fn look(

@@ -1,6 +1,5 @@
 //! `verify`: whether what is committed fits together, and whether people signed it. Starts no source.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -100,10 +99,7 @@ fn verify(args: &VerifyArgs) -> Outcome {
 
 fn read_config(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     let shown = path.to_string_lossy();
-    let bytes = fs::read(path).map_err(|error| {
-        let message = format!("the config `{shown}` cannot be read: {error}");
-        vec![Diagnostic::error(DiagnosticCode::ConfigUnreadable, message)]
-    })?;
+    let bytes = crate::build_script::read_config(path, &shown)?;
     let parsed = Config::parse(&shown, &bytes)?;
     output::diagnostics(&parsed.warnings);
     Ok(parsed.config)

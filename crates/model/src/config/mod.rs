@@ -37,6 +37,7 @@ mod tree;
 mod tests;
 
 pub use narrow::{KnownTools, Narrowing};
+pub use reader::MAX_BYTES;
 pub use template::{MissingVariable, Part, Template, TemplateError};
 
 /// A checked config.

@@ -11,8 +11,8 @@ use crate::diagnostic::Diagnostic;
 use crate::json::{escape_token, position_of_offset};
 use crate::text::shown_line;
 
-/// The largest config.
-pub(super) const MAX_BYTES: usize = 4 << 20;
+/// The largest config, in bytes.
+pub const MAX_BYTES: usize = 4 << 20;
 /// The deepest nesting.
 pub(super) const MAX_DEPTH: usize = 64;
 /// The most values: more than anybody reviews, and few enough to be read in a blink.

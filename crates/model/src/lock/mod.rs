@@ -25,6 +25,9 @@ mod tool;
 
 pub use tool::{MEMBERS, ToolDigests, strip_volatile};
 
+/// The largest lock, in bytes. A listing has at most 32 MiB, so that eight of the largest fit.
+pub const MAX_BYTES: usize = 256 << 20;
+
 /// The version of the format that is written, and the only one that is read.
 pub const LOCK_VERSION: u64 = 1;
 
