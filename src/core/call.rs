@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use broker_mcp::{Account, CallFailure, Charge, RawResult, UNCHARGED_BYTES};
 use broker_model::CallCode;
 use broker_model::config::RenderMode;
@@ -73,9 +74,8 @@ impl Inner {
             .map_err(|no_room| {
                 Box::new(no_room_for_request(no_room, args.len(), call.account).path(path))
             })?;
-        // Held to the end: whoever takes over waits for it.
-        let seat = seats[tool.source as usize].load_full();
-        let mut answer = self.ask(at, &seat, args, left()).await?;
+        let place = &seats[tool.source as usize];
+        let mut answer = self.ask(at, place, args, left()).await?;
         if settings.again && matches!(answer, Err(CallFailure::Exited { .. })) && !self.is_closing()
         {
             tracing::info!(
@@ -83,9 +83,8 @@ impl Inner {
                 path,
                 "the server died with a call, which is sent once more"
             );
-            let seat = seats[tool.source as usize].load_full();
             // Where it could not be sent again, the first answer says more.
-            match self.ask(at, &seat, args, left()).await {
+            match self.ask(at, place, args, left()).await {
                 Ok(Err(unsent)) if !unsent.maybe_executed() => {}
                 Ok(second) => answer = second,
                 Err(_withdrawn) => {}
@@ -111,33 +110,46 @@ impl Inner {
         }
     }
 
-    /// Sends a call to whoever takes it, within `time`. Of the errors, only a withdrawal is final.
+    /// Sends a call to the source that is in `place`, within `time`. Of the errors, only a withdrawal is
+    /// final.
     async fn ask(
         &self,
         at: u32,
-        seat: &Seat,
+        place: &ArcSwap<Seat>,
         args: &[u8],
         time: Duration,
     ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
-        let (session, left) = match seat.upstream.ready() {
-            Some(session) => (Ok(session), time),
-            None => {
-                let began = Instant::now();
-                let session = seat.upstream.session(time).await;
-                (session, time.saturating_sub(began.elapsed()))
-            }
-        };
         let tool = self.catalog.tool(at);
-        // Looked at once more, now that the session is known: its verdict was taken in before it was
-        // handed out, and may have withdrawn the tool.
-        if let Some(withdrawn) = self.verdicts.view.load().withdrawn(at) {
-            let path = self.catalog.entry(tool.entry).path;
-            return Err(out_of_service(path, tool, withdrawn));
+        let mut left = time;
+        loop {
+            // Held to the end: a source that takes over waits for it.
+            let seat = place.load_full();
+            let session = match seat.upstream.ready() {
+                Some(session) => Ok(session),
+                None => {
+                    let began = Instant::now();
+                    let session = seat.upstream.session(left).await;
+                    left = left.saturating_sub(began.elapsed());
+                    session
+                }
+            };
+            // Looked at once more, now that the session is known: its verdict was taken in before it was
+            // handed out, and may have withdrawn the tool.
+            let withdrawn = self.verdicts.view.load().withdrawn(at).cloned();
+            // A source that took over meanwhile was in its place before its verdict was in the view: a
+            // process that left it was not judged by that view, if it was judged at all.
+            if !Arc::ptr_eq(&place.load(), &seat) {
+                continue;
+            }
+            if let Some(withdrawn) = withdrawn {
+                let path = self.catalog.entry(tool.entry).path;
+                return Err(out_of_service(path, tool, &withdrawn));
+            }
+            return Ok(match session {
+                Ok(session) => session.call(tool.name, args, left).await,
+                Err(failure) => Err(failure),
+            });
         }
-        Ok(match session {
-            Ok(session) => session.call(tool.name, args, left).await,
-            Err(failure) => Err(failure),
-        })
     }
 
     /// The tool at `path`, and why it is out of service where it is.

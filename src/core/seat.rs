@@ -113,7 +113,12 @@ impl Judge for SourceJudge {
         let judged = match &place.role {
             Role::Serving => self.verdicts.assess(self.source, None, snapshot),
             Role::Trial(reviewed) => self.verdicts.assess(self.source, Some(reviewed), snapshot),
-            Role::Left => return Verdict::Serve,
+            // A process that starts there after all was not held against the lock.
+            Role::Left => {
+                return Verdict::WithdrawSource {
+                    message: "another process has taken its place".to_owned(),
+                };
+            }
         };
         let verdict = judged.verdict.clone();
         place.latest[self.instance] = Some(judged);

@@ -184,7 +184,7 @@ pub(super) struct Fixture {
 }
 
 /// `a` and `b` are further members of the two sources.
-fn config(a: Value, b: Value) -> Config {
+pub(super) fn config(a: Value, b: Value) -> Config {
     let source = |more: Value| {
         let mut source = json!({"backend": "stdio", "command": "server"});
         let more = more.as_object().unwrap().clone();

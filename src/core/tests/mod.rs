@@ -4,3 +4,4 @@ mod call;
 mod catalog;
 mod drift;
 mod fixture;
+mod interleavings;

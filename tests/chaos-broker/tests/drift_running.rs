@@ -431,3 +431,57 @@ fn tools_that_change_without_an_announcement_are_seen_by_the_next_poll() {
     wait_until("the tool is back", || broker.source("/a")["withdrawn"] == 0);
     assert_eq!(counter(&broker, "restarts"), 0);
 }
+
+#[test]
+fn drift_while_calls_are_in_flight_admits_none_after_the_verdict_and_loses_none_under_way() {
+    let chaos = Chaos::new();
+    let broker = configured(&chaos, |source| {
+        source["tool_overrides"]["slow"]["timeout"] = json!(60);
+    });
+    let mut tools = json!(Chaos::tools_asking_more("slow"));
+    let all = tools.as_array_mut().expect("a list");
+    let changed = all.iter_mut().find(|tool| tool["name"] == "echo");
+    changed.expect("it is there")["description"] = json!("Echoes its arguments\u{200b}");
+    let answered = thread::scope(|scope| {
+        let slow = [(); 4].map(|()| scope.spawn(|| broker.call("/a/slow", json!({"ms": 6000}))));
+        chaos.await_events("a", "call", 4);
+        let callers = [(); 4].map(|()| {
+            scope.spawn(|| {
+                let mut answered = 0;
+                loop {
+                    let call = broker.call("/a/echo", json!({"text": "x"}));
+                    match call.status {
+                        200 => answered += 1,
+                        _ => {
+                            let error = refusal(&call, 409, "tool_withdrawn");
+                            assert_eq!(error["details"]["class"], "security", "{error}");
+                            return answered;
+                        }
+                    }
+                }
+            })
+        });
+        let echoes = || chaos.events("a", "call").len() > 20;
+        wait_until("calls are under way", echoes);
+        chaos.script("a", &json!({"generation": 1, "tools": tools}));
+        let answered: usize = callers
+            .map(|one| one.join().expect("it ended"))
+            .iter()
+            .sum();
+        let late = broker.call("/a/slow", json!({"ms": 1}));
+        let error = refusal(&late, 409, "tool_withdrawn");
+        assert_eq!(error["details"]["class"], "breaking", "{error}");
+        for call in slow {
+            let call = call.join().expect("it ended");
+            assert_eq!(call.status, 200, "{}", call.text());
+        }
+        answered
+    });
+    // Whoever was told of the withdrawal was sent nowhere, and every answer was one call.
+    for _ in 0..20 {
+        refusal(&echo(&broker), 409, "tool_withdrawn");
+    }
+    let calls = chaos.events("a", "call");
+    let executed = |name: &str| calls.iter().filter(|call| call["tool"] == name).count();
+    assert_eq!((executed("echo"), executed("slow")), (answered, 4));
+}

@@ -98,3 +98,39 @@ fn what_one_process_no_longer_has_none_serves() {
     wait_until("the tool is back", || broker.source("/a")["withdrawn"] == 0);
     broker.result("/a/echo", json!({"text": "x"}));
 }
+
+#[test]
+fn a_process_that_is_another_server_withdraws_the_source_until_it_is_gone() {
+    let chaos = Chaos::new();
+    let broker = start(&chaos, &json!({"instances": 2}), &json!({}));
+    wait_until("both are up", || all_ready(&broker, "/a", 2));
+    // Instructions are heard when a process starts: only the next one says something hidden.
+    chaos.script(
+        "a",
+        &json!({"instructions": "Use it well\u{200b}\u{e0041}"}),
+    );
+    refusal(&broker.call("/a/die", json!({})), 502, "source_exited");
+    wait_until("the source is withdrawn", || {
+        of_source(&broker, "/a")["state"] == "withdrawn"
+    });
+    let instances = of_source(&broker, "/a")["instances"].clone();
+    let states: Vec<_> = instances.as_array().expect("a list").iter().collect();
+    assert!(
+        states.iter().any(|one| one["state"] == "ready"),
+        "{instances}"
+    );
+    assert!(
+        states.iter().any(|one| one["cause"] == "drift_source"),
+        "{instances}"
+    );
+    for _ in 0..10 {
+        let call = broker.call("/a/add", json!({"a": 1, "b": 2}));
+        refusal(&call, 409, "tool_withdrawn");
+    }
+    chaos.script("a", &json!({}));
+    let last = chaos.pids("a").pop().expect("it was started");
+    let kill = harness::Run::new("/bin/sh".as_ref()).args(["-c", &format!("kill -KILL {last}")]);
+    assert_eq!(kill.output().code, Some(0));
+    wait_until("both are up again", || all_ready(&broker, "/a", 2));
+    broker.result("/a/add", json!({"a": 1, "b": 2}));
+}

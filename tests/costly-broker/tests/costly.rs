@@ -65,24 +65,6 @@ fn small_exponential_arguments_are_refused_with_places() {
 }
 
 #[test]
-fn arguments_over_the_budget_are_refused_with_the_place_that_was_reached() {
-    let (_chaos, broker) = start();
-    // Every level matches, and is tried twice for each time that the one above it is.
-    let args = nested("x", 30).replace('0', r#"{"secret":"canary"}"#);
-    let post = post_bytes(broker.address(), "/meta_call", &body("chain", &args));
-    let response = raw(broker.address(), &post);
-    let error = refusal(&response, 422, "args_invalid");
-    let told = &error["details"]["errors"][0];
-    assert_eq!(told["keyword"], "budget", "{error}");
-    let pointer = told["pointer"].as_str().expect("a pointer");
-    assert!(pointer.starts_with("/x/x"), "{pointer}");
-    assert_eq!(error["details"]["more"], true);
-    let message = error["message"].as_str().expect("a message");
-    assert!(message.contains("send fewer"), "{message}");
-    assert!(!response.text().contains("canary"), "no value is shown");
-}
-
-#[test]
 fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
     let (chaos, broker) = start();
     let address = broker.address();
