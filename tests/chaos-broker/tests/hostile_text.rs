@@ -236,7 +236,11 @@ fn clients_over_stdio_read_no_text_of_a_server_but_results_and_its_own_errors() 
         has_no_mark(what, &json!(client.tools()).to_string());
         for path in ["/a/echo", "/a/add"] {
             let args = json!({"path": path, "args": {"text": "x", "a": 1, "b": 2}});
-            let result = client.call("meta_call", &args)["result"].take();
+            let mut result = Value::Null;
+            wait_until("the source was judged", || {
+                result = client.call("meta_call", &args)["result"].take();
+                !result.to_string().contains(r#"\"code\":\"starting\""#)
+            });
             if result["isError"] != true {
                 continue;
             }
