@@ -46,6 +46,7 @@ const LAST_BREATH: Duration = Duration::from_millis(250);
 /// anything else: on Linux the program starts once more from here, as a child of itself, and signals
 /// are taken over for every thread that comes later.
 pub fn main(catalog: &'static Catalog) -> ExitCode {
+    guard::deny_inspection();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

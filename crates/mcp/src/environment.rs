@@ -116,7 +116,7 @@ pub(crate) fn withheld(
         environment
             .iter()
             .map(|(name, _)| name)
-            .filter(|name| !given.contains_key(*name) && !name.starts_with("MCP_BROKER_"))
+            .filter(|name| !given.contains_key(*name) && !config::is_own_variable(name))
     };
     let is_related = |name: &&str| {
         let name = name.to_ascii_lowercase();

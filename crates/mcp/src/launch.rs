@@ -257,7 +257,9 @@ fn inherited(
             return BTreeMap::new();
         }
     };
-    let named = |name: &str| !source.inherit_env.is_empty() && globs.admits(name);
+    let named = |name: &str| {
+        !source.inherit_env.is_empty() && !config::is_own_variable(name) && globs.admits(name)
+    };
     let mut env = BTreeMap::new();
     for (name, value) in environment.iter() {
         if is_base(name) || named(name) {

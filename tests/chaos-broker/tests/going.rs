@@ -316,7 +316,9 @@ fn the_variable_of_the_guard_means_nothing_by_hand_and_is_nobody_elses() {
     let refused = chaos.run("chaos-broker", &args).output();
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("`MCP_BROKER_GUARD` is not set"),
+        refused
+            .stderr
+            .contains("`${MCP_BROKER_GUARD}` is a variable of the broker itself"),
         "{}",
         refused.stderr
     );

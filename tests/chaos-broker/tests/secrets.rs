@@ -424,3 +424,72 @@ fn the_lock_holds_no_value() {
     assert_eq!(lock(&["check"]).code, Some(4));
     assert_eq!(lock(&["check", "--format", "json"]).code, Some(4));
 }
+
+/// Prints for each ancestor whether its environment can be read and whether the secret is in it. Then
+/// leaves a daemon that only its parentage shows, and prints its number.
+#[cfg(target_os = "linux")]
+const LOOK_AT_ANCESTORS: &str = r#"pid=$$
+while [ "$pid" -gt 1 ]; do
+  while read -r key value rest; do
+    case "$key" in Name:) name=$value ;; PPid:) parent=$value ;; esac
+  done < /proc/$pid/status
+  text=$(tr '\0' ' ' < /proc/$pid/environ 2> /dev/null)
+  case "$text" in *canary-secret*) echo "$name:secret" ;; ?*) echo "$name:read" ;; *) echo "$name:denied" ;; esac
+  ls /proc/$pid/fd > /dev/null 2>&1 || echo "$name:files denied"
+  pid=$parent
+done
+env -i setsid sh -c 'sleep 1000 < /dev/null > /dev/null 2>&1 & echo daemon:$!'"#;
+
+/// Runs as a user without rights, where the test has the right to become one and the programs are in
+/// folders that such a user may enter; says so where not.
+#[cfg(target_os = "linux")]
+#[test]
+fn f_42_a_server_reads_no_variable_of_broker_or_guard_from_proc() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    const USER: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let chaos = Chaos::new();
+    let as_user = |run: Run| run.through("setpriv", &USER);
+    let is_root = fs::metadata("/proc/self").is_ok_and(|us| us.uid() == 0);
+    if is_root {
+        let everybody = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(chaos.path(), everybody).expect("the folder is ours");
+        let probe = as_user(Run::new(&binary("chaos-mcp")).args(["--version"])).output();
+        if probe.code.is_none_or(|code| code >= 125) {
+            println!(
+                "did not run: no other user can run the programs: {}",
+                probe.stderr
+            );
+            return;
+        }
+    }
+    chaos.script("a", &json!({"start_shell": LOOK_AT_ANCESTORS}));
+    let run = chaos.run("chaos-broker", &["127.0.0.1:0"]);
+    let run = run.env("MCP_BROKER_SECRET", SECRET);
+    let broker = Broker::start(if is_root { as_user(run) } else { run });
+    let shell = &chaos.await_events("a", "shell", 1)[0];
+    let printed = shell["stdout"].as_str().expect("it is text");
+    let lines: Vec<_> = printed.lines().collect();
+    for expected in [
+        // Its own server can be looked into: the way to look is a good one.
+        "chaos-mcp:read",
+        "chaos-broker:denied",
+        "chaos-broker:files denied",
+        "mcp-guard:denied",
+        "mcp-guard:files denied",
+    ] {
+        assert!(lines.contains(&expected), "{expected}: {shell}");
+    }
+    assert!(!printed.contains(":secret"), "{shell}");
+    let guards = lines.iter().filter(|line| **line == "mcp-guard:denied");
+    assert_eq!(guards.count(), 1, "the broker knows its guard: {shell}");
+    // What guard and broker find by looking at processes they find as such a user too.
+    let daemon = lines.iter().find_map(|line| line.strip_prefix("daemon:"));
+    let daemon = daemon.and_then(|pid| pid.parse().ok()).expect("a number");
+    assert!(harness::is_alive(daemon));
+    let kill = Run::new(std::path::Path::new("/bin/sh"));
+    let kill = kill.args(["-c", &format!("kill -KILL {}", broker.pid())]);
+    assert_eq!(kill.output().code, Some(0));
+    let (status, _, stderr) = broker.finish();
+    assert_eq!(status.code(), Some(137), "{stderr}");
+    assert!(!harness::is_alive(daemon));
+}

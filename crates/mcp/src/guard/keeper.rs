@@ -54,6 +54,7 @@ pub(super) fn keep(input: Input) -> io::Result<u8> {
     let held = Held::hold(&HELD)?;
     let started = set_child_subreaper(Some(us))
         .map_err(io::Error::from)
+        .and_then(|()| kept::take_guard_name())
         .and_then(|()| start(us, input));
     let broker = match started {
         Ok(broker) => broker,
@@ -61,6 +62,7 @@ pub(super) fn keep(input: Input) -> io::Result<u8> {
             held.release()?;
             // Orphans that still come to this process do it no harm.
             let _: rustix::io::Result<()> = set_child_subreaper(None);
+            kept::take_name();
             return Err(error);
         }
     };
@@ -122,8 +124,7 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
         .ok_or_else(|| io::Error::other("the broker has no number"))
 }
 
-/// Keeps no end of the broker's pipes open, and takes a name that nobody kills by mistake who means
-/// the broker.
+/// Keeps no end of the broker's pipes open.
 fn let_go() {
     let nothing = File::options().read(true).write(true).open("/dev/null");
     // A container without devices: the pipes end with us instead, which is soon after. There is no
@@ -133,8 +134,6 @@ fn let_go() {
         rustix::stdio::dup2_stdout(&nothing).ok()?;
         rustix::stdio::dup2_stderr(&nothing).ok()
     });
-    // Another name would be of help only to people.
-    let _: rustix::io::Result<()> = rustix::thread::set_name(c"mcp-guard");
 }
 
 /// Hands signals on until the broker has ended, and ends it where it does not follow an order to

@@ -1,14 +1,17 @@
 //! Whether this process is a broker that has a guard. A variable says so, and is believed only where
 //! it names our parent and that runs our program: set by hand it changes nothing.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::process::{Pid, getppid};
 
 use super::{COOKIE, VARIABLE};
+
+/// The name of a guard in the process table, which no broker has.
+const NAME: &CStr = c"mcp-guard";
 
 /// Digits of a cookie.
 const COOKIE_DIGITS: usize = 32;
@@ -39,19 +42,29 @@ fn parse(value: &str) -> Option<(Pid, String)> {
     Some((pid, cookie.to_owned()))
 }
 
-/// Whether it can be seen that the process runs something else than this one. What cannot be seen is
-/// no reason: a broker that took its guard for a stranger would start another one.
+/// Whether it can be seen that the process is no guard. Its program cannot be looked at, since a guard
+/// lets no other process look into it; its name can. What cannot be seen is no reason: a broker that
+/// took its guard for a stranger would start another one.
 fn is_another_program(pid: Pid) -> bool {
-    let program = |process: &str| std::fs::metadata(format!("/proc/{process}/exe"));
-    let theirs = program(&pid.as_raw_nonzero().to_string());
-    match (program("self"), theirs) {
-        (Ok(ours), Ok(theirs)) => (ours.dev(), ours.ino()) != (theirs.dev(), theirs.ino()),
-        _ => false,
+    let name = std::fs::read(format!("/proc/{}/comm", pid.as_raw_nonzero()));
+    name.is_ok_and(|name| name.trim_ascii_end() != NAME.to_bytes())
+}
+
+/// Takes the name of a guard, by which the broker knows it, and which is not taken for the broker's by
+/// a person who wants to end that.
+pub(super) fn take_guard_name() -> io::Result<()> {
+    rustix::thread::set_name(NAME)?;
+    if is_another_program(rustix::process::getpid()) {
+        // The broker would not know its guard.
+        return Err(io::Error::other(
+            "the process cannot take the name of a guard",
+        ));
     }
+    Ok(())
 }
 
 /// The guard starts its own file by way of `/proc`, whose name there would be ours.
-fn take_name() {
+pub(super) fn take_name() {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().unwrap_or_default();
     if let Ok(name) = CString::new(name.as_bytes()) {
@@ -91,8 +104,6 @@ mod tests {
 
     #[test]
     fn another_program_is_told_from_ours() {
-        let ourselves = rustix::process::getpid();
-        assert!(!is_another_program(ourselves));
         let parent = getppid().expect("a test has a parent");
         assert!(is_another_program(parent), "tests are started by cargo");
         assert!(!is_another_program(

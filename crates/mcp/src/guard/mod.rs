@@ -43,6 +43,18 @@ pub enum Role {
     Broker(Signals, Hangups),
 }
 
+/// Keeps other processes of the same user from looking into this one: its environment, memory and
+/// open files are for root alone, and it leaves no core dump. A program that it executes is not
+/// affected, so guard and broker do this each by itself, before anything else.
+pub fn deny_inspection() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Where the system refuses, everything else still holds; there is no log yet to say so.
+        let _: rustix::io::Result<()> = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
 /// Starts the broker as a child of this process and guards it, or, in that child, goes on. Comes
 /// before any thread is started, since signals are taken from all of them.
 pub fn enter(input: Input) -> io::Result<Role> {

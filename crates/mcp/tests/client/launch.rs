@@ -103,6 +103,31 @@ fn f_42_a_child_gets_the_allowed_variables_and_nothing_else() {
 }
 
 #[test]
+fn f_42_no_pattern_hands_on_a_variable_of_the_broker_itself() {
+    let world = [
+        ("MCP_BROKER_SECRET", "canary"),
+        ("MCP_BROKER_NEW", "1"),
+        ("APP_ONE", "1"),
+    ];
+    for patterns in [
+        &["*"][..],
+        &["MCP_*"],
+        &["*SECRET", "MCP_BROKER_NEW", "APP_*"],
+    ] {
+        let mut source = source("acme-server", &[]);
+        source.inherit_env = patterns.iter().map(ToString::to_string).collect();
+        let launch = resolved(&source, &world).unwrap();
+        assert!(
+            !launch.env.contains_key("MCP_BROKER_SECRET"),
+            "{patterns:?}"
+        );
+        assert!(!launch.env.contains_key("MCP_BROKER_NEW"), "{patterns:?}");
+        let is_given = launch.env.contains_key("APP_ONE");
+        assert_eq!(is_given, patterns != ["MCP_*"], "{patterns:?}");
+    }
+}
+
+#[test]
 fn cfg_10_all_missing_variables_are_listed_at_once_with_places() {
     let mut source = source("${NO_A}", &["${NO_B} ${NO_C}", "${NO_D:-fine}"]);
     source.env.insert("X/Y".to_owned(), template("${NO_E}"));

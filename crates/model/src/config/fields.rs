@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::findings::{Cursor, Findings};
 use super::spanned::{Data, Member, Spanned, number_of};
-use super::template::Template;
+use super::template::{Template, is_own_variable};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::text::shown_line;
@@ -162,7 +162,23 @@ pub(super) fn template_of(
         return None;
     }
     match Template::parse(text) {
-        Ok(template) => Some(template),
+        Ok(template) => {
+            let own = template.variables().find(|name| is_own_variable(name));
+            if let Some(name) = own {
+                let message = format!(
+                    "`${{{}}}` is a variable of the broker itself, whose value goes to no source",
+                    shown_line(name, 80)
+                );
+                let help =
+                    "set a variable whose name does not begin with `MCP_BROKER_`, and name that";
+                findings.add(
+                    cursor,
+                    Diagnostic::error(Code::EnvSyntax, message).help(help),
+                );
+                return None;
+            }
+            Some(template)
+        }
         Err(error) => {
             let message = error.to_string();
             findings.add(cursor, Diagnostic::error(Code::EnvSyntax, message));

@@ -38,7 +38,7 @@ mod tests;
 
 pub use narrow::{KnownTools, Narrowing};
 pub use reader::MAX_BYTES;
-pub use template::{MissingVariable, Part, Template, TemplateError};
+pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
 
 /// A checked config.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::spanned::Data;
-use super::template::is_variable_name;
+use super::template::{is_own_variable, is_variable_name};
 use super::{Source, TextDrift, command, fields, lists, overrides};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -318,7 +318,7 @@ pub(super) fn variable_for(name: &str, header: bool) -> String {
     if header {
         variable.make_ascii_uppercase();
     }
-    if !is_variable_name(&variable) {
+    if !is_variable_name(&variable) || is_own_variable(&variable) {
         variable.insert(0, '_');
     }
     variable

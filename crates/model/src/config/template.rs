@@ -39,6 +39,15 @@ pub enum TemplateError {
     Nested(usize),
 }
 
+/// What the names of the broker's own variables begin with, such as the one with the callers' secret.
+const OWN_PREFIX: &str = "MCP_BROKER_";
+
+/// Whether a variable belongs to the broker itself. Its value goes to no source, whatever pattern or
+/// `${…}` names it.
+pub fn is_own_variable(name: &str) -> bool {
+    name.starts_with(OWN_PREFIX)
+}
+
 /// A variable that is unset and has no default.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MissingVariable(pub String);

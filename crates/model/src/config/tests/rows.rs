@@ -258,6 +258,34 @@ fn cfg_11_broken_variables_in_every_place() {
 }
 
 #[test]
+fn variables_of_the_broker_itself_are_refused_in_every_place_of_a_source() {
+    for own in [
+        "${MCP_BROKER_SECRET}",
+        "x${MCP_BROKER_SECRET:-y}",
+        "${MCP_BROKER_GUARD}",
+    ] {
+        for member in [
+            format!(r#""env":{{"K":"{own}"}}"#),
+            format!(r#""args":["{own}"]"#),
+            format!(r#""cwd":"{own}""#),
+        ] {
+            let found = only(&with_source(&member));
+            assert_eq!(found.code, Code::EnvSyntax, "{member}");
+            assert!(found.message.contains("of the broker itself"), "{member}");
+            assert!(found.remedy().contains("MCP_BROKER_"), "{member}");
+        }
+        for command in [
+            format!(r#""x {own}""#),
+            format!(r#""x | y {own}""#),
+            format!(r#"["x","{own}"]"#),
+        ] {
+            let text = format!(r#"{{"tree":[{{"path":"/a","source":{{"command":{command}}}}}]}}"#);
+            assert_eq!(only(&text).code, Code::EnvSyntax, "{text}");
+        }
+    }
+}
+
+#[test]
 fn cfg_12_a_nul_reaches_no_process() {
     let found = only(&with_source(r#""env":{"K":"a\u0000b"}"#));
     assert_eq!(found.code, Code::EnvValue);
