@@ -1,7 +1,5 @@
 //! What the meta API answers when all is well: shapes, tags, bytes, health.
 
-use std::fs;
-
 use harness::{Broker, Chaos, Response, get, named, raw, request, wait_until};
 use serde_json::{Value, json};
 

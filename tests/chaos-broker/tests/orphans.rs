@@ -237,6 +237,6 @@ fn each_source_has_a_control_group_that_ends_with_it_where_the_broker_may_make_o
         let daemon: u32 = printed(&chaos, "a")[1].parse().expect("a number");
         end(broker, way);
         assert!(!is_alive(daemon), "{way:?}");
-        assert_eq!(group.below(), [PathBuf::new(); 0], "{way:?}");
+        assert!(group.below().is_empty(), "{way:?}: {:?}", group.below());
     }
 }

@@ -17,7 +17,7 @@ pub struct Census {
     pub processes: Vec<String>,
     /// Living processes that carry the broker's cookie and are none of its descendants.
     pub strays: Vec<u32>,
-    /// Open files.
+    /// Open files; none for a user other than root, who may not see them.
     pub files: usize,
     /// Threads.
     pub threads: usize,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use harness::callers::{drain, drip, garbage, half_a_body, half_a_head, idle, is_closed};
 use harness::figure::{Watch, figure, quantiles, shown};
-use harness::{Census, Kept, Run, Tally, binary, refusal, request, send, wait_until};
+use harness::{Census, Kept, Run, Tally, refusal, request, send, wait_until};
 use serde_json::json;
 
 use crate::stage::{ECHO, Stage, scaled};
@@ -290,6 +290,7 @@ fn http_17_a_head_beyond_its_limit_is_refused() {
 fn the_binary_is_started_through_a_shell_by_its_own_process() {
     // Or else the census above would count a shell.
     let stage = Stage::begin(&json!({}), |_| {}, with_files(256));
-    let program = std::fs::read_link(format!("/proc/{}/exe", stage.broker.pid()));
-    assert_eq!(program.ok(), binary("chaos-broker").canonicalize().ok());
+    // Its name, since only root may see which file it executes.
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", stage.broker.pid()));
+    assert_eq!(name.ok().as_deref(), Some("chaos-broker\n"));
 }

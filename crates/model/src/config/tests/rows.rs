@@ -286,6 +286,16 @@ fn variables_of_the_broker_itself_are_refused_in_every_place_of_a_source() {
 }
 
 #[test]
+fn a_secret_that_is_not_compiled_in_is_asked_for_by_a_name_that_a_source_may_have() {
+    use crate::config::source::variable_for;
+    for (name, header) in [("MCP_BROKER_SECRET", false), ("Mcp-Broker-Secret", true)] {
+        let variable = variable_for(name, header);
+        assert_eq!(variable, "_MCP_BROKER_SECRET");
+        assert!(!crate::config::is_own_variable(&variable));
+    }
+}
+
+#[test]
 fn cfg_12_a_nul_reaches_no_process() {
     let found = only(&with_source(r#""env":{"K":"a\u0000b"}"#));
     assert_eq!(found.code, Code::EnvValue);
