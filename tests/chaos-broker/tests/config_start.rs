@@ -291,10 +291,7 @@ fn a_config_that_is_not_a_regular_file_or_too_large_is_refused_at_once() {
             &["stdio", file],
             &["doctor", file],
         ] {
-            let output = chaos
-                .run("chaos-broker", args)
-                .args(["--log-format", "json"])
-                .output();
+            let output = chaos.run("chaos-broker", args).output();
             assert_eq!(output.code, Some(2), "{args:?}: {}", output.stderr);
             assert!(output.stderr.contains(code), "{args:?}: {}", output.stderr);
         }
