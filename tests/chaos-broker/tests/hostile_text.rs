@@ -182,14 +182,19 @@ fn has_no_mark(what: &str, text: &str) {
     assert!(!text.contains(VARIABLE), "{what}: {text}");
 }
 
+/// Calls with arguments that their tools take.
+fn calls() -> [(&'static str, Value); 3] {
+    [
+        ("/a/echo", json!({"text": "x"})),
+        ("/a/add", json!({"a": 1, "b": 2})),
+        ("/a/slow", json!({"ms": 1})),
+    ]
+}
+
 fn replies(broker: &Broker) -> Vec<Response> {
-    let paths: Vec<_> = ["echo", "add", "slow"]
-        .map(|tool| format!("/a/{tool}"))
-        .into();
-    let calls = paths
-        .iter()
-        .map(|path| broker.call(path, json!({"text": "x", "a": 1, "b": 2, "ms": 1})));
-    let mut all: Vec<_> = calls.collect();
+    let paths = calls().map(|(path, _)| path);
+    let answers = calls().map(|(path, args)| broker.call(path, args));
+    let mut all: Vec<_> = answers.into();
     all.push(broker.call("/a/echo", json!({"text": "again"})));
     all.push(broker.post("/meta_tree", &json!({"depth": 16})));
     all.push(broker.post("/meta_desc", &json!({"paths": paths})));
@@ -234,8 +239,8 @@ fn clients_over_stdio_read_no_text_of_a_server_but_results_and_its_own_errors() 
         let run = chaos.run("chaos-broker", &["stdio", "--ignore-broken-tool"]);
         let mut client = DirectServer::start(run.env(VARIABLE, "a-value"));
         has_no_mark(what, &json!(client.tools()).to_string());
-        for path in ["/a/echo", "/a/add"] {
-            let args = json!({"path": path, "args": {"text": "x", "a": 1, "b": 2}});
+        for (path, args) in calls() {
+            let args = json!({"path": path, "args": args});
             let mut result = Value::Null;
             wait_until("the source was judged", || {
                 result = client.call("meta_call", &args)["result"].take();
