@@ -194,7 +194,6 @@ fn is_regular(metadata: &fs::Metadata) -> Result<(), ReadError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::io::Write as _;
     use std::os::unix::fs::symlink;
