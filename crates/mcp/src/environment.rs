@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use broker_model::config::{self, CommandLine};
 use broker_model::redact::is_secret_name;
 
-use crate::guard::{ARENAS, VARIABLE};
+use crate::guard::{ALLOCATOR, VARIABLE};
 
 /// The environment that variables are expanded from and children inherit from. `Debug` shows no value.
 #[derive(Clone)]
@@ -51,7 +51,11 @@ impl Environment {
     pub fn capture() -> Self {
         let guarded = std::env::var_os(VARIABLE).is_some();
         let ours = |name: &OsString, value: &OsString| {
-            name == VARIABLE || (name == ARENAS.0 && value == ARENAS.1 && guarded)
+            name == VARIABLE
+                || (guarded
+                    && ALLOCATOR
+                        .iter()
+                        .any(|ours| name == ours.0 && value == ours.1))
         };
         let vars = std::env::vars_os()
             .filter(|(name, value)| !ours(name, value))

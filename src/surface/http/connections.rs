@@ -27,7 +27,7 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// The most bytes of a head.
 const HEAD_BYTES: usize = 32 << 10;
 /// The most bytes that are read ahead of a connection.
-const MAX_READ_BYTES: usize = 64 << 10;
+const MAX_READ_BYTES: usize = 32 << 10;
 /// How long a reply waits for its reader to take the next byte.
 const READS_WITHIN: Duration = Duration::from_secs(30);
 /// The bytes of a second that a reader takes at least, on average over `RATE_INTERVAL`.

@@ -14,7 +14,7 @@ use rustix::process::{
 
 use tokio::time::Instant;
 
-use super::{ARENAS, Input, VARIABLE, cookie, kept, sweep};
+use super::{ALLOCATOR, Input, VARIABLE, cookie, kept, sweep};
 use crate::process::census;
 use crate::process::unix::{Held, die_with_parent, hear_of_children};
 
@@ -105,9 +105,10 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
     }
     command.args(arguments);
     command.env(VARIABLE, kept::value(us, cookie()));
-    let (name, most) = ARENAS;
-    if std::env::var_os(name).is_none() {
-        command.env(name, most);
+    for (name, value) in ALLOCATOR {
+        if std::env::var_os(name).is_none() {
+            command.env(name, value);
+        }
     }
     // In a group of its own the broker outlives whoever kills ours, and hears of Ctrl-C through us
     // alone. Only who reads from a terminal has to be in the group that the terminal listens to.

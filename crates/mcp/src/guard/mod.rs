@@ -21,9 +21,14 @@ pub use signals::{Hangups, Signals};
 /// Tells the broker who guards it, and by what its descendants are known; no server gets it.
 pub(crate) const VARIABLE: &str = "MCP_BROKER_GUARD";
 
-/// How many heaps the C library may keep, where the environment does not say: with one for each thread
-/// and more, a soak of a million calls held a third more memory, and grew. No server gets it either.
-pub(crate) const ARENAS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
+/// What the C library is told about memory, where the environment does not say. With a heap for each
+/// thread and more, a soak of a million calls held a third more memory, and grew. From what size on
+/// memory is taken from the system and given back to it is fixed, since by itself the library keeps
+/// ever larger pieces. No server gets these either.
+pub(crate) const ALLOCATOR: [(&str, &str); 2] = [
+    ("MALLOC_ARENA_MAX", "2"),
+    ("MALLOC_MMAP_THRESHOLD_", "131072"),
+];
 
 /// Where the broker reads from, which decides about its place at a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
