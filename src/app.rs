@@ -57,6 +57,8 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
         }
     };
     let output = Output::new(cli.log_format);
+    // Also where a panic ends this function.
+    let _finish = Finish(&output);
     // Verbs say themselves what they find; a log beside it would say it twice.
     let level = match cli.verb {
         None => cli.log_level,
@@ -68,7 +70,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
         Some(outcome) => outcome,
         None => match guard::enter(input(&cli)) {
             Ok(Role::Guard(code)) => return ExitCode::from(code),
-            Ok(Role::Broker(signals, hangups)) => in_runtime(async {
+            Ok(Role::Broker(signals, hangups)) => in_runtime(&output, async {
                 match &cli.verb {
                     Some(Verb::Doctor(args)) => doctor::run(catalog, args, &output, signals).await,
                     _ => start(catalog, &cli, &output, signals, hangups).await,
@@ -101,7 +103,7 @@ fn unguarded(
     output: &Output,
 ) -> Option<Result<Exit, Failure>> {
     if let Some(Verb::Status(args)) = &cli.verb {
-        return Some(in_runtime(status::run(args, output)));
+        return Some(in_runtime(output, status::run(args, output)));
     }
     if catalog.format != catalog::FORMAT {
         let found = catalog.format;
@@ -114,7 +116,23 @@ fn unguarded(
     Some(tree::print(&tree::render(catalog, form)))
 }
 
-fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+/// Has the log written out at the end.
+struct Finish<'a>(&'a Output);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+/// Comes after the guard: threads start here, the log's first.
+fn in_runtime(
+    output: &Output,
+    work: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    output.start().map_err(|error| {
+        Failure::Internal(format!("cannot start the thread of the log: {error}"))
+    })?;
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

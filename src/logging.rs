@@ -1,15 +1,22 @@
 //! Everything the broker writes for people: the log, and reports. All of it goes to stderr, through
-//! one sink that masks known secrets and shows what would otherwise act on a terminal.
+//! one sink that masks known secrets and shows what would otherwise act on a terminal, and through
+//! one thread, so that nothing else waits where stderr is not read.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::Arc;
 
+mod queue;
+
 use arc_swap::ArcSwap;
 use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracing::Level;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+
+use queue::Queue;
 
 /// How the log looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -25,15 +32,28 @@ pub(crate) enum Format {
 pub(crate) struct Output {
     format: Format,
     redactor: Arc<ArcSwap<Redactor>>,
+    queue: Arc<Queue>,
 }
 
 impl Output {
-    /// A sink that knows no secret yet.
+    /// A sink that knows no secret yet. It keeps what it is given until [`Output::start`].
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
             redactor: Arc::new(ArcSwap::from_pointee(Redactor::default())),
+            queue: Arc::new(Queue::new(format, notice)),
         }
+    }
+
+    /// Starts the thread that writes. It blocks the signals that this one blocks.
+    pub(crate) fn start(&self) -> io::Result<()> {
+        self.queue.start()
+    }
+
+    /// Waits at the end of the process until what it was given is written, 1 s at most for the log
+    /// and 10 s for a report.
+    pub(crate) fn finish(&self) {
+        self.queue.finish();
     }
 
     /// Makes `tracing` write here. A process has one log: a second call changes nothing.
@@ -61,17 +81,18 @@ impl Output {
         self.redactor.rcu(|known| (**known).clone().merge(redactor));
     }
 
-    /// Writes a report at once: the text for people, or the object as one line of JSON.
+    /// Writes a report: the text for people, or the object as one line of JSON.
     pub(crate) fn report(&self, human: &Text, json: &Value) {
-        match self.format {
-            Format::Human => write_line(&self.human_text(human).trimmed()),
-            Format::Json => write_line(&self.json_text(&json.to_string()).trimmed()),
-        }
+        let text = match self.format {
+            Format::Human => self.human_text(human),
+            Format::Json => self.json_text(&json.to_string()),
+        };
+        self.queue.push_report(&line(&text.trimmed()));
     }
 
     /// Says something to people beside a result on stdout, in one line.
     pub(crate) fn note(&self, text: &Text) {
-        write_line(&self.human_text(text));
+        self.queue.push_report(&line(&self.human_text(text)));
     }
 
     /// JSON text as one line for stdout, secrets masked and nothing invisible in it.
@@ -97,11 +118,12 @@ impl Output {
 
     fn write_event(&self, event: &str) {
         let event = self.masked(event.trim_end_matches('\n'));
-        match self.format {
+        let text = match self.format {
             // One event, one line: text from elsewhere must not be able to begin another.
-            Format::Human => write_line(&Text::line(&event)),
-            Format::Json => write_line(&Text::json_text(&event).trimmed()),
-        }
+            Format::Human => Text::line(&event),
+            Format::Json => Text::json_text(&event).trimmed(),
+        };
+        self.queue.push_line(&line(&text));
     }
 }
 
@@ -110,20 +132,37 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// What the command line parser has to say.
+/// Writes what the command line parser has to say. No thread that writes is started yet.
 pub(crate) fn usage(error: &clap::Error) {
     if error.use_stderr() {
-        write_line(&Text::lines("", &error.render().to_string()).trimmed());
+        let text = Text::lines("", &error.render().to_string()).trimmed();
+        // Where it cannot be written, the exit code says what is left to say.
+        drop(io::stderr().lock().write_all(line(&text).as_bytes()));
     } else {
         // Only our own words, in bold where the terminal can.
         drop(error.print());
     }
 }
 
-fn write_line(line: &Text) {
-    let line = format!("{}\n", line.as_str());
-    // A closed or full stderr must not stop the broker, and there is nowhere left to say so.
-    drop(io::stderr().lock().write_all(line.as_bytes()));
+fn line(text: &Text) -> String {
+    format!("{}\n", text.as_str())
+}
+
+/// The line that stands where lines are missing. It is made by hand, at every level of the log: a
+/// reader of errors alone is to know that some are missing.
+fn notice(format: Format, lost: u64) -> String {
+    const MESSAGE: &str = "lines of the log are missing here: standard error did not take them";
+    let mut time = String::new();
+    // A time that cannot be told is left out.
+    let _: std::fmt::Result = SystemTime.format_time(&mut Writer::new(&mut time));
+    match format {
+        Format::Human => format!("{time}  WARN {MESSAGE} lines={lost}\n"),
+        Format::Json => {
+            let event =
+                json!({"timestamp": time, "level": "WARN", "message": MESSAGE, "lines": lost});
+            format!("{event}\n")
+        }
+    }
 }
 
 impl<'a> MakeWriter<'a> for Output {

@@ -43,7 +43,17 @@ impl Client {
         Self::start_program(Path::new(env!("CARGO_BIN_EXE_mcp-broker")), args, &[])
     }
 
+    /// The same with a log that goes elsewhere.
+    pub(crate) fn start_logging_to(stderr: Stdio, args: &[&str]) -> Self {
+        let program = Path::new(env!("CARGO_BIN_EXE_mcp-broker"));
+        Self::start_with(program, args, &[], stderr)
+    }
+
     pub(crate) fn start_program(program: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::start_with(program, args, env, Stdio::piped())
+    }
+
+    fn start_with(program: &Path, args: &[&str], env: &[(&str, &str)], stderr: Stdio) -> Self {
         #[expect(
             clippy::disallowed_methods,
             reason = "the harness runs programs to their end; this one is talked to"
@@ -57,7 +67,7 @@ impl Client {
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .process_group(0)
             .spawn()
             .expect("the broker starts");
@@ -70,11 +80,11 @@ impl Client {
                 }
             }
         });
-        let mut stderr = child.stderr.take().expect("stderr is piped");
+        let stderr = child.stderr.take();
         let stderr = thread::spawn(move || {
             let mut text = Vec::new();
             // What was read until it failed is what there is.
-            let _ = stderr.read_to_end(&mut text);
+            let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
             String::from_utf8_lossy(&text).into_owned()
         });
         Self {
@@ -219,7 +229,7 @@ impl Drop for Client {
     }
 }
 
-fn kill(signal: &str, whom: &str) {
+pub(crate) fn kill(signal: &str, whom: &str) {
     let kill = harness::Run::new(Path::new("/bin/sh"))
         .args(["-c", &format!("kill -s {signal} -- {whom}")])
         .output();

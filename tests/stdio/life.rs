@@ -1,12 +1,14 @@
 //! From start to end: what reaches which stream, with which exit, and who is left behind.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
+use std::thread;
 
-use harness::{Run, children_of, is_alive, wait_until};
+use harness::{Run, UnreadPipe, children_of, guarded_by, is_alive, wait_until};
 use serde_json::{Value, json};
 
-use crate::client::{Client, hello, quick, slow};
+use crate::client::{Client, hello, kill, quick, slow};
 
 fn run(args: &[&str]) -> harness::Output {
     Run::new(Path::new(env!("CARGO_BIN_EXE_mcp-broker")))
@@ -99,6 +101,65 @@ fn sigterm_ends_it_with_0_while_the_input_is_open() {
     wait_until("no child is left", || {
         !children.iter().any(|pid| is_alive(*pid))
     });
+}
+
+#[test]
+fn f_49_over_stdio_a_log_that_is_not_read_stops_neither_answers_nor_the_end() {
+    for level in ["info", "debug"] {
+        let pipe = UnreadPipe::new();
+        let mut client = Client::start_logging_to(pipe.stdio(), &["--log-level", level]);
+        client.request(json!("init"), "initialize", hello("2025-11-25"));
+        for number in 0..2000 {
+            // Each of the lines that are refused is one of the log, each call another.
+            client.raw(b"nope\n");
+            assert_eq!(client.read()["error"]["code"], -32700);
+            if number % 10 == 0 {
+                let answer = client.request(json!(number), "tools/call", quick());
+                assert!(answer["result"].is_object(), "{answer}");
+            }
+        }
+        let children = children_of(client.pid());
+        assert!(children.len() >= 2, "both servers run");
+        client.signal("TERM");
+        let end = client.wait();
+        assert_eq!(end.status.code(), Some(0), "{level}");
+        wait_until("no child is left", || {
+            !children.iter().any(|pid| is_alive(*pid))
+        });
+    }
+}
+
+#[test]
+fn f_49_sigterm_ends_a_broker_though_neither_its_answers_nor_its_log_are_read() {
+    let (stdout, stderr) = (UnreadPipe::new(), UnreadPipe::new());
+    let run = Run::new(Path::new(env!("CARGO_BIN_EXE_mcp-broker")))
+        .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .args(["stdio", "--log-level", "debug"]);
+    let mut child = run.spawn_with_outputs(stdout.stdio(), stderr.stdio());
+    let mut input = child.stdin.take().expect("the input is open");
+    // More answers than wait to be written: at last nothing is read any more.
+    let writer = thread::spawn(move || {
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello("2025-11-25")});
+        let mut written = writeln!(input, "{hello}");
+        for id in 1..10_000 {
+            let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+            written = written.and_then(|()| writeln!(input, "{ping}"));
+        }
+        input
+    });
+    wait_until("both servers run", || {
+        children_of(guarded_by(child.id())).len() == 2
+    });
+    let children = children_of(child.id());
+    kill("TERM", &child.id().to_string());
+    let mut status = None;
+    wait_until("it ends", || {
+        status = child.try_wait().expect("its state can be read");
+        status.is_some()
+    });
+    assert_eq!(status.and_then(|status| status.code()), Some(0));
+    assert!(!children.iter().any(|pid| is_alive(*pid)));
+    drop(writer.join());
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod program;
 mod refusal;
 mod tally;
 mod terminal;
+mod unread;
 
 pub use broker::Broker;
 pub use census::{Census, processor_time};
@@ -27,3 +28,4 @@ pub use program::{Daemon, Output, Run, binary, children_of, guarded_by, is_alive
 pub use refusal::{named, refusal};
 pub use tally::{Fate, Tally, nonce};
 pub use terminal::on_terminal;
+pub use unread::UnreadPipe;

@@ -133,6 +133,13 @@ impl Run {
         command.spawn().expect("the program starts")
     }
 
+    /// Starts it with its input open, and these for what it writes.
+    pub fn spawn_with_outputs(self, stdout: Stdio, stderr: Stdio) -> Child {
+        let mut command = self.into_command();
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
+        command.spawn().expect("the program starts")
+    }
+
     pub(crate) fn into_command(self) -> Command {
         self.command
     }

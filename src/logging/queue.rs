@@ -1,0 +1,294 @@
+//! Lines on their way to standard error, and the thread that writes them: it alone waits where
+//! standard error is not read. The queue is bounded; lines that do not fit are counted.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Bytes of the log that may wait to be written.
+const MAX_QUEUE_BYTES: usize = 1 << 20;
+/// How long the end of the process waits for lines of the log, unless standard error has taken
+/// nothing for that long already.
+const LOG_END_TIMEOUT: Duration = Duration::from_secs(1);
+/// The same where a report waits as well.
+const REPORT_END_TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause where standard error does not block and takes nothing now.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+/// The most that is written at once: a pipe takes so much in one piece, so that lines of other
+/// writers come between ours and not into them.
+const WRITE_BYTES: usize = 4 << 10;
+/// Memory that is kept while there is nothing to write.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// Gives the line that stands for so many lost ones.
+pub(super) type Notice = fn(super::Format, u64) -> String;
+
+/// The queue. It takes lines before its thread is started.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    /// Wakes the thread.
+    filled: Condvar,
+    /// Wakes [`Queue::finish`] once the thread has nothing to do.
+    emptied: Condvar,
+    format: super::Format,
+    notice: Notice,
+}
+
+struct State {
+    thread: ThreadState,
+    /// Whole lines that the thread has not taken yet.
+    waiting: Vec<u8>,
+    /// Bytes that it has taken and not written yet.
+    unwritten: usize,
+    /// Lines that were lost and are not told of yet.
+    lost: u64,
+    /// The place in `waiting` where they are missing.
+    gap: usize,
+    /// Whether a report is among what is not written yet.
+    has_report: bool,
+    /// When standard error last took something, or was first asked to.
+    progress: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ThreadState {
+    NotStarted,
+    Idle,
+    Busy,
+}
+
+/// What the thread has taken to write.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    lost: u64,
+    gap: usize,
+}
+
+impl Queue {
+    /// An empty queue without a thread.
+    pub(super) fn new(format: super::Format, notice: Notice) -> Self {
+        Self {
+            state: Mutex::new(State {
+                thread: ThreadState::NotStarted,
+                waiting: Vec::new(),
+                unwritten: 0,
+                lost: 0,
+                gap: 0,
+                has_report: false,
+                progress: Instant::now(),
+            }),
+            filled: Condvar::new(),
+            emptied: Condvar::new(),
+            format,
+            notice,
+        }
+    }
+
+    /// Starts the thread, unless that was done before. It inherits the signals that this one blocks.
+    pub(super) fn start(self: &Arc<Self>) -> io::Result<()> {
+        self.start_to(io::stderr)
+    }
+
+    fn start_to<W: Write>(
+        self: &Arc<Self>,
+        output: impl FnOnce() -> W + Send + 'static,
+    ) -> io::Result<()> {
+        let mut state = self.state();
+        if state.thread == ThreadState::NotStarted {
+            let queue = Arc::clone(self);
+            thread::Builder::new()
+                .name("mcp-log".to_owned())
+                .spawn(move || queue.run(&mut output()))?;
+            state.thread = ThreadState::Busy;
+            state.progress = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Takes a line of the log, or counts it as lost where there is no room.
+    pub(super) fn push_line(&self, line: &str) {
+        let mut state = self.state();
+        let length = state.waiting.len() + state.unwritten + line.len();
+        if length > MAX_QUEUE_BYTES {
+            if state.lost == 0 {
+                state.gap = state.waiting.len();
+            }
+            state.lost += 1;
+            return;
+        }
+        self.push(state, line);
+    }
+
+    /// Takes a report, however long it is: there are few, and without it the exit code says nothing.
+    pub(super) fn push_report(&self, text: &str) {
+        let mut state = self.state();
+        state.has_report = true;
+        self.push(state, text);
+    }
+
+    fn push(&self, mut state: MutexGuard<'_, State>, text: &str) {
+        state.waiting.extend_from_slice(text.as_bytes());
+        // A busy thread looks again by itself, which saves a system call for each line.
+        if state.thread == ThreadState::Idle {
+            state.thread = ThreadState::Busy;
+            state.progress = Instant::now();
+            drop(state);
+            self.filled.notify_one();
+        }
+    }
+
+    /// Waits until everything was written, within the bounds of the end.
+    pub(super) fn finish(self: &Arc<Self>) {
+        if self.state().waiting.is_empty() && self.state().unwritten == 0 {
+            return;
+        }
+        if self.start().is_err() {
+            // Without a thread there is no bound, but this is the last that the process does.
+            let mut batch = Batch::default();
+            take(&mut self.state(), &mut batch);
+            self.write(&mut batch, &mut io::stderr());
+            return;
+        }
+        let began = Instant::now();
+        let mut state = self.state();
+        while state.thread == ThreadState::Busy {
+            let timeout = if state.has_report {
+                REPORT_END_TIMEOUT
+            } else {
+                LOG_END_TIMEOUT
+            };
+            let left =
+                (state.progress.min(began) + timeout).saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.emptied.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The thread.
+    fn run(&self, output: &mut impl Write) {
+        let mut batch = Batch::default();
+        let mut has_failed = false;
+        loop {
+            self.next(&mut batch, has_failed);
+            has_failed = !self.write(&mut batch, output);
+        }
+    }
+
+    /// Waits for something to write. Lost lines alone are enough, unless the last write failed.
+    fn next(&self, batch: &mut Batch, has_failed: bool) {
+        let mut state = self.state();
+        while state.waiting.is_empty() && (state.lost == 0 || has_failed) {
+            state.thread = ThreadState::Idle;
+            state.has_report = false;
+            state.waiting.shrink_to(KEPT_BYTES);
+            batch.bytes.shrink_to(KEPT_BYTES);
+            self.emptied.notify_all();
+            state = self
+                .filled
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.thread = ThreadState::Busy;
+        take(&mut state, batch);
+    }
+
+    /// Writes the batch and empties it. Where that fails, its lines are lost; they are told of with
+    /// the first line that can be written again, on a disk that is no longer full, say.
+    fn write(&self, batch: &mut Batch, output: &mut impl Write) -> bool {
+        let gap = if batch.lost == 0 {
+            batch.bytes.len()
+        } else {
+            batch.gap
+        };
+        let (before, after) = batch.bytes.split_at(gap);
+        let mut lost = batch.lost;
+        let mut unwritten = self.write_lines(before, output);
+        if unwritten == 0 && lost > 0 {
+            let notice = (self.notice)(self.format, lost);
+            if self.write_lines(notice.as_bytes(), output) == 0 {
+                lost = 0;
+            }
+        }
+        unwritten += if unwritten == 0 && lost == 0 {
+            self.write_lines(after, output)
+        } else {
+            lines(after)
+        };
+        batch.bytes.clear();
+        let mut state = self.state();
+        state.unwritten = 0;
+        lost += unwritten;
+        if lost > 0 {
+            // They came before everything that waits now.
+            state.lost += lost;
+            state.gap = 0;
+        }
+        lost == 0
+    }
+
+    /// Writes whole lines; how many were not written to their end.
+    fn write_lines(&self, mut bytes: &[u8], output: &mut impl Write) -> u64 {
+        while !bytes.is_empty() {
+            match output.write(piece(bytes)) {
+                Ok(0) => break,
+                Ok(written) => {
+                    bytes = bytes.get(written..).unwrap_or_default();
+                    let mut state = self.state();
+                    state.unwritten = state.unwritten.saturating_sub(written);
+                    state.progress = Instant::now();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    thread::sleep(RETRY_INTERVAL);
+                }
+                Err(_) => break,
+            }
+        }
+        lines(bytes)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").finish_non_exhaustive()
+    }
+}
+
+/// Everything that waits becomes the batch, whose memory is used for what comes next.
+fn take(state: &mut State, batch: &mut Batch) {
+    mem::swap(&mut state.waiting, &mut batch.bytes);
+    batch.lost = mem::take(&mut state.lost);
+    batch.gap = mem::take(&mut state.gap);
+    state.unwritten = batch.bytes.len();
+    state.progress = Instant::now();
+}
+
+/// The first whole lines, as many as are written at once; of a longer line a part.
+fn piece(bytes: &[u8]) -> &[u8] {
+    let most = bytes.get(..WRITE_BYTES).unwrap_or(bytes);
+    match memchr::memrchr(b'\n', most) {
+        Some(end) => &most[..=end],
+        None => most,
+    }
+}
+
+fn lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The queue before writers that block, fail, or take a little at a time.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::super::Format;
+use super::*;
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Hands on what it is given. Before each write it waits for an order: how many bytes to take, or
+/// what error to give.
+struct Script {
+    orders: Receiver<io::Result<usize>>,
+    written: Sender<Vec<u8>>,
+}
+
+impl Write for Script {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Ok(order) = self.orders.recv() else {
+            // The test is over.
+            loop {
+                thread::park();
+            }
+        };
+        let taken = order?.min(bytes.len());
+        drop(self.written.send(bytes[..taken].to_vec()));
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn plain(_: Format, lost: u64) -> String {
+    format!("{lost} lost\n")
+}
+
+/// A queue whose thread writes as the test orders.
+fn scripted() -> (Arc<Queue>, Sender<io::Result<usize>>, Receiver<Vec<u8>>) {
+    let queue = Arc::new(Queue::new(Format::Human, plain));
+    let (order, orders) = channel();
+    let (written, received) = channel();
+    queue
+        .start_to(move || Script { orders, written })
+        .expect("a thread can be started");
+    (queue, order, received)
+}
+
+/// What is written from here on, until `last` comes.
+fn read_to(last: &str, order: &Sender<io::Result<usize>>, received: &Receiver<Vec<u8>>) -> String {
+    let mut text = String::new();
+    while !text.ends_with(last) {
+        order.send(Ok(usize::MAX)).expect("the thread runs");
+        let bytes = received.recv_timeout(PATIENCE).expect("it is written");
+        text.push_str(std::str::from_utf8(&bytes).expect("lines are text"));
+    }
+    text
+}
+
+fn is_idle(queue: &Queue) -> bool {
+    queue.state().thread == ThreadState::Idle
+}
+
+fn await_idle(queue: &Queue) {
+    let began = Instant::now();
+    while !is_idle(queue) {
+        assert!(began.elapsed() < PATIENCE, "the thread never rests");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_full_queue_counts_what_it_drops_and_tells_it_in_its_place() {
+    let (queue, order, received) = scripted();
+    let line = |number: usize| format!("{number:05} {}\n", "x".repeat(2000));
+    let pushed = 2 * MAX_QUEUE_BYTES / line(0).len();
+    for number in 0..pushed {
+        queue.push_line(&line(number));
+    }
+    let held = |state: &State| state.waiting.len() + state.unwritten;
+    assert!(held(&queue.state()) <= MAX_QUEUE_BYTES);
+    let lost = queue.state().lost;
+    assert!(lost > 0);
+    let text = read_to(&format!("{lost} lost\n"), &order, &received);
+    let kept = pushed - usize::try_from(lost).expect("a small number");
+    let expected: String = (0..kept).map(line).collect();
+    assert!(text == expected + &format!("{lost} lost\n"), "{text}");
+    queue.push_line("after\n");
+    assert_eq!(read_to("after\n", &order, &received), "after\n");
+}
+
+#[test]
+fn lines_that_could_not_be_written_are_told_of_with_the_first_that_can_be() {
+    let (queue, order, received) = scripted();
+    await_idle(&queue);
+    let full = || order.send(Err(io::ErrorKind::StorageFull.into()));
+    for line in ["one\n", "two\n"] {
+        // Since the second it fails at the notice.
+        full().expect("the thread runs");
+        queue.push_line(line);
+        await_idle(&queue);
+    }
+    order.send(Ok(usize::MAX)).expect("the thread runs");
+    queue.push_line("three\n");
+    let text = read_to("three\n", &order, &received);
+    assert_eq!(text, "2 lost\nthree\n");
+}
+
+#[test]
+fn a_line_is_written_whole_though_the_output_takes_it_in_parts_or_not_now() {
+    let (queue, order, received) = scripted();
+    let long = format!("{}\n", "y".repeat(3 * WRITE_BYTES));
+    queue.push_line(&long);
+    for taken in [
+        Ok(3),
+        Err(io::ErrorKind::Interrupted),
+        Err(io::ErrorKind::WouldBlock),
+    ] {
+        order
+            .send(taken.map_err(io::Error::from))
+            .expect("the thread runs");
+    }
+    assert_eq!(read_to("\n", &order, &received), long);
+}
+
+#[test]
+fn pieces_are_whole_lines_where_lines_are_short() {
+    let lines = "some text\n".repeat(WRITE_BYTES);
+    let first = piece(lines.as_bytes());
+    assert!(first.ends_with(b"\n") && first.len() > WRITE_BYTES - 10);
+    assert_eq!(piece(b"one\ntwo"), b"one\n");
+    assert_eq!(piece(&[b'x'; 2 * WRITE_BYTES]).len(), WRITE_BYTES);
+}
+
+#[test]
+fn the_end_waits_for_what_can_be_written_and_not_for_an_output_that_is_stuck() {
+    let (queue, order, received) = scripted();
+    await_idle(&queue);
+    // Nothing waits: nor does this.
+    queue.finish();
+    let began = Instant::now();
+    queue.push_line("a line\n");
+    queue.finish();
+    assert!(began.elapsed() >= LOG_END_TIMEOUT && !is_idle(&queue));
+    // Stuck for so long already: there is nothing more to wait for.
+    queue.finish();
+    queue.push_report("a report\n");
+    thread::scope(|scope| {
+        let finished = scope.spawn(|| queue.finish());
+        assert_eq!(
+            read_to("a report\n", &order, &received),
+            "a line\na report\n"
+        );
+        finished.join().expect("it does not panic");
+    });
+    await_idle(&queue);
+}
+
+#[test]
+fn what_comes_before_the_thread_is_written_by_it_first() {
+    let queue = Arc::new(Queue::new(Format::Human, plain));
+    queue.push_line("early\n");
+    queue.push_report("and a report\n");
+    let (order, orders) = channel();
+    let (written, received) = channel();
+    queue
+        .start_to(move || Script { orders, written })
+        .expect("a thread can be started");
+    let text = read_to("report\n", &order, &received);
+    assert_eq!(text, "early\nand a report\n");
+}
