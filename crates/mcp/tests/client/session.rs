@@ -478,3 +478,23 @@ async fn a_session_that_is_dropped_takes_its_processes_with_it() {
     })
     .await;
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_library_neither_adopts_orphans_of_its_host_nor_reaps_its_children() {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a child of the host, which the spawner does not know"
+    )]
+    let mut of_host = std::process::Command::new("sh")
+        .args(["-c", "exit 3"])
+        .spawn()
+        .unwrap();
+    let scene = Scene::new();
+    let session = open(&scene.server("(sleep 300 & echo $! > $DIR/daemon)")).await;
+    assert_eq!(call(&session, "{}").await.unwrap(), HI);
+    assert_eq!(rustix::process::child_subreaper().unwrap(), None);
+    session.stop().await;
+    assert!(!is_alive(&scene.read("daemon")));
+    assert_eq!(of_host.wait().unwrap().code(), Some(3));
+}
