@@ -27,22 +27,35 @@ fn command(program: &str) -> Command {
 
 #[test]
 fn an_interrupt_ends_every_process_that_was_started() {
-    let folder = tempfile::tempdir().unwrap();
+    interrupt(Stdio::null());
+}
+
+#[test]
+fn an_interrupt_ends_every_process_though_nothing_reads_what_the_verb_says() {
+    let pipe = harness::UnreadPipe::new();
+    interrupt(pipe.stdio());
+}
+
+fn interrupt(stderr: Stdio) {
+    let folder = tempfile::tempdir().expect("the file system and the shell work");
     let config = folder.path().join("config.json");
     // Like an installer: a shell whose child holds on, and that never speaks MCP.
     let script = "sleep 977 & echo $! > child.new; mv child.new child; wait";
     let source = serde_json::json!({"command": ["/bin/sh", "-c", script], "cwd": "."});
     let tree = serde_json::json!({"tree": [{"path": "/s", "type": "node", "source": source}]});
-    fs::write(&config, tree.to_string()).unwrap();
+    fs::write(&config, tree.to_string()).expect("the file system and the shell work");
     let mut lock = command(env!("CARGO_BIN_EXE_broker-gen"))
         .args(["lock", "--config"])
         .arg(&config)
-        .stderr(Stdio::null())
+        .stderr(stderr)
         .spawn()
-        .unwrap();
+        .expect("the file system and the shell work");
     let child = folder.path().join("child");
     wait_until("the source has started its own child", || child.exists());
-    let pid = fs::read_to_string(child).unwrap().trim().to_owned();
+    let pid = fs::read_to_string(child)
+        .expect("the file system and the shell work")
+        .trim()
+        .to_owned();
     let running = |pid: &str| {
         let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
         stat.is_ok_and(|stat| !stat.contains(") Z "))
@@ -51,9 +64,14 @@ fn an_interrupt_ends_every_process_that_was_started() {
     let told = command("/bin/kill")
         .args(["-TERM", &lock.id().to_string()])
         .status()
-        .unwrap();
+        .expect("the file system and the shell work");
     assert!(told.success());
-    assert_eq!(lock.wait().unwrap().code(), Some(130));
+    assert_eq!(
+        lock.wait()
+            .expect("the file system and the shell work")
+            .code(),
+        Some(130)
+    );
     assert!(!running(&pid), "the source's child is still there");
     assert!(!folder.path().join("config.lock.json").exists());
 }

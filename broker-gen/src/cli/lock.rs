@@ -1,7 +1,6 @@
 //! `lock`: launches the sources and writes what they are into the lock, if all of it can be taken.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
 use broker_mcp::Launch;
@@ -18,6 +17,7 @@ use super::check::with_stderr;
 use super::input::Input;
 use super::output::{self, say};
 use super::survey::{Answer, Failure, Question, survey};
+use super::whole_file::write_whole;
 use super::{LockArgs, lint, machine, partial, provenance, schemas};
 use crate::plan;
 
@@ -318,27 +318,4 @@ fn shown_pointers(pointers: &[String]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more places", shown.join(", ")),
     }
-}
-
-/// A reader sees the old file or the new one, never a part.
-pub(super) fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".lock-")
-        .tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    // A temporary file is private by default; a lock is an ordinary file of the project.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = fs::metadata(path).map_or(0o644, |old| old.permissions().mode() & 0o777);
-        file.as_file()
-            .set_permissions(fs::Permissions::from_mode(mode))?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
 }

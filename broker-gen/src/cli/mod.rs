@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use broker_mcp::guard::{Deadline, fail_large_writes};
 use broker_model::exit::Exit;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
@@ -34,6 +35,7 @@ mod schemas;
 mod survey;
 mod tree;
 mod verify;
+mod whole_file;
 
 /// Locks the tools of MCP servers, holds servers against the lock, and compiles it into a broker.
 ///
@@ -218,6 +220,10 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
+    // A file that may not grow any more is told as an error of the write.
+    if let Err(error) = fail_large_writes() {
+        return output::failure(&format!("signals cannot be blocked: {error}"));
+    }
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error),
@@ -252,6 +258,10 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
 
 /// How long interrupted servers have to end.
 const LAST_WAIT: Duration = Duration::from_secs(10);
+/// How long the last words may take to be read.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most that passes between an interrupt and the end, also where what the verb says is not read.
+const END_TIMEOUT: Duration = Duration::from_secs(13);
 
 /// Runs a verb that launches sources.
 fn launching(verb: impl Future<Output = Exit>) -> Exit {
@@ -259,7 +269,11 @@ fn launching(verb: impl Future<Output = Exit>) -> Exit {
         .enable_all()
         .build()
     {
-        Ok(runtime) => runtime.block_on(until_interrupted(verb)),
+        Ok(runtime) => {
+            let exit = runtime.block_on(until_interrupted(verb));
+            runtime.shutdown_timeout(LAST_WORDS_TIMEOUT);
+            exit
+        }
         Err(error) => output::failure(&format!("the runtime cannot be started: {error}")),
     }
 }
@@ -275,20 +289,36 @@ async fn until_interrupted(verb: impl Future<Output = Exit>) -> Exit {
             return output::failure(&format!("signals cannot be heard: {error}"));
         }
     };
+    let deadline = match Deadline::new() {
+        Ok(deadline) => deadline,
+        Err(error) => return output::failure(&format!("a thread cannot be started: {error}")),
+    };
+    // A task of its own: the verb may wait for its standard error to be read.
+    let interrupted = tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        deadline.end_within(END_TIMEOUT, Exit::Interrupted);
+    });
     tokio::select! {
         exit = verb => return exit,
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        _ = interrupted => {}
     }
     // The verb is dropped by now, and nobody holds its processes any more.
-    output::say("interrupted: nothing was written, ending what was started");
+    say_aside("interrupted: nothing was written, ending what was started");
     if tokio::time::timeout(LAST_WAIT, broker_mcp::all_ended())
         .await
         .is_err()
     {
-        output::say("some of it is still there");
+        say_aside("some of it is still there");
     }
     Exit::Interrupted
+}
+
+/// Says it without waiting for standard error to be read.
+fn say_aside(line: &'static str) {
+    drop(tokio::task::spawn_blocking(move || output::say(line)));
 }
 
 /// Whether this is a machine that must not write: `CI=true` or `MCP_BROKER_LOCKED=1`.

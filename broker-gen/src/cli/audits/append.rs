@@ -8,8 +8,8 @@ use broker_model::text::is_invisible;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::{Audit, Audits, CRITERIA, Suppression, audits_file, text_of};
-use crate::cli::lock::write_whole;
 use crate::cli::program::folder_of;
+use crate::cli::whole_file::write_whole;
 use crate::lock_file;
 
 /// What a person decided.

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use crate::environment::random_u64;
 
 pub use deadline::Deadline;
-pub use signals::{Hangups, Signals};
+pub use signals::{Hangups, Signals, fail_large_writes};
 
 /// Tells the broker who guards it, and by what its descendants are known; no server gets it.
 pub(crate) const VARIABLE: &str = "MCP_BROKER_GUARD";

@@ -79,6 +79,13 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, Hangups)> {
     Ok((Signals { orders, heard: 0 }, Hangups(reloads)))
 }
 
+/// Has a write beyond the limit on file sizes fail where it would end the process. For a program that
+/// is no broker; comes before any thread is started.
+pub fn fail_large_writes() -> io::Result<()> {
+    Held::hold(&[Signal::XFSZ])?;
+    Ok(())
+}
+
 /// Orders to stop by the way they came. `pkill`, a terminal and some service managers signal guard
 /// and broker both, and the guard hands on what it gets: that is one order, not two.
 #[derive(Debug, Default)]

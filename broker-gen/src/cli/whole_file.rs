@@ -1,0 +1,109 @@
+//! Replaces a file in one step: a reader sees the old text or the new one, never a part of it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::program::folder_of;
+
+/// How old a draft must be to be what a killed program left behind; a program that writes one renames
+/// it within seconds.
+const MIN_STALE_AGE: Duration = Duration::from_secs(3600);
+/// Letters and digits that make the name of a draft its own.
+const RANDOM_CHARS: usize = 6;
+
+/// Writes `text` to a draft beside the file and gives it the file's name. Drafts of the same file
+/// that killed programs left behind are removed.
+pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let folder = folder_of(path);
+    let prefix = draft_prefix(path);
+    remove_stale_drafts(folder, &prefix);
+    let mut file = tempfile::Builder::new()
+        .prefix(&prefix)
+        .rand_bytes(RANDOM_CHARS)
+        .tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    // A temporary file is private by default; a lock is an ordinary file of the project.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(path).map_or(0o644, |old| old.permissions().mode() & 0o777);
+        file.as_file()
+            .set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// How the names of drafts of this file begin. They name the file, since a folder may hold several.
+fn draft_prefix(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!(".{name}-")
+}
+
+/// What cannot be looked at or removed stays: it harms nothing.
+fn remove_stale_drafts(folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_old = || {
+            let data = entry.metadata().ok()?;
+            let age = SystemTime::now().duration_since(data.modified().ok()?);
+            Some(data.is_file() && age.ok()? >= MIN_STALE_AGE)
+        };
+        if is_draft(&entry.file_name(), prefix) && is_old() == Some(true) {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+}
+
+fn is_draft(name: &OsStr, prefix: &str) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix(prefix));
+    random.is_some_and(|random| {
+        random.len() == RANDOM_CHARS && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stale_drafts_of_the_same_file_are_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let make = |name: &str, age: Duration| {
+            let file = fs::File::create(at(name)).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+        };
+        let stale = [".a.lock.json-AbC123", ".a.lock.json-000000"];
+        let others = [
+            ".b.lock.json-AbC123",
+            ".a.lock.json-AbC12",
+            ".a.lock.json-AbC12~",
+            ".a.lock.json-AbC1234",
+            "a.lock.json-AbC123",
+            "other",
+        ];
+        for name in stale.iter().chain(&others) {
+            make(name, 2 * MIN_STALE_AGE);
+        }
+        make(".a.lock.json-recent", Duration::ZERO);
+        make(".a.lock.json-Recent", MIN_STALE_AGE / 2);
+        make("a.lock.json", 2 * MIN_STALE_AGE);
+        fs::create_dir(at(".a.lock.json-folder")).unwrap();
+
+        write_whole(&at("a.lock.json"), "new").unwrap();
+        assert_eq!(fs::read_to_string(at("a.lock.json")).unwrap(), "new");
+        assert!(!stale.iter().any(|name| at(name).exists()));
+        let kept = [
+            ".a.lock.json-recent",
+            ".a.lock.json-Recent",
+            ".a.lock.json-folder",
+        ];
+        assert!(others.iter().chain(&kept).all(|name| at(name).exists()));
+        let files = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(files, others.len() + kept.len() + 1, "no draft is left");
+    }
+}

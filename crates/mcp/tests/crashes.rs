@@ -1,0 +1,169 @@
+//! A source that crashes again and again holds after many crashes what it held after a few. In a
+//! process of its own, whose files, threads and memory are counted.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_mcp::{CallFailure, Judge, Launch, Source, State, Timing, Verdict};
+use broker_model::redact::Redactor;
+use broker_model::{NodePath, Snapshot};
+use tokio_util::task::TaskTracker;
+
+/// The longest that anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Crashes before the first count, and how many more or fewer files and threads are no leak.
+const FIRST: usize = 10;
+const TOLERANCE: usize = 3;
+
+/// A legacy server that ends in the middle of a call, in one of four ways; in one of them it leaves
+/// a process in a session of its own behind.
+const SERVER: &str = r#"
+ok() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while IFS= read -r line; do
+  id=${line#*'"id":'}; id=${id%%[,\}]*}
+  case $line in
+    *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id";;
+    *'"initialize"'*) ok '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh"}}';;
+    *'"tools/list"'*) ok '{"tools":[{"name":"crash","inputSchema":{"type":"object"}}]}';;
+    *'"way":0'*) exit 9;;
+    *'"way":1'*) kill -9 $$;;
+    *'"way":2'*) printf '{"jsonrpc":"2.0",'; exit 0;;
+    *'"way":3'*) setsid sleep 1000 & echo 'last words' >&2; exit 1;;
+  esac
+done
+"#;
+
+struct Accepts;
+
+impl Judge for Accepts {
+    fn judge(&self, _: &Snapshot) -> Verdict {
+        Verdict::Serve
+    }
+}
+
+fn launch() -> Launch {
+    let path = std::env::var("PATH").expect("tests have a PATH");
+    Launch {
+        source: NodePath::parse("/sh").expect("it is a path"),
+        program: "/bin/sh".to_owned(),
+        search: Vec::new(),
+        args: vec!["-c".to_owned(), SERVER.to_owned()],
+        env: BTreeMap::from([("PATH".to_owned(), path)]),
+        cwd: None,
+        startup_timeout: PATIENCE,
+        relist_interval: None,
+        line_bytes: 1 << 20,
+        instances: 1,
+        max_in_flight: 32,
+        queue: 256,
+        redactor: Redactor::default(),
+        withheld: Vec::new(),
+        shell: true,
+        timing: Timing {
+            backoff: Duration::from_millis(1),
+            backoff_cap: Duration::from_millis(5),
+            ..Timing::default()
+        },
+    }
+}
+
+/// What this process holds.
+#[derive(Clone, Copy, Debug)]
+struct Holdings {
+    files: usize,
+    threads: usize,
+    children: usize,
+    zombies: usize,
+    resident_kib: u64,
+}
+
+impl Holdings {
+    fn count() -> Self {
+        let entries = |folder: &str| fs::read_dir(folder).map_or(0, Iterator::count);
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let resident = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        let states = child_states();
+        Self {
+            files: entries("/proc/self/fd"),
+            threads: entries("/proc/self/task"),
+            children: states.len(),
+            zombies: states.iter().filter(|state| *state == "Z").count(),
+            resident_kib: resident.expect("the kernel says so"),
+        }
+    }
+
+    fn is_as(&self, before: &Self) -> bool {
+        self.files <= before.files + TOLERANCE
+            && self.threads <= before.threads + TOLERANCE
+            && (self.children, self.zombies) == (1, 0)
+    }
+}
+
+/// The states of all children of this process.
+fn child_states() -> Vec<String> {
+    let us = std::process::id().to_string();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let states = processes.filter_map(|process| {
+        let stat = fs::read_to_string(process.path().join("stat")).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?.to_owned();
+        (fields.next()? == us).then_some(state)
+    });
+    states.collect()
+}
+
+/// Waits until the source is ready and nothing of the crashes is left but what `before` has.
+async fn at_rest(source: &Source, before: Option<&Holdings>) -> Holdings {
+    let mut status = source.status();
+    let ready = status.wait_for(|status| status.state == State::Ready);
+    let ready = tokio::time::timeout(PATIENCE, ready).await;
+    drop(ready.expect("in time").expect("the source is there"));
+    let mut now = Holdings::count();
+    let rests = async {
+        while !now.is_as(before.unwrap_or(&now)) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            now = Holdings::count();
+        }
+    };
+    let rests = tokio::time::timeout(PATIENCE, rests).await;
+    assert!(rests.is_ok(), "before: {before:?}\nnow: {now:?}");
+    now
+}
+
+/// How many crashes there are is in MCP_BROKER_CRASHES; 1000 take minutes.
+#[tokio::test]
+async fn f_27_many_crashes_leave_no_file_process_thread_or_memory_behind() {
+    let crashes = std::env::var("MCP_BROKER_CRASHES");
+    let crashes = crashes.map_or(60, |count| count.parse().expect("a number"));
+    let first = FIRST.max(crashes / 10);
+    let source = Source::start(launch(), None, Arc::new(Accepts), &TaskTracker::new());
+    let mut before = None;
+    for crash in 0..crashes {
+        if crash == first {
+            before = Some(at_rest(&source, None).await);
+        }
+        let arguments = format!("{{\"way\":{}}}", crash % 4);
+        let failed = source.call("crash", arguments.as_bytes(), PATIENCE).await;
+        assert!(
+            matches!(failed, Err(CallFailure::Exited { .. })),
+            "{crash}: {failed:?}"
+        );
+    }
+    let before = before.expect("there were more crashes than come before the first count");
+    let after = at_rest(&source, Some(&before)).await;
+    let status = source.status();
+    assert_eq!(status.borrow().restarts, crashes as u64);
+    let more = after.resident_kib.saturating_sub(before.resident_kib);
+    assert!(more < 8 << 10, "{before:?}\n{after:?}");
+    source.stop().await;
+    assert_eq!(child_states(), [""; 0]);
+    if std::env::var_os("MCP_BROKER_CRASHES").is_some() {
+        println!("after {first} crashes: {before:?}\nafter {crashes}: {after:?}");
+    }
+}
