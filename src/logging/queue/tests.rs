@@ -64,9 +64,13 @@ fn is_idle(queue: &Queue) -> bool {
 }
 
 fn await_idle(queue: &Queue) {
+    await_state(queue, |state| state.thread == ThreadState::Idle);
+}
+
+fn await_state(queue: &Queue, condition: impl Fn(&State) -> bool) {
     let began = Instant::now();
-    while !is_idle(queue) {
-        assert!(began.elapsed() < PATIENCE, "the thread never rests");
+    while !condition(&queue.state()) {
+        assert!(began.elapsed() < PATIENCE, "the thread never gets there");
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -76,7 +80,10 @@ fn a_full_queue_counts_what_it_drops_and_tells_it_in_its_place() {
     let (queue, order, received) = scripted();
     let line = |number: usize| format!("{number:05} {}\n", "x".repeat(2000));
     let pushed = 2 * MAX_QUEUE_BYTES / line(0).len();
-    for number in 0..pushed {
+    queue.push_line(&line(0));
+    // From here on the thread waits for an order and takes nothing more.
+    await_state(&queue, |state| state.unwritten > 0);
+    for number in 1..pushed {
         queue.push_line(&line(number));
     }
     let held = |state: &State| state.waiting.len() + state.unwritten;
