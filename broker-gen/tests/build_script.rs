@@ -82,7 +82,7 @@ impl Package {
                 .iter()
                 .map(|name| {
                     let tool = json!({"name": name, "description": "One. Two.", "inputSchema": {"type": "object"}});
-                    tool.as_object().expect("an object").clone()
+                    tool.as_object().expect("an object").clone().into()
                 })
                 .collect(),
         };

@@ -13,7 +13,8 @@ use broker_gen::types::{Level, SchemaOf, Types, types};
 use broker_model::Snapshot;
 use broker_model::config::Config;
 use broker_model::lock::{Lock, LockedSource};
-use serde_json::{Map, Value, json};
+use broker_model::snapshot::ListedTool;
+use serde_json::{Value, json};
 
 /// Types of these tools below the node `/NAME`.
 fn types_of(name: &str, tools: &Value) -> Types {
@@ -22,11 +23,11 @@ fn types_of(name: &str, tools: &Value) -> Types {
     let config = Config::parse("config.json", config.to_string().as_bytes())
         .unwrap()
         .config;
-    let tools: Vec<Map<String, Value>> = tools
+    let tools: Vec<ListedTool> = tools
         .as_array()
         .unwrap()
         .iter()
-        .map(|tool| tool.as_object().unwrap().clone())
+        .map(|tool| tool.as_object().unwrap().clone().into())
         .collect();
     let snapshot = Snapshot {
         server_info: json!({"name": "golden", "version": "1"}),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Examination, Launch};
+use broker_mcp::{Examination, Launch, parsing_permit};
 use broker_model::drift::Report;
 use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
@@ -171,6 +171,7 @@ impl Checkup {
 async fn start(at: usize, launch: Launch, verdicts: &Verdicts) -> Started {
     let revision = verdicts.catalog.sources[at].protocol_version;
     let examination = Examination::run(&launch, Era::of_revision(revision)).await;
+    let _permit = parsing_permit().await;
     let tools = examination.outcome.as_ref().ok().map(|(_, snapshot)| {
         let judged = verdicts.assess(at, None, snapshot);
         let view = verdicts.view.load();

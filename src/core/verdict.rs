@@ -14,7 +14,7 @@ use broker_model::filter::ToolFilter;
 use broker_model::lock::{LockedSource, strip_volatile};
 use broker_model::path::NodePath;
 use broker_model::redact::Redactor;
-use broker_model::snapshot::tool_name;
+use broker_model::snapshot::ListedTool;
 use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
 use serde_json::Value;
@@ -201,7 +201,7 @@ impl Verdicts {
     /// How many of these tools the config's filter leaves out.
     pub(super) fn left_out(&self, source: usize, snapshot: &Snapshot) -> usize {
         let reviewed = self.sources[source].load();
-        let names = snapshot.tools.iter().map(tool_name);
+        let names = snapshot.tools.iter().map(ListedTool::name);
         names.filter(|name| !reviewed.filter.admits(name)).count()
     }
 
@@ -348,12 +348,9 @@ fn of_tool(
     locked: &LockedSource,
     snapshot: &Snapshot,
 ) -> Arc<Withdrawn> {
-    let listed = snapshot
-        .tools
-        .iter()
-        .find(|raw| tool_name(raw) == drift.tool);
-    let found = listed.map(|raw| {
-        let mut raw = raw.clone();
+    let listed = snapshot.tools.iter().find(|tool| tool.name() == drift.tool);
+    let found = listed.map(|tool| {
+        let mut raw = tool.read();
         strip_volatile(&mut raw, &locked.volatile);
         Digest::of_tool(&raw).as_str().to_owned()
     });

@@ -41,7 +41,11 @@ fn both(old: &LockedSource, new: &LockedSource) -> Report {
         protocol_version: new.protocol_version.clone(),
         capabilities: new.capabilities.clone(),
         instructions: new.instructions.clone(),
-        tools: new.exposed.iter().map(|tool| tool.raw.clone()).collect(),
+        tools: new
+            .exposed
+            .iter()
+            .map(|tool| tool.raw.clone().into())
+            .collect(),
     };
     // The new lock's filter was already applied: what it exposes is admitted.
     let mut report = drift::classify(old, &snapshot, &ToolFilter::default());

@@ -1,14 +1,15 @@
 //! Launches sources side by side and brings back what each said of itself; says meanwhile which one
 //! is waited for. One that fails stops no other.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Launch, Session, SourceFailure, StderrTail};
-use broker_model::json::to_canonical;
+use broker_mcp::{Launch, Session, SourceFailure, StderrTail, parsing_permit};
+use broker_model::json::child_pointer;
 use broker_model::lock::strip_volatile;
 use broker_model::mcp::Era;
-use broker_model::snapshot::Snapshot;
+use broker_model::snapshot::{ListedTool, Snapshot};
 use broker_model::{NodePath, SourceCause, drift, text};
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -120,7 +121,9 @@ async fn ask(question: &Question, tail: &StderrTail) -> Result<Snapshot, Failure
     let second = snapshot(question, era, tail)
         .await
         .map_err(Failure::Source)?;
+    let permit = parsing_permit().await;
     let unstable = compare(&first, &second, &question.volatile);
+    drop(permit);
     if unstable.is_empty() {
         Ok(first)
     } else {
@@ -139,32 +142,43 @@ async fn snapshot(
     snapshot
 }
 
-/// The pointers at which two launches differ, `/tools/NAME/…` or of the source, volatile ones apart.
+/// The pointers at which two launches differ, `/tools/NAME/…` or of the source, volatile ones apart. One
+/// tool of each is parsed at a time.
 fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<String> {
-    let document = |snapshot: &Snapshot| {
-        let tools = snapshot.tools.iter().map(|tool| {
-            let mut raw = tool.clone();
-            strip_volatile(&mut raw, volatile);
-            (
-                broker_model::snapshot::tool_name(tool).to_owned(),
-                Value::Object(raw),
-            )
-        });
+    let source = |snapshot: &Snapshot| {
         serde_json::json!({
-            "tools": tools.collect::<serde_json::Map<_, _>>(),
             "server_info": snapshot.server_info,
             "instructions": snapshot.instructions,
             "capabilities": snapshot.capabilities,
             "protocol_version": snapshot.protocol_version,
         })
     };
-    let (first, second) = (document(first), document(second));
-    if to_canonical(&first) == to_canonical(&second) {
-        return Vec::new();
+    let read = |tool: &ListedTool| {
+        let mut raw = tool.read();
+        strip_volatile(&mut raw, volatile);
+        Value::Object(raw)
+    };
+    let by_name = |tool| (ListedTool::name(tool), tool);
+    let own: BTreeMap<&str, &ListedTool> = first.tools.iter().map(by_name).collect();
+    let mut others: BTreeMap<&str, &ListedTool> = second.tools.iter().map(by_name).collect();
+    let mut pointers = pointers(&source(first), &source(second), "");
+    for (name, tool) in own {
+        let at = child_pointer("/tools", name);
+        match others.remove(name) {
+            Some(other) if tool == other => {}
+            Some(other) => pointers.extend(self::pointers(&read(tool), &read(other), &at)),
+            None => pointers.push(at),
+        }
     }
-    drift::differences(&first, &second)
-        .into_iter()
-        .map(|difference| difference.pointer)
+    pointers.extend(others.keys().map(|name| child_pointer("/tools", name)));
+    pointers
+}
+
+/// Where two values at `at` differ.
+fn pointers(first: &Value, second: &Value, at: &str) -> Vec<String> {
+    let places = drift::differences(first, second).into_iter();
+    places
+        .map(|place| format!("{at}{}", place.pointer))
         .collect()
 }
 
@@ -180,7 +194,7 @@ mod tests {
             protocol_version: "2025-11-25".to_owned(),
             capabilities: json!({}),
             instructions: None,
-            tools: vec![tool.as_object().expect("an object").clone()],
+            tools: vec![tool.as_object().expect("an object").clone().into()],
         }
     }
 

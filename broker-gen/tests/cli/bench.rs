@@ -100,7 +100,7 @@ impl Bench {
         }
     }
 
-    fn command(&self, args: &[&str], variables: &[(&str, &str)]) -> Command {
+    pub(crate) fn command(&self, args: &[&str], variables: &[(&str, &str)]) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_broker-gen"));
         let beside = program.parent().expect("it lies in a folder");
         assert!(

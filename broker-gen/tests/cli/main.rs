@@ -11,4 +11,5 @@ mod naming;
 mod partial;
 mod provenance;
 mod schemas;
+mod sizes;
 mod unattended;

@@ -61,7 +61,12 @@ impl Bench {
             instructions: None,
             tools: tools
                 .iter()
-                .map(|tool| tool.as_object().expect("a tool is an object").clone())
+                .map(|tool| {
+                    tool.as_object()
+                        .expect("a tool is an object")
+                        .clone()
+                        .into()
+                })
                 .collect(),
         };
         let sources = parsed.config.sources();

@@ -56,7 +56,7 @@ fn lock(bench: &Bench, stem: &str, change: impl Fn(Value) -> Value) {
         instructions: change(json!("Be kind.")).as_str().map(str::to_owned),
         tools: [rich, tool("y")]
             .into_iter()
-            .filter_map(|tool| change(tool).as_object().cloned())
+            .filter_map(|tool| Some(change(tool).as_object()?.clone().into()))
             .collect(),
     };
     let sources = config.sources();

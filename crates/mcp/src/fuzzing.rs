@@ -1,9 +1,11 @@
 //! A seam for the fuzz targets: what comes out of framing and envelopes, as plain data.
 
 use bytes::{BufMut as _, Bytes};
+use serde_json::{Map, Value};
 
 use crate::envelope::{self, Message, Messages};
 use crate::framing::{Frame, Framer};
+use crate::list;
 
 /// What came out of a stream of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +60,19 @@ pub fn messages(line: &[u8]) -> (Vec<Found>, bool) {
         Messages::Many(mut batch) => std::iter::from_fn(|| batch.next()).collect(),
     };
     (messages.into_iter().map(found).collect(), parsed.repaired)
+}
+
+/// A tool's name and its members.
+pub type Listed = (String, Map<String, Value>);
+
+/// The tools of a list whose pages these are, by name with their members, until one is the last; or why
+/// the list is refused.
+pub fn listing(pages: &[&[u8]], limit: usize) -> Result<Vec<Listed>, String> {
+    let listed = list::read(pages, limit).map_err(|failure| failure.message)?;
+    let tools = listed.iter();
+    Ok(tools
+        .map(|tool| (tool.name().to_owned(), tool.read()))
+        .collect())
 }
 
 fn found(message: Message) -> Found {

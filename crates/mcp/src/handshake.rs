@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use broker_model::SourceCause;
+use broker_model::json::estimate;
 use broker_model::mcp::{
     Era, HEADER_MISMATCH, LEGACY, META_SERVER_INFO, MISSING_CAPABILITY, MODERN, UNSUPPORTED_VERSION,
 };
@@ -102,6 +103,10 @@ pub(crate) fn other(era: Era) -> Era {
     }
 }
 
+/// Bytes of an answer to the opening request.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// Bytes that it may take once it is parsed.
+const MAX_PARSED_BYTES: u64 = 16 << 20;
 /// Whoever asks ends by the caller's deadline, so the request's own is out of the way.
 const NO_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 
@@ -111,6 +116,10 @@ async fn ask(connection: &Connection, era: Era, redactor: &Redactor) -> Answer {
         Era::Legacy => request::initialize,
     };
     match connection.request(Kind::Opening, line, NO_DEADLINE).await {
+        Ok(RawResult { result, .. }) if !is_readable(&result) => Answer::Refused(refused(format!(
+            "the answer to the handshake has {} bytes; at most {MAX_ANSWER_BYTES} are read, and {MAX_PARSED_BYTES} once parsed",
+            result.len()
+        ))),
         Ok(RawResult { result, .. }) => match era {
             Era::Modern => read_discovery(&result, redactor),
             Era::Legacy => read_initialization(&result, redactor),
@@ -240,8 +249,15 @@ fn unsupported(versions: &[&str], redactor: &Redactor) -> Answer {
     }
 }
 
+/// What is not readable is none.
 fn object(json: &[u8]) -> Option<Map<String, Value>> {
-    serde_json::from_slice(json).ok()
+    let readable = is_readable(json).then_some(json)?;
+    serde_json::from_slice(readable).ok()
+}
+
+/// Whether an answer may be parsed: a parsed one can take a hundred times its text.
+fn is_readable(json: &[u8]) -> bool {
+    json.len() <= MAX_ANSWER_BYTES && estimate(json).bytes <= MAX_PARSED_BYTES
 }
 
 #[cfg(test)]
@@ -300,6 +316,10 @@ mod tests {
         assert_eq!(agreed.instructions.as_deref(), Some("hi"));
         assert_eq!(kind(&discovery(json!({}))), "other");
         assert_eq!(kind(&discovery(json!([]))), "other");
+        assert!(!is_readable(
+            format!("{{\"a\":[{}1]}}", r#"{"":0},"#.repeat(40_000)).as_bytes()
+        ));
+        assert!(!is_readable(&vec![b' '; MAX_ANSWER_BYTES + 1]));
         assert_eq!(
             kind(&discovery(json!({"supportedVersions": ["2025-11-25"]}))),
             "other"

@@ -44,6 +44,8 @@ pub struct Launch {
     pub relist_interval: Option<Duration>,
     /// The longest line it may send.
     pub line_bytes: usize,
+    /// The longest tool list, all pages.
+    pub listing_bytes: usize,
     /// Calls at the server at one time.
     pub max_in_flight: usize,
     /// Processes that share its calls.
@@ -79,6 +81,7 @@ impl Launch {
             && self.env == other.env
             && self.cwd == other.cwd
             && self.line_bytes == other.line_bytes
+            && self.listing_bytes == other.listing_bytes
             && self.max_in_flight == other.max_in_flight
             && self.instances == other.instances
             && self.queue == other.queue
@@ -231,6 +234,7 @@ pub fn resolve(
         startup_timeout: source.startup_timeout,
         relist_interval: source.relist_interval,
         line_bytes: limits.line_bytes,
+        listing_bytes: limits.listing_bytes,
         max_in_flight: source.max_in_flight.max(1),
         instances: source.instances.max(1),
         queue: QUEUE,

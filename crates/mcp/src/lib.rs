@@ -37,6 +37,7 @@ pub use environment::Environment;
 pub use examine::Examination;
 pub use failure::{CallFailure, ExitReport, SourceFailure};
 pub use launch::{Launch, Timing, resolve};
+pub use list::parsing_permit;
 pub use memory::{Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size, UNCHARGED_BYTES};
 #[cfg(any(test, feature = "scripted"))]
 #[doc(hidden)]

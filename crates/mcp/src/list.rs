@@ -1,46 +1,78 @@
-//! Reads a server's whole tool list: every page, strictly, within bounds.
+//! Reads a server's whole tool list: every page, strictly, within bounds of number and bytes. Tools stay
+//! text; one at a time is parsed to be checked, on a blocking thread.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::pin::pin;
 use std::time::Duration;
 
 use broker_model::SourceCause;
-use broker_model::json;
+use broker_model::json::{self, each_element, each_member, estimate};
 use broker_model::mcp::METHOD_NOT_FOUND;
 use broker_model::redact::Redactor;
+use broker_model::snapshot::ListedTool;
 use broker_model::text::shown_line;
 use bytes::Bytes;
-use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 use crate::connection::{Connection, Kind, Unanswered};
 use crate::failure::SourceFailure;
+use crate::launch::Launch;
 use crate::request;
 
 /// Pages that are asked for.
 const MOST_PAGES: usize = 1000;
 /// Tools that a source may have.
 const MOST_TOOLS: usize = 10_000;
+/// Bytes of the text of one tool.
+const MAX_TOOL_BYTES: usize = 1 << 20;
+/// Bytes that one tool may take once it is parsed; a schema within the limits of a lock takes less.
+const MAX_PARSED_BYTES: u64 = 16 << 20;
+/// Bytes of a cursor.
+const MAX_CURSOR_BYTES: usize = 4 << 10;
+/// How long each page but the first may take.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Listings that are parsed at one time, over all sources and instances of this process.
+static PARSING: Semaphore = Semaphore::const_new(4);
 
-/// All tools, in the server's order. `meta` is what every request of the era carries.
+/// A place among the listings that are parsed at one time. Whoever parses tools of a snapshot holds one
+/// meanwhile.
+pub async fn parsing_permit() -> Option<SemaphorePermit<'static>> {
+    // The semaphore is never closed.
+    PARSING.acquire().await.ok()
+}
+
+/// All tools, in the server's order. `meta` is what every request of the era carries; `time` is that of
+/// the first page.
 pub(crate) async fn tools(
     connection: &Connection,
     meta: &str,
     time: Duration,
-    redactor: &Redactor,
-) -> Result<Vec<Map<String, Value>>, SourceFailure> {
-    let mut listing = Listing::default();
+    launch: &Launch,
+) -> Result<Vec<ListedTool>, SourceFailure> {
+    let redactor = &launch.redactor;
+    let mut listing = Listing::new(launch.listing_bytes, redactor.clone());
     let mut cursor = None;
-    for _ in 0..MOST_PAGES {
+    for number in 0..MOST_PAGES {
         let line = |id| request::list(id, cursor.as_deref(), meta);
-        let page = match connection.request(Kind::Own, line, time).await {
+        let asked = connection.request(Kind::Own, line, time);
+        let answer = if number == 0 {
+            asked.await
+        } else {
+            in_time(asked, connection)
+                .await
+                .ok_or_else(|| late_page(number))?
+        };
+        let page = match answer {
             Ok(answer) => answer.result,
             Err(Unanswered::Error(error)) if is_method_not_found(&error) => {
                 return Ok(listing.tools);
             }
             Err(unanswered) => return Err(failure(unanswered, redactor)),
         };
-        cursor = listing.add_page(&page, redactor)?;
+        (listing, cursor) = listing.add_page_aside(page).await?;
         if cursor.is_none() {
             return Ok(listing.tools);
         }
@@ -50,66 +82,130 @@ pub(crate) async fn tools(
     )))
 }
 
-/// What was listed so far.
-#[derive(Default)]
-struct Listing {
-    tools: Vec<Map<String, Value>>,
-    names: HashSet<String>,
-    cursors: HashSet<String>,
+/// The tools of these pages, until one is the last.
+pub(crate) fn read(pages: &[&[u8]], limit: usize) -> Result<Vec<ListedTool>, SourceFailure> {
+    let mut listing = Listing::new(limit, Redactor::default());
+    for page in pages {
+        if listing.add_page(page)?.is_none() {
+            break;
+        }
+    }
+    Ok(listing.tools)
 }
 
-#[derive(Deserialize)]
+/// What was listed so far.
+struct Listing {
+    tools: Vec<ListedTool>,
+    names: HashSet<String>,
+    cursors: HashSet<String>,
+    /// Bytes of all pages, and how many there may be.
+    bytes: usize,
+    limit: usize,
+    redactor: Redactor,
+}
+
+/// The members of a page that are read.
+#[derive(Default)]
 struct Page<'a> {
-    #[serde(borrow)]
-    tools: Vec<&'a RawValue>,
-    #[serde(borrow, rename = "nextCursor")]
+    tools: Option<&'a RawValue>,
     next_cursor: Option<&'a RawValue>,
-    #[serde(borrow, rename = "resultType")]
     result_type: Option<&'a RawValue>,
+    doubled: Option<&'static str>,
+}
+
+impl<'a> Page<'a> {
+    fn read(page: &'a [u8]) -> serde_json::Result<Self> {
+        let mut out = Self::default();
+        each_member(page, |name, value| {
+            let (place, name) = match &*name {
+                "tools" => (&mut out.tools, "tools"),
+                "nextCursor" => (&mut out.next_cursor, "nextCursor"),
+                "resultType" => (&mut out.result_type, "resultType"),
+                _ => return,
+            };
+            if place.replace(value).is_some() {
+                out.doubled = Some(name);
+            }
+        })?;
+        Ok(out)
+    }
 }
 
 impl Listing {
+    fn new(limit: usize, redactor: Redactor) -> Self {
+        Self {
+            tools: Vec::new(),
+            names: HashSet::new(),
+            cursors: HashSet::new(),
+            bytes: 0,
+            limit,
+            redactor,
+        }
+    }
+
+    /// [`Listing::add_page`] on a blocking thread, when there is a place for it.
+    async fn add_page_aside(
+        mut self,
+        page: Bytes,
+    ) -> Result<(Self, Option<String>), SourceFailure> {
+        let permit = parsing_permit().await;
+        let added = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let cursor = self.add_page(&page)?;
+            Ok((self, cursor))
+        });
+        added.await.unwrap_or_else(|error| {
+            let message = format!("the tool list could not be read: {error}");
+            Err(SourceFailure::new(SourceCause::ListFailed, message))
+        })
+    }
+
     /// Takes a page in; the cursor of the next, where there is one. An empty cursor is one.
-    fn add_page(
-        &mut self,
-        page: &[u8],
-        redactor: &Redactor,
-    ) -> Result<Option<String>, SourceFailure> {
-        let shown = |text: &str| shown_line(&redactor.redact(text), 120);
-        let page: Page<'_> = serde_json::from_slice(page).map_err(|error| {
-            invalid(format!(
-                "the tool list cannot be read: {}",
-                shown(&error.to_string())
-            ))
-        })?;
-        if page
-            .result_type
-            .is_some_and(|kind| kind.get() != r#""complete""#)
-        {
+    fn add_page(&mut self, page: &[u8]) -> Result<Option<String>, SourceFailure> {
+        self.bytes += page.len();
+        if self.bytes > self.limit {
+            return Err(invalid(format!(
+                "the tool list has more than {} bytes (`limits.listing_bytes`): {} in the first {} tools and the page after them",
+                self.limit,
+                self.bytes,
+                self.tools.len()
+            )));
+        }
+        let unreadable = |error: &dyn std::fmt::Display, redactor: &Redactor| {
+            let error = shown_line(&redactor.redact(&error.to_string()), 120);
+            invalid(format!("the tool list cannot be read: {error}"))
+        };
+        let page = Page::read(page).map_err(|error| unreadable(&error, &self.redactor))?;
+        if let Some(name) = page.doubled {
+            return Err(unreadable(
+                &format!("duplicate field `{name}`"),
+                &self.redactor,
+            ));
+        }
+        let is_complete = |kind: &RawValue| {
+            serde_json::from_str::<String>(kind.get()).is_ok_and(|kind| kind == "complete")
+        };
+        if page.result_type.is_some_and(|kind| !is_complete(kind)) {
             return Err(invalid(
                 "the server asks for input before it lists its tools",
             ));
         }
-        for raw in page.tools {
-            if self.tools.len() >= MOST_TOOLS {
-                return Err(invalid(format!(
-                    "the server lists more than {MOST_TOOLS} tools"
-                )));
-            }
-            let tool = self.read_tool(raw.get()).map_err(|reason| {
-                let name = name_of(raw.get()).map_or_else(
-                    || format!("number {}", self.tools.len() + 1),
-                    |name| format!("`{}`", shown(&name)),
-                );
-                invalid(format!("tool {name}: {}", shown(&reason)))
-            })?;
-            self.tools.push(tool);
-        }
-        let Some(raw) = page.next_cursor else {
+        let Some(tools) = page.tools else {
+            return Err(unreadable(&"missing field `tools`", &self.redactor));
+        };
+        each_element(tools.get().as_bytes(), |raw| self.add_tool(raw.get()))
+            .map_err(|error| unreadable(&error, &self.redactor))??;
+        let Some(raw) = page.next_cursor.filter(|raw| raw.get() != "null") else {
             return Ok(None);
         };
         let cursor: String =
             serde_json::from_str(raw.get()).map_err(|_| invalid("`nextCursor` is not a string"))?;
+        if cursor.len() > MAX_CURSOR_BYTES {
+            return Err(invalid(format!(
+                "`nextCursor` has {} bytes, and at most {MAX_CURSOR_BYTES} are taken",
+                cursor.len()
+            )));
+        }
         if !self.cursors.insert(cursor.clone()) {
             return Err(invalid(
                 "the tool list repeats a cursor, so it would never end",
@@ -118,7 +214,42 @@ impl Listing {
         Ok(Some(cursor))
     }
 
-    fn read_tool(&mut self, raw: &str) -> Result<Map<String, Value>, String> {
+    fn add_tool(&mut self, raw: &str) -> Result<(), SourceFailure> {
+        if self.tools.len() >= MOST_TOOLS {
+            return Err(invalid(format!(
+                "the server lists more than {MOST_TOOLS} tools"
+            )));
+        }
+        match self.read_tool(raw) {
+            Ok(tool) => {
+                self.tools.push(tool);
+                Ok(())
+            }
+            Err(reason) => {
+                let shown = |text: &str| shown_line(&self.redactor.redact(text), 120);
+                let name = name_of(raw).map_or_else(
+                    || format!("number {}", self.tools.len() + 1),
+                    |name| format!("`{}`", shown(&name)),
+                );
+                Err(invalid(format!("tool {name}: {}", shown(&reason))))
+            }
+        }
+    }
+
+    /// Checks a tool; what was parsed for it is given back before the next one is looked at.
+    fn read_tool(&mut self, raw: &str) -> Result<ListedTool, String> {
+        if raw.len() > MAX_TOOL_BYTES {
+            return Err(format!(
+                "it has {} bytes, and at most {MAX_TOOL_BYTES} are taken",
+                raw.len()
+            ));
+        }
+        let parsed = estimate(raw.as_bytes()).bytes;
+        if parsed > MAX_PARSED_BYTES {
+            return Err(format!(
+                "it would take {parsed} bytes once parsed, and at most {MAX_PARSED_BYTES} are taken"
+            ));
+        }
         let Value::Object(tool) = json::parse(raw).map_err(|error| error.to_string())? else {
             return Err("a tool is not an object".to_owned());
         };
@@ -136,23 +267,55 @@ impl Listing {
         if !self.names.insert(name.clone()) {
             return Err("it is listed twice".to_owned());
         }
-        Ok(tool)
+        Ok(ListedTool::new(name.clone(), raw))
     }
 }
 
 /// A tool's name from text that may be refused for other reasons.
 fn name_of(raw: &str) -> Option<String> {
-    let tool: HashMap<String, &RawValue> = serde_json::from_str(raw).ok()?;
-    serde_json::from_str(tool.get("name")?.get()).ok()
+    let mut name = None;
+    let read = each_member(raw.as_bytes(), |member, value| {
+        if member == "name" {
+            name = serde_json::from_str(value.get()).ok();
+        }
+    });
+    read.ok().and(name)
 }
 
 fn invalid(message: impl Into<String>) -> SourceFailure {
     SourceFailure::new(SourceCause::ListInvalid, message)
 }
 
+/// The answer, where it comes within [`PAGE_TIMEOUT`]. A server that works on one request at a time
+/// lists nothing during a call, so that the time counts from the last look at which no call was open.
+async fn in_time<T>(answer: impl Future<Output = T>, connection: &Connection) -> Option<T> {
+    let mut answer = pin!(answer);
+    loop {
+        match timeout(PAGE_TIMEOUT, &mut answer).await {
+            Ok(answer) => return Some(answer),
+            Err(_) if connection.load() > 0 => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+fn late_page(pages: usize) -> SourceFailure {
+    let message = format!(
+        "page {} of the tool list did not come within {} s",
+        pages + 1,
+        PAGE_TIMEOUT.as_secs()
+    );
+    SourceFailure::new(SourceCause::ListFailed, message)
+}
+
 fn is_method_not_found(error: &Bytes) -> bool {
-    serde_json::from_slice::<Value>(error)
-        .is_ok_and(|error| error.get("code").and_then(Value::as_i64) == Some(METHOD_NOT_FOUND))
+    let mut code = None;
+    let read = each_member(error, |name, value| {
+        if name == "code" {
+            code = value.get().parse::<i64>().ok();
+        }
+    });
+    read.is_ok() && code == Some(METHOD_NOT_FOUND)
 }
 
 fn failure(unanswered: Unanswered, redactor: &Redactor) -> SourceFailure {
@@ -178,15 +341,13 @@ mod tests {
     use super::*;
 
     fn add(pages: &[&str]) -> Result<(usize, Option<String>), String> {
-        let mut listing = Listing::default();
+        let mut listing = Listing::new(4 << 20, Redactor::default());
         let mut cursor = None;
         for page in pages {
-            cursor = listing
-                .add_page(page.as_bytes(), &Redactor::default())
-                .map_err(|failure| {
-                    assert_eq!(failure.cause, SourceCause::ListInvalid);
-                    failure.message
-                })?;
+            cursor = listing.add_page(page.as_bytes()).map_err(|failure| {
+                assert_eq!(failure.cause, SourceCause::ListInvalid);
+                failure.message
+            })?;
         }
         Ok((listing.tools.len(), cursor))
     }
@@ -240,5 +401,61 @@ mod tests {
             &[r#"{"tools":[],"resultType":"input_required"}"#],
             "asks for input",
         );
+    }
+
+    #[test]
+    fn bounds_in_bytes_are_told_with_their_figures() {
+        let check = |pages: &[&str], part: &str| {
+            let message = add(pages).unwrap_err();
+            assert!(message.contains(part), "{message}");
+        };
+        let tool =
+            |name: &str, schema: &str| format!(r#"{{"name":"{name}","inputSchema":{schema}}}"#);
+        let page =
+            |tools: &str, cursor: &str| format!(r#"{{"tools":[{tools}],"nextCursor":{cursor}}}"#);
+
+        let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
+        let most = tool("a", &text(MAX_TOOL_BYTES - 30));
+        assert!(most.len() <= MAX_TOOL_BYTES);
+        assert!(add(&[&page(&most, "null")]).is_ok());
+        let over = tool("a", &text(MAX_TOOL_BYTES));
+        check(&[&page(&over, "null")], "tool `a`: it has 1048605 bytes");
+
+        let objects = |count: usize| format!("[{}1]", r#"{"":0},"#.repeat(count));
+        assert!(add(&[&page(&tool("a", &objects(20_000)), "null")]).is_ok());
+        check(
+            &[&page(&tool("a", &objects(40_000)), "null")],
+            "once parsed, and at most 16777216 are taken",
+        );
+
+        let cursor = |bytes: usize| format!("\"{}\"", "c".repeat(bytes));
+        assert!(add(&[&page("", &cursor(MAX_CURSOR_BYTES))]).is_ok());
+        check(
+            &[&page("", &cursor(MAX_CURSOR_BYTES + 1))],
+            "`nextCursor` has 4097 bytes",
+        );
+
+        let pages: Vec<_> = (0..5)
+            .map(|at| {
+                page(
+                    &tool(&at.to_string(), &text(1 << 20 >> 1)),
+                    &format!("\"{at}\""),
+                )
+            })
+            .collect();
+        let pages: Vec<_> = pages.iter().map(String::as_str).collect();
+        assert!(add(&pages).is_ok());
+        let twice = [&pages[..], &pages[..]].concat();
+        assert!(add(&twice).unwrap_err().contains("listed twice"));
+        let many: Vec<_> = (0..9)
+            .map(|at| {
+                page(
+                    &tool(&at.to_string(), &text(1 << 20 >> 1)),
+                    &format!("\"{at}\""),
+                )
+            })
+            .collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        check(&many, "more than 4194304 bytes (`limits.listing_bytes`)");
     }
 }

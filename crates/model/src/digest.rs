@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::json::to_canonical;
+use crate::json::{canonical_object, to_canonical};
 
 /// The name of the formula; a change of algorithm gets another, so that it is never taken for drift.
 pub const HASH_MODEL: &str = "sha256/1";
@@ -17,16 +17,20 @@ pub struct Digest(String);
 impl Digest {
     /// The digest of `value` in a domain, `mcp-broker:tool:1` or the like.
     pub fn of(domain: &str, value: &Value) -> Self {
+        Self::of_bytes(domain, &to_canonical(value))
+    }
+
+    fn of_bytes(domain: &str, canonical: &[u8]) -> Self {
         let mut hash = Sha256::new();
         hash.update(domain.as_bytes());
         hash.update([0]);
-        hash.update(to_canonical(value));
+        hash.update(canonical);
         Self(format!("{HASH_MODEL}:{}", hex(&hash.finalize())))
     }
 
     /// The digest of a whole raw tool.
     pub fn of_tool(tool: &Map<String, Value>) -> Self {
-        Self::of("mcp-broker:tool:1", &Value::Object(tool.clone()))
+        Self::of_bytes("mcp-broker:tool:1", &canonical_object(tool))
     }
 
     /// The digest of one member, `mcp-broker:<member>:1`.

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::json::estimate;
+
 /// One complete answer of a source. Tools are raw, in the order the server gave, all pages joined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -14,7 +16,47 @@ pub struct Snapshot {
     /// `instructions`, where sent.
     pub instructions: Option<String>,
     /// Every tool, whole. Names are non-empty and unique (checked by whoever made the snapshot).
-    pub tools: Vec<Map<String, Value>>,
+    pub tools: Vec<ListedTool>,
+}
+
+/// One tool as a server listed it: its name and the text of the whole. It is parsed where it is looked
+/// at, one tool at a time, since a parsed tool can take a hundred times the bytes of its text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedTool {
+    name: String,
+    text: Box<str>,
+}
+
+impl ListedTool {
+    /// A tool of this name. `text` is one JSON object that the strict reader takes.
+    pub fn new(name: String, text: &str) -> Self {
+        Self {
+            name,
+            text: text.into(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its members take at most once they are parsed, from the text alone.
+    pub fn parsed_bytes(&self) -> u64 {
+        estimate(self.text.as_bytes()).bytes
+    }
+
+    /// Its members, parsed now; none where the text is not what [`ListedTool::new`] asks for.
+    pub fn read(&self) -> Map<String, Value> {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+}
+
+impl From<Map<String, Value>> for ListedTool {
+    fn from(tool: Map<String, Value>) -> Self {
+        let name = tool_name(&tool).to_owned();
+        Self::new(name, &Value::Object(tool).to_string())
+    }
 }
 
 /// The name of a raw tool; empty where the server sent none.

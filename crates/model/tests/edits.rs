@@ -72,7 +72,7 @@ fn snapshot(schema: &Value) -> Snapshot {
         protocol_version: String::new(),
         capabilities: json!({}),
         instructions: None,
-        tools: vec![tool.as_object().expect("an object").clone()],
+        tools: vec![tool.as_object().expect("an object").clone().into()],
     }
 }
 

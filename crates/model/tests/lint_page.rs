@@ -56,7 +56,7 @@ fn corpus() -> Vec<LockedSource> {
             capabilities: recorded["capabilities"].clone(),
             instructions: recorded["instructions"].as_str().map(str::to_owned),
             tools: tools
-                .map(|tool| tool.as_object().expect("an object").clone())
+                .map(|tool| tool.as_object().expect("an object").clone().into())
                 .collect(),
         };
         LockedSource::from_snapshot(source, &snapshot)

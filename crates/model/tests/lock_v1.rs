@@ -88,7 +88,11 @@ fn lock_v1_fits_its_config_and_is_made_again_from_its_tools() {
         protocol_version: clock.protocol_version.clone(),
         capabilities: clock.capabilities.clone(),
         instructions: clock.instructions.clone(),
-        tools: clock.exposed.iter().map(|tool| tool.raw.clone()).collect(),
+        tools: clock
+            .exposed
+            .iter()
+            .map(|tool| tool.raw.clone().into())
+            .collect(),
     };
     let source = config.sources().find(|one| one.path.as_str() == "/clock");
     let again = LockedSource::from_snapshot(source.expect("the source"), &live);

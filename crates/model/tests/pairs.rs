@@ -33,7 +33,7 @@ fn snapshot(side: &Value) -> Snapshot {
         capabilities: side["capabilities"].clone(),
         instructions: side["instructions"].as_str().map(str::to_owned),
         tools: tools
-            .map(|tool| tool.as_object().expect("a tool").clone())
+            .map(|tool| tool.as_object().expect("a tool").clone().into())
             .collect(),
     }
 }

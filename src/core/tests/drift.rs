@@ -4,12 +4,19 @@ use std::time::Duration;
 
 use broker_mcp::{SourceFailure, State, Verdict};
 use broker_model::drift::Class;
+use broker_model::snapshot::ListedTool;
 use broker_model::{CallCode, SourceCause};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::fixture::{CALLER, fixture, fixture_of, json_of, snapshot};
 use crate::core::{Describe, Mode, RefuseExit};
+
+fn edit(tool: &mut ListedTool, change: impl FnOnce(&mut Map<String, Value>)) {
+    let mut members = tool.read();
+    change(&mut members);
+    *tool = members.into();
+}
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -17,7 +24,9 @@ const SOON: Duration = Duration::from_secs(20);
 async fn a_plain_start_is_refused_with_every_difference_and_admits_nothing() {
     let broker = fixture(Mode::Plain);
     let mut live = snapshot(&["echo"]);
-    live.tools[0].insert("description".to_owned(), json!("Now deletes."));
+    edit(&mut live.tools[0], |tool| {
+        tool.insert("description".to_owned(), json!("Now deletes."));
+    });
     broker.lists(0, &live);
     broker.matches(1);
     let outcome = timeout(SOON, broker.core.first_verdict()).await.unwrap();
@@ -94,8 +103,10 @@ async fn a_withdrawn_tool_is_visible_not_callable_and_comes_back() {
     let before = core.list(&CALLER, "/a", 1).unwrap();
     let before_deep = core.list(&CALLER, "/", 16).unwrap();
     let mut live = snapshot(&["echo", "twin"]);
-    live.tools[1].insert("description".to_owned(), json!("Now deletes."));
-    live.tools[1]["inputSchema"]["required"] = json!(["text", "confirm"]);
+    edit(&mut live.tools[1], |tool| {
+        tool.insert("description".to_owned(), json!("Now deletes."));
+        tool["inputSchema"]["required"] = json!(["text", "confirm"]);
+    });
     assert_eq!(broker.lists(0, &live), Verdict::Serve);
 
     let tree = core.list(&CALLER, "/a", 1).unwrap();
@@ -135,7 +146,7 @@ async fn a_withdrawn_tool_is_visible_not_callable_and_comes_back() {
         details["expected"],
         core.lookup(&CALLER, "/a/twin").unwrap().digest.unwrap()
     );
-    let found = broker_model::digest::Digest::of_tool(&live.tools[1]);
+    let found = broker_model::digest::Digest::of_tool(&live.tools[1].read());
     assert_eq!(details["found"], found.as_str());
     broker.sources[0].answer(Ok("{}"));
     assert!(
@@ -240,7 +251,9 @@ fn reworded(change: impl FnOnce(&mut broker_model::Snapshot)) -> broker_model::S
 }
 
 fn describe_otherwise(live: &mut broker_model::Snapshot, text: &str) {
-    live.tools[0].insert("description".to_owned(), json!(text));
+    edit(&mut live.tools[0], |tool| {
+        tool.insert("description".to_owned(), json!(text));
+    });
 }
 
 #[tokio::test]
@@ -312,21 +325,27 @@ async fn changed_texts_withdraw_the_tool_or_the_source_and_white_space_and_names
             "a title",
             1,
             Box::new(|live| {
-                live.tools[1].insert("title".to_owned(), json!("Other"));
+                edit(&mut live.tools[1], |tool| {
+                    tool.insert("title".to_owned(), json!("Other"));
+                });
             }),
         ),
         (
             "the text of a parameter",
             1,
             Box::new(|live| {
-                live.tools[0]["inputSchema"]["properties"]["text"]["description"] = json!("Other");
+                edit(&mut live.tools[0], |tool| {
+                    tool["inputSchema"]["properties"]["text"]["description"] = json!("Other");
+                });
             }),
         ),
         (
             "a new parameter, and a description",
             1,
             Box::new(|live| {
-                live.tools[0]["inputSchema"]["properties"]["more"] = json!({"type": "string"});
+                edit(&mut live.tools[0], |tool| {
+                    tool["inputSchema"]["properties"]["more"] = json!({"type": "string"});
+                });
                 describe_otherwise(live, "Other.");
             }),
         ),
@@ -334,14 +353,18 @@ async fn changed_texts_withdraw_the_tool_or_the_source_and_white_space_and_names
             "a new parameter",
             0,
             Box::new(|live| {
-                live.tools[0]["inputSchema"]["properties"]["more"] = json!({"type": "string"});
+                edit(&mut live.tools[0], |tool| {
+                    tool["inputSchema"]["properties"]["more"] = json!({"type": "string"});
+                });
             }),
         ),
         (
             "a description behind more findings than are listed",
             1,
             Box::new(move |live| {
-                live.tools[0]["inputSchema"]["properties"] = properties.clone();
+                edit(&mut live.tools[0], |tool| {
+                    tool["inputSchema"]["properties"] = properties.clone();
+                });
                 describe_otherwise(live, "Other.");
             }),
         ),

@@ -26,7 +26,7 @@ pub(super) fn snapshot(names: &[&str]) -> Snapshot {
         json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let tools = names.iter().map(|name| {
         let tool = json!({"name": name, "description": "Says it back.", "inputSchema": schema});
-        tool.as_object().unwrap().clone()
+        tool.as_object().unwrap().clone().into()
     });
     Snapshot {
         server_info: json!({"name": "fixture", "version": "1"}),
@@ -86,7 +86,7 @@ pub(super) fn catalog() -> &'static Catalog {
     };
     let is_tool = |path: &str| tools.iter().any(|(tool, ..)| *tool == path);
     let kind = |path: &str| if is_tool(path) { "tool" } else { "node" };
-    let schema = snapshot(&["x"]).tools[0]["inputSchema"].to_string();
+    let schema = snapshot(&["x"]).tools[0].read()["inputSchema"].to_string();
     let mut tables = Vec::new();
     let mut entries = Vec::new();
     for (index, path) in paths.iter().enumerate() {
@@ -97,7 +97,7 @@ pub(super) fn catalog() -> &'static Catalog {
                 let before = format!("{own},\"args_schema\":");
                 let desc = format!("{before}{schema}}}");
                 let span = blob.push(&desc);
-                let raw = &snapshot(&[name]).tools[0];
+                let raw = &snapshot(&[name]).tools[0].read();
                 tables.push(Tool {
                     entry: index as u32,
                     source: *source,

@@ -24,7 +24,9 @@ pub use flood::{FLOOD, assert_inert, flooded, flooded_places};
 pub use http::{Response, get, post, post_bytes, raw, read, request, send};
 pub use kept::Kept;
 pub use mcp::DirectServer;
-pub use program::{Daemon, Output, Run, binary, children_of, guarded_by, is_alive, wait_until};
+pub use program::{
+    Daemon, Output, Run, binary, children_of, guarded_by, is_alive, wait_until, wait_within,
+};
 pub use refusal::{named, refusal};
 pub use tally::{Fate, Tally, nonce};
 pub use terminal::on_terminal;

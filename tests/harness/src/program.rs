@@ -168,8 +168,13 @@ impl Drop for Daemon {
 }
 
 /// Awaits a condition, asking again and again; panics with `what` when it does not come about.
-pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = now() + PATIENCE;
+pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    wait_within(PATIENCE, what, condition);
+}
+
+/// The same for what takes long, within so much time.
+pub fn wait_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = now() + patience;
     while !condition() {
         assert!(now() < deadline, "waited too long: {what}");
         thread::sleep(Duration::from_millis(10));

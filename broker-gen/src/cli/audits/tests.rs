@@ -27,7 +27,7 @@ fn lock() -> Lock {
         capabilities: json!({}),
         instructions: Some("Call x first.".to_owned()),
         tools: ["x", "y"]
-            .map(|name| tool(name).as_object().unwrap().clone())
+            .map(|name| tool(name).as_object().unwrap().clone().into())
             .to_vec(),
     };
     Lock {

@@ -160,7 +160,7 @@ mod tests {
             capabilities: json!({}),
             instructions: None,
             tools: ["x", "y"]
-                .map(|name| json!({"name": name}).as_object().unwrap().clone())
+                .map(|name| json!({"name": name}).as_object().unwrap().clone().into())
                 .to_vec(),
         };
         Lock {

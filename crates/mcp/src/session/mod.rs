@@ -57,13 +57,7 @@ impl Session {
     /// The same without a deadline: whoever asks gives it up by dropping the future.
     pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
         let tools = if self.agreed.capabilities.get("tools").is_some() {
-            list::tools(
-                &self.connection,
-                &self.meta,
-                NO_DEADLINE,
-                &self.launch.redactor,
-            )
-            .await?
+            list::tools(&self.connection, &self.meta, NO_DEADLINE, &self.launch).await?
         } else {
             Vec::new()
         };

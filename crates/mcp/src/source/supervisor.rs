@@ -16,6 +16,7 @@ use super::{Judge, Shared, Verdict};
 use crate::environment::random_u64;
 use crate::failure::SourceFailure;
 use crate::launch::Launch;
+use crate::list::parsing_permit;
 use crate::process::Hurry;
 use crate::session::{Opening, Session, stopped};
 use crate::startup;
@@ -168,10 +169,12 @@ impl Supervisor {
         // A listing whose process died while it was judged must not have the last word.
         let turn = self.judging.clone().lock_owned().await;
         let judge = self.judge.clone();
+        let permit = parsing_permit().await;
         let judged = self
             .tasks
             .spawn_blocking(move || {
                 let _turn = turn;
+                let _permit = permit;
                 judge.judge(&snapshot)
             })
             .await;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use broker_mcp::{CallFailure, Judge, Source, State, Status, Verdict};
 use broker_model::Snapshot;
-use broker_model::snapshot::tool_name;
 use proptest::prelude::*;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
@@ -58,7 +57,7 @@ struct NoEvil;
 
 impl Judge for NoEvil {
     fn judge(&self, snapshot: &Snapshot) -> Verdict {
-        match snapshot.tools.iter().any(|tool| tool_name(tool) == "evil") {
+        match snapshot.tools.iter().any(|tool| tool.name() == "evil") {
             true => Verdict::WithdrawSource {
                 message: "it lists `evil`".to_owned(),
             },

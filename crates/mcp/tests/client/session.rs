@@ -24,7 +24,7 @@ fn names(snapshot: &broker_model::Snapshot) -> Vec<&str> {
     snapshot
         .tools
         .iter()
-        .map(broker_model::snapshot::tool_name)
+        .map(broker_model::snapshot::ListedTool::name)
         .collect()
 }
 

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use broker_mcp::{CallFailure, Judge, Launch, Source, State, Status, Verdict};
-use broker_model::snapshot::tool_name;
 use broker_model::{Snapshot, SourceCause};
 use tokio_util::task::TaskTracker;
 
@@ -20,7 +19,7 @@ struct NoEvil {
 impl Judge for NoEvil {
     fn judge(&self, snapshot: &Snapshot) -> Verdict {
         self.judged.fetch_add(1, Ordering::SeqCst);
-        if snapshot.tools.iter().any(|tool| tool_name(tool) == "evil") {
+        if snapshot.tools.iter().any(|tool| tool.name() == "evil") {
             let message = "it lists `evil`".to_owned();
             return Verdict::WithdrawSource { message };
         }

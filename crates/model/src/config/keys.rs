@@ -115,7 +115,7 @@ impl Level {
                 "example_args",
                 "render_mode",
             ],
-            Self::Limits => &["body_bytes", "line_bytes", "memory_bytes"],
+            Self::Limits => &["body_bytes", "line_bytes", "listing_bytes", "memory_bytes"],
         }
     }
 

@@ -235,6 +235,8 @@ pub struct Limits {
     pub line_bytes: usize,
     /// Bytes of memory for bodies, arguments and results together. Default 512 MiB.
     pub memory_bytes: usize,
+    /// Bytes of a whole tool list, all pages. Default 32 MiB.
+    pub listing_bytes: usize,
 }
 
 impl Config {
@@ -284,6 +286,7 @@ impl Default for Limits {
             body_bytes: 4 << 20,
             line_bytes: 16 << 20,
             memory_bytes: 512 << 20,
+            listing_bytes: 32 << 20,
         }
     }
 }

@@ -159,6 +159,7 @@ fn limits(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Limits {
         let (limit, range) = match member.key.as_str() {
             "body_bytes" => (&mut out.body_bytes, LIMIT_BYTES),
             "line_bytes" => (&mut out.line_bytes, LIMIT_BYTES),
+            "listing_bytes" => (&mut out.listing_bytes, LIMIT_BYTES),
             "memory_bytes" => (&mut out.memory_bytes, MEMORY_BYTES),
             unknown => {
                 keys::unknown(findings, &value, unknown, Level::Limits);

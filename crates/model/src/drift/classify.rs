@@ -12,22 +12,24 @@ use crate::digest::Digest;
 use crate::filter::ToolFilter;
 use crate::lock::{LockedSource, LockedTool, strip_volatile};
 use crate::path::NodePath;
-use crate::snapshot::{Snapshot, tool_name};
+use crate::snapshot::{ListedTool, Snapshot};
 use crate::terminal::one_line;
 
 /// Holds what a source says now against what was reviewed. `filter` decides which new tools would
 /// be exposed; those that it hides are only noted by their absence.
 pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> Report {
     let mut report = Report::default();
-    let mut listed: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for tool in &live.tools {
-        let mut raw = tool.clone();
+    let mut listed: BTreeMap<&str, &ListedTool> =
+        live.tools.iter().map(|tool| (tool.name(), tool)).collect();
+    // One tool at a time is parsed: all of them together could take a hundred times their text.
+    let read = |tool: &ListedTool| {
+        let mut raw = tool.read();
         strip_volatile(&mut raw, &locked.volatile);
-        listed.insert(tool_name(tool), raw);
-    }
+        raw
+    };
     let mut left: Vec<&LockedTool> = Vec::new();
     for tool in &locked.exposed {
-        match listed.remove(tool.upstream_name.as_str()) {
+        match listed.remove(tool.upstream_name.as_str()).map(read) {
             Some(raw) if Digest::of_tool(&raw) == tool.digest => report.same += 1,
             Some(raw) => report.tools.push(ToolDrift::new(
                 &locked.path,
@@ -45,13 +47,13 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> 
     for tool in &locked.hidden {
         listed.remove(tool.name.as_str());
     }
-    let successors = rename::successors(&left, &listed);
+    let successors = rename::successors(&left, &listed, read);
     for tool in left {
         let successor = successors.get(tool.upstream_name.as_str()).copied();
         report.tools.push(gone(locked, tool, successor));
     }
-    for (name, raw) in listed.iter().filter(|(name, _)| filter.admits(name)) {
-        report.tools.push(added(locked, name, raw));
+    for (name, tool) in listed.iter().filter(|(name, _)| filter.admits(name)) {
+        report.tools.push(added(locked, name, &read(tool)));
     }
     // In the lock's order, what is new at the end.
     report.tools.sort_by(|a, b| {

@@ -2,29 +2,37 @@
 //! only says where to look, by name, members and text, since real renames never keep their bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value, json};
 
 use super::report::{Class, Report};
 use super::rules::rule;
+use crate::digest::Digest;
 use crate::lock::LockedTool;
+use crate::snapshot::ListedTool;
 
 /// Tools on each side that are compared with each other.
 const MAX_TOOLS: usize = 300;
+/// Bytes of a description whose words are compared.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+/// Members of a schema that are compared.
+const MAX_MEMBERS: usize = 1000;
 
 /// What a tool is recognised by.
 struct Features {
     name: String,
-    words: BTreeSet<String>,
-    members: BTreeSet<String>,
-    text: BTreeSet<String>,
-    schemas: [Option<Value>; 2],
+    words: BTreeSet<u64>,
+    members: BTreeSet<u64>,
+    text: BTreeSet<u64>,
+    schemas: [Option<Digest>; 2],
 }
 
 /// For each tool that left, the new tool that it seems to be now.
 pub(super) fn successors<'a>(
     left: &[&'a LockedTool],
-    listed: &BTreeMap<&'a str, Map<String, Value>>,
+    listed: &BTreeMap<&'a str, &ListedTool>,
+    read: impl Fn(&ListedTool) -> Map<String, Value>,
 ) -> BTreeMap<&'a str, &'a str> {
     let of = |name: &str, raw: &Map<String, Value>| Features::of(name, raw);
     let old: Vec<_> = left
@@ -37,10 +45,11 @@ pub(super) fn successors<'a>(
             )
         })
         .collect();
+    // Where no tool left, none is looked for.
     let new: Vec<_> = listed
         .iter()
-        .take(MAX_TOOLS)
-        .map(|(name, raw)| (*name, of(name, raw)))
+        .take(if left.is_empty() { 0 } else { MAX_TOOLS })
+        .map(|(name, tool)| (*name, of(name, &read(tool))))
         .collect();
     let mut pairs: Vec<(u32, &str, &str)> = Vec::new();
     for (from, before) in &old {
@@ -111,7 +120,10 @@ pub fn name_moves(report: &mut Report) {
 
 impl Features {
     fn of(name: &str, raw: &Map<String, Value>) -> Self {
-        let schema = |member: &str| raw.get(member).cloned();
+        let schema = |member: &str| {
+            raw.get(member)
+                .map(|schema| Digest::of_member(member, schema))
+        };
         let properties = raw
             .get("inputSchema")
             .and_then(|schema| schema.get("properties"));
@@ -130,8 +142,8 @@ impl Features {
                 .flat_map(char::to_lowercase)
                 .collect(),
             words: words(name),
-            members: members.cloned().collect(),
-            text: words(text),
+            members: members.take(MAX_MEMBERS).map(|name| hash(name)).collect(),
+            text: words(&text[..text.floor_char_boundary(MAX_TEXT_BYTES)]),
             schemas: [schema("inputSchema"), schema("outputSchema")],
         }
     }
@@ -157,7 +169,7 @@ impl Features {
 }
 
 /// Hundredths of all that both have; nothing shares nothing.
-fn shared(one: &BTreeSet<String>, other: &BTreeSet<String>) -> u32 {
+fn shared(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> u32 {
     let all = one.union(other).count();
     let both = one.intersection(other).count() * 100;
     both.checked_div(all)
@@ -165,18 +177,30 @@ fn shared(one: &BTreeSet<String>, other: &BTreeSet<String>) -> u32 {
         .unwrap_or(0)
 }
 
-fn words(text: &str) -> BTreeSet<String> {
+/// The words of a text, as hashes: they are only compared.
+fn words(text: &str) -> BTreeSet<u64> {
     let mut words = BTreeSet::new();
     let (mut word, mut lower) = (String::new(), false);
+    let mut end = |word: &mut String| {
+        if !word.is_empty() {
+            words.insert(hash(word));
+            word.clear();
+        }
+    };
     for c in text.chars().chain([' ']) {
         if !c.is_alphanumeric() || (c.is_uppercase() && lower) {
-            words.insert(std::mem::take(&mut word));
+            end(&mut word);
         }
         if c.is_alphanumeric() {
             word.extend(c.to_lowercase());
         }
         lower = c.is_lowercase();
     }
-    words.remove("");
     words
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }

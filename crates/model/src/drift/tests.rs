@@ -23,7 +23,7 @@ fn snapshot(tools: Value) -> Snapshot {
             .as_array()
             .unwrap()
             .iter()
-            .map(|t| t.as_object().unwrap().clone())
+            .map(|t| t.as_object().unwrap().clone().into())
             .collect(),
     }
 }

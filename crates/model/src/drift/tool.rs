@@ -8,6 +8,9 @@ use super::schema::{Judged, Side, judge};
 use super::{Difference, annotations, differences, icons, wording};
 use crate::lock::LockedTool;
 
+/// Bytes of the live values that the findings of one tool keep, once parsed; larger ones are left out.
+const MAX_VALUE_BYTES: u64 = 1 << 20;
+
 /// Everything that differs between the reviewed tool and the live one, at least one finding.
 pub(super) fn changes(tool: &LockedTool, live: &Map<String, Value>, remedy: &str) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -65,13 +68,40 @@ pub(super) fn changes(tool: &LockedTool, live: &Map<String, Value>, remedy: &str
     found.sort_by_key(|one| std::cmp::Reverse(one.class));
     let total = found.len();
     found.truncate(MAX_FINDINGS);
+    let mut room = MAX_VALUE_BYTES;
     for one in &mut found {
         remedy.clone_into(&mut one.remedy);
+        if one.new.as_ref().is_some_and(|new| !takes(new, &mut room)) {
+            one.new = Some(Value::from("(too large to be shown)"));
+        }
     }
     if let Some(last) = found.last_mut().filter(|_| total > MAX_FINDINGS) {
         last.message = format!("{}, and {} more places", last.message, total - MAX_FINDINGS);
     }
     found
+}
+
+/// Takes from `room` what a value holds, at about a member a hundred bytes; whether there was so much.
+fn takes(value: &Value, room: &mut u64) -> bool {
+    let own = match value {
+        Value::String(text) => text.len() as u64 + 32,
+        Value::Object(members) => {
+            600 + members
+                .keys()
+                .map(|name| name.len() as u64 + 100)
+                .sum::<u64>()
+        }
+        _ => 32,
+    };
+    if own > *room {
+        return false;
+    }
+    *room -= own;
+    match value {
+        Value::Array(items) => items.iter().all(|item| takes(item, room)),
+        Value::Object(members) => members.values().all(|member| takes(member, room)),
+        _ => true,
+    }
 }
 
 fn differences_of(old: Option<&Value>, new: Option<&Value>) -> Vec<Difference> {

@@ -13,6 +13,13 @@ pub fn to_canonical(value: &Value) -> Vec<u8> {
     out
 }
 
+/// The canonical bytes of an object with these members.
+pub fn canonical_object(members: &Map<String, Value>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    write_object(members, &mut out);
+    out
+}
+
 fn write_value(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),

@@ -1,9 +1,10 @@
-//! Walks the members of one object in a JSON text: names are decoded, values stay unread.
+//! Walks the members of one object, or the elements of one array, in a JSON text: names are decoded,
+//! values stay unread.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Gives every member of the object `json` to `each`, in order, those of one name each time. Collects
@@ -15,6 +16,49 @@ pub fn each_member<'a>(
     let mut reader = serde_json::Deserializer::from_slice(json);
     reader.deserialize_map(MembersVisitor(each))?;
     reader.end()
+}
+
+/// Gives every element of the array `json` to `each`, in order, until that fails. Collects nothing. The
+/// outer error says that the text is not one JSON array.
+pub fn each_element<'a, E>(
+    json: &'a [u8],
+    mut each: impl FnMut(&'a RawValue) -> Result<(), E>,
+) -> serde_json::Result<Result<(), E>> {
+    let mut failed = None;
+    let walk = |element| match each(element) {
+        Ok(()) => true,
+        Err(error) => {
+            failed = Some(error);
+            false
+        }
+    };
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let read = reader
+        .deserialize_seq(ElementsVisitor(walk))
+        .and_then(|()| reader.end());
+    match failed {
+        Some(error) => Ok(Err(error)),
+        None => read.map(Ok),
+    }
+}
+
+struct ElementsVisitor<F>(F);
+
+impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for ElementsVisitor<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one JSON array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
+        while let Some(element) = elements.next_element()? {
+            if !(self.0)(element) {
+                return Err(A::Error::custom("stopped"));
+            }
+        }
+        Ok(())
+    }
 }
 
 struct MembersVisitor<F>(F);
@@ -77,5 +121,25 @@ mod tests {
         for broken in ["[]", "{} {}", r#"{"a":1"#, r#"{"a":}"#, ""] {
             assert!(read(broken).is_err(), "{broken}");
         }
+    }
+
+    #[test]
+    fn elements_come_in_order_until_one_is_refused() {
+        let read = |text: &str| {
+            let mut found = Vec::new();
+            let outcome = each_element(text.as_bytes(), |element| {
+                found.push(element.get().to_owned());
+                if element.get() == "7" {
+                    Err("seven")
+                } else {
+                    Ok(())
+                }
+            });
+            (outcome.map_err(|_| ()), found.join(" "))
+        };
+        assert_eq!(read("[1, {}]"), (Ok(Ok(())), "1 {}".to_owned()));
+        assert_eq!(read("[1,7,x"), (Ok(Err("seven")), "1 7".to_owned()));
+        assert_eq!(read("[1,x]").0, Err(()));
+        assert_eq!(read("{}").0, Err(()));
     }
 }

@@ -8,9 +8,9 @@ mod position;
 mod review;
 mod strict;
 
-pub use canonical::to_canonical;
+pub use canonical::{canonical_object, to_canonical};
 pub use estimate::{Estimate, MAX_VALUES, estimate};
-pub use members::each_member;
+pub use members::{each_element, each_member};
 pub use pointer::{
     child_pointer, escape_token, matches as pointer_matches, remove as remove_pointer,
 };

@@ -214,6 +214,9 @@ struct Limits {
     /// Bytes of a line from a server. Default: 16777216.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     line_bytes: Option<u64>,
+    /// Bytes of a whole tool list of a server, all pages. Default: 33554432.
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
+    listing_bytes: Option<u64>,
     /// Bytes of memory for bodies, arguments and results of all callers together. Default: 536870912.
     #[schemars(range(min = 16_777_216, max = 1_099_511_627_776_u64))]
     memory_bytes: Option<u64>,

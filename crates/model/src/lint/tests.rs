@@ -25,7 +25,7 @@ fn locked(sources: &[(&str, Option<&str>, Vec<Value>)]) -> Vec<LockedSource> {
             instructions: instructions.map(str::to_owned),
             tools: tools
                 .iter()
-                .map(|tool| tool.as_object().expect("an object").clone())
+                .map(|tool| tool.as_object().expect("an object").clone().into())
                 .collect(),
         };
         LockedSource::from_snapshot(source, &snapshot)

@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::digest::Digest;
 use crate::path::NodePath;
 use crate::provenance::Package;
-use crate::snapshot::{Snapshot, tool_name};
+use crate::snapshot::Snapshot;
 
 impl LockedSource {
     /// What a snapshot becomes in the lock: filtered, aliased, sorted, without volatile members.
@@ -33,9 +33,9 @@ impl LockedSource {
             hidden: Vec::new(),
         };
         for tool in &snapshot.tools {
-            let mut raw = tool.clone();
+            let mut raw = tool.read();
             strip_volatile(&mut raw, &config.volatile);
-            let name = tool_name(tool).to_owned();
+            let name = tool.name().to_owned();
             if config.filter.admits(&name) {
                 let exposed_name = config.aliases.get(&name).unwrap_or(&name).clone();
                 source.exposed.push(LockedTool::new(raw, exposed_name));

@@ -15,7 +15,7 @@ fn snapshot(tools: Vec<Value>) -> Snapshot {
         instructions: Some("one\ntwo".to_owned()),
         tools: tools
             .into_iter()
-            .map(|tool| tool.as_object().unwrap().clone())
+            .map(|tool| tool.as_object().unwrap().clone().into())
             .collect(),
     }
 }

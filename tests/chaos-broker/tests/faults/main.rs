@@ -8,6 +8,7 @@ mod callers;
 mod death;
 mod files;
 mod front;
+mod listings;
 mod memory;
 mod noise;
 mod stage;

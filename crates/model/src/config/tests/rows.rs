@@ -436,6 +436,7 @@ fn cfg_21_ranges() {
     for limits in [
         r#""body_bytes":1023"#,
         r#""line_bytes":1073741825"#,
+        r#""listing_bytes":0"#,
         r#""memory_bytes":16777215"#,
     ] {
         let text = format!(r#"{{"tree":[],"limits":{{{limits}}}}}"#);
