@@ -11,6 +11,7 @@ use std::time::Duration;
 use broker_mcp::Environment;
 use broker_mcp::scripted::{self, Pipes};
 use broker_model::CallCode;
+use broker_model::snapshot::ListedTool;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::{mpsc, watch};
@@ -60,7 +61,8 @@ enum Listing {
 
 impl Listing {
     fn tools(self) -> Value {
-        let mut tools = snapshot(&["echo", "twin"]).tools;
+        let listed = snapshot(&["echo", "twin"]).tools;
+        let mut tools: Vec<_> = listed.iter().map(ListedTool::read).collect();
         let echo = &mut tools[0];
         match self {
             Self::Reviewed => {}
