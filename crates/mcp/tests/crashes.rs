@@ -56,6 +56,7 @@ fn launch() -> Launch {
         startup_timeout: PATIENCE,
         relist_interval: None,
         line_bytes: 1 << 20,
+        listing_bytes: 32 << 20,
         memory: broker_mcp::MemoryBudget::new(512 << 20),
         instances: 1,
         max_in_flight: 32,
