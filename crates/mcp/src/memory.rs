@@ -11,6 +11,10 @@ use bytes::Bytes;
 const CALLER_PART: usize = 4;
 /// The part of the budget that is kept for small requests.
 const RESERVED_PART: usize = 16;
+/// The part of the budget that is not charged: what the allocator keeps between blocks and what a
+/// growing buffer takes while it is copied. A thousand callers of the worst mixture took an eighth more
+/// than was charged.
+const ALLOCATOR_PART: usize = 8;
 /// What a request or a result of so many bytes takes is not charged: the bound on connections
 /// bounds it, and small calls cost nothing here.
 pub const UNCHARGED_BYTES: usize = 16 << 10;
@@ -117,6 +121,12 @@ impl Total {
     fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
+
+    /// The most that may be charged.
+    fn chargeable(&self) -> usize {
+        let limit = self.limit();
+        limit - limit / ALLOCATOR_PART
+    }
 }
 
 impl Account {
@@ -138,15 +148,15 @@ impl Account {
             used,
             is_bounded,
         } = &*self.0;
-        let limit = total.limit();
+        let (limit, chargeable) = (total.limit(), total.chargeable());
         let own = if *is_bounded {
             limit / CALLER_PART
         } else {
-            limit
+            chargeable
         };
         let all = match size {
-            Size::Small => limit,
-            Size::Large => limit - limit / RESERVED_PART,
+            Size::Small => chargeable,
+            Size::Large => chargeable - limit / RESERVED_PART,
         };
         if !add(used, bytes, own) {
             return Err(NoRoom::Caller);
@@ -279,16 +289,16 @@ mod tests {
             .map(|_| budget.account().charge(16 * MIB, Size::Large).unwrap())
             .collect();
         let last = budget.account();
-        let _rest = last.charge(12 * MIB, Size::Large).unwrap();
+        let _rest = last.charge(4 * MIB, Size::Large).unwrap();
         assert_eq!(last.charge(1, Size::Large).unwrap_err(), NoRoom::Total);
         let small = budget.account().charge(4 * MIB, Size::Small).unwrap();
-        assert_eq!(budget.used(), 64 * MIB);
+        assert_eq!(budget.used(), 56 * MIB, "an eighth is the allocator's");
         assert_eq!(
             budget.account().charge(1, Size::Small).unwrap_err(),
             NoRoom::Total
         );
         drop((held, others, small));
-        assert_eq!(budget.used(), 12 * MIB);
+        assert_eq!(budget.used(), 4 * MIB);
         assert!(one.charge(16 * MIB, Size::Large).is_ok());
     }
 
@@ -296,8 +306,8 @@ mod tests {
     fn the_only_caller_may_hold_everything_but_what_is_reserved() {
         let budget = MemoryBudget::new(64 * MIB);
         let sole = budget.whole_account();
-        assert!(sole.charge(61 * MIB, Size::Large).is_err());
-        assert!(sole.charge(60 * MIB, Size::Large).is_ok());
+        assert!(sole.charge(53 * MIB, Size::Large).is_err());
+        assert!(sole.charge(52 * MIB, Size::Large).is_ok());
         assert_eq!(sole.request_limit(), 16 * MIB);
     }
 

@@ -62,14 +62,15 @@ pub struct Explanation {
     pub steps: u64,
 }
 
-/// The first `max` places at which `value`, which does not match, fails `schema`.
+/// The first `max` places at which `value`, which does not match, fails `schema`, and the steps that are
+/// left.
 pub(super) fn explain(
     schema: &Value,
     value: &Value,
     max: usize,
     budget: &Budget<'_>,
     weights: &Weights,
-) -> Explanation {
+) -> (Explanation, u64) {
     let registry = Parts::registry(schema);
     let mut search = Search {
         parts: Parts::new(schema, registry.as_ref(), budget, weights),
@@ -87,7 +88,8 @@ pub(super) fn explain(
     search.found.is_cut = search.parts.is_spent();
     search.found.steps = budget.total() - search.parts.left();
     search.found.more |= !ended;
-    search.found
+    let left = search.parts.left();
+    (search.found, left)
 }
 
 /// A subschema and a value that does not match it.

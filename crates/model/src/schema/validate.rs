@@ -111,10 +111,10 @@ impl Validator {
         max: usize,
         budget: &Budget<'_>,
     ) -> Explanation {
-        let mut explanation = explain(schema, value, max, budget, &self.weights);
+        let (mut explanation, left) = explain(schema, value, max, budget, &self.weights);
         if explanation.places.is_empty() && max > 0 {
-            // A schema that is too large to be taken apart.
-            let meter = Meter::new(budget, budget.total(), &self.weights);
+            // A schema that is too large to be taken apart. One budget bounds both searches.
+            let meter = Meter::new(budget, left, &self.weights);
             let first = first_place(&self.compiled, value, &meter);
             explanation.more |= first.is_none();
             explanation.places.extend(first);
