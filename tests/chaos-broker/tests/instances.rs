@@ -38,7 +38,7 @@ fn calls_of_a_server_that_takes_one_at_a_time_go_to_the_process_that_is_free() {
     wait_until("all are up", || all_ready(&broker, "/b", 3));
     assert_eq!(chaos.pids("b").len(), 3);
     thread::scope(|scope| {
-        let slow = || broker.call("/b/slow", json!({"ms": 1500}));
+        let slow = || broker.call("/b/slow", json!({"ms": 5000}));
         let calls = [(); 3].map(|()| scope.spawn(slow));
         // None of them waits for another: each has reached a process while none has ended.
         wait_until("all three run at one time", || {

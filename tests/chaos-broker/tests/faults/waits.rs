@@ -80,13 +80,14 @@ fn f_09_a_slow_tool_within_its_limit_succeeds() {
     stage.is_as_before();
 }
 
-/// A server that reads no further than a first call, which it answers late with `answer`.
-fn reads_no_more(answer: Value, line_bytes: usize) -> Stage {
+/// A server that reads no further than a first call, which it answers late with `answer`. Calls may
+/// take so many seconds.
+fn reads_no_more(answer: Value, line_bytes: usize, timeout: u64) -> Stage {
     let stage = Stage::with(
         &json!({"no_drain_after": LINES_BEFORE_CALLS + 1, "on_call": {"echo": answer}}),
         |config| {
             config["limits"] = json!({"body_bytes": 32 << 20, "line_bytes": line_bytes});
-            source(config, 0)["tool_overrides"]["echo"]["timeout"] = json!(3);
+            source(config, 0)["tool_overrides"]["echo"]["timeout"] = json!(timeout);
         },
     );
     assert_eq!(
@@ -98,7 +99,7 @@ fn reads_no_more(answer: Value, line_bytes: usize) -> Stage {
 
 #[test]
 fn f_10_a_deadline_fires_though_the_write_is_stuck() {
-    let stage = reads_no_more(json!("ok"), 1 << 20);
+    let stage = reads_no_more(json!("ok"), 1 << 20, 3);
     stage.echo("the last line that it reads");
     stage.chaos.await_events("a", "stopped-reading", 1);
     let size = 8 << 20;
@@ -136,7 +137,11 @@ fn f_10_a_deadline_fires_though_the_write_is_stuck() {
 #[test]
 fn f_11_large_answers_are_read_while_large_arguments_are_stuck() {
     let size = 15 << 20;
-    let stage = reads_no_more(json!({"delay_ms": 700, "then": {"big": size}}), 32 << 20);
+    let stage = reads_no_more(
+        json!({"delay_ms": 700, "then": {"big": size}}),
+        32 << 20,
+        10,
+    );
     let first = call_and_leave(stage.broker.address(), ECHO, &json!({"text": "x"}));
     stage.chaos.await_events("a", "stopped-reading", 1);
     let args = json!({"text": "y".repeat(size)});
