@@ -3,13 +3,14 @@
 mod open;
 
 use std::convert::Infallible;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use broker_model::json::each_member;
 use broker_model::mcp::Era;
 use broker_model::{Snapshot, SourceCause};
-use memchr::memmem;
+use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
 
 use crate::connection::{Connection, Kind, RawResult, Unanswered};
@@ -185,6 +186,20 @@ fn protocol(message: &str) -> CallFailure {
     }
 }
 
+static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
+static RESULT_TYPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(RESULT_TYPE_NAME));
+const RESULT_TYPE_NAME: &[u8] = b"\"resultType\"";
+
+/// Whether every `"resultType"` in the text, at whatever level, is a name whose value is `"complete"`.
+fn is_complete_at_all_levels(result: &[u8]) -> bool {
+    RESULT_TYPE.find_iter(result).all(|at| {
+        let value = result[at + RESULT_TYPE_NAME.len()..]
+            .trim_ascii_start()
+            .strip_prefix(b":");
+        value.is_some_and(|value| value.trim_ascii_start().starts_with(b"\"complete\""))
+    })
+}
+
 /// A result is an object, and complete: the broker has no user whom a server could ask for more. Every
 /// member that decodes to `resultType` must be `complete`; a type that is not known is refused, `null`
 /// included.
@@ -192,10 +207,10 @@ fn check_result(result: &[u8]) -> Result<(), CallFailure> {
     if result.first() != Some(&b'{') {
         return Err(protocol("the result is not an object"));
     }
-    // The name can be written in its own letters or with `\u` escapes, and in no other way. A result
-    // with neither has no such member at any level, and is not looked through.
-    let absent = |part: &[u8]| memmem::find(result, part).is_none();
-    if absent(b"\"resultType\"") && absent(b"\\u") {
+    // The name can be written in its own letters or with `\u` escapes, and in no other way. Where it is
+    // always in letters, and `complete` always follows it, so it does at the top level: nearly every
+    // result passes without being taken apart.
+    if ESCAPE.find(result).is_none() && is_complete_at_all_levels(result) {
         return Ok(());
     }
     let mut is_complete = true;
@@ -231,6 +246,12 @@ mod tests {
         assert!(!passes(r#"{"resultType":"task","taskId":"1"}"#));
         assert!(!passes(r#"{"resultType":7}"#));
         assert!(!passes(r#"{"resultType":null}"#));
+        assert!(!passes(r#"{"resultType" : "completed"}"#));
+        assert!(!passes(
+            r#"{"x":{"resultType":"complete"},"resultType":"task"}"#
+        ));
+        assert!(passes(r#"{"x":["resultType"],"resultType" : "complete"}"#));
+        assert!(passes(r#"{"x":"\"resultType","content":[]}"#));
         assert!(!passes("[]"));
         assert!(!passes("null"));
     }
