@@ -57,7 +57,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
         }
     };
     let output = Output::new(cli.log_format);
-    // Also where a panic ends this function.
+    // The log is also written out when a panic ends this function.
     let _finish = Finish(&output);
     // Verbs say themselves what they find; a log beside it would say it twice.
     let level = match cli.verb {
@@ -116,7 +116,7 @@ fn unguarded(
     Some(tree::print(&tree::render(catalog, form)))
 }
 
-/// Has the log written out at the end.
+/// Writes out the log when it is dropped.
 struct Finish<'a>(&'a Output);
 
 impl Drop for Finish<'_> {

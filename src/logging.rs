@@ -1,6 +1,6 @@
 //! Everything the broker writes for people: the log, and reports. All of it goes to stderr, through
-//! one sink that masks known secrets and shows what would otherwise act on a terminal, and through
-//! one thread, so that nothing else waits where stderr is not read.
+//! one sink that masks known secrets and escapes characters that act on a terminal, and through one
+//! thread, so that no other thread waits if stderr is not read.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::Arc;
@@ -132,11 +132,11 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Writes what the command line parser has to say. No thread that writes is started yet.
+/// Writes the message of the command line parser. The writing thread is not started yet.
 pub(crate) fn usage(error: &clap::Error) {
     if error.use_stderr() {
         let text = Text::lines("", &error.render().to_string()).trimmed();
-        // Where it cannot be written, the exit code says what is left to say.
+        // If the text cannot be written, only the exit code reports the error.
         drop(io::stderr().lock().write_all(line(&text).as_bytes()));
     } else {
         // Only our own words, in bold where the terminal can.
@@ -148,12 +148,12 @@ fn line(text: &Text) -> String {
     format!("{}\n", text.as_str())
 }
 
-/// The line that stands where lines are missing. It is made by hand, at every level of the log: a
-/// reader of errors alone is to know that some are missing.
+/// The line that replaces lost lines. It is made by hand and written at every level of the log, so that
+/// a reader of errors alone also learns of the loss.
 fn notice(format: Format, lost: u64) -> String {
     const MESSAGE: &str = "lines of the log are missing here: standard error did not take them";
     let mut time = String::new();
-    // A time that cannot be told is left out.
+    // A time that cannot be formatted is left out.
     let _: std::fmt::Result = SystemTime.format_time(&mut Writer::new(&mut time));
     match format {
         Format::Human => format!("{time}  WARN {MESSAGE} lines={lost}\n"),

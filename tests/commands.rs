@@ -1,5 +1,5 @@
-//! Every command and every option that a message, a help text or a page names exists: what the sources
-//! and the pages say is compared with what both programs print as their help.
+//! Every command and every option that a message, a help text or a page names exists: the sources
+//! and the pages are compared with the help of both programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -121,8 +121,8 @@ fn texts() -> Vec<(PathBuf, String)> {
     files.into_iter().map(read).collect()
 }
 
-/// What follows the name of a program on its line, where that is a command and no sentence: up to what
-/// ends it.
+/// The words after the name of a program on its line, up to the end of the command. Only commands
+/// count, not sentences that begin with the name.
 fn called<'a>(line: &'a str, program: &str) -> Vec<&'a str> {
     let mut found = Vec::new();
     for (at, _) in line.match_indices(program) {

@@ -81,7 +81,7 @@ fn a_crate_made_by_new_locks_builds_and_serves() {
         refused.stderr
     );
 
-    // As other clients write it, with entries in an order of their own.
+    // The config as other clients write it, with the entries in another order.
     let toolbox =
         json!({"command": "toolbox-mcp", "tool_filter": ["time_*", "hash_*", "!hash_hmac"]});
     let servers = format!("{{\"mcpServers\": {{\"util\": {toolbox}, \"also\": {toolbox}}}}}");
@@ -106,7 +106,7 @@ fn a_crate_made_by_new_locks_builds_and_serves() {
     };
     assert_eq!(order(&tree["tree"]["children"]), ["/util", "/also"]);
 
-    // With the file that it was built from.
+    // The broker starts with the file that it was built from.
     let start = Run::new(&program).args(["127.0.0.1:0", "config.json"]);
     let running = Broker::start_ready(start.folder(&own));
     let sources = running.get("/sources").json();

@@ -83,7 +83,7 @@ fn members_are_named_on_the_wire_as_they_were() {
         "": "g", "sign": "+", "case": "ASC", "word": "c\"d", "more": 1,
     }));
     survives::<names::members::Args>(json!({"order_by": "a", "word": null}));
-    // A member `extra` is one of the schema's, and not the field that takes what is not declared.
+    // The member `extra` belongs to the schema; it is not the field for undeclared members.
     let mut args: names::members::Args =
         serde_json::from_value(json!({"order_by_c5e4ca": "a", "order_by": "b", "extra": "d"}))
             .unwrap();

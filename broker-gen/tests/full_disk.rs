@@ -1,5 +1,5 @@
-//! A lock, and audits, that cannot be written because a file may not grow so far: an error, the old
-//! file, and nothing left behind. The limit on file sizes stands for a disk that is full.
+//! A lock or audits that cannot be written since the file would exceed the limit on file sizes: the verb
+//! reports an error, keeps the old file and leaves no draft. The limit represents a full disk.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -114,7 +114,7 @@ fn f_49_a_lock_and_audits_that_cannot_be_written_stay_as_they_were() {
         .expect("the file system and the shell work");
     assert_eq!(now, audits);
     assert_eq!(files(folder), before);
-    // With room again nothing has to be mended first.
+    // Once the disk has room again, the verbs work without a repair.
     for args in [&lock[..], &accept] {
         let output = run(folder, "", args);
         assert!(output.status.success(), "{output:?}");

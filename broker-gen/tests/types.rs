@@ -251,7 +251,7 @@ fn types_that_the_root_does_not_reach_are_left_out() {
             ]
         );
     }
-    // A name that was taken by a type that is left out stays told apart.
+    // A type of a union that became any value is left out.
     let of_two = json!({"anyOf": [alternative(0), {"description": "anything"}]});
     assert!(
         !types_of_argument(&of_two, &json!({}))
@@ -282,7 +282,7 @@ fn code_beyond_its_bounds_is_a_map_with_the_reason() {
     let members = (0..1200).map(|index| (format!("item_{}", word(index)), wide(1)));
     let many = json!({"type": "object", "properties": Value::Object(members.collect())});
     assert_eq!(lines(&types_of_argument(&many, &json!({}))), [line]);
-    // Arguments and output fit one by one only.
+    // Arguments and output each fit, but not both together.
     let half = wide(500);
     let tool = json!({"name": "tool", "inputSchema": half, "outputSchema": half});
     let types = types_of("big", &json!([tool]));

@@ -157,8 +157,8 @@ impl Watch {
         }
     }
 
-    /// One look; whether there is something new, and all of it is there. A file that cannot be read,
-    /// or is too large, is one that is about to be replaced.
+    /// Examines the files once. Returns whether their content is new and complete. A file that cannot
+    /// be read or is too large counts as about to be replaced.
     fn look(&mut self) -> bool {
         let Ok(now) = broker_files::read(&self.file, MAX_BYTES) else {
             return false;

@@ -23,7 +23,7 @@ use crate::catalog::{Catalog, Tool};
 
 /// Steps of a check that is made in place; one that needs more is made on the pool.
 const INLINE_STEPS: u64 = 50_000;
-/// How long a long body of a listing is waited for at the pool.
+/// The time that a long body of a listing request may wait for the pool.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The arguments of a call: one JSON object as the caller wrote it.
@@ -33,7 +33,8 @@ pub enum Args<'a> {
     Read {
         /// As written.
         text: &'a [u8],
-        /// The same. Given away, so that large arguments are not held while the call waits.
+        /// The parsed arguments. They are moved out, so that large arguments are not held while the
+        /// call waits.
         value: Value,
     },
     /// Too long to be read in place.
@@ -106,7 +107,7 @@ impl Inner {
         }
     }
 
-    /// Runs what takes long before a tool is known, within the longest time that a call may take.
+    /// Runs a long job before the tool is known, within the longest time that a call may take.
     pub(super) async fn read_long<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> T + Send + 'static,
@@ -166,7 +167,7 @@ impl Check {
     }
 }
 
-/// Charges what a text takes once it is parsed, beside the `length` bytes of its request.
+/// Charges the memory of a text once parsed, in addition to the `length` bytes of its request.
 pub(super) fn charge_parsed(
     account: &Account,
     length: usize,

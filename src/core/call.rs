@@ -67,7 +67,7 @@ impl Inner {
         let args = call.args.text();
         self.check(at, call.args, call.account, left(), settings.timeout)
             .await?;
-        // The line that is made of them.
+        // The line that is made from the arguments.
         let mut line_charge = Charge::default();
         line_charge
             .cover(call.account, args.len())
@@ -122,7 +122,7 @@ impl Inner {
         let tool = self.catalog.tool(at);
         let mut left = time;
         loop {
-            // Held to the end: a source that takes over waits for it.
+            // Held until the call ends: a source that takes over waits for it.
             let seat = place.load_full();
             let session = match seat.upstream.ready() {
                 Some(session) => Ok(session),
@@ -133,8 +133,8 @@ impl Inner {
                     session
                 }
             };
-            // Looked at once more, now that the session is known: its verdict was taken in before it was
-            // handed out, and may have withdrawn the tool.
+            // The withdrawal is checked again now that the session is known: the session's verdict was
+            // stored before the session was handed out, and may have withdrawn the tool.
             let withdrawn = self.verdicts.view.load().withdrawn(at).cloned();
             // A source that took over meanwhile was in its place before its verdict was in the view: a
             // process that left it was not judged by that view, if it was judged at all.
@@ -241,7 +241,7 @@ impl Form {
     /// The most memory that making the reply takes beside the result itself.
     fn working_bytes(self, result: usize) -> usize {
         let copies = match (self.limit, self.mode) {
-            // What cutting takes; a test holds it.
+            // The memory that cutting takes; a test asserts it.
             (Some(_), _) => 4,
             (None, RenderMode::Json) => 1,
             (None, _) => 3,

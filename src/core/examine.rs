@@ -131,8 +131,8 @@ impl Checkup {
         self.verdicts.redactor()
     }
 
-    /// Examines all sources side by side; answers come in the order of the config. `done` hears of each
-    /// that is through. Dropping the future ends every process at once.
+    /// Examines all sources concurrently; the results are in the order of the config. `done` is called
+    /// for each source once it is examined. Dropping the future ends every process at once.
     pub(crate) async fn run(self, mut done: impl FnMut(&'static str)) -> Vec<Examined> {
         let mut tasks = JoinSet::new();
         let catalog = self.verdicts.catalog;

@@ -1,6 +1,6 @@
-//! What a source's failure to serve a call means to the caller: the code, the cause, our words and how
-//! the process ended. What a server wrote, and what the broker's environment lacks, is for the log and
-//! for `doctor`; a JSON-RPC error of the call itself is the one exception, under `details.rpc`.
+//! Replies to a caller for a source's failure to serve a call: the code, the cause, the broker's own
+//! words and the end of the process. Output of a server and missing environment variables are for the
+//! log and for `doctor` only; the one exception is a JSON-RPC error of the call itself, in `details.rpc`.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ fn retryable_unless(maybe_executed: bool, mut error: CoreError) -> CoreError {
     error.maybe_executed(maybe_executed)
 }
 
-/// Why a source does not serve, in words of ours alone.
+/// The reason why a source does not serve, in the broker's own words only.
 fn told(failure: &SourceFailure) -> String {
     if let Some(exit) = failure.exit {
         return format!("the server {exit}");
@@ -114,7 +114,7 @@ fn told(failure: &SourceFailure) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-/// `cause`, and of a process that ended how it did.
+/// The details: `cause`, and for a process that ended its exit code or signal.
 fn about(failure: &SourceFailure) -> Value {
     let mut details = Map::new();
     details.insert("cause".to_owned(), failure.cause.as_str().into());

@@ -1,4 +1,4 @@
-//! Text of a caller that is not strict JSON, with the place.
+//! The error for a caller's text that is not strict JSON, with its place.
 
 use broker_model::CallCode;
 use broker_model::json::{StrictError, position_of_offset};

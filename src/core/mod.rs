@@ -95,9 +95,9 @@ struct Inner {
     settings: ArcSwap<Box<[ToolSettings]>>,
     verdicts: Arc<Verdicts>,
     memory: MemoryBudget,
-    /// For what takes long before a call is sent,
+    /// The pool for long jobs before a call is sent,
     work: WorkPool,
-    /// and for long results.
+    /// and the pool for long results.
     shaping: WorkPool,
     calls: InFlight,
     /// What is started; taken when it is.
@@ -208,7 +208,7 @@ impl Core {
         self.0.call(identity, call).await
     }
 
-    /// Charges what a long body that is no call takes once it is parsed.
+    /// Charges the memory of a long body other than a call, once parsed.
     pub(crate) fn charge_parsed(
         &self,
         account: &Account,
@@ -217,7 +217,7 @@ impl Core {
         arguments::charge_parsed(account, body.len(), estimate(body))
     }
 
-    /// Runs what takes long before it is known which tool is called, off the runtime's own threads.
+    /// Runs a long job of a request whose tool is not known yet, off the runtime's own threads.
     pub(crate) async fn read_long<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> T + Send + 'static,
@@ -225,7 +225,7 @@ impl Core {
         self.0.read_long(read).await
     }
 
-    /// Runs what takes long on a result, in the same way; waits for a thread as long as it takes.
+    /// Runs a long job on a result, off the runtime's own threads; waits for a thread without a limit.
     pub(crate) async fn shape_long<T: Send + 'static>(
         &self,
         shape: impl FnOnce() -> T + Send + 'static,
@@ -233,7 +233,7 @@ impl Core {
         self.0.shaping.run_bounded(shape).await
     }
 
-    /// What callers' requests and results are charged to.
+    /// The budget to which callers' requests and results are charged.
     pub fn memory(&self) -> &MemoryBudget {
         &self.0.memory
     }

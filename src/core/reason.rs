@@ -11,9 +11,9 @@ use super::verdict::MAX_MESSAGE;
 /// What a rule that is not listed means.
 const UNLISTED: &str = "it is not what was reviewed";
 
-/// What callers are told of a withdrawal that the config asks for.
+/// The reason that callers get for a withdrawal that the config asks for.
 const CHANGED_TEXT: &str = "a reviewed text changed, and the config withdraws on changed texts";
-/// The same in the log.
+/// The note in the log on such a withdrawal.
 const BY_CONFIG: &str = "withdrawn by `on_text_drift`";
 
 /// One reason.
@@ -53,8 +53,8 @@ impl Reason {
         Self { told, logged }
     }
 
-    /// Why one tool is withdrawn whose texts alone changed. Its pointer may name a property that the
-    /// live server added, so callers are told none.
+    /// The reason for withdrawing one tool whose texts alone changed. Its pointer may name a property
+    /// that the live server added, so callers do not get the pointer.
     pub(super) fn changed_text(drift: &ToolDrift) -> Self {
         let found = drift.findings.iter().find(|one| one.is_text_drift());
         let logged = found
@@ -66,7 +66,7 @@ impl Reason {
         }
     }
 
-    /// The same of every tool of a source whose own text changed.
+    /// The reason for withdrawing every tool of a source whose own text changed.
     pub(super) fn changed_text_of_source(finding: &Finding) -> Self {
         Self {
             told: format!("about the whole source: {CHANGED_TEXT}"),

@@ -184,7 +184,7 @@ impl Inner {
             seat.upstream.set(same.settings);
             let place = seat.standing.place();
             self.verdicts.set_reviewed(same.source, same.reviewed);
-            // What was found counts by what the config says now.
+            // The findings so far are judged again under the new config.
             if let Some(judged) = place.judged() {
                 self.verdicts.accept(same.source, judged);
             }

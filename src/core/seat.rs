@@ -113,7 +113,7 @@ impl Judge for SourceJudge {
         let judged = match &place.role {
             Role::Serving => self.verdicts.assess(self.source, None, snapshot),
             Role::Trial(reviewed) => self.verdicts.assess(self.source, Some(reviewed), snapshot),
-            // A process that starts there after all was not held against the lock.
+            // A process that still starts in that source was not checked against the lock.
             Role::Left => {
                 return Verdict::WithdrawSource {
                     message: "another process has taken its place".to_owned(),

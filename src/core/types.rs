@@ -67,7 +67,7 @@ pub struct Call<'a> {
     pub raw: bool,
     /// For the log.
     pub request_id: &'a str,
-    /// Who calls, for what the call takes of the memory.
+    /// The account of the caller, to which the memory of the call is charged.
     pub account: &'a Account,
     /// When the request was there, where time has passed since.
     pub since: Option<Instant>,

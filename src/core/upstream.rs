@@ -82,8 +82,8 @@ impl Upstream {
     pub(super) async fn session(&self, time: Duration) -> Result<Session, CallFailure> {
         match self {
             Self::Server(all) => {
-                // One that is on its way already, or else one that can be woken, which cannot be done
-                // with one that runs and owes a listing.
+                // Prefers a source that is already starting, then one that can be woken. A source that
+                // runs and owes a listing cannot be woken.
                 let rank = |one: &&Source| match &*one.status().borrow() {
                     status if status.is_recheck_pending() => 2,
                     status if status.state == State::Starting => 0,
@@ -100,7 +100,7 @@ impl Upstream {
         }
     }
 
-    /// From now on it goes by these.
+    /// Replaces the settings of every instance of the source.
     pub(super) fn set(&self, settings: Settings) {
         match self {
             Self::Server(all) => all.iter().for_each(|one| one.set(settings)),

@@ -24,10 +24,10 @@ pub(super) struct LazyValidator(OnceLock<Option<Validator>>);
 /// Why arguments are not sent.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// They are known not to match, and why was told in full.
+    /// The arguments do not match, and the error gives every reason.
     Final(Box<CoreError>),
-    /// The budget was spent on the verdict or on its explanation: with a larger one the outcome may
-    /// be another. The error is what to answer where there is none.
+    /// The budget was spent on the verdict or on its explanation: with a larger budget the outcome may
+    /// differ. The error is the answer if there is no larger budget.
     OverBudget(Box<CoreError>),
 }
 

@@ -340,7 +340,8 @@ impl Verdicts {
     }
 }
 
-/// Why one tool is out of service, with the digest of what the server lists instead.
+/// The reason why one tool is out of service, with the digest of the tool that the server lists
+/// instead.
 fn of_tool(
     drift: &ToolDrift,
     class: Class,

@@ -1,6 +1,6 @@
 //! Work on a request that takes long: a bounded number of threads for it, and a bounded number of
 //! requests that wait for one. The threads are those that the runtime keeps for blocking work, so
-//! what answers other callers never waits for them.
+//! the tasks that answer other callers never wait for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -53,7 +53,8 @@ impl WorkPool {
         Ok(outcome)
     }
 
-    /// The same for what must not be refused and is bounded elsewhere: it waits as long as it takes.
+    /// Runs a job that must not be refused and whose number is bounded elsewhere: it waits for a thread
+    /// without a limit.
     pub(super) async fn run_bounded<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,

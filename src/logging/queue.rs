@@ -15,17 +15,17 @@ const MAX_QUEUE_BYTES: usize = 1 << 20;
 /// How long the end of the process waits for lines of the log, unless standard error has taken
 /// nothing for that long already.
 const LOG_END_TIMEOUT: Duration = Duration::from_secs(1);
-/// The same where a report waits as well.
+/// The time limit at the end of the process if a report waits as well.
 const REPORT_END_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause where standard error does not block and takes nothing now.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
-/// The most that is written at once: a pipe takes so much in one piece, so that lines of other
-/// writers come between ours and not into them.
+/// The most bytes that are written at once: a pipe takes that many in one piece, so that lines of other
+/// writers come between our lines and not into them.
 const WRITE_BYTES: usize = 4 << 10;
 /// Memory that is kept while there is nothing to write.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// Gives the line that stands for so many lost ones.
+/// Makes the line that replaces a number of lost lines.
 pub(super) type Notice = fn(super::Format, u64) -> String;
 
 /// The queue. It takes lines before its thread is started.
@@ -45,7 +45,7 @@ struct State {
     waiting: Vec<u8>,
     /// Bytes that it has taken and not written yet.
     unwritten: usize,
-    /// Lines that were lost and are not told of yet.
+    /// Lines that were lost and not reported yet.
     lost: u64,
     /// The place in `waiting` where they are missing.
     gap: usize,
@@ -62,7 +62,7 @@ enum ThreadState {
     Busy,
 }
 
-/// What the thread has taken to write.
+/// The bytes that the thread has taken to write.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,

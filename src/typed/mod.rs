@@ -137,8 +137,8 @@ impl Broker {
             let at = 0..body.len();
             Args::Unread { body: &body, at }
         } else {
-            // The undeclared members of a type may have the name of a declared one. Which of both would
-            // count is up to who reads it, and what is validated must be what the server reads.
+            // An undeclared member may have the name of a declared one. Readers differ in which of the
+            // two they use, and the validated value must be the value that the server reads.
             let NoDuplicates(value) = serde_json::from_slice(&body).map_err(unusable)?;
             Args::Read { text: &body, value }
         };

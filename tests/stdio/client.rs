@@ -43,7 +43,7 @@ impl Client {
         Self::start_program(Path::new(env!("CARGO_BIN_EXE_mcp-broker")), args, &[])
     }
 
-    /// The same with a log that goes elsewhere.
+    /// Starts the program with its log written to `stderr`.
     pub(crate) fn start_logging_to(stderr: Stdio, args: &[&str]) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_mcp-broker"));
         Self::start_with(program, args, &[], stderr)

@@ -110,7 +110,7 @@ fn f_49_over_stdio_a_log_that_is_not_read_stops_neither_answers_nor_the_end() {
         let mut client = Client::start_logging_to(pipe.stdio(), &["--log-level", level]);
         client.request(json!("init"), "initialize", hello("2025-11-25"));
         for number in 0..2000 {
-            // Each of the lines that are refused is one of the log, each call another.
+            // Each refused line becomes one line of the log, and each call becomes another.
             client.raw(b"nope\n");
             assert_eq!(client.read()["error"]["code"], -32700);
             if number % 10 == 0 {
@@ -137,7 +137,7 @@ fn f_49_sigterm_ends_a_broker_though_neither_its_answers_nor_its_log_are_read() 
         .args(["stdio", "--log-level", "debug"]);
     let mut child = run.spawn_with_outputs(stdout.stdio(), stderr.stdio());
     let mut input = child.stdin.take().expect("the input is open");
-    // More answers than wait to be written: at last nothing is read any more.
+    // More answers than may wait to be written: in the end the broker reads nothing any more.
     let writer = thread::spawn(move || {
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello("2025-11-25")});
         let mut written = writeln!(input, "{hello}");

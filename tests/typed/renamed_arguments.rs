@@ -1,4 +1,5 @@
-//! Required arguments that the reviewed tool calls otherwise: `source` became `src`, `target` `dest`.
+//! Required arguments with names that differ from those of the reviewed tool: `source` became `src`,
+//! `target` `dest`.
 
 include!("../../broker-gen/tests/golden/plain.rs");
 

@@ -153,7 +153,7 @@ fn is_news(one: &Linted, lock: &Lock) -> bool {
     !known
 }
 
-/// What went wrong, and lines with the last things that the server said, each once.
+/// The reason of a failure, and the last lines that the server wrote to stderr, without duplicates.
 pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> (String, Vec<String>) {
     let message = format!("{}: {}", failure.cause, failure.message);
     let mut lines = failure.stderr.as_slice();

@@ -220,7 +220,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
-    // A file that may not grow any more is told as an error of the write.
+    // A write to a file that has reached the size limit gives an error instead of a signal.
     if let Err(error) = fail_large_writes() {
         return output::failure(&format!("signals cannot be blocked: {error}"));
     }
@@ -316,7 +316,7 @@ async fn until_interrupted(verb: impl Future<Output = Exit>) -> Exit {
     Exit::Interrupted
 }
 
-/// Says it without waiting for standard error to be read.
+/// Writes the line to standard error on another thread, so that the caller does not wait for a reader.
 fn say_aside(line: &'static str) {
     drop(tokio::task::spawn_blocking(move || output::say(line)));
 }

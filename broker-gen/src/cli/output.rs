@@ -1,4 +1,4 @@
-//! What the command line prints: data on standard output, everything else on standard error. All of it
+//! The output of the command line: data on standard output, everything else on standard error. All of it
 //! is [`Text`]; nothing else of this program writes there.
 
 use std::io::{self, IsTerminal as _, Write};
@@ -13,7 +13,7 @@ pub(super) fn say(line: impl Into<Text>) {
     draw(&text!("{}\n", line.into()));
 }
 
-/// What stands on standard error as it is, without a line end of its own.
+/// Writes text to standard error as it is, without a line end.
 pub(super) fn draw(text: &Text) {
     // When standard error is gone, there is no other place to report it.
     let _ = write(&mut io::stderr().lock(), text);

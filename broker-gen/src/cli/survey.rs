@@ -142,8 +142,8 @@ async fn snapshot(
     snapshot
 }
 
-/// The pointers at which two launches differ, `/tools/NAME/…` or of the source, volatile ones apart. One
-/// tool of each is parsed at a time.
+/// The pointers at which two launches differ: into a tool (`/tools/NAME/…`) or into the source.
+/// Volatile pointers are left out. One tool of each launch is parsed at a time.
 fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<String> {
     let source = |snapshot: &Snapshot| {
         serde_json::json!({
@@ -174,7 +174,7 @@ fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<Stri
     pointers
 }
 
-/// Where two values at `at` differ.
+/// The pointers below `at` at which two values differ.
 fn pointers(first: &Value, second: &Value, at: &str) -> Vec<String> {
     let places = drift::differences(first, second).into_iter();
     places

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use super::program::folder_of;
 
-/// How old a draft must be to be what a killed program left behind; a program that writes one renames
-/// it within seconds.
+/// The age from which a draft counts as left behind by a killed program. A living program renames its
+/// draft within seconds.
 const MIN_STALE_AGE: Duration = Duration::from_secs(3600);
 /// Letters and digits that make the name of a draft its own.
 const RANDOM_CHARS: usize = 6;
@@ -44,7 +44,7 @@ fn draft_prefix(path: &Path) -> String {
     format!(".{name}-")
 }
 
-/// What cannot be looked at or removed stays: it harms nothing.
+/// Removes old drafts. A draft that cannot be inspected or removed stays, which does no harm.
 fn remove_stale_drafts(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_old = || {

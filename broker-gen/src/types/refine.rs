@@ -14,10 +14,10 @@ use super::{SchemaOf, names};
 
 /// What stands behind an undeclared member's field.
 const FLATTEN: &str = "flatten";
-/// What begins the names of structs that hold the required members of another one. The names of all
-/// other types begin with `Args` or `Output`.
+/// The prefix of the names of structs that hold the required members of another struct. The names of
+/// all other types begin with `Args` or `Output`.
 pub(super) const REQUIRED: &str = "Required";
-/// What a setter's name begins with, so that no member's name makes it `new` or `clone`.
+/// The prefix of a setter's name. It keeps a member's name from making the setter `new` or `clone`.
 const SETTER: &str = "with";
 /// The name of the field with the undeclared members where the schema has a member `extra`. Neither
 /// is called `extra` then: code that was written for one of them must not compile with the other.
@@ -218,10 +218,11 @@ fn rename_undeclared(fields: &mut Punctuated<Field, Token![,]>) {
     }
 }
 
-/// How a struct is made without naming all of its fields. `new` takes the required ones: by position
-/// where there is one, and by name where there are more, since a new lock may give two members of one
-/// type other names, and nothing else would tell a caller that they changed places. The others have
-/// setters. Where nothing is required there is `Default`, where everything is there is the struct.
+/// The constructors of a struct, for callers that do not name all of its fields. `new` takes the
+/// required fields: a single one by position, and several by name, since a new lock may rename two
+/// members of one type, and a caller by position would not notice that they changed places. The other
+/// fields have setters. A struct without required fields has `Default`; a struct with required fields
+/// only is built as a literal.
 fn construction(item: &ItemStruct, needed: &Needed) -> TokenStream {
     let Fields::Named(named) = &item.fields else {
         return TokenStream::new();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, tool};
 
-/// Servers, each with what it floods.
+/// Scripts of servers, each with the name of the field that it floods.
 fn scripts() -> Vec<Value> {
     let mut rich = tool("x");
     rich["title"] = json!("X");

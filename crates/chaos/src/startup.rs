@@ -101,7 +101,8 @@ fn fork(kind: Grandchild, journal: &Journal) -> Result<(), String> {
     Ok(())
 }
 
-/// What goes on in the background keeps none of the pipes, or this waits for it.
+/// Runs a shell script and waits until its output is closed. A background process of the script must
+/// not keep the pipes open.
 fn run_shell(text: &str, journal: &Journal) -> Result<(), String> {
     let output = command("sh")
         .args(["-c", text])

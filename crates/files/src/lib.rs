@@ -16,7 +16,7 @@ const PIPE_INTERVAL: Duration = Duration::from_millis(10);
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// What the operating system says.
+    /// An error of the operating system.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// A folder, a device, a pipe or a socket.
@@ -33,7 +33,7 @@ pub enum ReadError {
     Pipe,
 }
 
-/// What is not a regular file.
+/// The kind of a file that is not a regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A folder.
@@ -42,7 +42,7 @@ pub enum Kind {
     Pipe,
     /// A character or block device.
     Device,
-    /// A socket, or something that this system alone knows.
+    /// A socket, or a kind of file that only this operating system has.
     Other,
 }
 
@@ -70,14 +70,14 @@ impl ReadError {
 ///
 /// Every [`ReadError`] but `Encoding` and `Pipe`.
 pub fn read(path: &Path, max: usize) -> Result<Vec<u8>, ReadError> {
-    // Before it is opened: the opening alone makes some devices do something.
+    // The kind is checked before the file is opened, since opening some devices has an effect.
     let metadata = fs::metadata(path)?;
     is_regular(&metadata)?;
     if metadata.len() > max as u64 {
         return Err(ReadError::Size(max));
     }
     let file = open(path)?;
-    // It may be another file by now.
+    // The kind is checked again, since the path may name another file by now.
     is_regular(&file.metadata()?)?;
     read_from(file, max)
 }
@@ -160,7 +160,7 @@ fn read_pipe(pipe: &mut File, max: usize) -> Result<Vec<u8>, ReadError> {
     }
 }
 
-/// Opens without waiting for whatever may write to the other end.
+/// Opens a file without waiting for the writer of a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);

@@ -5,15 +5,16 @@ use serde_json::value::RawValue;
 
 use crate::envelope::{Message, read};
 
-/// Elements of a batch that may be no messages; the rest of the line is skipped after that many.
+/// Elements of a batch that may be something other than a message; after that many the rest of the line
+/// is skipped.
 pub(crate) const MAX_BATCH_NOISE: usize = 100;
 
-/// A line that is an array, walked one message at a time. Holds the line and nothing else, however
-/// many messages are in it.
+/// A line that is an array, read one message at a time. Its memory is that of the line, regardless of
+/// the number of messages.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     line: Bytes,
-    /// Where the next element or the end is.
+    /// The offset of the next element, or of the end.
     at: usize,
     begun: bool,
     noise: usize,
@@ -30,7 +31,7 @@ impl Batch {
         }
     }
 
-    /// The next message. What cannot be read as an array any further is noise and the end.
+    /// The next message. Where the line stops being a valid array, the batch gives noise once and ends.
     pub(crate) fn next(&mut self) -> Option<Message> {
         let first = !std::mem::replace(&mut self.begun, true);
         let Some(next) = self.peek() else {

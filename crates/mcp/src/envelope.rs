@@ -384,7 +384,7 @@ mod tests {
         );
         assert_eq!(batch("[]"), []);
         assert_eq!(batch("[ ]"), []);
-        // What is broken behind an answer takes nothing from it.
+        // A broken element after an answer does not damage that answer.
         for broken in [
             r#"[{"id":1,"result":{}}"#,
             r#"[{"id":1,"result":{}},"#,

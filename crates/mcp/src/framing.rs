@@ -23,12 +23,12 @@ pub(crate) enum Frame {
     Line(Bytes),
     /// A line over the limit, thrown away; the id is what it answered, where that could be read.
     Oversize {
-        /// The id, where the line has one.
+        /// The id of the line, if it has an id.
         id: Option<u64>,
     },
     /// A line for which there is no room in memory, thrown away; the id as above.
     NoRoom {
-        /// The id, where the line has one.
+        /// The id of the line, if it has an id.
         id: Option<u64>,
     },
     /// A line that does not end.
@@ -44,7 +44,7 @@ pub(crate) struct Framer {
     limit: usize,
     oversize: Option<Oversize>,
     account: Account,
-    /// What the line at the front of `buffer` is charged so far.
+    /// The memory charged so far for the line at the front of `buffer`.
     charge: Charge,
 }
 

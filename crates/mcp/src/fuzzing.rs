@@ -65,8 +65,8 @@ pub fn messages(line: &[u8]) -> (Vec<Found>, bool) {
 /// A tool's name and its members.
 pub type Listed = (String, Map<String, Value>);
 
-/// The tools of a list whose pages these are, by name with their members, until one is the last; or why
-/// the list is refused.
+/// Reads the pages of a list up to the last page. Gives the tools by name with their members, or the
+/// reason why the list is refused.
 pub fn listing(pages: &[&[u8]], limit: usize) -> Result<Vec<Listed>, String> {
     let listed = list::read(pages, limit).map_err(|failure| failure.message)?;
     let tools = listed.iter();

@@ -249,13 +249,14 @@ fn unsupported(versions: &[&str], redactor: &Redactor) -> Answer {
     }
 }
 
-/// What is not readable is none.
+/// The JSON as an object; `None` if it is not a readable object.
 fn object(json: &[u8]) -> Option<Map<String, Value>> {
     let readable = is_readable(json).then_some(json)?;
     serde_json::from_slice(readable).ok()
 }
 
-/// Whether an answer may be parsed: a parsed one can take a hundred times its text.
+/// Whether an answer is small enough to parse: a parsed answer can take a hundred times the memory of
+/// its text.
 fn is_readable(json: &[u8]) -> bool {
     json.len() <= MAX_ANSWER_BYTES && estimate(json).bytes <= MAX_PARSED_BYTES
 }

@@ -58,7 +58,7 @@ pub struct Launch {
     pub withheld: Vec<String>,
     /// Whether `program` is a shell that runs the configured command.
     pub shell: bool,
-    /// What the lines of its process are charged to.
+    /// The budget to which the lines of its process are charged.
     pub memory: MemoryBudget,
     /// Bounds that have no key in the config.
     pub timing: Timing,

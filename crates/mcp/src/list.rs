@@ -37,8 +37,8 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Listings that are parsed at one time, over all sources and instances of this process.
 static PARSING: Semaphore = Semaphore::const_new(4);
 
-/// A place among the listings that are parsed at one time. Whoever parses tools of a snapshot holds one
-/// meanwhile.
+/// A permit to parse a listing; the number of permits is bounded. A task that parses tools of a
+/// snapshot must hold a permit while it does so.
 pub async fn parsing_permit() -> Option<SemaphorePermit<'static>> {
     // The semaphore is never closed.
     PARSING.acquire().await.ok()
@@ -82,7 +82,7 @@ pub(crate) async fn tools(
     )))
 }
 
-/// The tools of these pages, until one is the last.
+/// Reads the tools of these pages, up to the last page.
 pub(crate) fn read(pages: &[&[u8]], limit: usize) -> Result<Vec<ListedTool>, SourceFailure> {
     let mut listing = Listing::new(limit, Redactor::default());
     for page in pages {
@@ -236,7 +236,7 @@ impl Listing {
         }
     }
 
-    /// Checks a tool; what was parsed for it is given back before the next one is looked at.
+    /// Checks a tool. Its parsed form is freed before the next tool is parsed.
     fn read_tool(&mut self, raw: &str) -> Result<ListedTool, String> {
         if raw.len() > MAX_TOOL_BYTES {
             return Err(format!(
@@ -286,8 +286,8 @@ fn invalid(message: impl Into<String>) -> SourceFailure {
     SourceFailure::new(SourceCause::ListInvalid, message)
 }
 
-/// The answer, where it comes within [`PAGE_TIMEOUT`]. A server that works on one request at a time
-/// lists nothing during a call, so that the time counts from the last look at which no call was open.
+/// The answer, if it arrives within [`PAGE_TIMEOUT`]. A server that works on one request at a time
+/// answers no listing during a call, so the time starts anew if it ends while a call is open.
 async fn in_time<T>(answer: impl Future<Output = T>, connection: &Connection) -> Option<T> {
     let mut answer = pin!(answer);
     loop {

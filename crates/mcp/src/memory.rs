@@ -1,5 +1,5 @@
 //! One budget of memory for what callers send and what servers answer. It is charged before the memory
-//! is used, and what is dropped is given back. Takes no lock.
+//! is used, and the charge is given back when the memory is freed. Takes no lock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ const RESERVED_PART: usize = 16;
 /// growing buffer takes while it is copied. A thousand callers of the worst mixture took an eighth more
 /// than was charged.
 const ALLOCATOR_PART: usize = 8;
-/// What a request or a result of so many bytes takes is not charged: the bound on connections
-/// bounds it, and small calls cost nothing here.
+/// Requests and results up to this size are not charged: the bound on connections bounds their memory,
+/// and small calls cost nothing here.
 pub const UNCHARGED_BYTES: usize = 16 << 10;
 /// A request of at most so many bytes is small, and so is a result.
 pub const SMALL_BYTES: usize = 64 << 10;
 
-/// The budget. Cheap to clone; all clones are one.
+/// The memory budget. Cheap to clone; all clones are one budget.
 #[derive(Clone)]
 pub struct MemoryBudget(Arc<Total>);
 
@@ -31,7 +31,7 @@ struct Total {
     used: AtomicUsize,
 }
 
-/// What one caller holds of the budget. Cheap to clone; all clones are one.
+/// The share of the budget that one caller holds. Cheap to clone; all clones are one account.
 #[derive(Clone)]
 pub struct Account(Arc<Holder>);
 
@@ -39,7 +39,7 @@ pub struct Account(Arc<Holder>);
 struct Holder {
     total: Arc<Total>,
     used: AtomicUsize,
-    /// Whether it may hold no more than a caller's part.
+    /// Whether the account is limited to a caller's part of the budget.
     is_bounded: bool,
 }
 
@@ -50,26 +50,26 @@ pub struct Charge {
     bytes: usize,
 }
 
-/// What the memory is for.
+/// The size class of a request or result that needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// A small request or result, which may take what is kept for such.
+    /// A small request or result, which may use the part of the budget kept for small ones.
     Small,
-    /// Any other.
+    /// Any other request or result.
     Large,
 }
 
 /// Why there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
-    /// The caller holds its part.
+    /// The caller already holds its whole part of the budget.
     Caller,
-    /// The budget is in use.
+    /// The whole budget is in use.
     Total,
 }
 
 impl Size {
-    /// That of a request or result of so many bytes.
+    /// The size class of a request or result of `bytes` bytes.
     pub const fn of(bytes: usize) -> Self {
         if bytes <= SMALL_BYTES {
             Self::Small
@@ -88,7 +88,7 @@ impl MemoryBudget {
         }))
     }
 
-    /// From here on it has `limit` bytes. What is charged already stays.
+    /// Sets the limit to `limit` bytes. Memory that is already charged stays charged.
     pub fn set_limit(&self, limit: usize) {
         self.0.limit.store(limit, Ordering::Relaxed);
     }
@@ -174,7 +174,7 @@ impl Account {
     }
 }
 
-/// Adds where the sum stays within `most`.
+/// Adds to the counter if the sum does not exceed `most`.
 fn add(to: &AtomicUsize, bytes: usize, most: usize) -> bool {
     let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
     let sum = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= most);
@@ -182,7 +182,7 @@ fn add(to: &AtomicUsize, bytes: usize, most: usize) -> bool {
 }
 
 impl Charge {
-    /// Bytes that it stands for.
+    /// The bytes that are charged.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -197,7 +197,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Charges what is missing to `bytes`; nothing for what is not charged at all.
+    /// Raises the charge to `bytes`; a size that is not charged at all adds nothing.
     pub fn cover(&mut self, account: &Account, bytes: usize) -> Result<(), NoRoom> {
         if bytes <= UNCHARGED_BYTES {
             return Ok(());
@@ -206,13 +206,13 @@ impl Charge {
         self.grow(account, missing, Size::of(bytes))
     }
 
-    /// Takes another charge of the same account over.
+    /// Merges another charge of the same account into this one.
     pub fn join(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
         self.account = self.account.take().or(other.account.take());
     }
 
-    /// Gives back what is more than `bytes`.
+    /// Lowers the charge to `bytes` and gives the rest back.
     pub fn shrink(&mut self, bytes: usize) {
         let more = self.bytes.saturating_sub(bytes);
         if let Some(account) = &self.account {
@@ -221,7 +221,7 @@ impl Charge {
         self.bytes -= more;
     }
 
-    /// The same bytes, which give the charge back when their last share is dropped.
+    /// Attaches the charge to `bytes`: it is given back when the last clone of the result is dropped.
     pub fn hold(self, bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static) -> Bytes {
         if self.bytes == 0 {
             return bytes.into();

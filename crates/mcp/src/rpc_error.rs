@@ -1,5 +1,5 @@
-//! A server's JSON-RPC error, made safe to hand on: as it was sent, but for secrets and for what is more
-//! than callers are given.
+//! A server's JSON-RPC error, made safe to hand on: secrets are masked, and text beyond the limit for
+//! callers is cut.
 
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
@@ -13,7 +13,7 @@ use crate::failure::CallFailure;
 const MESSAGE_CHARS: usize = 2000;
 /// Bytes of message and data together, as JSON, that callers get.
 const MAX_TEXT_BYTES: usize = 16 << 10;
-/// What stands where the rest was.
+/// The mark at the end of a text that was cut.
 const CUT: &str = "… (cut)";
 
 /// What we look at; the rest may be anything, numbers that no double holds included.
@@ -54,8 +54,8 @@ pub(crate) fn read(error: &[u8], redactor: &Redactor) -> CallFailure {
     }
 }
 
-/// An error that is too long: its code, and of message and data what there is room for. Data that does
-/// not fit becomes the beginning of its text.
+/// Shortens an error that is too long: keeps its code, and as much of message and data as fits. Data
+/// that does not fit becomes the beginning of its text.
 fn cut(head: &Head<'_>, message: &str, redactor: &Redactor) -> String {
     let room = match head.data {
         Some(_) => MAX_TEXT_BYTES / 2,

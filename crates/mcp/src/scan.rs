@@ -144,7 +144,7 @@ impl HeadScan {
     }
 }
 
-/// A key without its escapes; one that cannot be decoded is no key that is looked for.
+/// The key with its escapes decoded; a key that cannot be decoded matches nothing.
 fn decoded(key: Vec<u8>) -> Vec<u8> {
     if !key.contains(&b'\\') {
         return key;

@@ -1,5 +1,5 @@
-//! A source that crashes again and again holds after many crashes what it held after a few. In a
-//! process of its own, whose files, threads and memory are counted.
+//! A source leaks nothing when its server crashes again and again. The test runs in a process of its
+//! own, whose files, threads and memory are counted.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FIRST: usize = 10;
 const TOLERANCE: usize = 3;
 
-/// A legacy server that ends in the middle of a call, in one of four ways; in one of them it leaves
-/// a process in a session of its own behind.
+/// A legacy server that ends in the middle of a call, in one of four ways. In one of them it leaves
+/// behind a process in its own session.
 const SERVER: &str = r#"
 ok() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 while IFS= read -r line; do
@@ -72,7 +72,7 @@ fn launch() -> Launch {
     }
 }
 
-/// What this process holds.
+/// The resources that this process holds.
 #[derive(Clone, Copy, Debug)]
 struct Holdings {
     files: usize,

@@ -68,7 +68,7 @@ impl Diagnostic {
         self
     }
 
-    /// The same with lines below the message.
+    /// The diagnostic with these lines below the message.
     #[must_use]
     pub fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
         self.notes.extend(notes);

@@ -41,12 +41,12 @@ impl ListedTool {
         &self.name
     }
 
-    /// What its members take at most once they are parsed, from the text alone.
+    /// The most memory that its members take once parsed, estimated from the text.
     pub fn parsed_bytes(&self) -> u64 {
         estimate(self.text.as_bytes()).bytes
     }
 
-    /// Its members, parsed now; none where the text is not what [`ListedTool::new`] asks for.
+    /// Parses its members now; empty if the text does not meet the condition of [`ListedTool::new`].
     pub fn read(&self) -> Map<String, Value> {
         serde_json::from_str(&self.text).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Text for a terminal of 80 columns without colour: [`Text`] escapes what it is given; below it, lines
+//! Text for a terminal of 80 columns without colour: [`Text`] escapes its arguments; below it, lines
 //! are broken between words, and names shortened in their middle.
 
 mod text;

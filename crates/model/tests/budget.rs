@@ -1,5 +1,5 @@
-//! Checking a value against a schema takes a bounded number of steps, whatever both are, and within
-//! them the verdict is that of the validator without a budget.
+//! Checking any value against any schema takes a bounded number of steps. A verdict within them equals
+//! that of the validator without a budget.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -58,7 +58,7 @@ fn chain(length: usize) -> Value {
     json!({"type": "object", "properties": {"filter": {"$ref": "#/$defs/d0"}}, "$defs": definitions})
 }
 
-/// The same that refers to itself.
+/// Definitions that refer to themselves twice through `properties`.
 fn twice() -> Value {
     let next = json!({"$ref": "#/$defs/next"});
     json!({"type": "object", "properties": {"filter": next}, "$defs": {"next": {
@@ -211,7 +211,7 @@ fn long_chains_of_references_overflow_no_stack() {
         json!({"properties": {"filter": {"$ref": "#/$defs/d0"}}, "$defs": definitions})
     };
     let args = json!({"filter": nested(120, json!(1))});
-    // As much as a worker of the runtime has.
+    // The stack is as large as that of a worker of the runtime.
     let on_a_small_stack = std::thread::Builder::new()
         .stack_size(2 << 20)
         .spawn(move || {
@@ -358,7 +358,7 @@ fn values() -> impl Strategy<Value = Value> {
                 .prop_map(|members| Value::Object(members.into_iter().collect())),
         ]
     });
-    // As deep as the reader lets them be.
+    // Values as deep as the reader allows.
     (small, prop_oneof![Just(0usize), Just(20), Just(115)])
         .prop_map(|(value, depth)| nested(depth, value))
 }
@@ -383,7 +383,7 @@ proptest! {
         if !full {
             prop_assert!(!explanation.places.is_empty() || explanation.more);
         }
-        // With less, it is the same or not known.
+        // With a smaller budget, the verdict is equal or unknown.
         let less = compiled(&schema).evaluate(&value, &Budget::steps(evaluation.steps / 2));
         prop_assert!(less.steps <= evaluation.steps / 2);
         let is_over = matches!(less.verdict, Verdict::OverBudget { .. });

@@ -95,7 +95,7 @@ fn estimate_of_any_shape_is_not_below_what_parsing_takes() {
             estimated + CODE_BYTES >= taken,
             "{name}: {estimated} < {taken}"
         );
-        // Small ones are lost in the rest of the process.
+        // Small estimates cannot be told from the memory of the rest of the process.
         assert!(
             taken < 8 << 20 || estimated <= 4 * taken,
             "{name}: {estimated} is far more than {taken}"
@@ -112,7 +112,7 @@ fn parse_one(path: &str) {
         let pages: u64 = pages.expect("a number");
         pages * 4096
     };
-    // The peak so far is of starting: it is forgotten.
+    // Resets the peak, which so far is that of the start of the process.
     std::fs::write("/proc/self/clear_refs", "5").expect("the peak can be reset");
     let before = resident();
     let value = json::parse(&text).expect("it is JSON");

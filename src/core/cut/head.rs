@@ -9,7 +9,7 @@ use super::walk::{self, Cut};
 pub(super) fn reply(wrapper: &Wrapper<'_>, result: &[u8]) -> Vec<u8> {
     let mut is_error = false;
     let read = each_member(result, |name, value| {
-        // Where it stands twice, an error is not lost.
+        // If the member occurs twice, an error in either counts.
         is_error |= name == "isError" && value.get() == "true";
     });
     let is_error = is_error && read.is_ok();

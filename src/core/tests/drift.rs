@@ -243,7 +243,7 @@ async fn a_call_that_waits_for_a_restart_is_held_to_the_verdict_of_the_restart()
     }
 }
 
-/// What `/a` lists with another text of `echo`, and what else is changed.
+/// The listing of `/a` with another text of `echo`, and with the given change.
 fn reworded(change: impl FnOnce(&mut broker_model::Snapshot)) -> broker_model::Snapshot {
     let mut live = snapshot(&["echo", "twin"]);
     change(&mut live);

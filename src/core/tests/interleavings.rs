@@ -45,7 +45,7 @@ impl Random {
     }
 }
 
-/// What a process lists.
+/// The listing of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Listing {
     Reviewed,
@@ -95,15 +95,15 @@ struct Process {
     alive: AtomicBool,
 }
 
-/// What the servers of `/a` are told, and what they saw.
+/// The orders to the servers of `/a`, and a record of their requests.
 struct World {
     core: OnceLock<Core>,
     processes: Mutex<Vec<Arc<Process>>>,
-    /// What a new process lists.
+    /// The listing of a new process.
     listing: Mutex<Listing>,
     /// Whether listings are answered.
     lists: watch::Sender<bool>,
-    /// Whether a new process answers none until it is told to.
+    /// Whether a new process answers no listing until it is ordered to.
     starts_silent: AtomicBool,
     /// Which process executed a call.
     executed: Mutex<BTreeMap<u64, usize>>,
@@ -424,7 +424,7 @@ impl History {
         task.await.unwrap().is_ok()
     }
 
-    /// What must be true of every call.
+    /// Asserts the conditions that hold for every call.
     async fn judge_calls(&mut self) {
         for (number, task) in std::mem::take(&mut self.calls) {
             let outcome = task.await.expect("a call does not panic");
@@ -496,7 +496,8 @@ impl History {
         assert!(wrong.is_empty(), "{wrong:?}");
     }
 
-    /// What one process may not serve none serves, until it is gone or lists the reviewed again.
+    /// A tool that one process may not serve is served by none, until that process is gone or lists the
+    /// reviewed tools again.
     async fn disagree(&mut self) {
         let alive = self.world.alive();
         let one = &alive[self.random.below(alive.len())];
@@ -630,7 +631,7 @@ async fn a_call_that_waits_for_a_source_that_is_replaced_goes_to_the_one_in_its_
     let environment = Environment::new(BTreeMap::new(), None);
     let prepared = history.core.prepare(&config, &environment, Path::new("."));
     history.core.reload(prepared.unwrap()).await.unwrap();
-    // What the first one lists now counts for nothing, and no call may reach it.
+    // The listing of the first process has no effect now, and no call may reach that process.
     *locked(&successor.listing) = Listing::Breaking;
     successor.withholds.store(false, Ordering::SeqCst);
     world.lists.send_replace(true);

@@ -1,4 +1,4 @@
-//! The queue before writers that block, fail, or take a little at a time.
+//! The queue with writers that block, fail, or take a little at a time.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -48,7 +48,7 @@ fn scripted() -> (Arc<Queue>, Sender<io::Result<usize>>, Receiver<Vec<u8>>) {
     (queue, order, received)
 }
 
-/// What is written from here on, until `last` comes.
+/// The bytes written from now on, until `last` arrives.
 fn read_to(last: &str, order: &Sender<io::Result<usize>>, received: &Receiver<Vec<u8>>) -> String {
     let mut text = String::new();
     while !text.ends_with(last) {

@@ -1,5 +1,5 @@
-//! Reads the body of a meta-tool and asks core: in place where that is short, else off the runtime's
-//! own threads and charged to the caller.
+//! Reads the body of a meta-tool and asks core: in place if the body is short, otherwise off
+//! the runtime's own threads and charged to the caller.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::core::{
     no_room_for_request,
 };
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::surface) struct Asker<'a> {
     pub(in crate::surface) core: &'a Core,
@@ -22,7 +22,7 @@ pub(in crate::surface) struct Asker<'a> {
     pub(in crate::surface) account: &'a Account,
 }
 
-/// What is listed.
+/// The kind of listing.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::surface) enum Listing {
     Tree,
@@ -84,7 +84,7 @@ impl Asker<'_> {
         body: Bytes,
     ) -> Result<Reply, Box<CoreError>> {
         let mut reply = if body.len() > SMALL_BYTES {
-            // What is longer than fifty paths is nearly always refused.
+            // A body longer than fifty paths is nearly always refused.
             let (core, account) = (self.core.clone(), self.account.clone());
             let identity = self.identity.clone();
             let list = move || {

@@ -59,9 +59,8 @@ fn is_json(value: &str) -> bool {
         })
 }
 
-/// Reads the whole body, at most `limit` bytes, which are charged to `account` as they come and until
-/// they are dropped. One that is announced as larger is not touched and stays in `body`, for
-/// [`linger`].
+/// Reads the whole body, at most `limit` bytes. The bytes are charged to `account` from their arrival
+/// until they are dropped. A body announced as larger is not read and stays in `body`, for [`linger`].
 pub(super) async fn read(
     body: &mut Option<Body>,
     limit: usize,

@@ -1,5 +1,5 @@
 //! Takes connections: how long a request's head may take to arrive, and how a connection ends. Knows
-//! nothing of what is asked.
+//! nothing of the requests themselves.
 
 use std::convert::Infallible;
 use std::io;

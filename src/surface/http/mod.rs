@@ -192,13 +192,13 @@ fn find_route(parts: &Parts) -> Result<Route, Refusal> {
     Ok(route)
 }
 
-/// Whose request it is.
+/// The caller of a request.
 #[derive(Clone, Debug)]
 struct Caller {
-    /// What it holds of the memory: a connection's on loopback, else that of a peer address. Once
-    /// callers have keys, that of a key's subject takes its place.
+    /// The caller's memory account: that of the connection on loopback, otherwise that of the peer
+    /// address. Once callers have keys, the account of the key's subject takes its place.
     account: Account,
-    /// Whether the connection is one too many.
+    /// Whether the connection exceeds the limit on connections.
     crowded: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Who is at the other end of a connection: one peer address, with the connections of it that have
-//! not sent a whole head. Callers on loopback are told apart by their connections alone.
+//! The peers of connections: a peer is one address, with its connections that have not sent a whole
+//! head. On loopback every connection is a peer of its own.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ impl Peer {
         })
     }
 
-    /// What it holds of the memory.
+    /// The memory account of the peer.
     pub(super) const fn account(&self) -> &Account {
         &self.account
     }
@@ -57,7 +57,8 @@ impl Peers {
         }
     }
 
-    /// The peer of a new connection, which keeps it as long as it is open; `None` where its address has too many that sent no head.
+    /// The peer of a new connection, which holds it while it is open; `None` if too many connections of
+    /// the address have not sent a head.
     pub(super) fn connect(&mut self, address: IpAddr) -> Option<(Arc<Peer>, HalfOpen)> {
         let address = address.to_canonical();
         let peer = if address.is_loopback() {

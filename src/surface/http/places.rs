@@ -16,7 +16,7 @@ const MOST_CONNECTIONS: usize = 1024;
 /// Files that are kept for sources and the log, and as a part of all files that there may be.
 const LEAST_OTHER_FILES: usize = 36;
 const OTHER_FILES: usize = 4;
-/// One connection of so many more is taken to say that there are too many.
+/// One place of this many is kept for connections that only get the answer that there are too many.
 const ONE_REFUSED_OF: usize = 16;
 /// How long a new connection waits for the place of one that is being closed for it.
 const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const BUSY: u8 = 1;
 const REPLYING: u8 = 2;
 /// The next head is waited for.
 const IDLE: u8 = 3;
-/// It is being closed for another.
+/// The connection is being closed for another one.
 const EVICTED: u8 = 4;
 
 /// Places for connections. Has one owner, which takes connections.
@@ -45,7 +45,7 @@ pub(super) struct Places {
     said: Option<Instant>,
 }
 
-/// A place of a connection. One that is crowded is told so and gets nothing but health.
+/// The place of a connection. A crowded connection gets a refusal to everything but health.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) crowded: bool,
@@ -53,7 +53,8 @@ pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
 }
 
-/// What a connection does at the moment: written by its own task, read when a place is needed.
+/// The current activity of a connection: written by the connection's own task, read when a place is
+/// needed.
 #[derive(Debug)]
 pub(super) struct Phase {
     now: AtomicU8,
@@ -68,7 +69,7 @@ pub(super) struct Phase {
 }
 
 impl Places {
-    /// As many as a process with so many files may have.
+    /// The number of places that a process with this many files may have.
     pub(super) fn new(files: usize) -> Self {
         let others = LEAST_OTHER_FILES.max(files / OTHER_FILES);
         let all = files.saturating_sub(others);
@@ -84,8 +85,9 @@ impl Places {
         }
     }
 
-    /// A place for a new connection. Where all are taken, the connection that has waited longest for
-    /// a head is closed; where none waits, there is a place to say so, or nothing.
+    /// A place for a new connection. If all places are taken, the connection that has waited longest
+    /// for a head is closed. If no connection waits, the result is a place to refuse the new
+    /// connection, or `None`.
     pub(super) async fn take(
         &mut self,
         half_open: HalfOpen,
@@ -141,11 +143,11 @@ impl Places {
         });
         let mut waiting: Vec<_> = waiting.collect();
         waiting.sort_by_key(|(now, since, _)| (*now, *since));
-        // One whose head came at this very moment stays.
+        // A connection whose head has just arrived stays.
         waiting.into_iter().any(|(now, _, phase)| phase.evict(now))
     }
 
-    /// A warning, now and then.
+    /// Logs a warning, at limited frequency.
     pub(super) fn say(&mut self, what: &str) {
         let now = Instant::now();
         if self.said.is_none_or(|said| now - said >= SAY_EVERY) {
@@ -188,7 +190,7 @@ impl Phase {
         &self.end
     }
 
-    /// Whether it ends for another.
+    /// Whether the connection is closed to make room for another.
     pub(super) fn is_evicted(&self) -> bool {
         self.now.load(Ordering::Acquire) == EVICTED
     }

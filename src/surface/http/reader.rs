@@ -33,13 +33,13 @@ struct Slow {
     timer: Pin<Box<Sleep>>,
     /// When the last byte was taken.
     last: Instant,
-    /// Where the average is taken from, and the bytes since then.
+    /// The beginning of the average, and the bytes since then.
     from: Instant,
     bytes: usize,
 }
 
 impl<T: Unpin, F: FnMut() + Unpin> Reader<T, F> {
-    /// The same connection, whose replies are taken within `bounds`.
+    /// Wraps a connection, whose client must take replies within `bounds`.
     pub(super) fn new(stream: T, bounds: Bounds, on_written: F) -> Self {
         Self {
             stream,

@@ -21,7 +21,8 @@ use crate::surface::http::{Asker, Listing, alike};
 /// started calls at once, and would rather wait than be sent away. Below what clients wait at most.
 const START_WAIT: Duration = Duration::from_secs(50);
 
-/// Longer results are read and written elsewhere: other answers must not wait for it.
+/// Results longer than this are processed on another thread, so that other answers do not wait for
+/// them.
 const LONG: usize = 256 << 10;
 
 /// A call of one of the three tools.

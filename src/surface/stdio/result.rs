@@ -106,8 +106,8 @@ pub(super) fn of_server(body: &[u8], era: Era) -> Result<Vec<u8>, Box<CoreError>
     Ok(out)
 }
 
-/// Whether the value of a `resultType` is the only type that is handed on: of any other, a client would
-/// act in the broker's name.
+/// Whether a `resultType` has the only value that is handed on: a client would act in the broker's name
+/// on any other.
 fn is_complete(value: &str) -> bool {
     serde_json::from_str::<String>(value).is_ok_and(|kind| kind == "complete")
 }

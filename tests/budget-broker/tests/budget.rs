@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Requests at one time.
 const REQUESTS: usize = 8;
 
-/// What the lock was made from.
+/// The tools from which the lock was made.
 fn tools() -> Value {
     serde_json::from_str(include_str!("../tools.json")).expect("JSON")
 }

@@ -260,7 +260,7 @@ fn a_config_that_cannot_be_read_is_named() {
     assert_eq!(found[0]["file"], "/nonexistent/config.json");
 }
 
-/// Files that nobody can read to an end, below the folder of a test, each with its code.
+/// Files that no reader can read to the end, below the folder of a test, each with its error code.
 fn unreadable_files(chaos: &Chaos) -> Vec<(PathBuf, &'static str)> {
     let at = |name: &str| chaos.path().join(name);
     for device in ["full", "zero"] {
@@ -328,7 +328,7 @@ fn a_watched_config_that_becomes_a_device_changes_nothing() {
     let broker = Broker::start_ready(run);
     fs::remove_file(&config).expect("removed");
     symlink("/dev/zero", &config).expect("a link");
-    // Three looks: a reader of the device would not come back from the first.
+    // Long enough to check the file three times: reading the device would block in the first check.
     std::thread::sleep(std::time::Duration::from_millis(1600));
     broker.result("/a/echo", json!({"text": "x"}));
     let (status, stderr) = broker.terminate();

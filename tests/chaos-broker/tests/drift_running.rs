@@ -477,7 +477,7 @@ fn drift_while_calls_are_in_flight_admits_none_after_the_verdict_and_loses_none_
         }
         answered
     });
-    // Whoever was told of the withdrawal was sent nowhere, and every answer was one call.
+    // A caller that got the withdrawal reached no server, and every other answer was one call.
     for _ in 0..20 {
         refusal(&echo(&broker), 409, "tool_withdrawn");
     }

@@ -287,8 +287,9 @@ fn what_guard_and_broker_hold_back_reaches_no_server() {
         u64::from_str_radix(line.expect("a line").trim(), 16).expect("a number")
     };
     assert_eq!(blocked(chaos.pids("a")[0]), 0);
-    // The broker itself holds back what it takes: HUP, INT and TERM, what a terminal would stop it
-    // with, TTIN and TTOU, and what ends the writer of a file that may not grow, XFSZ.
+    // The broker itself blocks the signals that its thread reads (HUP, INT and TERM), the signals by
+    // which a terminal would stop it (TTIN and TTOU), and the signal that ends the writer of a file at
+    // its size limit (XFSZ).
     let bits = [1, 2, 15, 21, 22, 25].map(|signal| 1_u64 << (signal - 1));
     assert_eq!(blocked(broker.pid()), bits.iter().sum::<u64>());
 }
@@ -352,7 +353,7 @@ fn blocked(chaos: &Chaos) -> (Broker, TcpStream) {
         chaos.script(source, &stubborn("setsid"));
     }
     let run = chaos.run("blocked-broker", &["127.0.0.1:0"]);
-    // With more of them it is chance whether one that is free has anything left to do.
+    // With more workers, chance decides whether a free worker still has work to do.
     let broker = Broker::start_ready(run.env("TOKIO_WORKER_THREADS", "1"));
     for source in SOURCES {
         chaos.await_events(source, "grandchild", 1);
@@ -372,7 +373,7 @@ fn f_45_a_broker_whose_workers_are_blocked_ends_with_everything_after_sigterm() 
     let (all, itself) = (all_pids(&chaos), broker.pid());
     assert_eq!(alive(&all).len(), 6, "three servers with a grandchild each");
     let (status, stderr) = broker.terminate();
-    // The broker ended itself: had its guard done so, it would be 137.
+    // The broker ended itself: the exit code would be 137 if its guard had ended it.
     assert_eq!(status.code(), Some(1), "{stderr}");
     assert_eq!(alive(&all), [0; 0]);
     assert!(!is_alive(itself));
@@ -398,7 +399,7 @@ fn f_45_a_broker_that_follows_no_order_is_killed_by_its_guard_with_everything() 
     let broker = started(&chaos);
     let (all, itself) = (all_pids(&chaos), broker.pid());
     assert_eq!(alive(&all).len(), 6, "three servers with a grandchild each");
-    // None of its threads runs, the one that ends it in time included.
+    // No thread of the broker runs now, not even the one that would end it in time.
     signal("STOP", &[itself]);
     let (status, stderr) = broker.terminate();
     assert_eq!(status.code(), Some(137), "{stderr}");

@@ -1,5 +1,5 @@
-//! What a server writes reaches callers in results and in `details.rpc` alone, and nothing that it, or a
-//! config, writes acts on a terminal or forges a line of the log.
+//! Text of a server reaches callers in results and in `details.rpc` alone, and no text of a server or of
+//! a config acts on a terminal or forges a line of the log.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn marked() -> String {
     format!("{MARK} instructions{FLOOD}")
 }
 
-/// What a source does, by what it floods.
+/// The scripts of the sources, by the name of the field that they flood.
 fn scripts() -> Vec<(&'static str, Value)> {
     let mark = marked();
     let error = json!({"code": -32001, "message": mark, "data": {"a": [mark], mark.as_str(): 1}});
@@ -222,7 +222,7 @@ fn callers_read_no_text_of_a_server_but_results_and_its_own_errors() {
         }
         let log = broker.stderr();
         assert_inert(what, &log);
-        // What the operator needs is there.
+        // The report has the texts that the operator needs.
         if what == "exit" || what == "death" {
             wait_until("the log says what the server last said", || {
                 broker.stderr().contains(MARK)
@@ -291,7 +291,7 @@ fn a_source_that_is_down_is_told_by_cause_and_exit_and_the_rest_is_logged() {
     assert!(said.contains(MARK) && said.contains(VARIABLE), "{said}");
 }
 
-/// What a program printed, where both streams go to a pipe or to one terminal.
+/// Checks the output of a program, with both streams on a pipe and on a terminal.
 fn printed(chaos: &Chaos, args: &[&str]) {
     let run = |args: &[&str]| chaos.run("chaos-broker", args).env("TERM", "dumb");
     let output = run(args).output();

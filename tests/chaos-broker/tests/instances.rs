@@ -104,7 +104,7 @@ fn a_process_that_is_another_server_withdraws_the_source_until_it_is_gone() {
     let chaos = Chaos::new();
     let broker = start(&chaos, &json!({"instances": 2}), &json!({}));
     wait_until("both are up", || all_ready(&broker, "/a", 2));
-    // Instructions are heard when a process starts: only the next one says something hidden.
+    // Instructions are read when a process starts: only the next process has hidden text in them.
     chaos.script(
         "a",
         &json!({"instructions": "Use it well\u{200b}\u{e0041}"}),

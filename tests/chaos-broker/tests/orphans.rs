@@ -1,5 +1,6 @@
-//! Processes that servers let go of, on Linux: with another parent, session and group and nothing in
-//! their environment. However a broker ends, they end with it; while it runs, they leave no zombie.
+//! Processes that detached from their servers, on Linux: with another parent, session and group and
+//! nothing in their environment. However a broker ends, they end with it; while it runs, they leave no
+//! zombie.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -32,7 +33,7 @@ fn end(broker: Broker, (name, guard): (&str, bool)) {
     });
 }
 
-/// What the start script of a source printed.
+/// The output of the start script of a source.
 fn printed(chaos: &Chaos, source: &str) -> Vec<String> {
     let shells = chaos.events(source, "shell");
     let printed = shells.iter().filter_map(|event| event["stdout"].as_str());
@@ -94,7 +95,7 @@ fn f_46_a_fork_loop_ends_with_broker_and_guard() {
     }
 }
 
-/// How many is in MCP_BROKER_DAEMONS; 10000 takes a minute.
+/// MCP_BROKER_DAEMONS sets the number of daemons; 10000 take a minute.
 #[test]
 fn daemons_leave_no_zombie_and_lose_no_exit_status() {
     let count = std::env::var("MCP_BROKER_DAEMONS");
@@ -191,7 +192,7 @@ impl ControlGroup {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // What cannot be ended or removed here is what the test failed for.
+        // A process or group that cannot be ended or removed here already failed the test.
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
         for _ in 0..500 {
             for below in fs::read_dir(&self.0).into_iter().flatten().flatten() {

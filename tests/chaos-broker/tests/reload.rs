@@ -469,7 +469,7 @@ fn a_reload_withdraws_changed_texts_and_serves_them_again() {
     let error = refusal(&call, 409, "tool_withdrawn");
     assert_eq!(error["details"]["class"], "text", "{error}");
     assert_eq!(bench.broker.source("/a")["withdrawn"], 1);
-    // The source's own word counts before the top level's.
+    // The source's own setting takes precedence over the top level's.
     bench.reload(|config| source(config, 0)["on_text_drift"] = json!("serve"));
     bench.broker.result("/a/echo", json!({"text": "x"}));
     assert_eq!(bench.broker.source("/a")["withdrawn"], 0);

@@ -470,7 +470,7 @@ fn f_42_a_server_reads_no_variable_of_broker_or_guard_from_proc() {
     let printed = shell["stdout"].as_str().expect("it is text");
     let lines: Vec<_> = printed.lines().collect();
     for expected in [
-        // Its own server can be looked into: the way to look is a good one.
+        // The environment of its own server can be read, so the method of reading works.
         "chaos-mcp:read",
         "chaos-broker:denied",
         "chaos-broker:files denied",
@@ -482,7 +482,7 @@ fn f_42_a_server_reads_no_variable_of_broker_or_guard_from_proc() {
     assert!(!printed.contains(":secret"), "{shell}");
     let guards = lines.iter().filter(|line| **line == "mcp-guard:denied");
     assert_eq!(guards.count(), 1, "the broker knows its guard: {shell}");
-    // What guard and broker find by looking at processes they find as such a user too.
+    // As such a user, guard and broker still find the processes that they look for.
     let daemon = lines.iter().find_map(|line| line.strip_prefix("daemon:"));
     let daemon = daemon.and_then(|pid| pid.parse().ok()).expect("a number");
     assert!(harness::is_alive(daemon));

@@ -90,7 +90,7 @@ fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
         "all were answered before the others were served"
     );
 
-    // Its own time passes while it waits for those.
+    // The time of this call passes while it waits for the other calls.
     let soon = post_bytes(
         address,
         "/meta_call",
@@ -106,7 +106,7 @@ fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
         (&json!(false), &json!(1.0))
     );
 
-    // Callers that leave take their work with them: the next one is not behind it.
+    // When callers leave, their work is dropped: the next call does not wait behind it.
     drop(costly);
     let (tool, args) = &small()[0];
     let after = raw(
@@ -125,7 +125,7 @@ fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
 fn more_long_requests_than_may_wait_are_overloaded() {
     let (_chaos, broker) = start();
     let address = broker.address();
-    // What has to be read first waits behind what is checked.
+    // A body that must first be parsed waits behind the checks.
     let long = post_bytes(address, "/meta_call", &body("filters", &many_filters()));
     let first: Vec<TcpStream> = (0..3).map(|_| send(address, &long)).collect();
     let filler = "x".repeat(70_000);
@@ -138,7 +138,7 @@ fn more_long_requests_than_may_wait_are_overloaded() {
     wait_until("those beyond the queue are refused", || {
         others.iter().filter(|one| has_answer(one)).count() >= 40
     });
-    // What was taken is answered once those before it are gone.
+    // A request that was accepted is answered once those before it are done.
     drop(first);
     let mut codes = Vec::new();
     for other in others {

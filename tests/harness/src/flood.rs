@@ -1,8 +1,9 @@
-//! Strings that act on a terminal, put into every place of a document; and a look at what was printed.
+//! Strings that act on a terminal, put into every place of a document, and a check of the printed output.
 
 use serde_json::{Map, Value};
 
-/// Moves a cursor, rings, turns the direction, hides, and begins a line of its own.
+/// A text that clears the screen, moves the cursor, rings the bell, changes the text direction, hides
+/// characters, and begins a new line.
 pub const FLOOD: &str = "x\u{1b}[2J\r\u{7}\u{202e}\u{200b}\u{9b}\nforged: all is well\ny";
 
 /// The document once for each of its strings and names of members, with [`FLOOD`] added to that one.

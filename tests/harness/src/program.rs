@@ -172,7 +172,7 @@ pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
     wait_within(PATIENCE, what, condition);
 }
 
-/// The same for what takes long, within so much time.
+/// Waits for a condition that takes long, within `patience`.
 pub fn wait_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = now() + patience;
     while !condition() {
@@ -221,8 +221,9 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     found
 }
 
-/// The broker itself, given the process that was started: where that is a guard, its child of the same
-/// program, or the one that lets nobody but root see its program, as the guard does; waits for a child that has only just begun.
+/// The broker itself, given the process that was started. If that process is a guard, the broker is its
+/// child with the same program, or the child that, like the guard, lets only root read its program.
+/// Waits for a child that has only just begun.
 pub fn guarded_by(pid: u32) -> u32 {
     let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
     if !Path::new("/proc/self").exists() {

@@ -83,7 +83,7 @@ impl Default for UnreadPipe {
     }
 }
 
-/// Whether this thread of ours waits: it does nothing but write.
+/// Whether this thread of the test waits. The thread does nothing but write.
 fn is_asleep(thread: &PathBuf) -> bool {
     let stat = fs::read_to_string(PathBuf::from("/proc").join(thread).join("stat"));
     let stat = stat.unwrap_or_default();

@@ -121,7 +121,7 @@ fn is_denied(error: io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
 
-/// None for a user who may not see them.
+/// The number of open files; 0 for a user who may not see them.
 fn descriptors(pid: u32) -> u64 {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"));
     entries.map_or(0, |entries| entries.count() as u64)

@@ -46,7 +46,7 @@ pub(super) fn commands(shown: &Shown<'_>, places: &Places<'_>) -> Text {
     out
 }
 
-/// A message: what would end it is escaped, and what cannot be seen.
+/// The text of a message. Characters that would end the message and invisible characters are escaped.
 fn data(text: &str) -> String {
     shown(text).replace('%', "%25").replace('\n', "%0A")
 }

@@ -17,8 +17,8 @@ mod values;
 
 pub(super) use objects::EXTRA;
 
-/// Places within each other that are followed; what lies deeper is any value. References are followed
-/// as well, so that the nesting of the text is no bound.
+/// Levels of nesting that are followed; a deeper place has the type of any value. References count as
+/// levels too, since they can nest deeper than the text does.
 const MAX_NESTING: usize = 256;
 /// Rounds of naming; each renames what the one before found to collide.
 const ROUNDS: usize = 4;

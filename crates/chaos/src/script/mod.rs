@@ -99,7 +99,7 @@ pub(crate) struct Script {
     pub(crate) list_hang_after: Option<usize>,
     /// The least length of a cursor.
     pub(crate) cursor_bytes: usize,
-    /// Tools behind the others that no script could hold.
+    /// Tools that are listed after the others and are too large for a script to hold.
     pub(crate) bulk: Option<Bulk>,
     pub(crate) start_delay_ms: u64,
     /// A shell script that runs to its end before the first message; its output is journalled.

@@ -14,7 +14,7 @@ const LINES_A_WRITE: usize = 32;
 /// Bytes of answers and notifications that may wait to be written to one server. Calls do not count:
 /// their number is bounded, and their deadlines take them back.
 const MAX_PENDING_BYTES: usize = 32 << 20;
-/// What a line takes beside its bytes.
+/// Memory of a line beside its bytes.
 const LINE_BYTES: usize = 128;
 
 /// A queue of lines; never waited for, written as far as the pipe takes it.
@@ -23,7 +23,7 @@ pub(super) struct Outgoing {
     lines: VecDeque<Line>,
     /// Whether the first byte of the front line has left.
     begun: bool,
-    /// What the lines take that are no requests.
+    /// Memory of the waiting lines that are not requests.
     pending: usize,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Outgoing {
 struct Line {
     id: Option<u64>,
     rest: Bytes,
-    /// What it counts among the pending bytes; nothing for a request.
+    /// Memory that the line adds to `pending`; 0 for a request.
     cost: usize,
 }
 
@@ -68,7 +68,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether more waits to be written than a server that reads would let wait.
+    /// Whether more bytes wait to be written than a server that reads its input would leave waiting.
     pub(super) fn is_stalled(&self) -> bool {
         self.pending > MAX_PENDING_BYTES
     }

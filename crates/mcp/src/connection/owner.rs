@@ -29,14 +29,14 @@ use crate::status::Counters;
 
 /// Commands taken in at one go.
 const COMMANDS: usize = 64;
-/// Bytes of messages that are taken in before other tasks of the runtime have their turn.
+/// Bytes of messages that are processed before other tasks of the runtime get their turn.
 const TURN_BYTES: usize = 1 << 20;
-/// What a message counts at least among them.
+/// The least number of bytes that a message counts towards `TURN_BYTES`.
 const MESSAGE_BYTES: usize = 4 << 10;
 /// The longest id of a server's own request that is answered.
 const MAX_ID_BYTES: usize = 1 << 10;
 
-/// How much of what was read is taken in.
+/// The extent to which the bytes that were read have been processed.
 enum Taken {
     All,
     Part,
@@ -49,7 +49,7 @@ pub(super) struct Owner {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: ChildStdout,
     pub(super) framer: Framer,
-    /// What is left of a batch, with its line and whether that was repaired.
+    /// The rest of a batch, its line, and whether that line was repaired.
     pub(super) batch: Option<(Batch, Bytes, bool)>,
     pub(super) outgoing: Outgoing,
     pub(super) table: Table,
@@ -117,7 +117,7 @@ impl Owner {
         }
     }
 
-    /// Takes in what was read before, then reads once.
+    /// Processes the bytes that were read before, then reads once.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
         match self.take_frames() {
             Taken::All => {}
@@ -140,14 +140,14 @@ impl Owner {
         }
     }
 
-    /// Takes in everything that was read.
+    /// Processes all bytes that were read.
     pub(super) async fn take_all(&mut self) {
         while let Taken::Part = self.take_frames() {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Takes in whole lines and batches, but not more than a turn's worth.
+    /// Processes whole lines and batches, up to `TURN_BYTES`.
     fn take_frames(&mut self) -> Taken {
         let mut turn = 0;
         while turn < TURN_BYTES {

@@ -34,8 +34,9 @@ const HELD: [Signal; 9] = [
 /// What a shell adds to the number of the signal that ended a program.
 const BY_SIGNAL: i32 = 128;
 
-/// How long the broker may take to end after the first order to stop was handed on. The broker ends
-/// itself before that, so this acts where none of its threads can act any more.
+/// The time that the broker has to end after the guard has handed on the first order to stop. The
+/// broker's own deadline is shorter, so this one takes effect only when no thread of the broker can
+/// run.
 const BROKER_END_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the kernel may take to end a broker that was killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -128,8 +129,9 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
 /// Keeps no end of the broker's pipes open.
 fn let_go() {
     let nothing = File::options().read(true).write(true).open("/dev/null");
-    // A container without devices: the pipes end with us instead, which is soon after. There is no
-    // place to say so: a guard writes nothing, since a log that is not read would hold it up.
+    // A container may lack `/dev/null`. The guard then keeps the pipes open until it ends, shortly
+    // after the broker. The guard does not report this: it writes nothing, since a log without a reader
+    // would block it.
     let _: Option<()> = nothing.ok().and_then(|nothing| {
         rustix::stdio::dup2_stdin(&nothing).ok()?;
         rustix::stdio::dup2_stdout(&nothing).ok()?;
@@ -179,7 +181,7 @@ fn guard(held: &Held, broker: Pid, strangers: &mut Vec<i32>) -> Option<WaitStatu
 
 /// The broker's number is not given to another before it was reaped.
 fn send(process: Pid, signal: Signal) {
-    // One that has ended follows no signal, which is as well.
+    // A process that has ended cannot be signalled; that error is ignored.
     let _: rustix::io::Result<()> = kill_process(process, signal);
 }
 

@@ -42,9 +42,9 @@ fn parse(value: &str) -> Option<(Pid, String)> {
     Some((pid, cookie.to_owned()))
 }
 
-/// Whether it can be seen that the process is no guard. Its program cannot be looked at, since a guard
-/// lets no other process look into it; its name can. What cannot be seen is no reason: a broker that
-/// took its guard for a stranger would start another one.
+/// Whether the process is certainly not a guard. A guard lets no other process read which program it
+/// executes, so its name in the process table is compared. A process whose name cannot be read counts
+/// as a guard: a broker that mistook its guard for another program would start a second guard.
 fn is_another_program(pid: Pid) -> bool {
     let name = std::fs::read(format!("/proc/{}/comm", pid.as_raw_nonzero()));
     name.is_ok_and(|name| name.trim_ascii_end() != NAME.to_bytes())
@@ -55,7 +55,7 @@ fn is_another_program(pid: Pid) -> bool {
 pub(super) fn take_guard_name() -> io::Result<()> {
     rustix::thread::set_name(NAME)?;
     if is_another_program(rustix::process::getpid()) {
-        // The broker would not know its guard.
+        // Without this name the broker could not recognise its guard.
         return Err(io::Error::other(
             "the process cannot take the name of a guard",
         ));
@@ -68,7 +68,7 @@ pub(super) fn take_name() {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().unwrap_or_default();
     if let Ok(name) = CString::new(name.as_bytes()) {
-        // Another name would be of help only to people.
+        // Only people who read the process table use the broker's name, so an error is ignored.
         let _: rustix::io::Result<()> = rustix::thread::set_name(&name);
     }
 }

@@ -21,10 +21,10 @@ pub use signals::{Hangups, Signals, fail_large_writes};
 /// Tells the broker who guards it, and by what its descendants are known; no server gets it.
 pub(crate) const VARIABLE: &str = "MCP_BROKER_GUARD";
 
-/// What the C library is told about memory, where the environment does not say. With a heap for each
-/// thread and more, a soak of a million calls held a third more memory, and grew. From what size on
-/// memory is taken from the system and given back to it is fixed, since by itself the library keeps
-/// ever larger pieces. No server gets these either.
+/// Settings of the C library's allocator, unless the environment has its own. With one heap or more for
+/// each thread, a soak of a million calls held a third more memory, which kept growing. The size from
+/// which a block is mapped from the system and returned to it is fixed, since the library otherwise
+/// raises that size over time. Servers do not inherit these settings.
 pub(crate) const ALLOCATOR: [(&str, &str); 2] = [
     ("MALLOC_ARENA_MAX", "2"),
     ("MALLOC_MMAP_THRESHOLD_", "131072"),
@@ -55,7 +55,7 @@ pub fn deny_inspection() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // Where the system refuses, everything else still holds; there is no log yet to say so.
+        // An error is ignored: the other protections still hold, and there is no log yet.
         let _: rustix::io::Result<()> = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }

@@ -13,15 +13,15 @@ use super::Deadline;
 use crate::process::unix::{Held, Taken};
 
 const TAKEN: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
-/// A broker outside of the terminal's group is not stopped for writing its log there, and not ended
-/// for writing it to a file that may not grow any more; the write fails, as does reading from the
-/// terminal.
+/// Signals that the broker blocks. Outside the terminal's process group it must not be stopped for
+/// writing its log to the terminal, and it must not be killed for writing to a file that has reached
+/// the size limit. Such a write fails instead, and so does a read from the terminal.
 const REFUSED: [Signal; 3] = [Signal::TTIN, Signal::TTOU, Signal::XFSZ];
 
 /// How long the broker may take to end after the first order to stop: what an orderly end takes at
 /// most, and a little more. The guard's own bound is longer.
 const END_TIMEOUT: Duration = Duration::from_secs(13);
-/// The same after the second order.
+/// The time that the broker has to end after the second order to stop.
 const IMMEDIATE_END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Orders to stop, from its making on; nothing is lost between two waits.
@@ -79,8 +79,8 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, Hangups)> {
     Ok((Signals { orders, heard: 0 }, Hangups(reloads)))
 }
 
-/// Has a write beyond the limit on file sizes fail where it would end the process. For a program that
-/// is no broker; comes before any thread is started.
+/// Makes a write beyond the limit on file sizes fail instead of ending the process. For programs other
+/// than the broker; must be called before any thread is started.
 pub fn fail_large_writes() -> io::Result<()> {
     Held::hold(&[Signal::XFSZ])?;
     Ok(())
@@ -119,7 +119,7 @@ fn end_without_guard() -> ! {
     use rustix::process::{getpid, kill_process};
     let us = getpid();
     crate::process::refuse_starts();
-    // The log comes to this by itself, and may lose it: nothing here waits for it.
+    // A separate thread writes this line, and the line may be lost: nothing here waits for it.
     let _: io::Result<thread::JoinHandle<()>> = thread::Builder::new().spawn(|| {
         tracing::error!("the guard process was killed: every source ends, and the broker with it");
     });

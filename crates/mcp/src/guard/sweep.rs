@@ -14,21 +14,22 @@ use crate::process::census::{self, Seen};
 use crate::process::cgroup;
 use crate::process::children::{self, MAX_DESCENDANTS};
 
-/// How long is waited where a round found nothing new: what was killed takes a moment to end.
+/// The pause after a round that found nothing new: a killed process takes a moment to end.
 const END_INTERVAL: Duration = Duration::from_millis(1);
-/// How many rounds have to find nothing.
+/// The number of rounds that must find nothing.
 const EMPTY_ROUNDS: u32 = 2;
 /// How long even what does not end by KILL is waited for.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Kills what lives below `root`, which is this process, or has the cookie, in rounds until two of
-/// them find nothing. `meanwhile` reaps, and names the children that are to be left alone.
+/// Kills all living descendants of `root`, which is this process, and all processes with the cookie, in
+/// rounds until two rounds find nothing. `meanwhile` reaps children, and gives the children that must
+/// be spared.
 ///
-/// Descendants are found by parentage: orphans of theirs come to this process, so that what a round
-/// did not see because its parent ended is a child in the next one.
+/// Descendants are found by parentage. Orphans among them become children of this process, so a process
+/// that one round missed because its parent ended is a child in the next round.
 pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
     let by = Instant::now() + SWEEP_TIMEOUT;
-    // Where there are such groups, no fork is quicker than this.
+    // Control groups, where they exist, are killed first: no fork can escape that.
     cgroup::kill_all();
     let (mut empty, mut before) = (0, BTreeSet::new());
     while empty < EMPTY_ROUNDS && Instant::now() < by {
@@ -39,7 +40,7 @@ pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
         }
         match found {
             Ok(found) if found.is_empty() => empty += 1,
-            // One that forks and ends has another number in each round, and is not waited for.
+            // A process that forks and ends has a new number in each round, and is not waited for.
             Ok(found) if !found.is_subset(&before) => (empty, before) = (0, found),
             Ok(_) | Err(_) => {
                 empty = 0;
@@ -50,8 +51,8 @@ pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
     cgroup::end_all(by.saturating_duration_since(Instant::now()));
 }
 
-/// Stops every descendant from the top down, so that none of them starts another, then kills them.
-/// Gives those that could be signalled.
+/// Stops every descendant from the top down, so that none of them starts another process, then kills
+/// them. Returns the numbers of the descendants that could be signalled.
 fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
     let mut found = Vec::new();
     let mut signalled = BTreeSet::new();
@@ -89,7 +90,8 @@ fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
     Ok(signalled)
 }
 
-/// Kills what has the cookie and is no descendant, such as what another parent took over.
+/// Kills processes that have the cookie and are not descendants, such as orphans that another process
+/// adopted.
 fn end_holders(root: Pid) -> BTreeSet<i32> {
     let holders = census::holders(cookie());
     let holders = holders

@@ -43,12 +43,12 @@ impl Seen {
         self.parent == parent && self.is_alive()
     }
 
-    /// A zombie does not live, unless its first thread alone has ended.
+    /// Whether the process lives. A zombie does not, unless only its first thread has ended.
     pub(crate) fn is_alive(&self) -> bool {
         !self.is_zombie || goes_on(self)
     }
 
-    /// The process that was seen, if it lives still.
+    /// The process that was seen, if it is still alive.
     pub(crate) fn hold(&self) -> Option<Stray> {
         let is_it = |now: Self| now.started == self.started && now.is_alive();
         Stray::hold(Pid::from_raw(self.pid)?, || {
@@ -71,7 +71,7 @@ pub(crate) fn children(parent: Pid) -> Vec<i32> {
     children.map(|process| process.pid).collect()
 }
 
-/// What was started with a cookie that begins with `cookie`, and lives.
+/// The living processes whose cookie begins with `cookie`.
 pub(crate) fn holders(cookie: &str) -> Vec<Seen> {
     let entry = format!("{VARIABLE}={cookie}-").into_bytes();
     let holders = numbers()
@@ -122,7 +122,7 @@ mod tests {
             panic!("one process is below the shell: {below:?}");
         };
         assert_eq!(children(Pid::from_raw(pid).unwrap()), [sleeper.pid()]);
-        // One that only has the number of what was seen is another.
+        // A process that merely reuses the number of the seen process is another process.
         let other = Seen {
             started: 0,
             ..*sleeper

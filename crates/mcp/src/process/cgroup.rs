@@ -1,5 +1,5 @@
-//! A control group for each source, below the broker's own one, where the broker may make groups. What
-//! is in one ends with one order of the kernel, whatever it forks, and whoever is its parent.
+//! A control group for each source, below the broker's own one, where the broker may make groups. One
+//! order to the kernel ends all processes in a group, regardless of their forks and of their parent.
 //!
 //! No controller is enabled, and nothing outside of the broker's own group is touched.
 
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::guard::cookie;
 
-/// How often is tried to remove a group whose processes are ending.
+/// The number of attempts to remove a group whose processes are ending.
 const REMOVE_INTERVAL: Duration = Duration::from_millis(10);
 /// How many levels of groups that a server made below its own are removed.
 const MAX_LEVELS: usize = 16;
@@ -32,14 +32,15 @@ pub(crate) fn enable() {
     }
 }
 
-/// A group for one source. Dropping it ends what is in it.
+/// A control group for one source. Dropping it kills the processes in it.
 #[derive(Debug)]
 pub(super) struct ControlGroup {
     folder: PathBuf,
 }
 
 impl ControlGroup {
-    /// Makes one, and opens the file by which a process joins it; `None` where there are no groups.
+    /// Makes a control group, and opens the file through which a process joins it. `None` where the
+    /// system has no such groups.
     pub(super) fn create() -> Option<(Self, File)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +60,7 @@ impl ControlGroup {
         }
     }
 
-    /// Ends what is in it and removes it. Whether that was done in time.
+    /// Kills the processes in the group and removes it. Returns whether that was done in time.
     pub(super) fn end(self, time: Duration) -> bool {
         end(&self.folder, Instant::now() + time)
     }
@@ -72,12 +73,12 @@ impl Drop for ControlGroup {
     }
 }
 
-/// Ends what is in the groups of this broker.
+/// Kills the processes in all control groups of this broker.
 pub(crate) fn kill_all() {
     all().iter().for_each(|folder| kill(folder));
 }
 
-/// The same, and removes the groups.
+/// Kills the processes in all control groups of this broker, and removes the groups.
 pub(crate) fn end_all(time: Duration) {
     let by = Instant::now() + time;
     for folder in all() {
@@ -85,7 +86,7 @@ pub(crate) fn end_all(time: Duration) {
     }
 }
 
-/// The groups of this broker, also where this process is its guard.
+/// The control groups of this broker. Also works in the broker's guard.
 fn all() -> Vec<PathBuf> {
     let Some(own) = own_folder() else {
         return Vec::new();
@@ -125,11 +126,11 @@ fn end(folder: &Path, by: Instant) -> bool {
 }
 
 fn kill(folder: &Path) {
-    // One that is gone has no process.
+    // A group that is gone has no processes, so an error is ignored.
     let _: io::Result<()> = fs::write(folder.join("cgroup.kill"), "1");
 }
 
-/// Whether it is gone, with every group that was made below it.
+/// Removes the group and every group below it. Returns whether they are gone.
 fn remove(folder: &Path, level: usize) -> bool {
     let removed = |folder: &Path| match fs::remove_dir(folder) {
         Ok(()) => true,
@@ -154,7 +155,8 @@ fn own_folder() -> Option<PathBuf> {
     folder_of(&groups, &mounts)
 }
 
-/// `None` for the root of the hierarchy, or of a namespace: what else lives there is not the broker's.
+/// The folder of the process's group; `None` for the root of the hierarchy or of a namespace, since
+/// processes that are not the broker's live there too.
 fn folder_of(groups: &str, mounts: &str) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     if path == "/" || !path.starts_with('/') || path.split('/').any(|part| part == "..") {

@@ -9,14 +9,15 @@ use rustix::process::{Pid, getpid};
 
 use super::census::{self, Seen};
 
-/// How many descendants are looked at in one go.
+/// The most descendants that are examined at once.
 pub(crate) const MAX_DESCENDANTS: usize = 256;
 
 /// Not every kernel is built with these files.
 static HAS_FILES: LazyLock<bool> =
     LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
 
-/// The children of this process, zombies included; one that comes or goes meanwhile may be left out.
+/// The children of this process, zombies included. A child that starts or ends meanwhile may be
+/// missing.
 pub(crate) fn own() -> io::Result<Vec<i32>> {
     if !*HAS_FILES {
         return Ok(census::children(getpid()));
@@ -33,7 +34,7 @@ pub(crate) fn own() -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// The children of another process; none where it is gone.
+/// The children of another process; empty if that process is gone.
 pub(crate) fn of(parent: i32) -> Vec<i32> {
     if !*HAS_FILES {
         return Pid::from_raw(parent).map_or_else(Vec::new, census::children);
@@ -44,7 +45,7 @@ pub(crate) fn of(parent: i32) -> Vec<i32> {
     texts.flat_map(|text| numbers(&text)).collect()
 }
 
-/// What lives below a process.
+/// The living descendants of a process.
 pub(super) fn below(root: i32) -> Vec<Seen> {
     let mut found: Vec<Seen> = Vec::new();
     let (mut parent, mut at) = (root, 0);

@@ -1,5 +1,5 @@
-//! Orphans of servers that come to this process, where it is a broker with a guard: a thread reaps
-//! them, and leaves every child alone that a task waits for.
+//! Orphans of servers that become children of this process, if it is a broker with a guard: a thread
+//! reaps them, but not the children that tasks wait for.
 
 use std::collections::BTreeSet;
 #[cfg(target_os = "linux")]
@@ -36,14 +36,15 @@ struct Claims {
     starts: u64,
 }
 
-/// Also locked while a child is started: until its number is known nobody may reap it.
+/// The claimed children. Also locked while a child is started: until its number is registered, no
+/// thread may reap it.
 static CLAIMS: Mutex<Claims> = Mutex::new(Claims {
     pids: BTreeSet::new(),
     #[cfg(target_os = "linux")]
     starts: 0,
 });
 
-/// Says that there are children again.
+/// Wakes the reaper after a child was started.
 #[cfg(target_os = "linux")]
 static STARTED: Condvar = Condvar::new();
 
@@ -57,7 +58,7 @@ impl Drop for Claim {
     }
 }
 
-/// Starts a child, whose end is for the caller alone.
+/// Starts a child that only the caller reaps.
 pub(super) fn claim<E>(start: impl FnOnce() -> Result<Child, E>) -> Result<(Child, Claim), E> {
     let mut claims = lock();
     let child = start()?;
@@ -72,7 +73,7 @@ pub(super) fn claim<E>(start: impl FnOnce() -> Result<Child, E>) -> Result<(Chil
     Ok((child, claim))
 }
 
-/// Has orphans of this process's descendants come to it, and reaps them.
+/// Makes this process the new parent of its orphaned descendants, and reaps them.
 #[cfg(target_os = "linux")]
 pub(crate) fn adopt() -> io::Result<()> {
     thread::Builder::new()
@@ -109,7 +110,7 @@ fn reap_all() {
     }
 }
 
-/// Reaps a child that ended, unless a task waits for it. Whether it did.
+/// Reaps a child that ended, unless a task waits for that child. Returns whether it reaped one.
 #[cfg(target_os = "linux")]
 fn reap(pid: Pid) -> bool {
     let claims = lock();

@@ -36,7 +36,7 @@ pub async fn all_ended() {
     let _ = AT_WORK.subscribe().wait_for(|count| *count == 0).await;
 }
 
-/// A child, and by what it and its descendants are known.
+/// A child, and the marks by which it and its descendants are recognised.
 pub(super) struct Started {
     pub(super) child: Child,
     /// Lasts as long as the child may have to be waited for.
@@ -98,7 +98,8 @@ pub(super) fn adopt(
 
 struct Reaper {
     child: Child,
-    /// What was below the child when its end began, which nothing shows any more once it is gone.
+    /// The descendants that the child had when its end began. Once the child is gone, nothing else
+    /// shows them.
     below: Below,
     _claim: Claim,
     group: Option<Group>,
@@ -190,7 +191,7 @@ impl Reaper {
         }
     }
 
-    /// Ends what nothing but its control group shows to be the child's.
+    /// Kills processes that only the control group shows to belong to the child.
     #[cfg(target_os = "linux")]
     async fn end_control_group(&mut self) {
         let Some(group) = self.control_group.take() else {
@@ -215,8 +216,8 @@ impl Reaper {
     }
 }
 
-/// Returns when nothing with the cookie is left, and nothing that was below the child. Whatever turns
-/// up is ended, or once asked to leave.
+/// Returns when no process with the cookie and no former descendant of the child is left. Every process
+/// that it finds is killed, or first asked once to leave.
 async fn strays_ended(cookie: &Cookie, below: &Below, kill: bool) {
     let mut asked = false;
     loop {

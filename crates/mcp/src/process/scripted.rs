@@ -1,5 +1,5 @@
-//! Servers that are tasks of this runtime, behind real pipes: a program that was registered here is run
-//! instead of being executed. For tests that stop the clock, which no process of the system follows.
+//! Servers that are tasks of this runtime, behind real pipes: a launch of a program that was registered
+//! here runs such a task. For tests that stop the clock, since a stopped clock affects tasks only.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,15 +16,15 @@ use super::{Process, ProcessHandle};
 use crate::failure::ExitReport;
 use crate::launch::Launch;
 
-/// How long a stop is waited for, which takes no time here.
+/// The time allowed for a stop, which is immediate here.
 const LONGEST_STOP: Duration = Duration::from_secs(10);
 
-/// What a scripted server is given.
+/// The streams and the environment of a scripted server.
 #[derive(Debug)]
 pub struct Pipes {
-    /// What is written to the server.
+    /// The stream of bytes written to the server.
     pub input: ChildStdout,
-    /// What the server says.
+    /// The stream of bytes that the server writes.
     pub output: ChildStdin,
     /// Its environment.
     pub env: BTreeMap<String, String>,
@@ -35,7 +35,7 @@ type Program = Arc<dyn Fn(Pipes) -> Pin<Box<dyn Future<Output = i32> + Send>> + 
 
 static PROGRAMS: LazyLock<Mutex<BTreeMap<String, Program>>> = LazyLock::new(Mutex::default);
 
-/// From now on a launch of this program runs `server`.
+/// Registers `server`: every later launch of this program runs it.
 pub fn register<F, S>(program: &str, server: F)
 where
     F: Fn(Pipes) -> S + Send + Sync + 'static,

@@ -39,7 +39,7 @@ struct Request {
 /// Whether the end of everything has begun.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Nothing is started any more once this returns.
+/// Forbids further starts. No process is started after this function returns.
 #[cfg(target_os = "linux")]
 pub(crate) fn refuse_starts() {
     REFUSED.store(true, Ordering::SeqCst);

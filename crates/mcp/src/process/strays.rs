@@ -25,7 +25,7 @@ impl Cookie {
         &self.0
     }
 
-    /// Every living process that has the cookie, and what lives of `below`.
+    /// Every living process that has the cookie, and every process of `below` that still lives.
     #[cfg(target_os = "linux")]
     pub(super) fn holders(&self, below: &Below) -> Vec<Stray> {
         let entry = format!("{VARIABLE}={}", self.0);
@@ -44,19 +44,19 @@ impl Cookie {
     }
 }
 
-/// What was seen below a child.
+/// The descendants of a child that were seen.
 #[cfg(target_os = "linux")]
 pub(super) type Below = Vec<super::census::Seen>;
 #[cfg(not(target_os = "linux"))]
 pub(super) type Below = Vec<()>;
 
-/// What lives below a child, whatever group, session and environment it has.
+/// The living descendants of a child, regardless of their group, session and environment.
 #[cfg(target_os = "linux")]
 pub(super) fn below(child: u32) -> Below {
     i32::try_from(child).map_or_else(|_| Vec::new(), super::children::below)
 }
 
-/// The same, as far as it can be known.
+/// The descendants of a child cannot be listed on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn below(_child: u32) -> Below {
     Vec::new()
@@ -88,7 +88,7 @@ impl Stray {
         let handle = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(handle) => Some(handle),
             Err(rustix::io::Errno::SRCH) => return None,
-            // The system has none, or this process may open no more files.
+            // The system has no process handles, or this process may open no more files.
             Err(_) => None,
         };
         // Only what is held is sure to be what is looked at.
@@ -122,12 +122,12 @@ impl Stray {
         self.send(if kill { Signal::KILL } else { Signal::TERM });
     }
 
-    /// Stops it, so that it starts nothing more. Whether it may be signalled.
+    /// Stops the process, so that it starts no other. Returns whether it may be signalled.
     pub(crate) fn stop(&self) -> bool {
         self.send(rustix::process::Signal::STOP)
     }
 
-    /// Ends it. Whether it may be signalled.
+    /// Kills the process. Returns whether it may be signalled.
     pub(crate) fn kill(&self) -> bool {
         self.send(rustix::process::Signal::KILL)
     }
@@ -141,7 +141,7 @@ impl Stray {
         sent.is_ok()
     }
 
-    /// Ends the group that it leads, if it leads one: no fork slips through that.
+    /// Kills the process group that the process leads, if it leads one: no fork can escape that.
     pub(crate) fn kill_group(&self) {
         use rustix::process::{Signal, getpgid, kill_process_group};
         if getpgid(Some(self.pid)) == Ok(self.pid) {

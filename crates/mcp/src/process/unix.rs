@@ -42,7 +42,7 @@ fn release_signals(command: &mut std::process::Command) {
 )]
 pub(super) fn join(command: &mut Command, procs: std::fs::File) {
     let hook = move || {
-        // Where it may not join, it is found by everything else that shows it.
+        // If the child may not join, its processes are still found by the other marks.
         let _: rustix::io::Result<usize> = rustix::io::write(&procs, b"0");
         Ok(())
     };
@@ -153,7 +153,7 @@ impl Held {
         }
     }
 
-    /// Waits for the next one, `timeout` at most.
+    /// Waits for the next signal, at most `timeout`.
     #[cfg(target_os = "linux")]
     #[expect(
         unsafe_code,
@@ -198,7 +198,8 @@ fn set_of(signals: &[Signal]) -> libc::sigset_t {
     }
 }
 
-/// Waits until a child has ended, and leaves it to be reaped. `CHILD` where there is none.
+/// Waits until a child has ended, and leaves it to be reaped. Fails with `CHILD` if there are no
+/// children.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the C library alone tells which child ended")]
 pub(super) fn await_ended_child() -> rustix::io::Result<Pid> {

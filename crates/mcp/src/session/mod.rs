@@ -23,8 +23,8 @@ use crate::{list, request, rpc_error, startup};
 
 pub(crate) use open::Opening;
 
-/// Who asks for a listing has a deadline of its own; a call may last a day, and a server that works on
-/// one at a time lists its tools after it.
+/// The time limit of a listing whose caller has a deadline of its own. It is longer than a day: a call
+/// may last a day, and a server that works on one request at a time lists its tools after that call.
 const NO_DEADLINE: Duration = Duration::from_secs(7 * 86_400);
 
 /// One started and handshaken server process. Dropping it ends the process group at once; [`stop`]
@@ -55,7 +55,7 @@ impl Session {
         }
     }
 
-    /// The same without a deadline: whoever asks gives it up by dropping the future.
+    /// Lists the tools without a deadline of its own: the caller cancels by dropping the future.
     pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
         let tools = if self.agreed.capabilities.get("tools").is_some() {
             list::tools(&self.connection, &self.meta, NO_DEADLINE, &self.launch).await?
@@ -134,7 +134,7 @@ impl Session {
         self.connection.load()
     }
 
-    /// Calls that it was given since its start.
+    /// The number of calls that the session was given since its start.
     pub(crate) fn calls_begun(&self) -> u64 {
         self.calls_begun.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! How often announced changes are listed: the gap between two listings doubles while announcements
-//! continue. Pure: the clock is handed in.
+//! The frequency of listings after announced changes: the gap between two listings doubles while
+//! announcements continue. Pure: the clock is handed in.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Gap {
         }
     }
 
-    /// When the listing may be asked for that an announcement made due at `now`.
+    /// The time at which the listing may be requested that an announcement made due at `now`.
     pub(super) fn announced(&mut self, now: Instant) -> Instant {
         let Some(listed) = self.listed else {
             return now;
@@ -40,7 +40,7 @@ impl Gap {
         earliest.max(now)
     }
 
-    /// That listing has come.
+    /// Records that the listing has arrived.
     pub(super) fn listed(&mut self, now: Instant) {
         self.listed = Some(now);
     }

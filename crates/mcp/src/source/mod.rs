@@ -76,7 +76,7 @@ struct Shared {
     settings: watch::Sender<Settings>,
 }
 
-/// What may change while the source runs.
+/// The settings that may change while the source runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How long its next start may take until it listed its tools.
@@ -167,7 +167,7 @@ impl Source {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// From now on it goes by these.
+    /// Replaces the settings of the running source.
     pub fn set(&self, settings: Settings) {
         self.0.settings.send_replace(settings);
     }

@@ -1,5 +1,5 @@
-//! When a running process lists its tools again: after announcements, and now and then without one.
-//! What was announced and is not listed is not served; what nobody announced is asked for politely.
+//! Listings of a running process: after announcements, and periodically without one. Calls are refused
+//! when an announced change is not listed in time; one failed periodic listing changes nothing.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ const POLL_JITTER: f64 = 0.2;
 /// Polls in a row that an idle process may leave unanswered before it is ended.
 const MAX_MISSED_POLLS: u32 = 3;
 
-/// What a poll came to.
+/// The outcome of a poll.
 enum Poll {
     Listed(Snapshot),
     /// No listing, from a process that had nothing else to do.
     Missed,
-    /// No listing, and that says nothing: calls were under way.
+    /// No listing arrived while calls were under way, which proves nothing.
     Busy,
     /// A listing is due: a change was announced meanwhile, or what came cannot be read.
     Due,
 }
 
 impl Supervisor {
-    /// Lists again whenever the server says that its tools changed, and now and then in between.
-    /// Returns when the process cannot be listed, since a listing that nobody has seen may not be
+    /// Lists the tools again whenever the server announces a change, and periodically in between.
+    /// Returns when the process cannot be listed, since tools whose listing was not checked may not be
     /// served.
     pub(super) async fn follow_changes(
         &self,
@@ -86,9 +86,9 @@ impl Supervisor {
         }
     }
 
-    /// The listing that an announcement made due. Calls are served on for the time that a listing
-    /// takes; then new ones are refused until it came. The process is ended when it has withheld the
-    /// listing for the time of a start and had no call under way.
+    /// Requests the listing that an announcement made due. Calls are still served for the time that a
+    /// listing takes; after that, new calls are refused until the listing arrives. The process is ended
+    /// when it has withheld the listing for the time of a start without a call under way.
     async fn recheck(&self, session: &Arc<Session>) -> Result<(), SourceFailure> {
         let mut listed = pin!(self.list(session));
         let within = self.launch.timing.recheck_timeout;
@@ -120,7 +120,7 @@ impl Supervisor {
         session.relist().await
     }
 
-    /// From now on new calls are refused; those under way go on. A source that is withdrawn stays so.
+    /// Refuses new calls from now on; calls under way continue. A withdrawn source stays withdrawn.
     fn hold_calls(&self, after: Duration) {
         if self.shared.status.borrow().state != State::Ready {
             return;
@@ -167,14 +167,14 @@ impl Supervisor {
             };
             tokio::select! {
                 () = due => break,
-                // The sender lives as long as the source.
+                // The sender is dropped only with the source.
                 _ = settings.changed() => {}
             }
         }
         idle(session).await;
     }
 
-    /// Lists without an announcement. Whatever comes of it but a listing changes nothing by itself.
+    /// Lists without an announcement. Only a listing changes the state; any other outcome does not.
     async fn poll(&self, session: &Session, changes: &mut watch::Receiver<u64>) -> Poll {
         let begun = session.calls_begun();
         let listed = tokio::select! {

@@ -166,7 +166,7 @@ impl Supervisor {
         snapshot: Snapshot,
         is_start: bool,
     ) -> Result<(), SourceFailure> {
-        // A listing whose process died while it was judged must not have the last word.
+        // A listing whose process died while it was judged must not set the state.
         let turn = self.judging.clone().lock_owned().await;
         let judge = self.judge.clone();
         let permit = parsing_permit().await;
@@ -264,7 +264,7 @@ impl Supervisor {
     }
 }
 
-/// What the server last wrote to stderr, for the log: callers are not told.
+/// The last lines that the server wrote to stderr. They go to the log only, never to callers.
 fn last_words(failure: &SourceFailure) -> Option<String> {
     let lines = &failure.stderr[failure.stderr.len().saturating_sub(LOGGED_LINES)..];
     let lines: Vec<_> = lines

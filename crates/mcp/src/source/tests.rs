@@ -1,5 +1,5 @@
-//! When a running source is listed again, and what becomes of one that is not: over scripted servers,
-//! with the clock stopped.
+//! The times at which a running source is listed again, and the state of a source whose listing fails:
+//! over scripted servers, with the clock stopped.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,13 +22,13 @@ use crate::process::scripted::{self, Pipes};
 const HOUR: Duration = Duration::from_secs(3600);
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a scripted server is told, and what it saw.
+/// The orders to a scripted server, and a record of its requests.
 struct World {
     /// Whether listings are answered; those that were not are answered once they are again.
     lists: watch::Sender<bool>,
     /// Counts the announcements that it makes.
     announced: watch::Sender<u64>,
-    /// Whether it takes nothing in while it works on a call.
+    /// Whether the server reads no request while it works on a call.
     one_at_a_time: bool,
     start: Instant,
     /// When it was asked for a listing, in seconds.
@@ -337,7 +337,7 @@ async fn an_idle_source_is_listed_each_five_minutes_with_jitter() {
         gaps.iter().cloned().fold(0.0, f64::max),
     );
     assert!(most - least > 30.0, "from {least} to {most}");
-    // Another interval counts at once, and none is none.
+    // A new interval takes effect at once; with no interval the source never polls.
     let settings = |relist_interval| Settings {
         startup_timeout: STARTUP_TIMEOUT,
         relist_interval,

@@ -34,8 +34,8 @@ impl Config {
         (document, warnings)
     }
 
-    /// The text of the document to compile in. Its `mcpServers` are in the order of the file, since
-    /// that is the order of the tree; the members of all other objects are sorted by name.
+    /// The text of the config document that is compiled in. Its `mcpServers` keep the order of the
+    /// file, which is the order of the tree; the members of all other objects are sorted by name.
     pub fn compiled_text(&self) -> String {
         let (document, _) = self.compiled();
         let Value::Object(members) = document else {

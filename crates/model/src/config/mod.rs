@@ -53,7 +53,7 @@ pub struct Config {
     pub types: bool,
     /// Whether `verify` refuses a lock with tools that nobody signed. Shapes no catalog and no digest.
     pub audits_required: bool,
-    /// What a running broker does about class `text`, unless a source says otherwise; see
+    /// The reaction of a running broker to drift of class `text`, unless a source sets its own; see
     /// [`Config::text_drift`].
     pub on_text_drift: Option<TextDrift>,
     /// Host names that `Host` may carry besides loopback names and addresses.
@@ -136,7 +136,7 @@ pub struct Source {
     /// Whether a call that a dying server may have run is sent once more, where the reviewed tool says
     /// that it only reads or is idempotent.
     pub retry_idempotent: bool,
-    /// What a running broker does about class `text`; as the config says where absent.
+    /// The reaction of a running broker to drift of class `text`; the config's own where absent.
     pub on_text_drift: Option<TextDrift>,
     /// Whether Rust types are generated.
     pub types: bool,
@@ -163,7 +163,7 @@ pub enum CommandLine {
     Shell {
         /// The script, with every `${NAME}` already rewritten to a private variable.
         script: String,
-        /// Private variable name to what it holds.
+        /// The values of the private variables, by name.
         variables: BTreeMap<String, Template>,
         /// The script as written but for quotes, with the variables of the config. Digests cover it.
         written: String,
@@ -175,9 +175,9 @@ pub enum CommandLine {
 pub struct Script {
     /// The index of its argument.
     pub at: usize,
-    /// What is passed instead, with every `${NAME}` rewritten to a private variable.
+    /// The script that is passed to the shell, with every `${NAME}` rewritten to a private variable.
     pub text: String,
-    /// Private variable name to what it holds.
+    /// The values of the private variables, by name.
     pub variables: BTreeMap<String, Template>,
 }
 
@@ -198,7 +198,8 @@ pub struct ToolOverride {
     pub render_mode: RenderMode,
 }
 
-/// What a running broker does about a tool of class `text`: its words changed, and nothing else.
+/// The reaction of a running broker to a tool with drift of class `text`: the words of the tool
+/// changed, and nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextDrift {
     /// Serves it on, under the reviewed text.

@@ -36,8 +36,8 @@ impl Config {
         self.nodes().find(|node| node.path == *path)
     }
 
-    /// What a running broker does about class `text` of `source`. Where neither the source nor the config
-    /// says so, a config that wants every tool audited has changed texts withdrawn.
+    /// The reaction of a running broker to drift of class `text` in `source`. If neither the source nor
+    /// the config sets one, a config that requires audits of every tool has changed texts withdrawn.
     pub fn text_drift(&self, source: &Source) -> TextDrift {
         let default = match self.audits_required {
             true => TextDrift::Withdraw,

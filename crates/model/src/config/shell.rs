@@ -36,9 +36,9 @@ pub(super) enum ShellError {
 /// A script whose variables are private ones.
 #[derive(Debug, Default)]
 pub(super) struct Rewritten {
-    /// What the shell is to run.
+    /// The script that the shell runs.
     pub(super) script: String,
-    /// What each private variable holds.
+    /// The value of each private variable.
     pub(super) variables: BTreeMap<String, Template>,
     /// The script as digests cover it: with the variables of the config, and with scripts for other
     /// shells as they are written.
@@ -120,7 +120,7 @@ struct Rewriter<'a> {
     /// Whether scripts for other shells are rewritten as well.
     nested: bool,
     private: Private,
-    /// Where the words of commands begin that were looked at.
+    /// The offsets of the words of commands that were already examined.
     words: BTreeSet<usize>,
     /// Words that are scripts for another shell, by where they begin.
     scripts: BTreeMap<usize, Word>,
@@ -154,13 +154,14 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// What was found wrong.
+    /// The errors that were found.
     fn finish(&mut self) -> Result<(), Vec<ShellError>> {
         if let Some((_, at)) = self.open.last() {
             self.errors.push(ShellError::Unclosed(*at));
         }
         if self.unsure {
-            // What looks open may only look so; the shell will tell.
+            // The script may only look unclosed here, so this error is dropped: the shell itself will
+            // report it.
             self.errors
                 .retain(|error| matches!(error, ShellError::Place { .. }));
         }
@@ -220,7 +221,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Looks at the words of a command where one begins.
+    /// Examines the words of a command at its beginning.
     fn look_at_command(&mut self, c: char) {
         let is_end = matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '#');
         if is_end || self.words.contains(&self.at) || !self.at_word_start() {

@@ -39,7 +39,7 @@ pub enum TemplateError {
     Nested(usize),
 }
 
-/// What the names of the broker's own variables begin with, such as the one with the callers' secret.
+/// The prefix of the names of the broker's own variables, such as the one with the callers' secret.
 const OWN_PREFIX: &str = "MCP_BROKER_";
 
 /// Whether a variable belongs to the broker itself. Its value goes to no source, whatever pattern or

@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 
 const LIMIT_BYTES: RangeInclusive<u64> = 1024..=1 << 30;
-/// A quarter of the least is what the largest request of the default limits takes.
+/// A quarter of the least budget is the memory that the largest request of the default limits takes.
 const MEMORY_BYTES: RangeInclusive<u64> = 16 << 20..=1 << 40;
 const EXPECTED: &str = "expected an object with `tree` or `mcpServers`";
 

@@ -21,7 +21,8 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> 
     let mut report = Report::default();
     let mut listed: BTreeMap<&str, &ListedTool> =
         live.tools.iter().map(|tool| (tool.name(), tool)).collect();
-    // One tool at a time is parsed: all of them together could take a hundred times their text.
+    // One tool is parsed at a time: all of them together could take a hundred times the memory of their
+    // text.
     let read = |tool: &ListedTool| {
         let mut raw = tool.read();
         strip_volatile(&mut raw, &locked.volatile);

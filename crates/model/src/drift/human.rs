@@ -175,7 +175,8 @@ fn help(out: &mut Text, remedy: &str) {
 }
 
 fn write_finding(out: &mut Text, finding: &Finding, before: &[Finding], sides: Sides) {
-    // Only what is said of a source that could not be asked has lines, which were made one by one.
+    // Only the finding of a source that could not be started or listed has several lines, which were
+    // made one by one.
     let lines = match finding.class {
         Class::Unchecked => finding.message.lines().take(8).collect(),
         _ => vec![finding.message.as_str()],

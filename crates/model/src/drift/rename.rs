@@ -45,7 +45,7 @@ pub(super) fn successors<'a>(
             )
         })
         .collect();
-    // Where no tool left, none is looked for.
+    // Without a removed tool there is no rename to look for.
     let new: Vec<_> = listed
         .iter()
         .take(if left.is_empty() { 0 } else { MAX_TOOLS })

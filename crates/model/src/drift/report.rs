@@ -241,7 +241,8 @@ impl Class {
 }
 
 impl ToolDrift {
-    /// Whether a text of the tool says something else now. Findings that were cut may hide one.
+    /// Whether a text of the tool changed, other than in white space. A full list of findings counts as
+    /// such a change, since findings beyond the limit are missing.
     pub fn has_text_drift(&self) -> bool {
         let mut findings = self.findings.iter();
         self.findings.len() >= MAX_FINDINGS || findings.any(Finding::is_text_drift)
@@ -249,9 +250,9 @@ impl ToolDrift {
 }
 
 impl Finding {
-    /// Whether a reviewed text says something else now, which a broker with `on_text_drift: withdraw`
-    /// does not serve. White space alone says nothing else, and what a server calls itself is read by
-    /// no caller.
+    /// Whether a reviewed text changed, so that a broker with `on_text_drift: withdraw` does not serve
+    /// it. A change of white space alone does not count, and neither does the server's name for itself,
+    /// which no caller reads.
     pub fn is_text_drift(&self) -> bool {
         let of_server = matches!(self.rule, "server-name-changed" | "server-info-changed");
         self.class == Class::Text && !of_server && !self.is_respaced()

@@ -81,7 +81,8 @@ pub(super) fn changes(tool: &LockedTool, live: &Map<String, Value>, remedy: &str
     found
 }
 
-/// Takes from `room` what a value holds, at about a member a hundred bytes; whether there was so much.
+/// Subtracts the size of a value from `room`, at about a hundred bytes a member. Returns whether there
+/// was enough room.
 fn takes(value: &Value, room: &mut u64) -> bool {
     let own = match value {
         Value::String(text) => text.len() as u64 + 32,

@@ -1,4 +1,4 @@
-//! How much memory a JSON text takes once it is parsed, from the text alone.
+//! Estimates the memory of a JSON text once it is parsed, from the text alone.
 //!
 //! A [`Value`](serde_json::Value) can take a hundred times the bytes of its text: `{"":0}` has six
 //! bytes and allocates a tree node for eleven members. The estimate reads the text once, allocates
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Values in the arguments of one call, every array, object, string, number and literal counted.
 pub const MAX_VALUES: u64 = 1_000_000;
 
-/// What the allocator adds to an allocation: a header, and rounding up to 16 bytes.
+/// Memory that the allocator adds to an allocation: a header, and rounding up to 16 bytes.
 const ALLOCATION: u64 = 24;
 /// The smallest allocation.
 const MIN_ALLOCATION: u64 = 32;
@@ -28,7 +28,7 @@ const MIN_ITEMS: u64 = 4;
 /// Levels that are looked at: `serde_json` reads 128 and refuses the rest.
 const MAX_LEVELS: usize = 130;
 
-/// What parsing a JSON text costs.
+/// The cost of parsing a JSON text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Values in the text, the outermost included.
@@ -37,8 +37,8 @@ pub struct Estimate {
     pub bytes: u64,
 }
 
-/// Reads `text`, which need not be JSON: what a parser would allocate before it refuses the text is
-/// counted.
+/// Estimates the cost of parsing `text`, which may be invalid JSON: allocations that a parser makes
+/// before it refuses the text are counted.
 pub fn estimate(text: &[u8]) -> Estimate {
     let mut scan = Scan {
         bytes: size_of::<Value>() as u64,

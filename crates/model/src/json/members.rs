@@ -7,8 +7,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Gives every member of the object `json` to `each`, in order, those of one name each time. Collects
-/// nothing. Fails where the text is not one JSON object; what came before the error was given then.
+/// Passes every member of the object `json` to `each`, in order, including every duplicate of a name.
+/// Collects nothing. Fails if the text is not one JSON object; the members before the error were passed
+/// already.
 pub fn each_member<'a>(
     json: &'a [u8],
     each: impl FnMut(Cow<'a, str>, &'a RawValue),
@@ -18,8 +19,8 @@ pub fn each_member<'a>(
     reader.end()
 }
 
-/// Gives every element of the array `json` to `each`, in order, until that fails. Collects nothing. The
-/// outer error says that the text is not one JSON array.
+/// Passes every element of the array `json` to `each`, in order, until `each` fails. Collects nothing.
+/// The outer error says that the text is not one JSON array.
 pub fn each_element<'a, E>(
     json: &'a [u8],
     mut each: impl FnMut(&'a RawValue) -> Result<(), E>,

@@ -37,7 +37,7 @@ const MAX_FINDINGS: usize = 50;
 /// Characters of a text that are shown on each side of a place.
 const AROUND: usize = 40;
 
-/// A tool, or what a source says of itself, with something to look at.
+/// A tool or a source's own texts, with findings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linted {
     /// The node that the source is mounted on.

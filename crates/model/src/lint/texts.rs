@@ -1,5 +1,5 @@
-//! Every text of a tool, and of what a source says of itself: strings and names of members, each with
-//! its place and what it is for.
+//! Every text of a tool, and every text of a source about itself: strings and names of members, each
+//! with its place and its purpose.
 
 use serde_json::{Map, Value};
 
@@ -43,13 +43,13 @@ enum Place {
         input: bool,
     },
     Data,
-    /// What a server says of itself.
+    /// A text of the server about itself.
     Itself,
     Other,
 }
 
-/// What a source says of itself: its instructions, every text of its `serverInfo`, and the names and
-/// texts of its capabilities.
+/// The texts of a source about itself: its instructions, every text of its `serverInfo`, and the names
+/// and texts of its capabilities.
 pub(super) fn texts_of_source(source: &LockedSource) -> Vec<Text<'_>> {
     let mut texts = Vec::new();
     if let Some(text) = &source.instructions {

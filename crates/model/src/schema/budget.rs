@@ -1,4 +1,4 @@
-//! What an evaluation of a schema may cost, and what came of it.
+//! The budget of an evaluation of a schema, and its result.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub const MIN_STEPS: u64 = 2_000_000;
 /// Steps for each value of the arguments, where that is more.
 pub const STEPS_PER_VALUE: u64 = 200;
 
-/// What an evaluation may cost.
+/// The number of steps that an evaluation may take.
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {
     steps: u64,
@@ -17,7 +17,7 @@ pub struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    /// So many steps.
+    /// A budget of `steps` steps.
     pub const fn steps(steps: u64) -> Self {
         Self { steps, stop: None }
     }
@@ -27,7 +27,8 @@ impl<'a> Budget<'a> {
         Self::steps(MIN_STEPS.max(values.saturating_mul(STEPS_PER_VALUE)))
     }
 
-    /// The same, ended early when `stop` says so. It is asked every few thousand steps.
+    /// The budget, and a check that ends the evaluation early: `stop` is called every few thousand
+    /// steps.
     pub fn until(self, stop: &'a (dyn Fn() -> bool + Sync + 'a)) -> Self {
         Self {
             stop: Some(stop),
@@ -53,9 +54,9 @@ impl fmt::Debug for Budget<'_> {
 /// Whether a value matches a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It matches.
+    /// The value matches.
     Valid,
-    /// It does not.
+    /// The value does not match.
     Invalid,
     /// Not known: the budget was spent, or the evaluation was stopped.
     OverBudget {
@@ -67,7 +68,7 @@ pub enum Verdict {
 /// A verdict and its cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluation {
-    /// What was found.
+    /// The verdict of the evaluation.
     pub verdict: Verdict,
     /// Steps taken.
     pub steps: u64,

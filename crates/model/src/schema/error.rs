@@ -1,4 +1,4 @@
-//! One way in which a value does not match a schema, told without the value.
+//! An error of a value that does not match a schema, without the value itself.
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
@@ -18,14 +18,15 @@ pub struct SchemaError {
     pub keyword: String,
     /// Into the schema.
     pub schema_pointer: String,
-    /// What the schema wants, in words.
+    /// The expectation of the schema, in words.
     pub expected: String,
-    /// What was there: its JSON type, never its value.
+    /// The JSON type of the value that was found, never the value.
     pub got: String,
 }
 
 impl SchemaError {
-    /// Of a value that takes more steps than there are, at the place that was reached.
+    /// An error for a value that takes more steps than the budget has, with the pointer to the place
+    /// that was reached.
     pub fn over_budget(pointer: String) -> Self {
         Self {
             pointer,
@@ -49,7 +50,7 @@ impl From<&ValidationError<'_>> for SchemaError {
     }
 }
 
-/// What the schema wants. Names only what stands in the schema, or names of members.
+/// The expectation of the schema. It names only texts of the schema and names of members.
 pub(super) fn expected(kind: &ValidationErrorKind) -> String {
     use ValidationErrorKind as Kind;
     let text = match kind {
@@ -112,7 +113,7 @@ pub(super) fn got(value: &Value) -> String {
     }
 }
 
-/// That members of these names are not wanted.
+/// The expectation that members of these names are absent.
 pub(super) fn no_members<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let names: Vec<_> = names
         .take(MAX_NAMES)

@@ -1,9 +1,9 @@
-//! Why a value does not match a schema: the search goes from the root down to one failing place at a
+//! Explains why a value does not match a schema: the search goes from the root down to one failing place at a
 //! time, and collects nothing on its way.
 //!
-//! Whether a part matches is asked of validators of the parts of the schema, each compiled when it is
-//! needed and charged by the size of what is compiled. The alternatives of `anyOf` and `oneOf` are
-//! not gone into: which of them was meant is not known.
+//! Validators of the parts of the schema decide whether a part matches. Each is compiled when it is
+//! needed, and charged by the size of its schema. The search does not enter the alternatives of `anyOf`
+//! and `oneOf`, since the intended alternative is not known.
 
 use serde_json::{Map, Value, json};
 
@@ -36,7 +36,7 @@ const ASSERTIONS: [&[&str]; 17] = [
     &["contentMediaType", "contentEncoding"],
     &["contentEncoding"],
 ];
-/// Keywords whose subschemas are not gone into.
+/// Keywords whose subschemas the search does not enter.
 const CLOSED: [&str; 9] = [
     "anyOf",
     "oneOf",
@@ -186,7 +186,7 @@ impl<'a> Search<'a> {
             self.closed(place, keywords, before)?;
         }
         if self.found.places.len() == before {
-            // Something that is not gone into.
+            // The failure lies in a subschema that the search does not enter.
             let keyword = if alone { "$ref" } else { "allOf" };
             self.add(place.error(keyword, "a match of the schema".to_owned()))?;
         }

@@ -35,7 +35,7 @@ pub(super) struct Meter<'m> {
     failed: Cell<Option<usize>>,
     budget: &'m Budget<'m>,
     weights: &'m Weights,
-    /// Where the stack stood.
+    /// The stack position at the beginning of the evaluation.
     stack: usize,
 }
 
@@ -55,7 +55,7 @@ impl<'m> Meter<'m> {
         }
     }
 
-    /// Whether nothing that was found since can be relied on.
+    /// Whether the steps are spent, so that later results are unreliable.
     pub(super) fn is_spent(&self) -> bool {
         self.spent.get()
     }
@@ -113,7 +113,7 @@ impl Json for Metered {
     type PreparedKey = String;
     type StringBuffer = Value;
 
-    // As for plain values: the maps are the same.
+    // The value for plain JSON, since the maps are the same.
     const KEYS_PER_LOOKUP: usize = SerdeJson::KEYS_PER_LOOKUP;
 
     fn prepare_key(key: &str) -> String {
@@ -125,7 +125,7 @@ impl Json for Metered {
         string: &str,
         f: impl FnOnce(MeteredNode<'_>) -> T,
     ) -> T {
-        // The name of a member: what is done with it was charged when the member was read.
+        // Uses of a member's name were charged when the member was read.
         let name = |value: &Value| f(MeteredNode { value, meter: None });
         SerdeJson::with_string_node(buffer, string, name)
     }

@@ -12,7 +12,7 @@ use super::meter::{Meter, Metered, MeteredNode};
 use super::validate::{first_place, options};
 use super::weights::Weights;
 
-/// Under which the whole schema is known to its parts.
+/// The URI under which parts of the schema refer to the whole schema.
 const ROOT: &str = "urn:schema:root";
 /// Steps for asking whether a name matches, beside matching it.
 const STEPS_PER_NAME: u64 = 20;
@@ -36,7 +36,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// What parts of the schema that refer to others are compiled with.
+    /// The registry with which parts of the schema that refer to other parts are compiled.
     pub(super) fn registry(root: &'a Value) -> Option<Registry<'a>> {
         if !refers(root) {
             return None;
@@ -86,7 +86,7 @@ impl<'a> Parts<'a> {
             .any(|old| dialect.contains(old))
     }
 
-    /// Takes steps for work beside evaluation; `None` where they are spent.
+    /// Takes steps for work other than evaluation; `None` if they are spent.
     pub(super) fn take(&mut self, steps: u64) -> Option<()> {
         if steps > self.left || self.spent {
             self.spent = true;
@@ -221,7 +221,7 @@ impl<'a> Parts<'a> {
                     }
                 }
             }
-            // They depend on what stands beside them.
+            // These keywords depend on the keywords beside them.
             "unevaluatedProperties"
             | "unevaluatedItems"
             | "$ref"

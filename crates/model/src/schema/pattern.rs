@@ -1,4 +1,4 @@
-//! What matching a pattern may cost, told from its text.
+//! Estimates the cost of matching a pattern from its text.
 //!
 //! A pattern without lookaround and references back is matched in time that grows with the text times
 //! its states at most. The others are backtracked: up to [`BACKTRACK_LIMIT`] times, each time over the
@@ -10,7 +10,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 /// Steps that one pattern may backtrack before the value counts as not matching.
 pub(super) const BACKTRACK_LIMIT: usize = 10_000;
 
-/// Bytes up to which the automaton that is made while matching is a matter of the pattern alone.
+/// The text length in bytes up to which the automaton made while matching depends on the pattern alone.
 const SHORT: u64 = 1024;
 
 /// Steps for matching one pattern, beside its text.
@@ -44,7 +44,7 @@ impl PatternCost {
         self.states
     }
 
-    /// The dearer of both.
+    /// The greater cost of the two.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             count: self.count.max(other.count),
@@ -53,7 +53,7 @@ impl PatternCost {
         }
     }
 
-    /// One after the other.
+    /// The cost of matching both patterns, one after the other.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             count: self.count + other.count,

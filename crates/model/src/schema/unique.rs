@@ -1,4 +1,4 @@
-//! Whether the items of an array all differ, in time that grows with their size alone.
+//! Checks that the items of an array all differ, in time that grows with their size alone.
 //!
 //! `jsonschema` hashes items with fixed keys and leaves the structure of lists out of the hash, so
 //! that `[]`, `[[]]`, `[[],[]]`, … are one hash: a caller could make it compare every pair.
@@ -26,7 +26,7 @@ pub(super) fn is_unique(items: &[Value], mut take: impl FnMut(&Value, u64) -> bo
     true
 }
 
-/// Takes what hashing and comparing a value costs, piece by piece.
+/// Takes the cost of hashing and comparing a value, piece by piece.
 fn charge(value: &Value, take: &mut impl FnMut(&Value, u64) -> bool) -> bool {
     match value {
         Value::Array(items) => take(value, 2) && items.iter().all(|item| charge(item, take)),

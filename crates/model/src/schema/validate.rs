@@ -130,7 +130,7 @@ pub(super) fn first_place(
     meter: &Meter<'_>,
 ) -> Option<SchemaError> {
     let error = compiled.validate(MeteredNode::new(value, meter)).err()?;
-    // Errors that are built after the first say nothing: the value no longer shows itself.
+    // Errors that are built after the first have no place: the value is hidden by then.
     let address = std::ptr::from_ref(error.instance().as_ref()) as usize;
     (!meter.is_spent() && meter.failed() == Some(address)).then(|| SchemaError::from(&error))
 }

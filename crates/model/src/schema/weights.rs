@@ -1,4 +1,4 @@
-//! What a validator does between two looks at a value, told from the schema.
+//! Estimates from the schema the work of a validator between two looks at a value.
 //!
 //! Subschemas without an assertion (`{}`, `$ref`, `allOf` of such) are evaluated without a look, and
 //! a member's name is matched by every pattern after one. Such work is charged with the look before
@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 const BYTES_PER_STEP: usize = 256;
 /// Subschemas without an assertion that are evaluated in the time of a step.
 const SILENT_PER_STEP: u64 = 4;
-/// Subschemas that apply to one value within each other: each takes stack.
+/// Levels of nested subschemas that apply to one value: each level takes stack.
 const MAX_CHAIN: u64 = 400;
 /// States of all patterns of a schema: each takes memory once they are compiled.
 const MAX_PATTERN_STATES: u64 = 500_000;
@@ -174,7 +174,7 @@ fn keywords<'a>(schema: &'a Value, node: &Subschema) -> Option<&'a Map<String, V
     schema.pointer(&node.pointer).and_then(Value::as_object)
 }
 
-/// What one evaluation of a subschema is, with all that apply to the same value.
+/// The cost of one evaluation of a subschema, with all subschemas that apply to the same value.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     /// Evaluations.

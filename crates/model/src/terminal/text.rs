@@ -43,7 +43,7 @@ impl Text {
         Self(visible_json(&format!("{value:#}")) + "\n")
     }
 
-    /// The same of JSON that is text already; its layout stays.
+    /// JSON that is already text, with every invisible character as `\u…`; its layout stays.
     pub fn json_text(json: &str) -> Self {
         Self(visible_json(json.trim_end()) + "\n")
     }
@@ -63,14 +63,14 @@ impl Text {
         self.0.push_str(&fold(&line.0, width, &one_line(indent)));
     }
 
-    /// The same without what is blank at its end.
+    /// The text without white space at its end.
     #[must_use]
     pub fn trimmed(mut self) -> Self {
         self.0.truncate(self.0.trim_end().len());
         self
     }
 
-    /// The same without known secrets.
+    /// The text without known secrets.
     #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Self {
         Self(redactor.redact(&self.0))
@@ -86,7 +86,7 @@ impl Text {
         self.0.is_empty()
     }
 
-    /// What is to be written.
+    /// The text as it is written to the terminal.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -111,10 +111,10 @@ impl FromIterator<Self> for Text {
     }
 }
 
-/// What may stand for `{}` in [`text!`](crate::text!): a [`Text`] goes in as it is, everything else as
-/// one escaped line.
+/// An argument for `{}` in [`text!`](crate::text!): a [`Text`] is inserted as it is, every other value
+/// as one escaped line.
 pub trait Part {
-    /// As it goes in.
+    /// The argument in the form in which it is inserted.
     fn part(&self) -> Escaped;
 }
 

@@ -1,5 +1,5 @@
-//! The same broker, in which every refused request blocks the runtime's worker that answers it, for
-//! ever: what a bug in the path of a request would do. Its subscriber to the log does that.
+//! The chaos broker with a simulated bug in the path of a request: every refused request blocks the
+//! runtime's worker that answers it for ever. Its subscriber to the log does that.
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ impl Subscriber for Blocker {
         let mut message = Message(String::new());
         event.record(&mut message);
         let line = format!("{}\n", message.0);
-        // Where that fails the test sees no line, and fails.
+        // If the write fails, the test sees no line and fails.
         drop(std::io::stderr().write_all(line.as_bytes()));
         if message.0 == "refused" {
             loop {

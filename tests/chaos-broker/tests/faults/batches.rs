@@ -1,5 +1,5 @@
-//! What a server can make the broker hold by one line or by requests of its own: batches, ids, answers
-//! that nobody reads.
+//! Memory that a server can make the broker hold by one line or by requests of its own: batches, ids,
+//! answers that the server does not read.
 
 use harness::figure::figure;
 use harness::{Census, refusal, wait_until};

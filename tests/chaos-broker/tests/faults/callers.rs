@@ -140,7 +140,7 @@ fn f_34_half_open_connections_shut_no_caller_out() {
         served += 1;
     }
     let took = watch.passed();
-    // A caller that keeps its connection is not the one that has to go.
+    // The connection of a caller that keeps using it is not closed for another.
     times(&mut kept);
     let held = Census::take(stage.broker.pid()).files;
     let left = open.iter().filter(|stream| !is_closed(stream)).count();
@@ -290,7 +290,7 @@ fn http_17_a_head_beyond_its_limit_is_refused() {
 fn the_binary_is_started_through_a_shell_by_its_own_process() {
     // Or else the census above would count a shell.
     let stage = Stage::begin(&json!({}), |_| {}, with_files(256));
-    // Its name, since only root may see which file it executes.
+    // The broker is found by its name, since only root may see which file it executes.
     let name = std::fs::read_to_string(format!("/proc/{}/comm", stage.broker.pid()));
     assert_eq!(name.ok().as_deref(), Some("chaos-broker\n"));
 }

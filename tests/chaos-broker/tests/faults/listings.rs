@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, scaled, signal, source};
 
-/// What a listing may add to the process at its peak, in KiB.
+/// Memory that a listing may add to the process at its peak, in KiB.
 const MAX_GROWTH: u64 = 128 << 10;
 /// Objects in a tool of the worst shape: a little less than what may be parsed at one time.
 const OBJECTS: usize = 20_000;

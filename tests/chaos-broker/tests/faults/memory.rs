@@ -12,7 +12,8 @@ use serde_json::json;
 
 use crate::stage::{ECHO, Stage, scaled};
 
-/// What the process may take beyond the budget: its code, its threads' stacks and heaps, connections.
+/// Memory that the process may take beyond the budget: its code, the stacks and heaps of its threads,
+/// connections.
 const BESIDE: u64 = 128 << 20;
 
 /// A body of a call that lacks its last byte.
@@ -94,7 +95,7 @@ fn a_thousand_callers_of_the_worst_mixture_stay_within_the_memory_budget() {
         ),
     );
     drop(open);
-    // A request that can never have room is told so, with both figures.
+    // A request that can never get enough memory gets an error that says so, with both figures.
     let never = many_values(address, 3 << 20);
     let error = refusal(&read(never), 413, "body_too_large");
     let figures = ["needed_bytes", "limit_bytes"].map(|name| error["details"][name].as_u64());
@@ -102,7 +103,7 @@ fn a_thousand_callers_of_the_worst_mixture_stay_within_the_memory_budget() {
         figures[0] > figures[1] && figures[1] == Some(budget as u64 / 4),
         "{error}"
     );
-    // What was charged is given back.
+    // The charged memory is given back.
     wait_until("there is room for a large result again", || {
         stage.echo("x").status == 200
     });

@@ -43,7 +43,7 @@ impl Stage {
         let args: Vec<_> = args.iter().map(String::as_str).collect();
         let broker = Broker::start_ready(start(chaos.run("chaos-broker", &args)));
         wait_until("every source is there", || {
-            // The short view, which callers without the secret get, has the states as well.
+            // The short view, which callers without the secret get, also has the states.
             let sources = broker.get("/sources").json();
             let sources = sources["sources"].as_array();
             sources.is_some_and(|all| all.iter().all(|source| source["state"] == "ready"))

@@ -1,4 +1,4 @@
-//! Batches: what is walked message by message is what the whole array holds.
+//! Batches: reading message by message gives the same messages as parsing the whole array.
 
 use broker_mcp::fuzzing::{Found, messages};
 use fuzz::behaviour;
@@ -31,7 +31,7 @@ fn batches_are_walked_as_they_were_written() {
         if let Some(elements) = elements.filter(|_| bytes.starts_with(b"[")) {
             let alone = elements.iter().flat_map(|element| alone(element.get()));
             let whole: Vec<_> = alone.collect();
-            // The last one stands for what was skipped.
+            // The last element represents the skipped rest.
             let same = match found.split_last() {
                 Some((_, walked)) if noise > MAX_NOISE => whole.starts_with(walked),
                 _ => found == whole,
@@ -45,7 +45,7 @@ fn batches_are_walked_as_they_were_written() {
     });
 }
 
-/// What an element is when it comes in a line of its own.
+/// The message that an element gives in a line of its own.
 fn alone(element: &str) -> Vec<Found> {
     if element.starts_with('[') {
         // A batch within a batch is no message.

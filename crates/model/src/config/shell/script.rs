@@ -1,5 +1,5 @@
-//! Which word of a command is a script that another program will run: the shells that are known, also
-//! behind programs that run another one, and interpreters whose scripts are not understood.
+//! Finds the word of a command that is a script for another program: a known shell, also behind a
+//! program that runs another one, or an interpreter whose scripts are not understood.
 
 use super::words::Word;
 use crate::config::template::is_variable_name;
@@ -91,7 +91,7 @@ const fn runner(
     }
 }
 
-/// What a command does with its variables.
+/// The way in which a command uses its variables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// They are data to it, as far as is known.
@@ -137,7 +137,7 @@ pub(super) fn find(words: &[Word], here_string: bool) -> Found {
             rest
         } else if let Some(runner) = RUNNERS.iter().find(|runner| runner.name == name) {
             let next = runner.next(words, rest);
-            // What `-S` is given stands where the program would.
+            // The argument of `-S` takes the place of the program.
             let options = &words[rest..words.len().min(next + 1)];
             if name == "env" && splits(options) {
                 return Found::Refused("behind `env -S`");
@@ -269,7 +269,7 @@ fn runs_script(name: &str, words: &[Word]) -> bool {
         if is_script && (word.has_variable() || next()) {
             return true;
         }
-        // What follows a module's name are the module's own options.
+        // The options after a module's name belong to the module.
         if *name == "python" && option.ends_with('m') {
             return false;
         }
@@ -322,7 +322,7 @@ fn is_assignment(text: &str) -> bool {
         .is_some_and(|(name, _)| is_variable_name(name.trim_end_matches('+')))
 }
 
-/// What a word runs, without its folder.
+/// The program that a word names, without its folder.
 fn program(word: &Word) -> &str {
     base(word.text())
 }

@@ -3,7 +3,7 @@
 use crate::config::command::variable;
 use crate::config::template::{Part, Template};
 
-/// Substitutions within each other that are followed; what lies deeper is not looked at.
+/// Levels of nested substitutions that are followed; deeper ones are not examined.
 const MAX_NESTING: usize = 64;
 
 /// One word.
@@ -138,7 +138,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn push(&mut self, c: char) {
-        // What the shell leaves as `${` would be taken for one of the config's variables.
+        // A `${` that the shell leaves as text would be read as a variable of the config.
         if c == '{' && matches!(self.parts.last(), Some(Part::Literal(text)) if text.ends_with('$'))
         {
             self.dynamic = true;
@@ -239,7 +239,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What the shell replaces; a `$` that begins nothing is itself.
+    /// Reads an expansion of the shell; a `$` that begins no expansion is a literal character.
     fn expansion(&mut self, in_quotes: bool) {
         let rest = self.rest();
         let next = rest.chars().nth(1);

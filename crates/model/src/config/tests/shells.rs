@@ -252,7 +252,8 @@ fn a_value_is_data_in_the_script_of_any_known_shell() {
             assert_eq!(run(&command, value), value, "{command}");
         }
     }
-    // A script that is nothing but the value names one program, and runs no part of it.
+    // A script that consists of the value alone runs the program of that name, and does not read the
+    // value as code.
     for text in [
         "sh -c '${X}'",
         "sh -c ${X}",

@@ -1,4 +1,4 @@
-//! The steps that one proof may take, wherever it takes them: live schemas are made by strangers.
+//! Counts the steps of one proof against a bound: live schemas are not trusted to be small.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
