@@ -2,16 +2,18 @@
 //! order of a text, or spell one that nothing draws. The result itself is handed on as it is.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use broker_model::unseen::{Unseen, spots};
+use memchr::memmem::Finder;
+
+/// The escapes by which a character that hides can be written.
+static ESCAPES: LazyLock<[Finder<'static>; 2]> =
+    LazyLock::new(|| [Finder::new(b"\\u"), Finder::new(b"\\b")]);
 
 /// Whether [`unseen`] has to look closely; most results are plain ASCII without such escapes.
 pub(super) fn may_hide(result: &[u8]) -> bool {
-    let escapes = [&b"\\u"[..], b"\\b"];
-    !result.is_ascii()
-        || escapes
-            .iter()
-            .any(|escape| memchr::memmem::find(result, escape).is_some())
+    !result.is_ascii() || ESCAPES.iter().any(|escape| escape.find(result).is_some())
 }
 
 /// Bytes of text that are looked at together: memory must not grow with the result.

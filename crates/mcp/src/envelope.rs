@@ -53,21 +53,22 @@ pub(crate) enum Messages {
 
 /// Reads a line. Text that is not UTF-8 is repaired, since the answer is worth more than its letters.
 pub(crate) fn parse(line: Bytes) -> Parsed {
-    let (line, repaired) = match std::str::from_utf8(&line) {
-        Ok(_) => (line, false),
-        Err(_) => {
-            let text = String::from_utf8_lossy(&line).into_owned();
-            (Bytes::from(text.into_bytes()), true)
-        }
+    let Ok(text) = std::str::from_utf8(&line) else {
+        let text = String::from_utf8_lossy(&line).into_owned();
+        return Parsed {
+            repaired: true,
+            ..parse(Bytes::from(text))
+        };
     };
-    let messages = match line.first() {
-        Some(b'[') => Messages::Many(Batch::new(line)),
-        _ => {
-            let text = std::str::from_utf8(&line).unwrap_or_default();
-            Messages::One(read(&line, text))
-        }
+    let messages = if text.starts_with('[') {
+        Messages::Many(Batch::new(line))
+    } else {
+        Messages::One(read(&line, text))
     };
-    Parsed { messages, repaired }
+    Parsed {
+        messages,
+        repaired: false,
+    }
 }
 
 /// Reads `text`, a part of `line`, as one message.
