@@ -567,7 +567,8 @@ async fn while_one_process_owes_its_listing_the_others_take_the_calls() {
     let program = "/scripted/instances".to_owned();
     let served = world.clone();
     scripted::register(&program, move |pipes| served.clone().serve(pipes));
-    let source = json!({"command": [program], "instances": 2, "relist_interval": 0});
+    // The process that owes its listing is not to be ended for it here.
+    let source = json!({"command": [program], "instances": 2, "relist_interval": 0, "startup_timeout": 3600});
     let mut history = History::with(world.clone(), program, source, Random(1));
     sleep(QUIET).await;
     let processes = world.alive();
