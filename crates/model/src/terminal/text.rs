@@ -53,12 +53,12 @@ impl Text {
         self.0.push_str(&other.into().0);
     }
 
-    /// Adds words in lines of at most [`WIDTH`](super::WIDTH): see [`wrap`].
+    /// Adds words in lines of at most [`WIDTH`](super::WIDTH) columns, broken between words.
     pub fn wrap(&mut self, first: impl Into<Self>, rest: &'static str, words: &str) {
         wrap(&mut self.0, &first.into().0, rest, &shown(words));
     }
 
-    /// Adds one line, broken where it is wider than `width`: see [`fold`].
+    /// Adds one line, broken where it is wider than `width` columns.
     pub fn fold(&mut self, line: &Self, width: usize, indent: &str) {
         self.0.push_str(&fold(&line.0, width, &one_line(indent)));
     }
