@@ -114,7 +114,7 @@ closed_list! {
         EnvMissing = "env_missing", "Variables that the config names are not set.", "Set them, or give a default: `${NAME:-default}`.";
         EnvSyntax = "env_syntax", "A `${…}` is not `${NAME}` or `${NAME:-default}`, or names a variable of the broker itself (`MCP_BROKER_…`).", "Close it, do not nest, or name another variable.";
         EnvValue = "env_value", "A variable's value cannot be used there: it holds a newline or a NUL.", "Correct the value.";
-        ShellPlace = "shell_place", "A `${NAME}` stands where its value could become code: in a here-document, in backticks, in `eval`, or in a script that cannot be rewritten.", "Pass it as an argument or in `env`.";
+        ShellPlace = "shell_place", "A `${NAME}` stands where its value could become code: in a here-document, in backticks, in `eval`, in text that is piped into a shell, or in a script that cannot be rewritten.", "Pass it as an argument or in `env`.";
         PathInvalid = "path_invalid", "A path is outside the grammar.", "Write `/` or segments of letters, digits, `_`, `.` and `-`.";
         PathDup = "path_dup", "Two entries have one path.", "Rename one of them.";
         PathParent = "path_parent", "A child's path does not lie under its parent's.", "Begin it with the parent's path.";

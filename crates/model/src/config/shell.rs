@@ -7,12 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::command::variable;
 use super::template::{Part, Template};
 
+mod flow;
+mod foreign;
 mod here;
 mod script;
 mod words;
 
+use flow::{Flow, Names};
 use script::Found;
 pub(super) use words::Word;
+
+/// Where a variable stands that a pipe or a here-string hands to a shell.
+const AS_INPUT: &str = "in text that a shell reads as its script";
+/// Where a variable stands that cannot be rewritten in a script that is an argument in a script.
+const WITHIN: &str = "in a script within a script, where its value could become syntax";
 
 /// What the private variables' names begin with.
 const PRIVATE: &str = "MCP_BROKER_ARG_";
@@ -49,14 +57,14 @@ pub(super) struct Rewritten {
 
 /// Rewrites a script.
 pub(super) fn rewrite(text: &str) -> Result<Rewritten, Vec<ShellError>> {
-    let mut plain = Rewriter::new(text, false, Private::default());
+    let mut plain = Rewriter::new(text, false, Private::default(), Names::new());
     plain.run();
     plain.finish()?;
     let mut written = plain.out;
     for (name, template) in plain.private.variables.iter().rev() {
         written = written.replace(&format!("${{{name}}}"), template.raw());
     }
-    let mut whole = Rewriter::new(text, true, Private::default());
+    let mut whole = Rewriter::new(text, true, Private::default(), Names::new());
     whole.run();
     whole.finish()?;
     Ok(Rewritten {
@@ -72,28 +80,28 @@ pub(super) fn rewrite(text: &str) -> Result<Rewritten, Vec<ShellError>> {
 pub(super) fn rewrite_words(words: &[Word]) -> Result<(Option<usize>, Rewritten), Vec<ShellError>> {
     let mut rewritten = Rewritten::default();
     match script::find(words, false) {
-        Found::Data => Ok((None, rewritten)),
+        // No standard input is known to hold a variable.
+        Found::Data | Found::Input => Ok((None, rewritten)),
         Found::Foreign(program) => {
             rewritten.foreign.insert(program);
             Ok((None, rewritten))
         }
-        Found::Refused(place) => Err(misplaced(words, place)),
+        Found::Refused { place, from } => Err(misplaced(&names(&words[from..]), place)),
         Found::Script(at) => Ok((Some(at), rewrite(words[at].text())?)),
     }
 }
 
-/// An error for each variable of these words.
-fn misplaced(words: &[Word], place: &'static str) -> Vec<ShellError> {
-    let names: BTreeSet<&str> = words
-        .iter()
-        .flat_map(|word| word.template.variables())
-        .collect();
+/// The variables of these words.
+fn names(words: &[Word]) -> Names {
+    let names = words.iter().flat_map(Word::names);
+    names.map(str::to_owned).collect()
+}
+
+/// An error for each of these variables.
+fn misplaced(names: &Names, place: &'static str) -> Vec<ShellError> {
+    let names = names.iter().cloned();
     names
-        .into_iter()
-        .map(|name| ShellError::Place {
-            name: name.to_owned(),
-            place,
-        })
+        .map(|name| ShellError::Place { name, place })
         .collect()
 }
 
@@ -122,8 +130,10 @@ struct Rewriter<'a> {
     private: Private,
     /// The offsets of the words of commands that were already examined.
     words: BTreeSet<usize>,
-    /// Words that are scripts for another shell, by where they begin.
-    scripts: BTreeMap<usize, Word>,
+    /// Words that are scripts for another shell, by where they begin, and the variables that the
+    /// shell may read from its standard input.
+    scripts: BTreeMap<usize, (Word, Names)>,
+    flow: Flow,
     foreign: BTreeSet<String>,
     errors: Vec<ShellError>,
     open: Vec<(Inside, usize)>,
@@ -136,7 +146,7 @@ struct Rewriter<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    fn new(text: &'a str, nested: bool, private: Private) -> Self {
+    fn new(text: &'a str, nested: bool, private: Private, fed: Names) -> Self {
         Rewriter {
             text,
             at: 0,
@@ -145,6 +155,7 @@ impl<'a> Rewriter<'a> {
             private,
             words: BTreeSet::new(),
             scripts: BTreeMap::new(),
+            flow: Flow::new(fed),
             foreign: BTreeSet::new(),
             errors: Vec::new(),
             open: Vec::new(),
@@ -176,8 +187,8 @@ impl<'a> Rewriter<'a> {
             let double = matches!(self.open.last(), Some((Inside::Double, _)));
             if self.nested && !double {
                 self.look_at_command(c);
-                if let Some(script) = self.scripts.remove(&self.at) {
-                    self.nested_script(&script);
+                if let Some((script, fed)) = self.scripts.remove(&self.at) {
+                    self.nested_script(&script, fed);
                     continue;
                 }
             }
@@ -208,9 +219,11 @@ impl<'a> Rewriter<'a> {
                 '<' if self.rest().starts_with("<<") => self.here_operator(),
                 '\n' => {
                     self.copy(1);
+                    self.flow.newline();
                     self.here_bodies();
                 }
                 '(' | ')' => self.bracket(c),
+                '|' | '&' | ';' => self.operator(c),
                 'c' if self.is_case() => {
                     // The lone `)` of a pattern would end the substitution too early.
                     self.unsure = true;
@@ -227,44 +240,72 @@ impl<'a> Rewriter<'a> {
         if is_end || self.words.contains(&self.at) || !self.at_word_start() {
             return;
         }
-        let words::Command {
-            mut words,
-            starts,
-            here_strings,
-        } = words::of_command(self.text, self.at);
-        self.words.extend(starts);
-        match script::find(&words, !here_strings.is_empty()) {
+        let mut command = words::of_command(self.text, self.at);
+        self.words.extend(std::mem::take(&mut command.starts));
+        let mut words = std::mem::take(&mut command.words);
+        let is_pattern = self.flow.is_outermost() && self.text[command.end..].starts_with(')');
+        let fed = self.flow.command(&words, &command);
+        match script::find(&words, !fed.is_empty() && !is_pattern) {
             Found::Data => {}
             Found::Script(at) => {
                 let script = words.swap_remove(at);
-                self.scripts.insert(script.start, script);
+                self.scripts.insert(script.start, (script, fed));
             }
             Found::Foreign(program) => {
                 self.foreign.insert(program);
             }
-            Found::Refused(place) => {
-                words.extend(here_strings);
-                self.errors.extend(misplaced(&words, place));
+            Found::Refused { place, from } => {
+                self.errors.extend(misplaced(&names(&words[from..]), place));
             }
+            Found::Input => self.errors.extend(misplaced(&fed, AS_INPUT)),
         }
     }
 
     /// Rewrites the script of another shell and writes it as one word. That shell finds the private
-    /// variables in its environment.
-    fn nested_script(&mut self, word: &Word) {
+    /// variables in its environment, and `fed` may be in its standard input.
+    fn nested_script(&mut self, word: &Word, fed: Names) {
         let private = std::mem::take(&mut self.private);
-        let mut inner = Rewriter::new(word.text(), true, private);
+        let mut inner = Rewriter::new(word.text(), true, private, fed);
         inner.run();
-        if inner.finish().is_err() {
-            let place = "in a script within a script, where its value could become syntax";
-            self.errors
-                .extend(misplaced(std::slice::from_ref(word), place));
+        if let Err(errors) = inner.finish() {
+            let (input, others): (Vec<_>, Vec<_>) = errors.into_iter().partition(
+                |error| matches!(error, ShellError::Place { place, .. } if *place == AS_INPUT),
+            );
+            self.errors.extend(input);
+            if !others.is_empty() {
+                let names = names(std::slice::from_ref(word));
+                self.errors.extend(misplaced(&names, WITHIN));
+            }
         }
         self.out
             .push_str(&format!("'{}'", inner.out.replace('\'', r"'\''")));
         self.private = inner.private;
         self.foreign.append(&mut inner.foreign);
         self.at = word.end;
+    }
+
+    /// `|`, `&` or `;`, and what belongs to it.
+    fn operator(&mut self, c: char) {
+        let redirects = self.text[..self.at].ends_with(['<', '>']);
+        let next = self.rest()[1..].chars().next();
+        let length = match (c, next) {
+            ('|', _) | ('&', Some('>')) if redirects || c == '&' => 1,
+            ('&', _) if redirects => 1,
+            ('|', Some('|')) | ('&', Some('&')) => {
+                self.flow.end();
+                2
+            }
+            ('|', _) => {
+                self.flow.pipe();
+                // `|&` is a pipe for the messages as well.
+                1 + usize::from(next == Some('&'))
+            }
+            _ => {
+                self.flow.end();
+                1
+            }
+        };
+        self.copy(length);
     }
 
     /// An escaped blank is part of a word. An escaped newline is nothing at all.
@@ -280,6 +321,7 @@ impl<'a> Rewriter<'a> {
             // Arithmetic, or a substitution that begins with a subshell: shells differ.
             self.unsure |= self.rest().starts_with("$((");
             self.open.push((Inside::Substitution(0), self.at));
+            self.flow.open(false);
             return self.copy(2);
         }
         if !double && (self.rest().starts_with("$'") || self.rest().starts_with("$\"")) {
@@ -289,6 +331,11 @@ impl<'a> Rewriter<'a> {
     }
 
     fn bracket(&mut self, c: char) {
+        if c == '(' {
+            self.flow.open(self.text[..self.at].ends_with('>'));
+        } else {
+            self.flow.close();
+        }
         if let Some((Inside::Substitution(depth), _)) = self.open.last_mut() {
             match (c, *depth) {
                 ('(', _) => *depth += 1,

@@ -1,17 +1,20 @@
 //! Finds the word of a command that is a script for another program: a known shell, also behind a
 //! program that runs another one, or an interpreter whose scripts are not understood.
 
+use super::foreign::foreign;
 use super::words::Word;
-use crate::config::template::is_variable_name;
+use crate::config::template::{Part, is_variable_name};
 
 /// Shells whose scripts are rewritten.
-const SHELLS: [&str; 9] = [
+pub(super) const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "hush",
 ];
 /// Long options of shells that take a word.
 const SHELL_VALUES: [&str; 3] = ["rcfile", "init-file", "emulate"];
+/// Files that are the standard input.
+const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 /// Words of the shell that may stand before a command.
-const RESERVED: [&str; 12] = [
+pub(super) const RESERVED: [&str; 12] = [
     "!", "{", "}", "if", "then", "elif", "else", "while", "until", "do", "time", "coproc",
 ];
 /// Builtins that run their arguments as a script, as a message names them.
@@ -20,32 +23,9 @@ const EVALUATORS: [(&str, &str); 3] = [
     ("trap", "in `trap`"),
     ("alias", "in `alias`"),
 ];
-/// Interpreters, with the letters of the options whose word is a script, and the options' long names.
-const INTERPRETERS: [(&str, &str, &[&str]); 19] = [
-    ("python", "c", &[]),
-    ("pypy", "c", &[]),
-    ("node", "ep", &["eval", "print"]),
-    ("nodejs", "ep", &["eval", "print"]),
-    ("bun", "ep", &["eval", "print"]),
-    ("deno", "", &[]),
-    ("perl", "eE", &[]),
-    ("ruby", "e", &[]),
-    ("php", "r", &["run"]),
-    ("lua", "e", &[]),
-    ("Rscript", "e", &[]),
-    ("osascript", "e", &[]),
-    ("fish", "c", &["command"]),
-    ("csh", "c", &[]),
-    ("tcsh", "c", &[]),
-    ("pwsh", "c", &[]),
-    ("su", "c", &["command"]),
-    ("npx", "c", &["call"]),
-    ("npm", "c", &["call"]),
-];
-
 /// A program that runs the rest of its words as another program, in the same environment.
-struct Runner {
-    name: &'static str,
+pub(super) struct Runner {
+    pub(super) name: &'static str,
     /// Letters of options that take a word.
     values: &'static str,
     /// Long options that take a word of their own.
@@ -68,16 +48,21 @@ const RUNNERS: [Runner; 14] = [
     runner("ionice", "cnp", &["class", "classdata"], 0),
     runner(
         "xargs",
-        "EILPadns",
-        &["max-args", "max-procs", "replace"],
+        "EIJLPRSadns",
+        &[
+            "arg-file",
+            "delimiter",
+            "max-args",
+            "max-chars",
+            "max-procs",
+            "process-slot-var",
+        ],
         0,
     ),
     runner("tini", "epvw", &[], 0),
     runner("dumb-init", "r", &["rewrite"], 0),
 ];
-const SSH: Runner = runner("ssh", "BbcDEeFIiJLlmOopQRSWw", &[], 1);
-
-const fn runner(
+pub(super) const fn runner(
     name: &'static str,
     values: &'static str,
     long: &'static [&'static str],
@@ -98,40 +83,84 @@ pub(super) enum Found {
     Data,
     /// The word at this index is a script for a shell that has the same environment.
     Script(usize),
-    /// A value would become code, and the place, as a message names it, cannot be rewritten.
-    Refused(&'static str),
+    /// A value would become code, and the place cannot be rewritten.
+    Refused {
+        /// The place, as a message names it.
+        place: &'static str,
+        /// The index of the first word that may hold such a variable.
+        from: usize,
+    },
+    /// A value in its standard input would become code.
+    Input,
     /// A program of this name runs a script that is not understood.
     Foreign(String),
 }
 
-/// Looks at the words of one command. `here_string`: whether a variable is its standard input.
-pub(super) fn find(words: &[Word], here_string: bool) -> Found {
-    if !here_string && !words.iter().any(Word::has_variable) {
+/// What a command gets beside its words.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Given {
+    /// A variable may be in its standard input.
+    pub(super) fed: bool,
+    /// `xargs` makes words of it.
+    pub(super) as_words: bool,
+    /// `xargs` puts it into words.
+    pub(super) into_words: bool,
+    /// An option takes the environment away.
+    emptied: bool,
+}
+
+/// Looks at the words of one command. `fed`: whether a variable may be in its standard input.
+pub(super) fn find(words: &[Word], fed: bool) -> Found {
+    if !fed && !words.iter().any(Word::carries) {
         return Found::Data;
     }
     let is_before = |word: &&Word| {
         is_assignment(word.text()) || (word.is_plain() && RESERVED.contains(&word.text()))
     };
-    let mut at = words.iter().take_while(is_before).count();
-    let mut emptied = false;
+    let start = words.iter().take_while(is_before).count();
+    let mut at = start;
+    let mut given = Given {
+        fed,
+        ..Given::default()
+    };
     while let Some(word) = words.get(at) {
         let (name, rest) = (program(word), at + 1);
         let evaluator = EVALUATORS.iter().find(|(evaluator, _)| *evaluator == name);
         if let Some((_, place)) = evaluator {
-            let runs = words[rest..].iter().any(Word::has_variable);
-            return if runs {
-                Found::Refused(place)
+            let operands = words.get(rest..).unwrap_or_default();
+            return if operands.iter().any(Word::carries) {
+                Found::Refused { place, from: rest }
+            } else if fed && operands.iter().any(|word| word.dynamic) {
+                Found::Foreign(name.to_owned())
+            } else {
+                Found::Data
+            };
+        }
+        if matches!(name, "." | "source") {
+            let reads = words.get(rest).is_none_or(is_input);
+            return if fed && reads {
+                Found::Input
             } else {
                 Found::Data
             };
         }
         if SHELLS.contains(&name) {
-            return match shell(words, rest, here_string) {
-                Found::Script(_) if emptied => {
-                    Found::Refused("in a script whose environment an option empties")
-                }
+            return match shell(words, rest, given) {
+                Found::Script(at) if given.emptied && words[at].carries() => Found::Refused {
+                    place: "in a script whose environment an option empties",
+                    from: at,
+                },
                 found => found,
             };
+        }
+        if !word.is_plain() {
+            return match unknown(words, at, given) {
+                Found::Data => foreign(words, start, at, given),
+                found => found,
+            };
+        }
+        if matches!(name, "find" | "gfind") {
+            return of_find(words, rest, fed);
         }
         at = if matches!(name, "busybox" | "toybox") {
             rest
@@ -140,22 +169,113 @@ pub(super) fn find(words: &[Word], here_string: bool) -> Found {
             // The argument of `-S` takes the place of the program.
             let options = &words[rest..words.len().min(next + 1)];
             if name == "env" && splits(options) {
-                return Found::Refused("behind `env -S`");
+                let place = "behind `env -S`";
+                return Found::Refused { place, from: rest };
             }
-            emptied |= words[rest..next.min(words.len())]
-                .iter()
-                .any(|word| empties(name, word.text()));
+            let options = &words[rest..next.min(words.len())];
+            given.emptied |= options.iter().any(|word| empties(name, word.text()));
+            if name == "xargs" {
+                given.as_words = true;
+                given.into_words |= options.iter().any(|word| replaces(word.text()));
+            }
             next
         } else {
-            return foreign(words, at);
+            return foreign(words, start, at, given);
         };
     }
     Found::Data
 }
 
+/// `find`, whose `-exec` runs another program.
+fn of_find(words: &[Word], first: usize, fed: bool) -> Found {
+    let mut found = Found::Data;
+    let mut at = first;
+    let mut names_carry = false;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        names_carry |= word.carries();
+        if !matches!(word.text(), "-exec" | "-execdir" | "-ok" | "-okdir") {
+            continue;
+        }
+        let rest = words.get(at..).unwrap_or_default();
+        let is_end = |word: &Word| matches!(word.text(), ";" | "+");
+        let command = &rest[..rest.iter().position(is_end).unwrap_or(rest.len())];
+        if let Found::Script(script) = find(command, true)
+            && names_carry
+            && command[script].text().contains("{}")
+        {
+            let place = "in a name that `find` puts into a script";
+            return Found::Refused { place, from: first };
+        }
+        match find(command, fed) {
+            Found::Data => {}
+            Found::Script(script) if found == Found::Data => found = Found::Script(at + script),
+            Found::Script(script) => {
+                let place = "in the second script of one `find`";
+                let from = at + script;
+                return Found::Refused { place, from };
+            }
+            Found::Refused { place, from } => {
+                let from = at + from;
+                return Found::Refused { place, from };
+            }
+            Found::Input => return Found::Input,
+            program @ Found::Foreign(_) => {
+                if found == Found::Data {
+                    found = program;
+                }
+            }
+        }
+        at += command.len();
+    }
+    found
+}
+
+/// A program that a variable of the shell or of the config names. Only `-c` tells what it is given.
+fn unknown(words: &[Word], at: usize, given: Given) -> Found {
+    let word = &words[at];
+    let found = shell(words, at + 1, given);
+    if names_shell(word) {
+        return match found {
+            Found::Script(script) if words[script].carries() => Found::Refused {
+                place: "in a script for a shell that is not known here",
+                from: script,
+            },
+            Found::Script(_) => Found::Data,
+            found => found,
+        };
+    }
+    let name = if word.dynamic {
+        format!("${}", word.text())
+    } else {
+        word.text().to_owned()
+    };
+    match found {
+        Found::Script(script) if words[script].carries() => Found::Foreign(name),
+        Found::Refused { .. } => Found::Foreign(name),
+        _ => Found::Data,
+    }
+}
+
+/// Whether a word that is not known names a shell as people call it: `$SHELL`, `${SHELL:-/bin/sh}`.
+fn names_shell(word: &Word) -> bool {
+    let is_name = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name.contains("shell") || SHELLS.contains(&name.as_str())
+    };
+    match word.template.parts().last() {
+        Some(Part::Literal(text)) => word.dynamic && is_name(base(text)),
+        Some(Part::Variable { name, default }) => {
+            let default = default.as_deref().map(base);
+            is_name(name) || default.is_some_and(|default| SHELLS.contains(&default))
+        }
+        None => false,
+    }
+}
+
 impl Runner {
     /// The index of the program that it runs.
-    fn next(&self, words: &[Word], mut at: usize) -> usize {
+    pub(super) fn next(&self, words: &[Word], mut at: usize) -> usize {
         while let Some(word) = words.get(at) {
             let text = word.text();
             if text == "--" {
@@ -184,97 +304,82 @@ impl Runner {
     }
 }
 
-/// A shell's options, and the script behind `-c`.
-fn shell(words: &[Word], mut at: usize, here_string: bool) -> Found {
-    let mut has_script = false;
+/// A shell's options, and the script behind `-c` or in its standard input.
+pub(super) fn shell(words: &[Word], mut at: usize, given: Given) -> Found {
+    let first = at;
+    let (mut has_script, mut reads) = (false, false);
+    let carries = words
+        .get(first..)
+        .unwrap_or_default()
+        .iter()
+        .any(Word::carries);
     while let Some(word) = words.get(at) {
         let text = word.text();
         if matches!(text, "-" | "--") {
             at += 1;
             break;
         }
-        if text.len() == 1 || !text.starts_with(['-', '+']) {
-            break;
+        let is_option = text.len() > 1 && text.starts_with(['-', '+']);
+        let may_be_option = if is_option {
+            !word.is_plain()
+        } else {
+            let rest = &words[at + 1..];
+            !has_script && may_be_option(word) && rest.iter().any(has_letter_c)
+        };
+        if may_be_option && carries {
+            let place = "in the options of a shell";
+            return Found::Refused { place, from: first };
         }
-        if !word.is_plain() {
-            return Found::Refused("in the options of a shell");
+        if !is_option {
+            break;
         }
         at += 1;
         if let Some(long) = text.strip_prefix("--") {
             at += usize::from(SHELL_VALUES.contains(&long));
         } else {
             has_script |= text.starts_with('-') && text.contains('c');
+            reads |= text.starts_with('-') && text.contains('s');
             at += text.matches(['o', 'O']).count();
         }
     }
-    match words.get(at) {
-        Some(script) if has_script && script.has_variable() => {
-            if script.dynamic {
-                Found::Refused("in a script that the shell puts together")
-            } else {
-                Found::Script(at)
-            }
+    let operand = words.get(at);
+    if !has_script {
+        let reads = reads || operand.is_none_or(is_input);
+        return if given.fed && !given.as_words && reads {
+            Found::Input
+        } else {
+            Found::Data
+        };
+    }
+    match operand {
+        None if given.fed && given.as_words => Found::Input,
+        Some(_) if given.fed && given.into_words => Found::Input,
+        Some(script) if script.carries() && script.dynamic => Found::Refused {
+            place: "in a script that the shell puts together",
+            from: at,
+        },
+        Some(script) if script.carries() => Found::Script(at),
+        Some(script) if given.fed && script.dynamic => {
+            Found::Foreign(program(&words[first - 1]).to_owned())
         }
-        None if here_string && !has_script => Found::Refused("in the here-string of a shell"),
+        Some(_) if given.fed => Found::Script(at),
         _ => Found::Data,
     }
 }
 
-/// A program that is not known to keep the environment: whether it, or a program behind it, is given a
-/// script with a variable.
-fn foreign(words: &[Word], first: usize) -> Found {
-    for (at, word) in words.iter().enumerate().skip(first) {
-        let name = program(word);
-        let runs = if SHELLS.contains(&name) {
-            !matches!(shell(words, at + 1, false), Found::Data)
-        } else if name == SSH.name {
-            let command = words.get(SSH.next(words, at + 1)..).unwrap_or_default();
-            command.iter().any(Word::has_variable)
-        } else {
-            runs_script(name, &words[at + 1..])
-        };
-        if runs {
-            return Found::Foreign(name.to_owned());
-        }
-    }
-    Found::Data
+/// Whether a word that is not known may be an option: it is no path to a file.
+fn may_be_option(word: &Word) -> bool {
+    let is_path = |part: &Part| matches!(part, Part::Literal(text) if text.contains(['/', '.']));
+    !word.is_plain() && !word.template.parts().iter().any(is_path)
 }
 
-/// Whether an interpreter of this name is given a script with a variable.
-fn runs_script(name: &str, words: &[Word]) -> bool {
-    let versionless = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let Some((name, letters, long)) = INTERPRETERS
-        .iter()
-        .find(|(interpreter, ..)| *interpreter == versionless)
-    else {
-        return false;
-    };
-    if *name == "deno" {
-        let evaluates = words.first().is_some_and(|word| word.text() == "eval");
-        return evaluates && words.iter().any(Word::has_variable);
-    }
-    for (at, word) in words.iter().enumerate() {
-        let text = word.text();
-        let next = || words.get(at + 1).is_some_and(Word::has_variable);
-        let Some(option) = text.strip_prefix('-') else {
-            return false;
-        };
-        let is_script = match option.strip_prefix('-') {
-            Some(option) => {
-                let name = option.split('=').next().unwrap_or_default();
-                long.contains(&name)
-            }
-            None => option == "Command" || option.contains(|letter| letters.contains(letter)),
-        };
-        if is_script && (word.has_variable() || next()) {
-            return true;
-        }
-        // The options after a module's name belong to the module.
-        if *name == "python" && option.ends_with('m') {
-            return false;
-        }
-    }
-    false
+fn has_letter_c(word: &Word) -> bool {
+    is_cluster(word.text()) && word.text().contains('c')
+}
+
+/// Whether an operand is the standard input.
+pub(super) fn is_input(word: &Word) -> bool {
+    word.text() == "-" || INPUTS.contains(&word.text())
 }
 
 /// Whether `env` is to split a word that has a variable or names a shell.
@@ -295,13 +400,18 @@ fn splits(words: &[Word]) -> bool {
                 text.split_whitespace()
                     .any(|part| SHELLS.contains(&base(part.trim_matches(['\'', '"']))))
             };
-            word.has_variable() || word.dynamic || names_shell()
+            word.carries() || word.dynamic || names_shell()
         })
     })
 }
 
 fn is_cluster(text: &str) -> bool {
     text.starts_with('-') && !text.starts_with("--")
+}
+
+/// Whether an option of `xargs` has it put its input into words.
+fn replaces(option: &str) -> bool {
+    option.starts_with("--replace") || (is_cluster(option) && option.contains(['I', 'J', 'i']))
 }
 
 /// Whether an option of `env` or `exec` takes the environment away.
@@ -323,7 +433,7 @@ fn is_assignment(text: &str) -> bool {
 }
 
 /// The program that a word names, without its folder.
-fn program(word: &Word) -> &str {
+pub(super) fn program(word: &Word) -> &str {
     base(word.text())
 }
 

@@ -1,5 +1,7 @@
 //! The words of a simple command as a shell sees them once it has taken the quotes off.
 
+use super::flow::Names;
+use super::script::is_input as is_input_file;
 use crate::config::command::variable;
 use crate::config::template::{Part, Template};
 
@@ -17,6 +19,8 @@ pub(in crate::config) struct Word {
     pub(super) template: Template,
     /// Whether the shell puts something in that is not known here.
     pub(super) dynamic: bool,
+    /// The variables in its substitutions, `$(…)`.
+    pub(super) inner: Vec<String>,
 }
 
 /// One command, up to the operator that ends it.
@@ -26,8 +30,12 @@ pub(super) struct Command {
     pub(super) words: Vec<Word>,
     /// Where its words and redirections begin.
     pub(super) starts: Vec<usize>,
-    /// Here-strings with a variable in them.
-    pub(super) here_strings: Vec<Word>,
+    /// The variables in its here-strings and in process substitutions, `<(…)`.
+    pub(super) given: Names,
+    /// Whether its standard input is a file that is named.
+    pub(super) reads_file: bool,
+    /// Where it ends.
+    pub(super) end: usize,
 }
 
 impl Word {
@@ -38,6 +46,7 @@ impl Word {
             end: template.raw().len(),
             template: template.clone(),
             dynamic: false,
+            inner: Vec::new(),
         }
     }
 
@@ -47,6 +56,17 @@ impl Word {
 
     pub(super) fn has_variable(&self) -> bool {
         self.template.variables().next().is_some()
+    }
+
+    /// Whether a value gets into it, by itself or through a substitution.
+    pub(super) fn carries(&self) -> bool {
+        self.has_variable() || !self.inner.is_empty()
+    }
+
+    /// The variables whose values get into it.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let inner = self.inner.iter().map(String::as_str);
+        self.template.variables().chain(inner)
     }
 
     /// Whether every byte of it is known.
@@ -69,16 +89,28 @@ pub(super) fn of_command(text: &str, at: usize) -> Command {
             '<' | '>' | '&' => {
                 command.starts.push(scanner.at);
                 let here_string = rest.starts_with("<<<");
+                let is_input = rest.starts_with("<(");
+                let is_file = c == '<'
+                    && !rest[1..].starts_with(['<', '>', '&', '('])
+                    && !text[..scanner.at].ends_with(|c: char| c.is_ascii_digit());
                 scanner.skip_while(|c| matches!(c, '<' | '>' | '&' | '|' | '-'));
                 if scanner.rest().starts_with('(') {
+                    let start = scanner.at;
                     scanner.skip_group(0);
+                    if is_input {
+                        command.given.extend(variables_in(&text[start..scanner.at]));
+                    }
                     continue;
                 }
                 scanner.skip_blanks();
                 command.starts.push(scanner.at);
                 let target = scanner.word();
-                if here_string && target.has_variable() {
-                    command.here_strings.push(target);
+                command.reads_file |= is_file
+                    && target.is_plain()
+                    && !target.text().is_empty()
+                    && !is_input_file(&target);
+                if here_string {
+                    command.given.extend(target.names().map(str::to_owned));
                 }
             }
             _ => {
@@ -92,7 +124,19 @@ pub(super) fn of_command(text: &str, at: usize) -> Command {
             }
         }
     }
+    command.end = scanner.at;
     command
+}
+
+/// The names of all variables in a piece of a script.
+fn variables_in(text: &str) -> Vec<String> {
+    let found = text.match_indices("${");
+    found
+        .filter_map(|(at, _)| match variable(&text[at..]) {
+            Some((Part::Variable { name, .. }, _)) => Some(name),
+            _ => None,
+        })
+        .collect()
 }
 
 struct Scanner<'a> {
@@ -100,6 +144,7 @@ struct Scanner<'a> {
     at: usize,
     parts: Vec<Part>,
     dynamic: bool,
+    inner: Vec<String>,
 }
 
 impl<'a> Scanner<'a> {
@@ -109,6 +154,7 @@ impl<'a> Scanner<'a> {
             at,
             parts: Vec::new(),
             dynamic: false,
+            inner: Vec::new(),
         }
     }
 
@@ -194,6 +240,7 @@ impl<'a> Scanner<'a> {
             end: self.at,
             template: Template::from_parts(std::mem::take(&mut self.parts)),
             dynamic: std::mem::take(&mut self.dynamic),
+            inner: std::mem::take(&mut self.inner),
         }
     }
 
@@ -245,7 +292,10 @@ impl<'a> Scanner<'a> {
         let next = rest.chars().nth(1);
         if rest.starts_with("$(") {
             self.at += 1;
+            let start = self.at;
             self.skip_group(0);
+            self.inner
+                .append(&mut variables_in(&self.text[start..self.at]));
         } else if rest.starts_with('`') {
             self.at += 1;
             while let Some(c) = self.next() {

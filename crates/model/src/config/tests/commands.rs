@@ -127,4 +127,19 @@ proptest! {
             let _outcome = crate::config::shell::rewrite(&text);
         }
     }
+
+    #[test]
+    fn rewriting_never_panics(
+        tokens in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "sh", "-c", "${X}", "'${X}'", "|", "||", "&", ">", ";", "\\;", "(", ")", "$(", "<(", "<<<",
+                "\"", "'", "\n", "find", "-exec", "{}", "xargs", "-I", "env", "-S", "eval", "case", "esac",
+                "while", "done", "{", "}", "$SHELL", "python", "-e", "ssh", "awk", ".", "-", " ", " ", " ",
+            ]),
+            0..16,
+        ),
+    ) {
+        let _outcome = crate::config::shell::rewrite(&tokens.join(" "));
+        let _outcome = crate::config::shell::rewrite(&tokens.concat());
+    }
 }

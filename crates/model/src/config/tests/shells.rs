@@ -230,11 +230,32 @@ fn a_value_is_data_in_the_script_of_any_known_shell() {
         "true; sh -c '# it is\nprintf %s ${X}'",
         r#"true; sh -c 'printf %s "$1"' - ${X}"#,
         "sh -c 'true $((1 + 1)); true' && printf %s ${X}",
+        "echo a | xargs sh -c 'printf %s ${X}'",
+        "echo a | xargs -0 -n 1 -I{} sh -c 'printf %s ${X}'",
+        "echo a | xargs --replace sh -c 'printf %s ${X}'",
+        "echo a | xargs --delimiter '\n' --max-chars 100 sh -c 'printf %s ${X}'",
+        r"find / -maxdepth 0 -exec sh -c 'printf %s ${X}' \;",
+        "find / -maxdepth 0 -exec env A=1 sh -c 'printf %s ${X}' ';' -quit",
+        r"find / -maxdepth 0 -exec sh -c 'printf %s ${X}' {} +",
+        r"true; find / -maxdepth 0 -exec true \; -exec sh -c 'printf %s ${X}' \;",
+        r#"true; find / -maxdepth 0 -exec sh -c 'printf %s "$1"' - ${X} \;"#,
+        // What reaches the standard input of a shell with a script is data to it.
+        "printf %s ${X} | sh -c cat",
+        "printf %s ${X} | sh -c 'cat; true'",
+        "printf %s ${X} | { cat; sh </dev/null; }",
+        "printf %s ${X} && echo true | sh",
+        "printf %s ${X}; printf true | sh",
+        "printf %s ${X} | cat\necho true | sh",
+        "printf %s ${X} | cat || true | sh",
+        "printf %s ${X} >&1 & wait; echo true | sh",
+        "case a in sh|bash) true;; *) printf %s ${X};; esac",
+        "printf %s ${X} | tr -d '' | cat",
     ];
     let lists = [
         r#"["sh", "-c", "printf %s ${X}"]"#,
         r#"["/usr/bin/env", "sh", "-c", "printf %s '${X}'"]"#,
         r#""sh", "args": ["-c", "printf %s \"${X}\""]"#,
+        r#"["find", "/", "-maxdepth", "0", "-exec", "sh", "-c", "printf %s ${X}", ";"]"#,
     ];
     let values = [
         "$(echo no)",
@@ -299,6 +320,99 @@ fn a_value_that_would_become_code_is_refused() {
     }
 }
 
+/// The errors of a config with this command, in which all variables are `${X}`.
+fn refused(text: &str) {
+    let command = string(text);
+    let config = format!(r#"{{"tree":[{{"path":"/a","source":{{"command":{command}}}}}]}}"#);
+    let found = only(&config);
+    assert_eq!(found.code, Code::ShellPlace, "{text}");
+    assert!(found.message.contains("`${X}`"), "{text}: {found}");
+    assert!(!found.remedy().is_empty(), "{text}");
+}
+
+#[test]
+fn a_value_that_is_piped_into_a_shell_is_refused() {
+    for text in [
+        "printf '%s' ${X} | sh",
+        "echo 'a ${X}' | bash",
+        "echo ${X} | cat | /bin/sh -e",
+        "echo ${X} |& bash",
+        "echo ${X} |\n  sh",
+        "echo ${X} | # a comment\n sh",
+        "echo ${X} | sh -s a b",
+        "echo ${X} | sh -",
+        "echo ${X} | sh /dev/stdin",
+        "echo ${X} | env A=1 sh",
+        "echo ${X} | exec nice timeout 5 sh",
+        "echo ${X} | busybox sh",
+        "echo ${X} | A=1 sh 2>&1 | cat",
+        "echo ${X} | . /dev/stdin",
+        "echo ${X} | $SHELL",
+        "echo ${X} | sh 3</dev/null",
+        "echo ${X} | sh </dev/stdin",
+        "echo ${X} | (cd /; sh)",
+        "echo ${X} | { true; sh; }",
+        "echo ${X} | while true; do sh; done",
+        "echo ${X} | if true; then sh; fi",
+        "echo ${X} | (case a in a) sh;; esac)",
+        "echo ${X} | cat \"$(sh)\"",
+        "echo ${X} | sh -c 'true; sh'",
+        "echo ${X} | sh -c sh",
+        "(echo ${X}) | sh",
+        "{ echo a; echo ${X}; echo b; } | sh",
+        "for i in ${X} b; do echo \"$i\"; done | sh",
+        "if true; then echo ${X}; fi | sh",
+        "echo \"$(true; printf %s ${X})\" | sh",
+        "echo \"$(true)\" ${X} \"$(true)\" | sh",
+        "echo \"$(printf %s ${X} | sh)\"",
+        "true; echo a | tee >(cat ${X}) | sh",
+        "echo ${X} | tee >(sh)",
+        "cat <<< ${X} | sh",
+        "bash <(echo ${X})",
+        "bash < <(echo ${X})",
+        ". <(echo ${X})",
+        "sh -c 'echo ${X} | sh'",
+        "echo ${X} | xargs -I{} sh -c 'echo {}'",
+        "echo ${X} | xargs --replace=A sh -c 'echo A'",
+        "echo ${X} | xargs sh -c",
+        r"echo ${X} | find / -maxdepth 0 -exec sh \;",
+        // The text of a script is put together from a substitution.
+        "sh -c \"$(printf %s ${X})\"",
+        "eval \"$(printf %s ${X})\"",
+        "eval $(echo ${X})",
+    ] {
+        refused(text);
+    }
+}
+
+#[test]
+fn a_value_in_a_script_for_a_shell_that_is_not_known_is_refused() {
+    for text in [
+        "$SHELL -c 'a ${X}'",
+        "\"$SHELL\" -ec 'a ${X}'",
+        "true; exec $BASH -c 'a ${X}'",
+        "${SHELL} -c 'a ${X}'",
+        "${SHELL:-/bin/sh} -c ${X}",
+        "true | ${MY_SHELL} -c 'a ${X}'",
+        "find ${X} -exec sh -c 'cat {}' ';'",
+        r"true; find . -name ${X} -exec sh -c 'cat {}' \;",
+        r"find . -exec sh -c 'a' \; -exec sh -c 'a `b ${X}`' \;",
+        r"true; find . -exec sh -c 'eval ${X}' \;",
+        r"find . -exec env -i sh -c 'a ${X}' \;",
+        "sh $OPTIONS -c 'a ${X}'",
+    ] {
+        refused(text);
+    }
+    let list = r#"{"tree":[{"path":"/a","source":{"command":["${SHELL}","-c","a ${X}"]}}]}"#;
+    let found = only(list);
+    assert_eq!(
+        found.message,
+        "`${X}` in a shell command stands in a script for a shell that is not known here"
+    );
+    let twice = r"find . -exec sh -c 'a ${Y}' \; -exec sh -c 'b ${X}' \;";
+    refused(twice);
+}
+
 #[test]
 fn scripts_that_are_not_understood_are_warned_of() {
     let warned = |command: &str| -> Vec<Code> {
@@ -315,6 +429,21 @@ fn scripts_that_are_not_understood_are_warned_of() {
         r#"["docker", "exec", "c", "sh", "-c", "run ${X}"]"#,
         r#""true; python -c '${X}' | cat""#,
         r#""sh -c 'python -c ${X}'""#,
+        r#""echo ${X} | python3 -""#,
+        r#""echo ${X} | node""#,
+        r#""echo ${X} | ssh host""#,
+        r#""echo ${X} | sudo sh""#,
+        r#""echo ${X} | docker exec -i c sh""#,
+        r#""echo ${X} | xargs ssh host""#,
+        r#""echo ${X} | xargs -I{} python -c '{}'""#,
+        r#""echo ${X} | while read -r l; do eval \"$l\"; done""#,
+        r#""echo ${X} | while read -r l; do sh -c \"$l\"; done""#,
+        r#""$PROGRAM -c 'a ${X}'""#,
+        r#"["${PROGRAM}", "-c", "a ${X}"]"#,
+        r#"["perl", "-e", "1;", "-e", "${X}"]"#,
+        r#"["awk", "-F", ":", "{ print ${X} }", "file"]"#,
+        r#"["sed", "-e", "s/a/b/", "-e", "s/a/${X}/"]"#,
+        r#"["parallel", "a", "${X}"]"#,
     ] {
         assert_eq!(warned(command), [Code::ShellPlace], "{command}");
     }
@@ -331,6 +460,17 @@ fn scripts_that_are_not_understood_are_warned_of() {
         r#"["env", "-S", "node --x", "server.js", "${X}"]"#,
         r#""true; sh run.sh ${X}""#,
         r#""true; echo eval ${X}""#,
+        r#""echo ${X} | python3 server.py""#,
+        r#""echo ${X} | python3 -c 'import server'""#,
+        r#""echo ${X} | grep sh""#,
+        r#""echo ${X} | tee bash; echo a | sh""#,
+        r#""echo ${X} | xargs sh run.sh""#,
+        r#""echo ${X} | xargs sh -c 'a \"$1\"' -""#,
+        r#"["${SERVER}", "--config", "${X}"]"#,
+        r#"["${SHELL_TOOLS}/server", "--config", "${X}"]"#,
+        r#"["awk", "-v", "a=${X}", "{ print a }", "${FILE}"]"#,
+        r#"["sed", "-n", "-f", "${SCRIPT}", "${FILE}"]"#,
+        r#"["find", "${X}", "-exec", "sh", "-c", "cat \"$1\"", "-", "{}", ";"]"#,
     ] {
         assert_eq!(warned(command), [], "{command}");
     }
