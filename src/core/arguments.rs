@@ -198,13 +198,14 @@ pub(crate) fn no_room_for_request(no_room: NoRoom, needed: usize, account: &Acco
         .maybe_executed(false)
 }
 
-fn overloaded(Busy { waiting }: Busy) -> CoreError {
-    CoreError::new(
-        CallCode::Overloaded,
-        format!("{waiting} requests wait to be read or checked"),
-    )
-    .retry_after(SHORT_WAIT)
-    .maybe_executed(false)
+fn overloaded(busy: Busy) -> CoreError {
+    let message = match busy {
+        Busy::Full { waiting } => format!("{waiting} requests wait to be read or checked"),
+        Busy::NoThread => "no thread can be started to read or check the request".to_owned(),
+    };
+    CoreError::new(CallCode::Overloaded, message)
+        .retry_after(SHORT_WAIT)
+        .maybe_executed(false)
 }
 
 fn unsent(after: Duration) -> CallFailure {

@@ -2,7 +2,9 @@
 
 use std::net::TcpStream;
 
-use harness::{Broker, Chaos, Kept, post_bytes, raw, read, refusal, send, wait_until};
+use harness::{
+    Broker, Chaos, Kept, post_bytes, raw, read, refusal, send, thread_names, wait_until,
+};
 use serde_json::json;
 
 const TOOLS: &str = include_str!("../tools.json");
@@ -38,6 +40,13 @@ fn has_answer(stream: &TcpStream) -> bool {
     let answered = stream.peek(&mut byte).is_ok();
     stream.set_nonblocking(false).expect("it can be asked");
     answered
+}
+
+/// The threads that read and check long requests.
+fn pool(broker: &Broker) -> Vec<String> {
+    let mut names = thread_names(broker.pid());
+    names.retain(|name| name.starts_with("broker-work"));
+    names
 }
 
 fn small() -> [(&'static str, String); 3] {
@@ -119,6 +128,33 @@ fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
         sent.iter().all(|call| call["tool"] == "plain"),
         "nothing costly was sent"
     );
+}
+
+#[test]
+fn long_requests_are_checked_by_threads_of_their_own_on_half_the_cores() {
+    let (_chaos, broker) = start();
+    let address = broker.address();
+    let plain = post_bytes(address, "/meta_call", &body("plain", r#"{"word":"x"}"#));
+    assert_eq!(raw(address, &plain).status, 200);
+    assert!(pool(&broker).is_empty(), "a small call needs none of them");
+
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let half: Vec<String> = (0..(cores / 2).max(1))
+        .map(|number| format!("broker-work-{number}"))
+        .collect();
+    let long = post_bytes(address, "/meta_call", &body("filters", &many_filters()));
+    let costly: Vec<TcpStream> = (0..half.len() + 8).map(|_| send(address, &long)).collect();
+    wait_until("as many threads as there may be have work", || {
+        pool(&broker).len() >= half.len()
+    });
+    assert_eq!(raw(address, &plain).status, 200);
+    assert_eq!(pool(&broker), half);
+    drop(costly);
+    // The same threads serve those who come later, short bodies that are costly to check among them.
+    let (tool, args) = &small()[0];
+    let costly = post_bytes(address, "/meta_call", &body(tool, args));
+    refusal(&raw(address, &costly), 422, "args_invalid");
+    assert_eq!(pool(&broker), half);
 }
 
 #[test]

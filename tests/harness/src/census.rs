@@ -72,6 +72,20 @@ pub fn processor_time(pid: u32) -> u64 {
     times.filter_map(|time| time.parse::<u64>().ok()).sum()
 }
 
+/// The names of the threads of the broker that was started as `pid`, sorted.
+pub fn thread_names(pid: u32) -> Vec<String> {
+    let broker = serving(pid, &children_of(pid));
+    let threads = fs::read_dir(format!("/proc/{broker}/task"));
+    let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm")).ok();
+    let threads = threads.into_iter().flatten().flatten();
+    let mut names: Vec<String> = threads
+        .filter_map(name)
+        .map(|name| name.trim().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
 /// The process that serves: where the program watches itself by a second process of the same
 /// program, the one below.
 fn serving(pid: u32, descendants: &[u32]) -> u32 {

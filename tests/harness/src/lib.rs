@@ -18,7 +18,7 @@ mod terminal;
 mod unread;
 
 pub use broker::Broker;
-pub use census::{Census, processor_time};
+pub use census::{Census, processor_time, thread_names};
 pub use chaos::Chaos;
 pub use flood::{FLOOD, assert_inert, flooded, flooded_places};
 pub use http::{Response, get, post, post_bytes, raw, read, request, send};

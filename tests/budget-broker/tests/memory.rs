@@ -1,0 +1,119 @@
+//! Memory that one request takes whose arguments are many times larger once parsed than their text.
+
+use harness::figure::figure;
+use harness::{Broker, Census, Chaos, Response, post_bytes, raw, refusal};
+use serde_json::{Value, json};
+
+/// Memory that one request may add to the process at its peak, in KiB.
+const MAX_GROWTH: u64 = 128 << 10;
+/// The longest body that is read.
+const MAX_BODY: usize = 4 << 20;
+/// Values that the arguments of a call may have.
+const MAX_VALUES: usize = 1_000_000;
+
+struct Stage {
+    _chaos: Chaos,
+    broker: Broker,
+    before: Census,
+}
+
+fn started() -> Stage {
+    let chaos = Chaos::new();
+    let tools: Value = serde_json::from_str(include_str!("../tools.json")).expect("JSON");
+    chaos.script("t", &json!({"tools": tools}));
+    let broker = Broker::start_ready(chaos.run("budget-broker", &["127.0.0.1:0"]));
+    let before = Census::take(broker.pid());
+    Stage {
+        _chaos: chaos,
+        broker,
+        before,
+    }
+}
+
+impl Stage {
+    /// Calls `tool` with so many `element`s in a list.
+    fn call(&self, tool: &str, element: &str, count: usize) -> Response {
+        let elements = vec![element; count].join(",");
+        let args = format!(r#"{{"text":"x","list":[{elements}]}}"#);
+        let body = format!(r#"{{"path":"/t/{tool}","args":{args}}}"#);
+        assert!(body.len() <= MAX_BODY);
+        let address = self.broker.address();
+        raw(address, &post_bytes(address, "/meta_call", &body))
+    }
+
+    /// By how much the broker has grown at its peak, in KiB.
+    fn grown(&self) -> u64 {
+        let peak = Census::take(self.broker.pid()).peak;
+        peak.saturating_sub(self.before.resident)
+    }
+}
+
+/// As many elements as a body and the arguments of a call may have.
+fn most(element: &str, values: usize) -> usize {
+    ((MAX_BODY - 100) / (element.len() + 1)).min((MAX_VALUES - 10) / values)
+}
+
+/// How many of `refused` elements the budget may have room for: rather too many.
+fn admissible(error: &Value, refused: usize) -> usize {
+    let [needed, limit] = ["needed_bytes", "limit_bytes"].map(|name| {
+        let figure = error["details"][name].as_u64().expect("a figure");
+        usize::try_from(figure).expect("a size")
+    });
+    assert!(needed > limit, "{error}");
+    (refused * limit / needed * 5 / 4).min(refused - refused / 100)
+}
+
+#[test]
+fn a_request_that_takes_too_much_memory_is_refused_before_it_is_parsed() {
+    let stage = started();
+    let element = r#"{"":0}"#;
+    let response = stage.call("plain", element, most(element, 2));
+    refusal(&response, 413, "body_too_large");
+    let grown = stage.grown();
+    // The body, twice while it grows.
+    assert!(grown <= 16 << 10, "{grown} KiB");
+    figure(
+        "request-refused",
+        &format!("a refused body of 4 MiB of {element}: {grown} KiB more at the peak"),
+    );
+}
+
+#[test]
+fn the_largest_requests_of_bad_shapes_stay_within_bounds_of_memory() {
+    let requests = [
+        // Sent to the server.
+        ("plain", 200, r#"{"":0}"#, 2),
+        ("plain", 200, "[0]", 2),
+        ("plain", 200, "[]", 1),
+        ("plain", 200, "{}", 1),
+        ("plain", 200, "\"a\"", 1),
+        // Refused with reasons.
+        ("branches", 422, r#"{"":0}"#, 2),
+    ];
+    for (at, (tool, status, element, values)) in requests.into_iter().enumerate() {
+        let stage = started();
+        let mut count = most(element, values);
+        let mut response = stage.call(tool, element, count);
+        if response.status == 413 {
+            count = admissible(&response.json()["error"], count);
+            response = stage.call(tool, element, count);
+        }
+        while response.status == 413 {
+            count -= count / 100;
+            response = stage.call(tool, element, count);
+        }
+        assert_eq!(response.status, status, "{element}: {}", response.text());
+        let grown = stage.grown();
+        assert!(
+            grown <= MAX_GROWTH,
+            "{tool}: {grown} KiB for {count} of {element}"
+        );
+        figure(
+            &format!("request-{at}"),
+            &format!(
+                "{tool}: {count} of {element}: {} MiB more at the peak",
+                grown >> 10
+            ),
+        );
+    }
+}
