@@ -79,6 +79,19 @@ fn a_request_that_takes_too_much_memory_is_refused_before_it_is_parsed() {
 }
 
 #[test]
+fn arguments_of_more_than_a_million_values_are_refused() {
+    let stage = started();
+    // The arguments themselves, the text and the list are values too.
+    assert_eq!(stage.call("plain", "0", MAX_VALUES - 3).status, 200);
+    let response = stage.call("plain", "0", MAX_VALUES - 2);
+    let error = refusal(&response, 422, "args_invalid");
+    let told = &error["details"]["errors"][0];
+    assert_eq!(told["keyword"], "budget", "{error}");
+    assert_eq!(told["expected"], "at most 1000000 values");
+    assert_eq!(told["got"], "1000001 values");
+}
+
+#[test]
 fn the_largest_requests_of_bad_shapes_stay_within_bounds_of_memory() {
     let requests = [
         // Sent to the server.

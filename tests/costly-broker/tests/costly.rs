@@ -27,11 +27,17 @@ fn body(tool: &str, args: &str) -> String {
     format!(r#"{{"path":"/costly/{tool}","args":{args}}}"#)
 }
 
-/// As many filters as there may be values.
+/// Filters that take long to check and little enough memory. The last one does not match.
 fn many_filters() -> String {
-    let filter = nested("not", 30);
-    let all = vec![filter; 30_000].join(",");
-    format!("{{\"filters\":[{all}]}}")
+    let (begin, end) = (r#"{"not":"#.repeat(20), r#","weight":1}"#.repeat(20));
+    let all = format!(r#"{begin}{{"eq":"a"}}{end},"#).repeat(4000);
+    format!(r#"{{"filters":[{all}{{"eq":0}}]}}"#)
+}
+
+/// How many threads may check.
+fn threads() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores / 2).max(1)
 }
 
 fn has_answer(stream: &TcpStream) -> bool {
@@ -78,7 +84,7 @@ fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
     let (chaos, broker) = start();
     let address = broker.address();
     let long = post_bytes(address, "/meta_call", &body("filters", &many_filters()));
-    let mut costly: Vec<TcpStream> = (0..8).map(|_| send(address, &long)).collect();
+    let mut costly: Vec<TcpStream> = (0..threads() + 8).map(|_| send(address, &long)).collect();
     for (tool, args) in small() {
         costly.push(send(
             address,
@@ -138,17 +144,23 @@ fn long_requests_are_checked_by_threads_of_their_own_on_half_the_cores() {
     assert_eq!(raw(address, &plain).status, 200);
     assert!(pool(&broker).is_empty(), "a small call needs none of them");
 
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let half: Vec<String> = (0..(cores / 2).max(1))
+    let half: Vec<String> = (0..threads())
         .map(|number| format!("broker-work-{number}"))
         .collect();
     let long = post_bytes(address, "/meta_call", &body("filters", &many_filters()));
-    let costly: Vec<TcpStream> = (0..half.len() + 8).map(|_| send(address, &long)).collect();
+    let mut costly: Vec<TcpStream> = (0..half.len() + 8).map(|_| send(address, &long)).collect();
     wait_until("as many threads as there may be have work", || {
         pool(&broker).len() >= half.len()
     });
     assert_eq!(raw(address, &plain).status, 200);
     assert_eq!(pool(&broker), half);
+    let error = refusal(&read(costly.remove(0)), 422, "args_invalid");
+    let places = error["details"]["errors"].as_array();
+    let last = places.and_then(|places| places.first());
+    assert_eq!(
+        last.map(|place| &place["pointer"]),
+        Some(&json!("/filters/4000"))
+    );
     drop(costly);
     // The same threads serve those who come later, short bodies that are costly to check among them.
     let (tool, args) = &small()[0];
@@ -163,7 +175,7 @@ fn more_long_requests_than_may_wait_are_overloaded() {
     let address = broker.address();
     // A body that must first be parsed waits behind the checks.
     let long = post_bytes(address, "/meta_call", &body("filters", &many_filters()));
-    let first: Vec<TcpStream> = (0..3).map(|_| send(address, &long)).collect();
+    let first: Vec<TcpStream> = (0..threads() + 2).map(|_| send(address, &long)).collect();
     let filler = "x".repeat(70_000);
     let short = post_bytes(
         address,
