@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Examination, Launch, parsing_permit};
+use broker_mcp::{Examination, Launch, parse_aside};
 use broker_model::drift::Report;
 use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, Snapshot};
 use tokio::task::JoinSet;
 
 use super::gate::Gate;
@@ -140,10 +140,10 @@ impl Checkup {
             let verdicts = Arc::clone(&self.verdicts);
             tasks.spawn(async move {
                 let outcome = match source.launch {
-                    Ok(launch) => Ok(start(at, launch, &verdicts).await),
+                    Ok(launch) => Ok(start(at, launch, verdicts).await),
                     Err(problems) => Err(problems),
                 };
-                let locked = &verdicts.catalog.sources[at];
+                let locked = &catalog.sources[at];
                 let examined = Examined {
                     path: locked.path,
                     required: source.required,
@@ -168,32 +168,43 @@ impl Checkup {
     }
 }
 
-async fn start(at: usize, launch: Launch, verdicts: &Verdicts) -> Started {
+async fn start(at: usize, launch: Launch, verdicts: Arc<Verdicts>) -> Started {
     let revision = verdicts.catalog.sources[at].protocol_version;
     let examination = Examination::run(&launch, Era::of_revision(revision)).await;
-    let _permit = parsing_permit().await;
-    let tools = examination.outcome.as_ref().ok().map(|(_, snapshot)| {
-        let judged = verdicts.assess(at, None, snapshot);
-        let view = verdicts.view.load();
-        let own = verdicts.catalog.sources[at].tools.iter();
-        let may_not = verdicts.withdrawals(at, &judged);
-        let (withdrawn, exposed): (Vec<u32>, Vec<u32>) = own
-            .filter(|tool| !view.is_hidden(**tool))
-            .partition(|tool| judged.is_refused() || may_not.contains_key(tool));
-        Tools {
-            listed: snapshot.tools.len(),
-            exposed: exposed.len(),
-            hidden: verdicts.left_out(at, snapshot),
-            withdrawn: withdrawn.len(),
-            report: judged.report,
-        }
+    let compared = parse_aside(move || {
+        let listed = examination.outcome.as_ref().ok();
+        let tools = listed.map(|(_, snapshot)| tools_of(at, snapshot, &verdicts));
+        (examination, tools)
     });
+    let (examination, tools) = match compared.await {
+        Ok(compared) => compared,
+        // It was logged where it happened.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    };
     Started {
         program: launch.program,
         startup_timeout: launch.startup_timeout,
         withheld: launch.withheld,
         examination,
         tools,
+    }
+}
+
+/// The tools that a source listed beside those of the lock.
+fn tools_of(at: usize, snapshot: &Snapshot, verdicts: &Verdicts) -> Tools {
+    let judged = verdicts.assess(at, None, snapshot);
+    let view = verdicts.view.load();
+    let own = verdicts.catalog.sources[at].tools.iter();
+    let may_not = verdicts.withdrawals(at, &judged);
+    let (withdrawn, exposed): (Vec<u32>, Vec<u32>) = own
+        .filter(|tool| !view.is_hidden(**tool))
+        .partition(|tool| judged.is_refused() || may_not.contains_key(tool));
+    Tools {
+        listed: snapshot.tools.len(),
+        exposed: exposed.len(),
+        hidden: verdicts.left_out(at, snapshot),
+        withdrawn: withdrawn.len(),
+        report: judged.report,
     }
 }
 

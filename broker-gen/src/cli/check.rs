@@ -1,16 +1,18 @@
 //! `check`: the live sources against the lock. Never writes.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use broker_model::drift::{self, Report};
 use broker_model::exit::Exit;
 use broker_model::lint::Linted;
-use broker_model::lock::{Lock, LockedSource};
+use broker_model::lock::Lock;
 use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use super::input::{Input, LockFile};
+use super::live::{self, TooLarge};
 use super::report::{ReportArgs, Shown, Sides};
 use super::survey::{Failure, Question, survey};
 use super::{ConfigArgs, lint, output, provenance};
@@ -23,6 +25,7 @@ pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
             linted,
             asked,
             lock,
+            lock_text,
             lock_path,
             refused,
         }) => {
@@ -34,10 +37,10 @@ pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
                 linted: &linted,
                 sides: Sides::Live,
                 asked: Some(&asked),
-                lock: &lock.lock,
+                lock: &lock,
                 lock_path: &lock_path,
                 config: &args.file.config,
-                lock_text: &lock.text,
+                lock_text: &lock_text,
             });
             // A check that looked at nothing is no success.
             if asked.is_empty() {
@@ -56,7 +59,8 @@ struct Checked {
     linted: Vec<Linted>,
     /// The sources that were asked.
     asked: Vec<NodePath>,
-    lock: LockFile,
+    lock: Arc<Lock>,
+    lock_text: String,
     lock_path: PathBuf,
     /// What the config itself asks to exit with.
     refused: Exit,
@@ -64,13 +68,13 @@ struct Checked {
 
 async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnostic>> {
     let input = Input::read(args)?;
-    let file = input.read_lock()?;
-    let lock = &file.lock;
-    plan::check_fresh(&input.config, lock)?;
+    let LockFile { lock, text } = input.read_lock()?;
+    let lock = Arc::new(lock);
+    plan::check_fresh(&input.config, &lock)?;
     let plan = plan::plan(&input.config, &lock.sources)?;
     output::diagnostics(&plan.warnings);
     let unpinned = provenance::unpinned(&input.config, &input.launches, strict);
-    let refused = output::diagnostics(&unpinned);
+    let mut refused = output::diagnostics(&unpinned);
     let question = |launch: broker_mcp::Launch| {
         let revision = lock
             .source(launch.source.as_str())
@@ -99,45 +103,66 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
     let launches = questions.iter().map(|question| &question.launch);
     let asked: Vec<_> = launches.map(|launch| launch.source.clone()).collect();
     for answer in survey(questions).await {
-        let both = input
-            .config
-            .source(&answer.source)
-            .zip(lock.source(answer.source.as_str()));
-        let mut launches = input.launches.iter();
-        let launch = launches.find(|launch| launch.source == answer.source);
-        report.merge(match (&answer.outcome, both) {
-            (Ok(snapshot), Some((source, locked))) => {
-                let mut found = drift::classify(locked, snapshot, &source.filter);
+        let snapshot = match answer.outcome {
+            Ok(snapshot) => snapshot,
+            Err(Failure::Source(failure)) => {
+                let (message, last_words) = with_stderr(&failure);
+                let cause = failure.cause;
+                report.merge(drift::unchecked(
+                    &answer.source,
+                    cause,
+                    &message,
+                    &last_words,
+                ));
+                continue;
+            }
+            // A check asks once.
+            Err(Failure::Unstable(_)) => continue,
+        };
+        // Fresh locks have every source of the config.
+        let both = input.config.source(&answer.source);
+        let Some((source, locked)) = both.zip(lock.source(answer.source.as_str())) else {
+            continue;
+        };
+        let Some((mut found, live)) = live::compared(source, &lock, snapshot).await else {
+            continue;
+        };
+        match live {
+            Ok(live) => {
                 sources.retain(|one| one.path != answer.source);
-                sources.push(LockedSource::from_snapshot(source, snapshot));
-                if let Some(launch) = launch {
-                    found.add_package(locked, &provenance::look(source, launch));
-                }
-                found
+                sources.push(live);
             }
-            (Err(Failure::Source(failure)), _) => {
-                let (message, last_words) = with_stderr(failure);
-                drift::unchecked(&answer.source, failure.cause, &message, &last_words)
-            }
-            // Fresh locks have every source of the config, and a check asks once.
-            (Ok(_), None) | (Err(Failure::Unstable(_)), _) => Report::default(),
-        });
+            Err(too_large) => refused = refused.or(output::diagnostics(&[unlinted(&too_large)])),
+        }
+        let mut launches = input.launches.iter();
+        if let Some(launch) = launches.find(|launch| launch.source == answer.source) {
+            found.add_package(locked, &provenance::look(source, launch));
+        }
+        report.merge(found);
     }
     drift::name_moves(&mut report);
     report.mask(&redactor);
     report.name_config(&args.file.config.to_string_lossy());
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     let mut linted = lint::of_sources(&sources, &args.file.config, &redactor, strict)?;
-    linted
-        .retain(|one| asked.contains(&one.source) && (lint::has_errors(one) || is_news(one, lock)));
+    linted.retain(|one| {
+        asked.contains(&one.source) && (lint::has_errors(one) || is_news(one, &lock))
+    });
     Ok(Checked {
         report,
         linted,
         asked,
         lock_path: input.lock_path,
-        lock: file,
+        lock,
+        lock_text: text,
         refused,
     })
+}
+
+/// The texts of a source whose tools no lock could hold are not looked at.
+fn unlinted(too_large: &TooLarge) -> Diagnostic {
+    let message = format!("{}, so its texts were not linted", too_large.message());
+    Diagnostic::error(DiagnosticCode::SourceFailed, message).help(TooLarge::HELP)
 }
 
 /// Whether the lock has other bytes of it. A warning about what was reviewed was given when it was

@@ -9,21 +9,18 @@ use broker_model::drift::BetweenLocks;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource, MAX_BYTES};
 use broker_model::provenance::{Package, Seen};
-use broker_model::snapshot::ListedTool;
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use super::between::between;
 use super::check::with_stderr;
 use super::input::Input;
+use super::live::TooLarge;
 use super::output::{self, say};
 use super::survey::{Answer, Failure, Question, survey};
 use super::whole_file::write_whole;
-use super::{LockArgs, lint, machine, partial, provenance, schemas};
+use super::{LockArgs, lint, live, machine, partial, provenance, schemas};
 use crate::plan;
-
-/// Bytes that the exposed tools of one source may take once parsed: a lock holds all of them at once.
-const MAX_EXPOSED_BYTES: u64 = 32 << 20;
 
 pub(super) async fn run(args: &LockArgs) -> Exit {
     match lock(args).await {
@@ -70,7 +67,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     let mut problems = Vec::new();
     let mut sources = kept;
     for answer in answers {
-        match take(&input, answer) {
+        match take(&input, answer).await {
             Ok(new) => match &of_tools {
                 Some(old) => match partial::take(old, &new, &args.tools) {
                     Ok(source) => sources.push(source),
@@ -234,7 +231,7 @@ fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
 }
 
 /// Tells what became of one source, and takes its snapshot.
-fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> {
+async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> {
     let (path, took) = (&answer.source, answer.took.as_secs_f64());
     let snapshot = match answer.outcome {
         Ok(snapshot) => snapshot,
@@ -272,20 +269,10 @@ fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> 
         .config
         .source(path)
         .expect("only sources of the config are asked");
-    let exposed = snapshot.tools.iter();
-    let exposed = exposed.filter(|tool| source.filter.admits(tool.name()));
-    let parsed: u64 = exposed.map(ListedTool::parsed_bytes).sum();
-    if parsed > MAX_EXPOSED_BYTES {
-        let message = format!(
-            "the exposed tools of `{path}` would take {parsed} bytes once parsed, and at most {MAX_EXPOSED_BYTES} go into a lock"
-        );
-        return Err(Box::new(
-            Diagnostic::error(DiagnosticCode::SourceFailed, message)
-                .help("Leave tools out with `tool_filter`."),
-        ));
-    }
-    let mut locked = LockedSource::from_snapshot(source, &snapshot);
-    drop(snapshot);
+    let mut locked = live::locked(source, snapshot).await.map_err(|too_large| {
+        let problem = Diagnostic::error(DiagnosticCode::SourceFailed, too_large.message());
+        Box::new(problem.help(TooLarge::HELP))
+    })?;
     let launch = input.launches.iter().find(|launch| launch.source == *path);
     locked.package = launch.and_then(|launch| package(source, launch));
     let how = if launch.is_some_and(|launch| launch.shell) {

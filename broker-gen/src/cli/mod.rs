@@ -19,6 +19,7 @@ mod diff;
 mod generate;
 mod input;
 mod lint;
+mod live;
 mod lock;
 mod machine;
 mod new;

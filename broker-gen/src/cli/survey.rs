@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Launch, Session, SourceFailure, StderrTail, parsing_permit};
+use broker_mcp::{Launch, Session, SourceFailure, StderrTail, parse_aside};
 use broker_model::json::child_pointer;
 use broker_model::lock::strip_volatile;
 use broker_model::mcp::Era;
@@ -13,7 +13,7 @@ use broker_model::snapshot::{ListedTool, Snapshot};
 use broker_model::{NodePath, SourceCause, drift, text};
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::output::say;
@@ -121,13 +121,24 @@ async fn ask(question: &Question, tail: &StderrTail) -> Result<Snapshot, Failure
     let second = snapshot(question, era, tail)
         .await
         .map_err(Failure::Source)?;
-    let permit = parsing_permit().await;
-    let unstable = compare(&first, &second, &question.volatile);
-    drop(permit);
+    let volatile = question.volatile.clone();
+    let compared = parse_aside(move || {
+        let unstable = compare(&first, &second, &volatile);
+        (first, unstable)
+    });
+    let (first, unstable) = compared.await.unwrap_or_else(resume);
     if unstable.is_empty() {
         Ok(first)
     } else {
         Err(Failure::Unstable(unstable))
+    }
+}
+
+/// Goes on with the panic of work that ended by one, which was printed where it happened.
+pub(super) fn resume<T>(error: JoinError) -> T {
+    match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => panic!("work was cancelled that nothing cancels: {error}"),
     }
 }
 

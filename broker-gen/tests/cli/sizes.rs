@@ -1,25 +1,28 @@
-//! Tool lists that take much more memory than their text: what `lock` holds of them, and what it refuses.
+//! Tool lists that take much more memory than their text: what `lock` and `check` hold of them, and what
+//! they refuse.
 
 use std::fs;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bench::{Bench, contains};
 
 /// Objects in a tool of the worst shape: 140 KB of text that take 14 MiB once parsed.
 const OBJECTS: usize = 20_000;
 
-#[test]
-fn a_list_of_the_worst_shape_is_locked_within_bounds_of_memory() {
-    let bench = Bench::empty();
-    bench.configure([("a", json!({"tool_filter": ["echo"]}))]);
-    let bulk = json!({"tools": 30, "text": r#"{"":0}"#, "times": OBJECTS});
-    bench.script("a", &json!({"bulk": bulk, "page_size": 20}));
+/// A server whose list has tools of the worst shape after the one that the config names. Parsed together,
+/// they would take 14 MiB each.
+fn of_the_worst_shape(tools: usize) -> Value {
+    json!({"bulk": {"tools": tools, "text": r#"{"":0}"#, "times": OBJECTS}, "page_size": 20})
+}
+
+/// How the verb ended, and the most memory that it had, in KiB.
+fn run_watched(bench: &Bench, verb: &str) -> (Option<i32>, u64) {
     let mut child = bench
-        .command(&["lock"], &[])
+        .command(&[verb], &[])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -35,9 +38,39 @@ fn a_list_of_the_worst_shape_is_locked_within_bounds_of_memory() {
         peak = peak.max(kib.unwrap_or_default());
         thread::sleep(Duration::from_millis(10));
     };
-    assert_eq!(status.code(), Some(0));
-    // Parsed together, the tools would take 420 MiB.
+    (status.code(), peak)
+}
+
+#[test]
+fn a_list_of_the_worst_shape_is_locked_and_checked_within_bounds_of_memory() {
+    let bench = Bench::empty();
+    bench.configure([("a", json!({"tool_filter": ["echo"]}))]);
+    bench.script("a", &of_the_worst_shape(30));
+    for verb in ["lock", "check"] {
+        let (code, peak) = run_watched(&bench, verb);
+        assert_eq!(code, Some(0), "{verb}");
+        assert!(peak > 0 && peak <= 160 << 10, "{verb}: {peak} KiB");
+    }
+}
+
+#[test]
+fn a_check_parses_no_more_exposed_tools_than_a_lock_may_hold() {
+    let bench = Bench::empty();
+    bench.configure([("a", json!({}))]);
+    bench.script("a", &json!({}));
+    bench.lock();
+    bench.script("a", &of_the_worst_shape(30));
+    let (code, peak) = run_watched(&bench, "check");
+    assert_eq!(code, Some(4));
     assert!(peak > 0 && peak <= 160 << 10, "{peak} KiB");
+    let errors = bench.run(&["check"]).stderr;
+    contains(
+        &errors,
+        &[
+            "the exposed tools of `/a` would take",
+            "so its texts were not linted",
+        ],
+    );
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod launch;
 mod list;
 mod lookup;
 mod memory;
+mod parsing;
 mod process;
 mod request;
 mod rpc_error;
@@ -37,8 +38,8 @@ pub use environment::Environment;
 pub use examine::Examination;
 pub use failure::{CallFailure, ExitReport, SourceFailure};
 pub use launch::{Launch, Timing, resolve};
-pub use list::parsing_permit;
 pub use memory::{Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size, UNCHARGED_BYTES};
+pub use parsing::parse_aside;
 #[cfg(any(test, feature = "scripted"))]
 #[doc(hidden)]
 pub use process::scripted;

@@ -14,12 +14,12 @@ use broker_model::text::shown_line;
 use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::connection::{Connection, Kind, Unanswered};
 use crate::failure::SourceFailure;
 use crate::launch::Launch;
+use crate::parsing::parse_aside;
 use crate::request;
 
 /// Pages that are asked for.
@@ -34,22 +34,12 @@ const MAX_PARSED_BYTES: u64 = 16 << 20;
 const MAX_CURSOR_BYTES: usize = 4 << 10;
 /// How long each page but the first may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Listings that are parsed at one time, over all sources and instances of this process.
-static PARSING: Semaphore = Semaphore::const_new(4);
-
-/// A permit to parse a listing; the number of permits is bounded. A task that parses tools of a
-/// snapshot must hold a permit while it does so.
-pub async fn parsing_permit() -> Option<SemaphorePermit<'static>> {
-    // The semaphore is never closed.
-    PARSING.acquire().await.ok()
-}
-
-/// All tools, in the server's order. `meta` is what every request of the era carries; `time` is that of
-/// the first page.
+/// All tools, in the server's order. `meta` is what every request of the era carries. The first page has
+/// no deadline here, since a server that works on one request at a time lists its tools after a call, which
+/// may last a day: the caller limits the time and drops the future.
 pub(crate) async fn tools(
     connection: &Connection,
     meta: &str,
-    time: Duration,
     launch: &Launch,
 ) -> Result<Vec<ListedTool>, SourceFailure> {
     let redactor = &launch.redactor;
@@ -57,7 +47,7 @@ pub(crate) async fn tools(
     let mut cursor = None;
     for number in 0..MOST_PAGES {
         let line = |id| request::list(id, cursor.as_deref(), meta);
-        let asked = connection.request(Kind::Own, line, time);
+        let asked = connection.request(Kind::Own, line, None);
         let answer = if number == 0 {
             asked.await
         } else {
@@ -148,9 +138,7 @@ impl Listing {
         mut self,
         page: Bytes,
     ) -> Result<(Self, Option<String>), SourceFailure> {
-        let permit = parsing_permit().await;
-        let added = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
+        let added = parse_aside(move || {
             let cursor = self.add_page(&page)?;
             Ok((self, cursor))
         });

@@ -133,16 +133,16 @@ impl Connection {
         }
     }
 
-    /// Sends the request that `line` writes for an id, and waits for its reply. Dropping the future
-    /// gives the request up, and the server is told.
+    /// Sends the request that `line` writes for an id, and waits for its reply, so long or without a
+    /// deadline. Dropping the future gives the request up, and the server is told.
     pub(crate) async fn request(
         &self,
         kind: Kind,
         line: impl FnOnce(u64) -> Bytes,
-        time: Duration,
+        time: impl Into<Option<Duration>>,
     ) -> Result<RawResult, Unanswered> {
         let (id, reply) = self.submit(kind, line)?;
-        Waiter::new(self, id, reply).wait(time).await
+        Waiter::new(self, id, reply).wait(time.into()).await
     }
 
     /// Calls that it has, waiting ones included.

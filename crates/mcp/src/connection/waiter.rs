@@ -52,14 +52,18 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// Waits so long, then gives the request up.
-    pub(super) async fn wait(mut self, time: Duration) -> Result<RawResult, Unanswered> {
-        match timeout(time, &mut self.reply).await {
-            Ok(reply) => {
+    /// Waits so long, or without a deadline, then gives the request up.
+    pub(super) async fn wait(mut self, time: Option<Duration>) -> Result<RawResult, Unanswered> {
+        let reply = match time {
+            Some(time) => timeout(time, &mut self.reply).await.ok(),
+            None => Some((&mut self.reply).await),
+        };
+        match reply {
+            Some(reply) => {
                 self.settled = true;
                 self.connection.read(reply)
             }
-            Err(_) => self.give_up().await,
+            None => self.give_up().await,
         }
     }
 

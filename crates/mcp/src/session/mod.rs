@@ -23,10 +23,6 @@ use crate::{list, request, rpc_error, startup};
 
 pub(crate) use open::Opening;
 
-/// The time limit of a listing whose caller has a deadline of its own. It is longer than a day: a call
-/// may last a day, and a server that works on one request at a time lists its tools after that call.
-const NO_DEADLINE: Duration = Duration::from_secs(7 * 86_400);
-
 /// One started and handshaken server process. Dropping it ends the process group at once; [`stop`]
 /// gives the server time to leave by itself.
 ///
@@ -58,7 +54,7 @@ impl Session {
     /// Lists the tools without a deadline of its own: the caller cancels by dropping the future.
     pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
         let tools = if self.agreed.capabilities.get("tools").is_some() {
-            list::tools(&self.connection, &self.meta, NO_DEADLINE, &self.launch).await?
+            list::tools(&self.connection, &self.meta, &self.launch).await?
         } else {
             Vec::new()
         };

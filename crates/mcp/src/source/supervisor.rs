@@ -16,7 +16,7 @@ use super::{Judge, Shared, Verdict};
 use crate::environment::random_u64;
 use crate::failure::SourceFailure;
 use crate::launch::Launch;
-use crate::list::parsing_permit;
+use crate::parsing::parse_aside;
 use crate::process::Hurry;
 use crate::session::{Opening, Session, stopped};
 use crate::startup;
@@ -169,15 +169,12 @@ impl Supervisor {
         // A listing whose process died while it was judged must not set the state.
         let turn = self.judging.clone().lock_owned().await;
         let judge = self.judge.clone();
-        let permit = parsing_permit().await;
-        let judged = self
-            .tasks
-            .spawn_blocking(move || {
-                let _turn = turn;
-                let _permit = permit;
-                judge.judge(&snapshot)
-            })
-            .await;
+        let tracked = self.tasks.token();
+        let judged = parse_aside(move || {
+            let _held = (turn, tracked);
+            judge.judge(&snapshot)
+        })
+        .await;
         let verdict = judged.map_err(|error| {
             let message = format!("the listing could not be judged: {error}");
             SourceFailure::new(SourceCause::DriftSource, message)

@@ -1,7 +1,7 @@
 //! A supervised source: judged, restarted, woken, checked again, stopped.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use broker_mcp::{CallFailure, Judge, Launch, Source, State, Status, Verdict};
@@ -23,6 +23,34 @@ impl Judge for NoEvil {
             let message = "it lists `evil`".to_owned();
             return Verdict::WithdrawSource { message };
         }
+        Verdict::Serve
+    }
+}
+
+/// Counts the listings that are judged at one time. Each verdict waits a moment for a fifth beside it.
+#[derive(Default)]
+struct Crowd {
+    counts: Mutex<Counts>,
+    entered: Condvar,
+}
+
+#[derive(Default)]
+struct Counts {
+    now: usize,
+    most: usize,
+}
+
+impl Judge for Crowd {
+    fn judge(&self, _: &Snapshot) -> Verdict {
+        let mut counts = self.counts.lock().unwrap();
+        counts.now += 1;
+        counts.most = counts.most.max(counts.now);
+        self.entered.notify_all();
+        let moment = Duration::from_millis(300);
+        let waited = self
+            .entered
+            .wait_timeout_while(counts, moment, |counts| counts.most <= 4);
+        waited.unwrap().0.now -= 1;
         Verdict::Serve
     }
 }
@@ -447,4 +475,23 @@ async fn polls_of_a_server_that_does_one_thing_at_a_time_wait_for_its_calls() {
     let (within, after) = within.rsplit_once("ended").unwrap();
     assert!(!within.contains("tools/list"), "{log}");
     assert!(after.contains("tools/list"), "{log}");
+}
+
+#[tokio::test]
+async fn the_listings_of_eight_sources_are_judged_four_at_a_time() {
+    let crowd = Arc::new(Crowd::default());
+    let scenes: Vec<_> = (0..8).map(|_| Scene::new()).collect();
+    let sources: Vec<_> = scenes
+        .iter()
+        .map(|scene| {
+            let judge = crowd.clone();
+            Source::start(scene.server(""), None, judge, &TaskTracker::new())
+        })
+        .collect();
+    for source in &sources {
+        until(source, |status| status.state == State::Ready).await;
+        source.stop().await;
+    }
+    let most = crowd.counts.lock().unwrap().most;
+    assert!(most <= 4, "{most} listings were judged at one time");
 }

@@ -29,6 +29,7 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> 
         raw
     };
     let mut left: Vec<&LockedTool> = Vec::new();
+    let mut room = tool::Room::of_source();
     for tool in &locked.exposed {
         match listed.remove(tool.upstream_name.as_str()).map(read) {
             Some(raw) if Digest::of_tool(&raw) == tool.digest => report.same += 1,
@@ -40,6 +41,7 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> 
                     tool,
                     &raw,
                     &relock_tools(&locked.path, &[&tool.upstream_name]),
+                    &mut room,
                 ),
             )),
             None => left.push(tool),

@@ -14,9 +14,6 @@ pub(super) const RELOCK: &str = "`broker-gen lock";
 /// Rules of what only the strict view shows.
 const STRICT: [&str; 2] = ["input-strictly-narrowed", "output-strictly-widened"];
 
-/// Places that are listed for one tool; a rewritten schema has thousands.
-pub(super) const MAX_FINDINGS: usize = 50;
-
 /// The version of the JSON shape.
 pub const REPORT_VERSION: u64 = 1;
 
@@ -241,11 +238,9 @@ impl Class {
 }
 
 impl ToolDrift {
-    /// Whether a text of the tool changed, other than in white space. A full list of findings counts as
-    /// such a change, since findings beyond the limit are missing.
+    /// Whether a text of the tool changed, other than in white space.
     pub fn has_text_drift(&self) -> bool {
-        let mut findings = self.findings.iter();
-        self.findings.len() >= MAX_FINDINGS || findings.any(Finding::is_text_drift)
+        self.findings.iter().any(Finding::is_text_drift)
     }
 }
 

@@ -476,6 +476,48 @@ fn the_report_has_its_shape() {
     );
 }
 
+#[test]
+fn the_report_on_a_source_keeps_a_bounded_number_of_bytes_of_live_values() {
+    let tools = |text: &str| -> Value {
+        let tool =
+            |at: u32| json!({"name": format!("t{at}"), "description": format!("{at}{text}")});
+        (0..12).map(tool).collect()
+    };
+    let report = check(tools(""), tools(&"x".repeat(1_000_000)));
+    let findings = report.tools.iter().flat_map(|tool| &tool.findings);
+    let kept = findings.filter_map(|finding| finding.new.as_ref()?.as_str());
+    let (whole, left_out): (Vec<_>, Vec<_>) = kept.partition(|text| text.len() >= 1_000_000);
+    assert_eq!((whole.len(), left_out.len()), (8, 4));
+    assert!(
+        left_out
+            .iter()
+            .all(|text| *text == "(too large to be shown)")
+    );
+    let too_large = check(tools(""), tools(&"x".repeat(1 << 20)));
+    assert_eq!(
+        too_large.tools[0].findings[0].new,
+        Some(json!("(too large to be shown)"))
+    );
+}
+
+#[test]
+fn a_changed_text_is_found_among_any_number_of_worse_findings_and_no_other_finding_counts_as_one() {
+    let tool = |description: &str, kind: &str| {
+        let properties = (0..80).map(|at| (format!("p{at}"), json!({"type": kind})));
+        let properties: serde_json::Map<_, _> = properties.collect();
+        let schema = json!({"type": "object", "properties": properties});
+        json!([{"name": "t", "description": description, "inputSchema": schema}])
+    };
+    let text_drift = |new: Value| {
+        let report = check(tool("Reads.", "string"), new);
+        let drift = &report.tools[0];
+        (drift.findings.len(), drift.has_text_drift())
+    };
+    assert_eq!(text_drift(tool("Deletes.", "integer")), (50, true));
+    assert_eq!(text_drift(tool("Reads.", "integer")), (50, false));
+    assert_eq!(text_drift(tool("Reads. ", "integer")), (50, false));
+}
+
 /// Bounds hold in work, not in time; a schema that is all alternatives ends, whatever it ends as.
 #[test]
 fn drf_a_hostile_schema_ends_within_bounds() {

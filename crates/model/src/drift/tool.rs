@@ -2,17 +2,50 @@
 
 use serde_json::{Map, Value};
 
-use super::report::{Finding, MAX_FINDINGS};
+use super::report::Finding;
 use super::rules::rule;
 use super::schema::{Judged, Side, judge};
 use super::{Difference, annotations, differences, icons, wording};
 use crate::lock::LockedTool;
 
+/// Places that are listed for one tool; a rewritten schema has thousands.
+const MAX_FINDINGS: usize = 50;
 /// Bytes of the live values that the findings of one tool keep, once parsed; larger ones are left out.
 const MAX_VALUE_BYTES: u64 = 1 << 20;
+/// The same for all tools of a source.
+const MAX_SOURCE_BYTES: u64 = 8 << 20;
+
+/// How many bytes of live values the findings of a source may still keep.
+pub(super) struct Room(u64);
+
+impl Room {
+    pub(super) fn of_source() -> Self {
+        Self(MAX_SOURCE_BYTES)
+    }
+
+    /// Leaves out the live values of a tool for which there is no room.
+    fn keep(&mut self, findings: &mut [Finding]) {
+        let before = self.0.min(MAX_VALUE_BYTES);
+        let mut left = before;
+        let values = findings
+            .iter_mut()
+            .flat_map(|one| [&mut one.new, &mut one.witness]);
+        for value in values.flatten() {
+            if !takes(value, &mut left) {
+                *value = Value::from("(too large to be shown)");
+            }
+        }
+        self.0 -= before - left;
+    }
+}
 
 /// Everything that differs between the reviewed tool and the live one, at least one finding.
-pub(super) fn changes(tool: &LockedTool, live: &Map<String, Value>, remedy: &str) -> Vec<Finding> {
+pub(super) fn changes(
+    tool: &LockedTool,
+    live: &Map<String, Value>,
+    remedy: &str,
+    room: &mut Room,
+) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut members: Vec<&str> = tool.raw.keys().map(String::as_str).collect();
     members.extend(
@@ -67,14 +100,16 @@ pub(super) fn changes(tool: &LockedTool, live: &Map<String, Value>, remedy: &str
     // The worst stand first, or they would be cut.
     found.sort_by_key(|one| std::cmp::Reverse(one.class));
     let total = found.len();
+    // A changed text can decide whether the tool is served: one is kept in any case.
+    let text = found.iter().position(Finding::is_text_drift);
+    if let Some(text) = text.filter(|at| *at >= MAX_FINDINGS) {
+        found.swap(MAX_FINDINGS - 1, text);
+    }
     found.truncate(MAX_FINDINGS);
-    let mut room = MAX_VALUE_BYTES;
     for one in &mut found {
         remedy.clone_into(&mut one.remedy);
-        if one.new.as_ref().is_some_and(|new| !takes(new, &mut room)) {
-            one.new = Some(Value::from("(too large to be shown)"));
-        }
     }
+    room.keep(&mut found);
     if let Some(last) = found.last_mut().filter(|_| total > MAX_FINDINGS) {
         last.message = format!("{}, and {} more places", last.message, total - MAX_FINDINGS);
     }
