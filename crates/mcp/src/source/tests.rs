@@ -28,7 +28,7 @@ struct World {
     lists: watch::Sender<bool>,
     /// Counts the announcements that it makes.
     announced: watch::Sender<u64>,
-    /// Whether the server reads no request while it works on a call.
+    /// Whether the server answers nothing while it works on a call.
     one_at_a_time: bool,
     start: Instant,
     /// When it was asked for a listing, in seconds.
@@ -56,18 +56,30 @@ impl World {
 
     async fn serve(self: Arc<Self>, pipes: Pipes) -> i32 {
         let mut lines = BufReader::new(pipes.input).lines();
+        let (heard, mut requests) = tokio::sync::mpsc::channel::<Value>(64);
+        let world = self.clone();
+        // Requests are noted when they come, also during a call.
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                let line: Value = serde_json::from_str(&line).unwrap();
+                if line["method"] == "tools/list" {
+                    let now = world.start.elapsed().as_secs_f64();
+                    world.asked.lock().unwrap().push(now);
+                }
+                if heard.send(line).await.is_err() {
+                    return;
+                }
+            }
+        });
         let (answers, mut answered) = tokio::sync::mpsc::channel::<Value>(64);
         let (mut lists, mut announced) = (self.lists.subscribe(), self.announced.subscribe());
         let mut output = pipes.output;
         let mut owed = Vec::new();
         loop {
             let mut say = tokio::select! {
-                line = lines.next_line() => match line {
-                    Ok(Some(line)) => {
-                        let line: Value = serde_json::from_str(&line).unwrap();
-                        self.take(line, &answers, &mut owed).await
-                    }
-                    _ => return 0,
+                line = requests.recv() => match line {
+                    Some(line) => self.take(line, &answers, &mut owed).await,
+                    None => return 0,
                 },
                 answer = answered.recv() => answer.into_iter().collect(),
                 _ = announced.changed() => {
@@ -108,10 +120,6 @@ impl World {
                 vec![json!({"jsonrpc": "2.0", "id": id, "error": error})]
             }
             "tools/list" => {
-                self.asked
-                    .lock()
-                    .unwrap()
-                    .push(self.start.elapsed().as_secs_f64());
                 owed.push(id);
                 Vec::new()
             }
@@ -245,12 +253,14 @@ async fn f_33_an_announced_listing_that_is_withheld_refuses_new_calls_and_loses_
     sleep(Duration::from_secs(1)).await;
     scene.world.lists.send_replace(false);
     scene.world.announce();
+    let announced = Instant::now();
     sleep(Duration::from_secs(9)).await;
     assert!(
         scene.call(0).await.unwrap().is_ok(),
         "for ten seconds calls are served on"
     );
     let status = scene.until(Status::is_recheck_pending).await;
+    assert_eq!(announced.elapsed().as_secs(), 10);
     assert_eq!(status.restarts, 0);
     let refused = scene.call(0).await.unwrap();
     let Err(CallFailure::Unavailable {
@@ -400,6 +410,7 @@ async fn polls_without_an_answer_change_nothing_until_an_idle_process_missed_thr
         sleep(Duration::from_millis(100)).await;
     }
     let status = scene.until(|status| status.state == State::Backoff).await;
+    assert_eq!(scene.world.asked().len(), before + 3, "not a fourth time");
     assert_eq!(status.failure.unwrap().cause, SourceCause::ListFailed);
     scene.world.lists.send_replace(true);
     let status = scene.until(|status| status.state == State::Ready).await;
