@@ -1,5 +1,5 @@
-//! A lock or audits that cannot be written since the file would exceed the limit on file sizes: the verb
-//! reports an error, keeps the old file and leaves no draft. The limit represents a full disk.
+//! Files and output that cannot be written: the verb reports an error, keeps the old file and leaves no
+//! part of a new one. The limit on file sizes, and a device that is always full, represent a full disk.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -83,6 +83,7 @@ fn is_refused(output: &Output) {
         output.status
     );
     assert!(said.contains("cannot be written"), "{said}");
+    assert!(said.contains("help: Make room on the disk"), "{said}");
 }
 
 #[test]
@@ -118,5 +119,53 @@ fn f_49_a_lock_and_audits_that_cannot_be_written_stay_as_they_were() {
     for args in [&lock[..], &accept] {
         let output = run(folder, "", args);
         assert!(output.status.success(), "{output:?}");
+    }
+}
+
+#[test]
+fn generated_files_that_cannot_be_written_stay_as_they_were() {
+    let scene = scene();
+    let folder = scene.path();
+    let generate = ["generate", "--config", "c.json", "--out", "generated"];
+    for args in [&["lock", "--config", "c.json"][..], &generate] {
+        let output = run(folder, "", args);
+        assert!(output.status.success(), "{output:?}");
+    }
+    let generated = folder.join("generated");
+    let texts = || {
+        let read = |name: String| fs::read(generated.join(name));
+        let texts: Result<Vec<_>, _> = files(&generated).into_iter().map(read).collect();
+        texts.expect("the file system and the shell work")
+    };
+    let old = texts();
+    fs::write(folder.join("word"), "two").expect("the file system and the shell work");
+    let output = run(folder, "", &["lock", "--config", "c.json"]);
+    assert!(output.status.success(), "{output:?}");
+    is_refused(&run(folder, LIMIT, &generate));
+    assert_eq!(texts(), old);
+    assert!(run(folder, "", &generate).status.success());
+    assert_ne!(texts(), old);
+}
+
+#[test]
+fn a_crate_that_cannot_be_written_whole_leaves_no_file_that_the_next_try_refuses() {
+    let scene = scene();
+    let folder = scene.path();
+    is_refused(&run(folder, LIMIT, &["new", "of-my-own"]));
+    let output = run(folder, "", &["new", "of-my-own"]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let scene = scene();
+    for (before, code) in [("exec > /dev/full;", 1), ("exec > /dev/null;", 0)] {
+        for args in [&["schema", "config"][..], &["completions", "bash"]] {
+            let output = run(scene.path(), before, args);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(code), "{said}");
+            let is_told = said.contains("standard output cannot be written: No space left");
+            assert_eq!(is_told, code != 0, "{said}");
+        }
     }
 }

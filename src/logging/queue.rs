@@ -68,6 +68,8 @@ struct Batch {
     bytes: Vec<u8>,
     lost: u64,
     gap: usize,
+    /// Whether the last line that was written has no end, since the write of its rest failed.
+    is_torn: bool,
 }
 
 impl Queue {
@@ -210,16 +212,16 @@ impl Queue {
             batch.gap
         };
         let (before, after) = batch.bytes.split_at(gap);
-        let mut lost = batch.lost;
-        let mut unwritten = self.write_lines(before, output);
+        let (mut lost, is_torn) = (batch.lost, &mut batch.is_torn);
+        let mut unwritten = self.write_lines(before, output, is_torn);
         if unwritten == 0 && lost > 0 {
             let notice = (self.notice)(self.format, lost);
-            if self.write_lines(notice.as_bytes(), output) == 0 {
+            if self.write_lines(notice.as_bytes(), output, is_torn) == 0 {
                 lost = 0;
             }
         }
         unwritten += if unwritten == 0 && lost == 0 {
-            self.write_lines(after, output)
+            self.write_lines(after, output, is_torn)
         } else {
             lines(after)
         };
@@ -235,12 +237,16 @@ impl Queue {
         lost == 0
     }
 
-    /// Writes whole lines; how many were not written to their end.
-    fn write_lines(&self, mut bytes: &[u8], output: &mut impl Write) -> u64 {
+    /// Writes whole lines, after the end of a torn one; how many were not written to their end.
+    fn write_lines(&self, mut bytes: &[u8], output: &mut impl Write, is_torn: &mut bool) -> u64 {
+        let mut ends_torn = *is_torn;
         while !bytes.is_empty() {
-            match output.write(piece(bytes)) {
+            let next = if ends_torn { b"\n" } else { piece(bytes) };
+            match output.write(next) {
                 Ok(0) => break,
+                Ok(_) if ends_torn => (ends_torn, *is_torn) = (false, false),
                 Ok(written) => {
+                    *is_torn = next.get(written - 1) != Some(&b'\n');
                     bytes = bytes.get(written..).unwrap_or_default();
                     let mut state = self.state();
                     state.unwritten = state.unwritten.saturating_sub(written);

@@ -9,6 +9,7 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::output::{self, say};
+use super::whole_file::write_whole;
 use crate::{build_script, emit, plan};
 
 #[derive(Debug, Args)]
@@ -80,7 +81,7 @@ fn write(path: &Path, text: &str) -> Option<Diagnostic> {
         return None;
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
+    let written = fs::create_dir_all(folder).and_then(|()| write_whole(path, text));
     written.err().map(|error| {
         let message = format!("`{}` cannot be written: {error}", path.display());
         Diagnostic::error(DiagnosticCode::FileWrite, message)

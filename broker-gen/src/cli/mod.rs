@@ -217,7 +217,7 @@ enum Format {
 
 /// Runs the program with this process's arguments.
 pub fn main() -> ExitCode {
-    run(std::env::args_os()).into()
+    output::settle(run(std::env::args_os())).into()
 }
 
 fn run(args: impl IntoIterator<Item = OsString>) -> Exit {

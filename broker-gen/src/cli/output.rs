@@ -2,6 +2,7 @@
 //! is [`Text`]; nothing else of this program writes there.
 
 use std::io::{self, IsTerminal as _, Write};
+use std::sync::OnceLock;
 
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
@@ -19,9 +20,32 @@ pub(super) fn draw(text: &Text) {
     let _ = write(&mut io::stderr().lock(), text);
 }
 
-/// Data for pipes.
+/// Why data could not be written, once that happened.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+
+/// Data for pipes. Where it cannot be written, [`settle`] tells of it.
 pub(super) fn data(text: &Text) {
-    let _ = write(&mut io::stdout().lock(), text);
+    note(write(&mut io::stdout().lock(), text));
+}
+
+fn note(written: io::Result<()>) {
+    // A reader such as `head` reads as much as it wants.
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        // The first error is enough.
+        drop(UNWRITTEN.set(error));
+    }
+}
+
+/// The exit code of the program, which is not 0 where data could not be written.
+pub(super) fn settle(exit: Exit) -> Exit {
+    match UNWRITTEN.get() {
+        Some(error) => exit.or(failure(&format!(
+            "standard output cannot be written: {error}"
+        ))),
+        None => exit,
+    }
 }
 
 /// A part of a conversation on standard output.
@@ -71,5 +95,5 @@ pub(super) fn usage(error: &clap::Error) -> Exit {
 pub(super) fn completions(shell: clap_complete::Shell, command: &mut clap::Command) {
     let mut script = Vec::new();
     clap_complete::generate(shell, command, "broker-gen", &mut script);
-    let _ = io::stdout().lock().write_all(&script);
+    note(io::stdout().lock().write_all(&script));
 }

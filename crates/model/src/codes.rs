@@ -164,6 +164,6 @@ closed_list! {
         BinaryUnchecked = "binary_unchecked", "The program that was named could not be asked for its catalog.", "Name a broker that runs on this machine.";
         GeneratedStale = "generated_stale", "Generated code is not what config and lock give.", "Write it anew with `broker-gen generate`.";
         FileExists = "file_exists", "A file that would be written is already there.", "Choose another folder, or move the file away.";
-        FileWrite = "file_write", "A file cannot be written.", "See the message.";
+        FileWrite = "file_write", "A file cannot be written.", "Make room on the disk, or let this user write the file and its folder; then run the program again.";
     }
 }

@@ -116,6 +116,25 @@ fn lines_that_could_not_be_written_are_told_of_with_the_first_that_can_be() {
 }
 
 #[test]
+fn the_next_line_after_a_torn_one_begins_on_its_own() {
+    let (queue, order, received) = scripted();
+    await_idle(&queue);
+    let full = || Err(io::ErrorKind::StorageFull.into());
+    // The second line finds no room for the end of the first.
+    for taken in [Ok(4), full(), full()] {
+        order.send(taken).expect("the thread runs");
+    }
+    for line in ["torn line\n", "two\n"] {
+        queue.push_line(line);
+        await_idle(&queue);
+    }
+    order.send(Ok(usize::MAX)).expect("the thread runs");
+    queue.push_line("three\n");
+    let text = read_to("three\n", &order, &received);
+    assert_eq!(text, "torn\n2 lost\nthree\n");
+}
+
+#[test]
 fn a_line_is_written_whole_though_the_output_takes_it_in_parts_or_not_now() {
     let (queue, order, received) = scripted();
     let long = format!("{}\n", "y".repeat(3 * WRITE_BYTES));

@@ -61,9 +61,12 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
     if !taken.is_empty() {
         return Err(taken);
     }
+    let mut made = Vec::new();
     for (file, text) in &files {
         let path = args.folder.join(file);
-        write(&path, text).map_err(|error| {
+        write(&path, text, &mut made).map_err(|error| {
+            // None of them was there before. One that cannot be removed is named by the next run.
+            made.iter().for_each(|file| drop(fs::remove_file(file)));
             let message = format!("`{}` cannot be written: {error}", path.display());
             vec![Diagnostic::error(DiagnosticCode::FileWrite, message)]
         })?;
@@ -89,14 +92,15 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
-/// Writes a file that must not be there yet.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+/// Writes a file that must not be there yet, and adds it to those that were made.
+fn write(path: &Path, text: &str, made: &mut Vec<PathBuf>) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    fs::File::options()
+    let mut file = fs::File::options()
         .write(true)
         .create_new(true)
-        .open(path)?
-        .write_all(text.as_bytes())
+        .open(path)?;
+    made.push(path.to_owned());
+    file.write_all(text.as_bytes())
 }
