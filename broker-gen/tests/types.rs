@@ -224,6 +224,20 @@ fn a_large_catalog_is_typed_whole_but_for_a_few_places() {
     assert_eq!(reasons, expected, "{:#?}", lines(&types));
 }
 
+#[test]
+fn the_largest_recorded_output_is_no_map() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../crates/model/tests/pairs/own/brave-2-pattern.json");
+    let pair: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let types = types_of("brave", &pair["new"]["tools"]);
+    let maps: Vec<_> = types
+        .fallbacks
+        .iter()
+        .filter(|fallback| fallback.level == Level::Map)
+        .collect();
+    assert!(maps.is_empty(), "{maps:?}");
+}
+
 /// Types of one tool whose argument `x` has this schema, with these definitions, and the time they took.
 fn types_of_argument(x: &Value, definitions: &Value) -> Types {
     let schema = json!({"type": "object", "properties": {"x": x}, "$defs": definitions});
@@ -267,10 +281,18 @@ fn code_beyond_its_bounds_is_a_map_with_the_reason() {
         json!({"type": "object", "properties": Value::Object(members.collect())})
     };
     let line = "/big/tool Args: a JSON map: the code would be larger than 256 KiB or 2000 items";
-    for (count, expected) in [(400, vec![]), (3000, vec![line]), (20_000, vec![line])] {
+    for (count, expected, setters) in [
+        (400, vec![], 401),
+        // There is room for the types alone.
+        (1200, vec![], 0),
+        (3000, vec![line], 0),
+        (20_000, vec![line], 0),
+    ] {
         let types = types_of_argument(&wide(count), &json!({}));
         assert_eq!(lines(&types), expected, "{count}");
-        assert!(types.to_text().len() < 300 << 10);
+        let text = types.to_text();
+        assert_eq!(text.matches("pub fn with_").count(), setters, "{count}");
+        assert!(text.len() < 300 << 10);
     }
     // Many small items.
     let word = |index: usize| -> String {
@@ -283,9 +305,17 @@ fn code_beyond_its_bounds_is_a_map_with_the_reason() {
     let many = json!({"type": "object", "properties": Value::Object(members.collect())});
     assert_eq!(lines(&types_of_argument(&many, &json!({}))), [line]);
     // Arguments and output each fit, but not both together.
-    let half = wide(500);
-    let tool = json!({"name": "tool", "inputSchema": half, "outputSchema": half});
-    let types = types_of("big", &json!([tool]));
+    let halves = |count: usize| {
+        let half = wide(count);
+        let tool = json!({"name": "tool", "inputSchema": half, "outputSchema": half});
+        types_of("big", &json!([tool]))
+    };
+    let types = halves(500);
+    assert_eq!(lines(&types), [""; 0]);
+    let text = types.to_text();
+    // The setters of the arguments are kept, those of the output are left out.
+    assert_eq!(text.matches("pub fn with_").count(), 500);
+    let types = halves(800);
     let line = "/big/tool Output: a JSON map: the code beside that of the arguments would be larger than 256 KiB or 2000 items";
     assert_eq!(lines(&types), [line]);
     // A chain of definitions, each of which refers to the next.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use typify::{MapType, TypeSpace, TypeSpaceSettings};
 
 use super::outline::{Outline, Shape};
+use super::refine::Refined;
 use super::simplify::simplify;
 use super::{Level, Reason, SchemaOf, inspect, refine};
 
@@ -28,13 +29,15 @@ const TOO_LARGE: &str = "the code would be larger than 256 KiB or 2000 items";
 #[derive(Clone, Debug)]
 pub(super) struct Generated {
     pub(super) code: TokenStream,
-    /// How large the code is as text, white space left out.
+    /// How large the code is.
     pub(super) size: Size,
+    /// The code without constructors and setters, where `code` has them.
+    bare: Option<TokenStream>,
     pub(super) level: Level,
     pub(super) reasons: Vec<Reason>,
 }
 
-/// How large code is.
+/// How large code is: its text before it is formatted, and its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) bytes: usize,
@@ -42,6 +45,11 @@ pub(super) struct Size {
 }
 
 impl Size {
+    fn of(code: &TokenStream, items: usize) -> Self {
+        let bytes = code.to_string().len();
+        Self { bytes, items }
+    }
+
     /// Whether the code of one tool may be this large.
     pub(super) const fn fits(self) -> bool {
         self.bytes <= MAX_TOOL_BYTES && self.items <= MAX_TOOL_ITEMS
@@ -52,6 +60,18 @@ impl Size {
             bytes: self.bytes + other.bytes,
             items: self.items + other.items,
         }
+    }
+}
+
+impl Generated {
+    /// Leaves constructors and setters out, which no type depends on.
+    pub(super) fn shorten(&mut self) {
+        let Some(bare) = self.bare.take() else { return };
+        let Ok(file) = syn::parse2::<syn::File>(bare.clone()) else {
+            return;
+        };
+        self.size = Size::of(&bare, file.items.len());
+        self.code = bare;
     }
 }
 
@@ -86,8 +106,7 @@ pub(super) fn generate(of: SchemaOf, schema: Option<&Value>) -> Generated {
             return Generated { level, ..made };
         }
         match code(&outline) {
-            Ok((_, size)) if !size.fits() => return map(of, vec![reason(TOO_LARGE)]),
-            Ok((code, size)) => {
+            Ok((refined, size)) => {
                 let mut reasons = failures;
                 reasons.extend(outline.reasons);
                 let level = if reasons.is_empty() {
@@ -95,11 +114,20 @@ pub(super) fn generate(of: SchemaOf, schema: Option<&Value>) -> Generated {
                 } else {
                     level
                 };
-                return Generated {
-                    code,
+                let mut made = Generated {
+                    code: refined.whole,
                     size,
+                    bare: Some(refined.bare),
                     level,
                     reasons,
+                };
+                if !made.size.fits() {
+                    made.shorten();
+                }
+                return if made.size.fits() {
+                    made
+                } else {
+                    map(of, vec![reason(TOO_LARGE)])
                 };
             }
             Err(text) => failures.push(reason(text)),
@@ -134,25 +162,23 @@ fn map(of: SchemaOf, reasons: Vec<Reason>) -> Generated {
         pub struct #name(pub ::serde_json::Map<::std::string::String, ::serde_json::Value>);
     };
     Generated {
-        size: Size {
-            bytes: code.to_string().len(),
-            items: 1,
-        },
+        size: Size::of(&code, 1),
         code,
+        bare: None,
         level: Level::Map,
         reasons,
     }
 }
 
 /// The refined code, or why there is none.
-fn code(outline: &Outline) -> Result<(TokenStream, Size), &'static str> {
+fn code(outline: &Outline) -> Result<(Refined, Size), &'static str> {
     let stream = silently(|| typified(&outline.schema))
         .ok_or("typify panicked")?
         .ok_or("typify refused the schema")?;
-    let code = refine::refine(stream, outline)?;
-    let items = inspect::inspect(&code, outline)?;
-    let bytes = code.to_string().len();
-    Ok((code, Size { bytes, items }))
+    let refined = refine::refine(stream, outline)?;
+    let items = inspect::inspect(&refined.whole, outline)?;
+    let size = Size::of(&refined.whole, items);
+    Ok((refined, size))
 }
 
 fn typified(schema: &Value) -> Option<TokenStream> {

@@ -18,6 +18,8 @@ mod names;
 mod outline;
 mod refine;
 mod simplify;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 /// Reasons that one line names; the rest are counted.
@@ -94,9 +96,14 @@ pub struct Reason {
 
 /// Makes the types of every tool whose source has them switched on. Equal plans give equal tokens.
 pub fn types(plan: &Plan<'_>) -> Types {
+    types_within(plan, MAX_LOCK_BYTES)
+}
+
+/// The types, with at most so many bytes of code beside maps.
+fn types_within(plan: &Plan<'_>, bytes: usize) -> Types {
     let mut tree = tree::Tree::default();
     let mut fallbacks = Vec::new();
-    let mut room = Room(MAX_LOCK_BYTES);
+    let mut room = Room(bytes);
     for (path, entry) in &plan.entries {
         let Entry::Tool(tool) = entry else { continue };
         if !plan.sources[tool.source].0.types {
@@ -135,7 +142,8 @@ pub fn types(plan: &Plan<'_>) -> Types {
 struct Room(usize);
 
 impl Room {
-    /// Takes the code of one tool, or maps instead of what is too large.
+    /// Takes the code of one tool. Where it is too large, constructors are left out first; then a map
+    /// stands instead of the type.
     fn take(&mut self, args: &mut Generated, mut output: Option<&mut Generated>) {
         let together = |args: &Generated, output: &Option<&mut Generated>| {
             args.size.and(
@@ -147,9 +155,18 @@ impl Room {
         if !together(args, &output).fits()
             && let Some(output) = &mut output
         {
+            output.shorten();
+        }
+        if !together(args, &output).fits()
+            && let Some(output) = &mut output
+        {
             let reason =
                 "the code beside that of the arguments would be larger than 256 KiB or 2000 items";
             **output = generate::too_large(SchemaOf::Output, reason);
+        }
+        if together(args, &output).bytes > self.0 {
+            args.shorten();
+            output.iter_mut().for_each(|output| output.shorten());
         }
         if together(args, &output).bytes > self.0 {
             let reason = "the code of the lock would be larger than 64 MiB";

@@ -26,20 +26,34 @@ const UNDECLARED: &str = "undeclared_members";
 const NULLABLE: &str = "::std::option::Option::deserialize";
 
 /// The refined code of one schema.
-pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<TokenStream, &'static str> {
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refined {
+    /// The types with constructors and setters.
+    pub(super) whole: TokenStream,
+    /// The types without them.
+    pub(super) bare: TokenStream,
+}
+
+/// Refines what typify wrote for one schema.
+pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<Refined, &'static str> {
     let file: File = syn::parse2(code).map_err(|_| "typify wrote what is no Rust")?;
     let defaults: BTreeSet<String> = file.items.iter().filter_map(implements_default).collect();
-    let mut out = TokenStream::new();
+    let mut refined = Refined::default();
     for item in file.items {
+        let mut out = TokenStream::new();
         match item {
             Item::Struct(mut item) => {
                 strip_docs(&mut item.attrs);
                 let needed = fields(&mut item, outline)?;
                 item.to_tokens(&mut out);
-                out.extend(construction(&item, &needed));
-                if needed.is_empty() && !defaults.contains(&item.ident.to_string()) {
-                    out.extend(default(&item));
-                }
+                refined.whole.extend(out.clone());
+                refined.bare.extend(out);
+                refined.whole.extend(construction(&item, &needed));
+                out = if needed.is_empty() && !defaults.contains(&item.ident.to_string()) {
+                    default(&item)
+                } else {
+                    TokenStream::new()
+                };
             }
             Item::Enum(mut item) => {
                 strip_docs(&mut item.attrs);
@@ -58,8 +72,10 @@ pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<TokenStream
             Item::Impl(_) | Item::Mod(_) => {}
             _ => return Err("typify wrote an item of another kind"),
         }
+        refined.whole.extend(out.clone());
+        refined.bare.extend(out);
     }
-    Ok(out)
+    Ok(refined)
 }
 
 /// The name of a type, if the item derives or implements `Default` for it.

@@ -60,6 +60,30 @@ fn one_state_gives_one_text_wherever_it_is_made() {
 }
 
 #[test]
+fn a_type_that_would_be_too_large_is_listed_with_the_reason_and_the_lock_is_written() {
+    let bench = Bench::new(&["a"]);
+    let members = (0..3000).map(|index| (format!("m{index}"), json!({"type": "string"})));
+    let mut large = tool("large");
+    large["inputSchema"]["properties"] = Value::Object(members.collect());
+    bench.script("a", &json!({"tools": [large, tool("small")]}));
+    let output = bench.lock();
+    let notes = output
+        .stderr
+        .lines()
+        .filter(|line| line.contains("note: type of"));
+    assert_eq!(
+        notes.collect::<Vec<_>>(),
+        [
+            "note: type of /a/large Args: a JSON map: the code would be larger than 256 KiB or 2000 items"
+        ]
+    );
+    assert_eq!(
+        names(&bench.lock_json()["sources"][0]["exposed"], "upstream_name"),
+        ["large", "small"]
+    );
+}
+
+#[test]
 fn texts_are_lines_and_nothing_in_the_file_is_invisible() {
     let bench = Bench::new(&["a"]);
     let mut odd = tool("odd");
