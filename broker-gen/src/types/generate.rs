@@ -218,6 +218,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_code_of_one_tool_has_both_bounds() {
+        let fits = |bytes, items| Size { bytes, items }.fits();
+        assert!(fits(256 << 10, 2000));
+        assert!(!fits((256 << 10) + 1, 1));
+        assert!(!fits(1, 2001));
+    }
+
+    #[test]
     fn a_panic_is_a_failure_and_the_next_one_is_heard_again() {
         assert_eq!(silently(|| 1), Some(1));
         assert_eq!(silently(|| -> u8 { panic!("not printed") }), None);
