@@ -23,6 +23,9 @@ use crate::catalog::{Catalog, Tool};
 
 /// Steps of a check that is made in place; one that needs more is made on the pool.
 const INLINE_STEPS: u64 = 50_000;
+/// Parsed text of at least so many bytes is given back to the system when it is freed. It is made of
+/// small blocks, which the C library would keep for itself beside the budget.
+const TRIM_BYTES: usize = 8 << 20;
 /// The time that a long body of a listing request may wait for the pool.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -55,9 +58,21 @@ impl<'a> Args<'a> {
     }
 }
 
+/// The charge of parsed text. It is dropped after the text.
+#[derive(Debug)]
+pub(crate) struct ParsedCharge(Charge);
+
+impl Drop for ParsedCharge {
+    fn drop(&mut self) {
+        if self.0.bytes() >= TRIM_BYTES {
+            broker_mcp::trim_heap();
+        }
+    }
+}
+
 /// Arguments on their way to the pool.
 enum Long {
-    Value(Value, Charge),
+    Value(Value, ParsedCharge),
     Text(Bytes, Range<usize>),
 }
 
@@ -136,8 +151,8 @@ struct Check {
 
 impl Check {
     fn run(&self, long: Long, stop: &Stop) -> Result<(), Box<CoreError>> {
-        let (value, _charge) = match long {
-            Long::Value(value, charge) => (value, charge),
+        let (_charge, value) = match long {
+            Long::Value(value, charge) => (charge, value),
             Long::Text(body, at) => self.read(&body, at)?,
         };
         let stopped = || stop.is_set();
@@ -147,7 +162,8 @@ impl Check {
             .map_err(Refusal::into_error)
     }
 
-    fn read(&self, body: &[u8], at: Range<usize>) -> Result<(Value, Charge), Box<CoreError>> {
+    /// The charge stands first, so that it outlives the value.
+    fn read(&self, body: &[u8], at: Range<usize>) -> Result<(ParsedCharge, Value), Box<CoreError>> {
         let invalid = || {
             Box::new(CoreError::new(
                 CallCode::JsonInvalid,
@@ -163,7 +179,7 @@ impl Check {
         let charge = charge_parsed(&self.account, body.len(), size)?;
         let value = json::parse(text)
             .map_err(|error| Box::new(json_invalid(body, at.start, text, &error)))?;
-        Ok((value, charge))
+        Ok((charge, value))
     }
 }
 
@@ -172,14 +188,15 @@ pub(super) fn charge_parsed(
     account: &Account,
     length: usize,
     size: Estimate,
-) -> Result<Charge, Box<CoreError>> {
+) -> Result<ParsedCharge, Box<CoreError>> {
     let parsed = usize::try_from(size.bytes).unwrap_or(usize::MAX);
     let needed = parsed.saturating_add(length);
     let refused = |no_room| Box::new(no_room_for_request(no_room, needed, account));
     if needed > account.request_limit() {
         return Err(refused(NoRoom::Caller));
     }
-    account.charge(parsed, Size::of(length)).map_err(refused)
+    let charge = account.charge(parsed, Size::of(length)).map_err(refused)?;
+    Ok(ParsedCharge(charge))
 }
 
 /// The refusal of a request that needs so much memory: for now, or for ever.

@@ -53,7 +53,7 @@ mod fake;
 mod tests;
 
 pub use arguments::Args;
-pub(crate) use arguments::no_room_for_request;
+pub(crate) use arguments::{ParsedCharge, no_room_for_request};
 pub use broker_mcp::{Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size};
 #[doc(hidden)]
 pub use cut::fuzzing;
@@ -213,7 +213,7 @@ impl Core {
         &self,
         account: &Account,
         body: &[u8],
-    ) -> Result<Charge, Box<CoreError>> {
+    ) -> Result<ParsedCharge, Box<CoreError>> {
         arguments::charge_parsed(account, body.len(), estimate(body))
     }
 

@@ -2,5 +2,6 @@
 
 mod client;
 mod life;
+mod memory;
 mod protocol;
 mod tools;

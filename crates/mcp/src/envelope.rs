@@ -10,6 +10,8 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::batch::Batch;
+use crate::memory::Account;
+use crate::repair::repaired;
 use crate::scan::{HeadScan, is_too_deep};
 
 /// One message of a server.
@@ -29,6 +31,9 @@ pub(crate) enum Message {
     Cancelled { id: u64 },
     /// A notification.
     Notification { method: String },
+    /// Text that is not UTF-8 and for whose repaired copy there is no room in memory; the id is that of
+    /// the request which it answers, if it can be read.
+    NoRoom { id: Option<u64> },
     /// Not a message.
     Noise,
 }
@@ -51,13 +56,19 @@ pub(crate) enum Messages {
     Many(Batch),
 }
 
-/// Reads a line. Text that is not UTF-8 is repaired, since the answer is worth more than its letters.
-pub(crate) fn parse(line: Bytes) -> Parsed {
+/// Reads a line. Text that is not UTF-8 is repaired, since the answer is worth more than its letters;
+/// the repaired copy is charged to `account`.
+pub(crate) fn parse(line: Bytes, account: &Account) -> Parsed {
     let Ok(text) = std::str::from_utf8(&line) else {
-        let text = String::from_utf8_lossy(&line).into_owned();
+        let messages = match repaired(&line, account) {
+            Ok(text) => parse(text, account).messages,
+            Err(_) => Messages::One(Message::NoRoom {
+                id: answered(&line),
+            }),
+        };
         return Parsed {
+            messages,
             repaired: true,
-            ..parse(Bytes::from(text))
         };
     };
     let messages = if text.starts_with('[') {
@@ -149,12 +160,17 @@ fn message(line: &Bytes, text: &str) -> Message {
 
 /// An answer that cannot be read, where it can be told whose it is.
 fn broken(text: &str, reason: &'static str) -> Message {
-    let mut scan = HeadScan::default();
-    scan.feed(text.as_bytes());
-    match scan.answered() {
+    match answered(text.as_bytes()) {
         Some(id) => Message::Broken { id, reason },
         None => Message::Noise,
     }
+}
+
+/// The id of the request that a line answers, if it can be read.
+fn answered(line: &[u8]) -> Option<u64> {
+    let mut scan = HeadScan::default();
+    scan.feed(line);
+    scan.answered()
 }
 
 /// The id in a `notifications/cancelled`, where it is one of ours.
@@ -255,7 +271,12 @@ impl<'de> Visitor<'de> for WireVisitor {
 mod tests {
     use super::*;
     use crate::batch::MAX_BATCH_NOISE;
+    use crate::memory::MemoryBudget;
     use proptest::prelude::*;
+
+    fn parse(line: Bytes) -> Parsed {
+        super::parse(line, &MemoryBudget::new(usize::MAX).whole_account())
+    }
 
     fn one(line: impl Into<Vec<u8>>) -> Message {
         match parse(Bytes::from(line.into())).messages {

@@ -71,6 +71,11 @@ impl Framer {
         }
     }
 
+    /// The account to which lines are charged.
+    pub(crate) const fn account(&self) -> &Account {
+        &self.account
+    }
+
     /// Where the next bytes go; has room for a read.
     pub(crate) fn buffer(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {

@@ -54,7 +54,8 @@ pub struct Found {
 
 /// What a line says, and whether its text had to be repaired.
 pub fn messages(line: &[u8]) -> (Vec<Found>, bool) {
-    let parsed = envelope::parse(Bytes::copy_from_slice(line));
+    let account = crate::MemoryBudget::new(usize::MAX).whole_account();
+    let parsed = envelope::parse(Bytes::copy_from_slice(line), &account);
     let messages = match parsed.messages {
         Messages::One(message) => vec![message],
         Messages::Many(mut batch) => std::iter::from_fn(|| batch.next()).collect(),
@@ -84,6 +85,7 @@ fn found(message: Message) -> Found {
         Message::Request { id, .. } => ("request", None, Some(id)),
         Message::Cancelled { id } => ("cancelled", Some(id), None),
         Message::Notification { .. } => ("notification", None, None),
+        Message::NoRoom { id } => ("no room", id, None),
         Message::Noise => ("noise", None, None),
     };
     Found {

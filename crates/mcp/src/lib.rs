@@ -24,6 +24,7 @@ mod lookup;
 mod memory;
 mod parsing;
 mod process;
+mod repair;
 mod request;
 mod rpc_error;
 mod scan;
@@ -43,7 +44,7 @@ pub use parsing::parse_aside;
 #[cfg(any(test, feature = "scripted"))]
 #[doc(hidden)]
 pub use process::scripted;
-pub use process::{StderrTail, all_ended};
+pub use process::{StderrTail, all_ended, trim_heap};
 pub use session::Session;
 pub use source::{Judge, SessionHandle, Settings, Source, Verdict};
 pub use status::{Counters, State, Status};

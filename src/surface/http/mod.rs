@@ -33,6 +33,8 @@ mod reader;
 mod request_id;
 mod respond;
 mod route;
+#[cfg(test)]
+mod slow_reader;
 
 /// What the meta-tools take is the same on every surface.
 pub(super) use self::{

@@ -12,9 +12,7 @@ use super::members::Members;
 use super::reply::{Answer, INVALID_PARAMS, RpcError, Text};
 use super::tools::NAMES;
 use super::{Shared, result};
-use crate::core::{
-    Account, Charge, CoreError, Identity, Reply, no_room_for_request, no_room_for_result,
-};
+use crate::core::{Charge, CoreError, Identity, Reply, no_room_for_request, no_room_for_result};
 use crate::surface::http::{Asker, Listing, alike};
 
 /// How long a call waits for the sources to be held against the lock: a client that was just
@@ -25,11 +23,15 @@ const START_WAIT: Duration = Duration::from_secs(50);
 /// them.
 const LONG: usize = 256 << 10;
 
+/// The most memory that a reply of the broker's own takes beside itself: as text in JSON it has at most
+/// twice its bytes, and it is copied into a result, and into a line.
+const OWN_COPIES: usize = 8;
+
 /// A call of one of the three tools.
 #[derive(Debug)]
 pub(super) struct ToolCall {
     tool: Tool,
-    /// One JSON object.
+    /// One JSON object, a share of its line.
     arguments: Bytes,
     pub(super) era: Era,
 }
@@ -67,17 +69,6 @@ impl ToolCall {
         })
     }
 
-    /// Charges its arguments to the client until they are dropped.
-    pub(super) fn charged(mut self, account: &Account) -> Result<Self, Box<CoreError>> {
-        let length = self.arguments.len();
-        let mut charge = Charge::default();
-        charge
-            .cover(account, length)
-            .map_err(|full| Box::new(no_room_for_request(full, length, account)))?;
-        self.arguments = charge.hold(self.arguments);
-        Ok(self)
-    }
-
     /// Does it. What the broker refuses is a result too.
     pub(super) async fn run(self, shared: &Shared, request_id: &str) -> Answer {
         let outcome = self.ask(shared, request_id).await;
@@ -112,7 +103,12 @@ impl ToolCall {
             }
         };
         let reply = asker.list(listing, arguments).await?;
-        Ok(result::own(&reply.body, era).into())
+        let needed = OWN_COPIES * reply.body.len();
+        let mut charge = Charge::default();
+        charge
+            .cover(&shared.account, needed)
+            .map_err(|full| Box::new(no_room_for_request(full, needed, &shared.account)))?;
+        Ok(Text::charged(result::own(&reply.body, era), charge))
     }
 }
 

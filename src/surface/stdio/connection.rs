@@ -18,10 +18,11 @@ use super::lines::Line;
 use super::members::Members;
 use super::message::{Id, Incoming, Message};
 use super::reply::{
-    self, Answer, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError, Text,
+    self, Answer, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NO_ROOM, PARSE_ERROR, RpcError,
+    Text,
 };
 use super::{Shared, result};
-use crate::core::CoreError;
+use crate::core::{CoreError, no_room_for_request};
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
@@ -69,6 +70,16 @@ impl Connection {
                 let limit = self.shared.line_bytes.load(Ordering::Relaxed);
                 let message = format!("the line is longer than `limits.body_bytes`, {limit} bytes");
                 self.refuse(None, RpcError::new(PARSE_ERROR, message));
+            }
+            Line::NoRoom {
+                id,
+                no_room,
+                needed,
+            } => {
+                let error = no_room_for_request(no_room, needed, &self.shared.account);
+                let object = result::error_object(&error, &self.shared.ids.next());
+                let error = RpcError::new(NO_ROOM, error.message).data(object);
+                self.refuse(id.as_ref(), error);
             }
             Line::Text(line) => match Incoming::parse(&line) {
                 Err(error) => self.refuse(None, error),
@@ -204,11 +215,6 @@ impl Connection {
             return Taken::Now(Ok(result::error(&error, &request_id, call.era).into()));
         }
         let shared = Arc::clone(&self.shared);
-        let era = call.era;
-        let call = match call.charged(&shared.account) {
-            Ok(call) => call,
-            Err(error) => return Taken::Now(Ok(result::error(&error, &request_id, era).into())),
-        };
         let work = async move { call.run(&shared, &request_id).await };
         self.in_flight.begin(id.clone(), batch, work);
         Taken::Later

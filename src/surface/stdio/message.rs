@@ -11,7 +11,7 @@ use super::members::Members;
 use super::reply::{INVALID_REQUEST, PARSE_ERROR, RpcError};
 
 /// Longer ids are refused: every request in flight keeps its own.
-const MAX_ID_BYTES: usize = 1024;
+pub(super) const MAX_ID_BYTES: usize = 1024;
 /// The most messages of one batch.
 const MAX_BATCH: usize = 100;
 

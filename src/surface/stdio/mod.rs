@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 mod call;
 mod connection;
 mod era;
+mod head;
 mod in_flight;
 mod lines;
 mod members;
@@ -24,6 +25,7 @@ mod tools;
 use super::http::RequestIds;
 use crate::core::{Account, Core};
 use connection::Connection;
+use lines::Lines;
 use tools::Texts;
 
 /// How long answers that are ready may take to leave, once everything else is over.
@@ -89,7 +91,8 @@ impl Surface {
 
     /// Serves until `stop`, then until every answer that is ready is written.
     pub(crate) async fn serve(self: Arc<Self>, stop: CancellationToken) -> io::Result<()> {
-        let mut input = pipes::read(io::stdin(), self.shared.line_bytes.clone())?;
+        let lines = Lines::new(self.shared.line_bytes.clone(), self.shared.account.clone());
+        let mut input = pipes::read(io::stdin(), lines)?;
         let output = pipes::write(io::stdout())?;
         let mut connection = Connection::new(Arc::clone(&self.shared));
         loop {

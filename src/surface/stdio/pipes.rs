@@ -2,8 +2,6 @@
 //! holds up neither the broker's other work nor its end.
 
 use std::io::{self, Read, Write};
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread;
 
 use bytes::Bytes;
@@ -11,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::lines::{Line, Lines};
 
-/// Lines that were read and not looked at yet. Each can be as long as `limits.body_bytes`.
+/// Lines that were read and not looked at yet. Each can be as long as `limits.body_bytes`, and is charged.
 const READ_AHEAD: usize = 4;
 /// Lines that wait to be written.
 const UNWRITTEN: usize = 64;
@@ -25,16 +23,15 @@ pub(super) struct Output {
     pub(super) written: oneshot::Receiver<()>,
 }
 
-/// Reads lines of at most `limit` bytes, whatever that is at the moment, until the end of `input`.
+/// Reads lines until the end of `input`.
 pub(super) fn read(
     mut input: impl Read + Send + 'static,
-    limit: Arc<AtomicUsize>,
+    mut lines: Lines,
 ) -> io::Result<mpsc::Receiver<Line>> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
     thread::Builder::new()
         .name("stdin".to_owned())
         .spawn(move || {
-            let mut lines = Lines::new(limit);
             let mut buffer = vec![0; READ_BYTES];
             loop {
                 let read = match input.read(&mut buffer) {

@@ -15,6 +15,9 @@ pub(super) const INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC: the broker failed.
 pub(super) const INTERNAL_ERROR: i64 = -32603;
 
+/// Left to the server by JSON-RPC: there is no room in memory for the line. The error object is `data`.
+pub(super) const NO_ROOM: i64 = -32000;
+
 /// What a request is answered with instead of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RpcError {

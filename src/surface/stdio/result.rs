@@ -33,11 +33,7 @@ pub(super) fn own(body: &[u8], era: Era) -> Vec<u8> {
 /// The one place where an error of the broker becomes a tool result: its text is the error object,
 /// which tells a model how to mend its call.
 pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Vec<u8> {
-    let mut members = error.clone();
-    if let Some(hint) = waiting_hint(error) {
-        members.hint = Some(hint);
-    }
-    let text = json(&members.members(Some(request_id)));
+    let text = json(&hinted(error).members(Some(request_id)));
     object(
         [
             ("content", text_content(&text)),
@@ -45,6 +41,20 @@ pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Vec<u8> {
         ],
         era,
     )
+}
+
+/// The error object, for an error that is no tool result.
+pub(super) fn error_object(error: &CoreError, request_id: &str) -> Value {
+    serde_json::to_value(hinted(error).members(Some(request_id))).unwrap_or_default()
+}
+
+/// The error with a hint for this surface.
+fn hinted(error: &CoreError) -> CoreError {
+    let mut error = error.clone();
+    if let Some(hint) = waiting_hint(&error) {
+        error.hint = Some(hint);
+    }
+    error
 }
 
 /// The remedies of these codes speak of headers and routes, which are not there for this caller.

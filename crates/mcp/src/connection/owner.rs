@@ -176,10 +176,7 @@ impl Owner {
                         }
                     }
                 }
-                Some(Frame::NoRoom { id: Some(id) }) => self.settle(id, Reply::NoRoom),
-                Some(Frame::NoRoom { id: None }) => {
-                    tracing::warn!(source = %self.source, "a line without an id was thrown away: `limits.memory_bytes` is in use");
-                }
+                Some(Frame::NoRoom { id }) => self.refuse_without_room(id),
                 Some(Frame::Endless) => return Taken::Endless,
             }
         }
@@ -223,7 +220,7 @@ impl Owner {
     }
 
     pub(super) fn take_line(&mut self, line: Bytes) {
-        let parsed = parse(line.clone());
+        let parsed = parse(line.clone(), self.framer.account());
         if parsed.repaired {
             self.counters.add_invalid_utf8_line();
             if !std::mem::replace(&mut self.repair_told, true) {
@@ -263,7 +260,18 @@ impl Owner {
                     self.list_changes.send_modify(|changes| *changes += 1);
                 }
             }
+            Message::NoRoom { id } => self.refuse_without_room(id),
             Message::Noise => self.tell_noise(line),
+        }
+    }
+
+    /// Ends the request whose answer has no room in memory.
+    fn refuse_without_room(&mut self, id: Option<u64>) {
+        match id {
+            Some(id) => self.settle(id, Reply::NoRoom),
+            None => {
+                tracing::warn!(source = %self.source, "a line without an id was thrown away: `limits.memory_bytes` is in use");
+            }
         }
     }
 

@@ -35,6 +35,7 @@ pub use stderr::StderrTail;
 #[cfg(target_os = "linux")]
 pub(crate) use strays::Stray;
 pub(crate) use strays::VARIABLE as COOKIE;
+pub use unix::trim_heap;
 
 /// A running child. Dropping it makes its reaper end the whole group at once.
 #[derive(Debug)]

@@ -235,6 +235,20 @@ pub(crate) fn end_process(code: u8) -> ! {
     unsafe { libc::_exit(code.into()) }
 }
 
+/// Has the C library give free memory of its heaps back to the system. By itself it gives back the end
+/// of a heap only, so one small block that is in use keeps everything below it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "the heap is the C library's")]
+pub fn trim_heap() {
+    // SAFETY: the call takes a number, locks the heaps itself, and touches free memory only. Whether
+    // anything was given back is of no use here.
+    let _: libc::c_int = unsafe { libc::malloc_trim(0) };
+}
+
+/// Other C libraries give free memory back by themselves or cannot be asked to.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub const fn trim_heap() {}
+
 #[expect(unsafe_code, reason = "a thread's mask is the C library's")]
 fn mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<()> {
     // SAFETY: the set is initialised and lives through the call; the mask before is not asked for.

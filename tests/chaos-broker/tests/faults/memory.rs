@@ -2,10 +2,12 @@
 //! read, arguments that take a hundred times their text. Memory stays within its budget, and others
 //! are served.
 
+use std::io::Read as _;
 use std::net::TcpStream;
 use std::thread;
+use std::time::Duration;
 
-use harness::callers::call_and_leave;
+use harness::callers::{call_and_leave, drain};
 use harness::figure::{Watch, figure, shown};
 use harness::{Broker, Census, Kept, post_bytes, read, refusal, send, wait_until};
 use serde_json::json;
@@ -107,5 +109,124 @@ fn a_thousand_callers_of_the_worst_mixture_stay_within_the_memory_budget() {
     wait_until("there is room for a large result again", || {
         stage.echo("x").status == 200
     });
+    stage.is_as_before();
+}
+
+/// A caller that takes one byte of its reply at a time.
+fn take_a_byte(caller: &mut TcpStream) {
+    // A connection that was closed has nothing to take.
+    let _ = caller.read(&mut [0]);
+}
+
+#[test]
+fn f_35_callers_that_read_a_byte_at_a_time_are_closed_and_their_memory_is_given_back() {
+    let result = (78 << 20) / 10;
+    let stage = Stage::with(&json!({"on_call": {"echo": {"big": result}}}), |config| {
+        config["limits"] = json!({"memory_bytes": 32 << 20, "line_bytes": 16 << 20});
+    });
+    let address = stage.broker.address();
+    // The next caller asks when the reply of the one before has begun.
+    let ask = || {
+        let mut caller = call_and_leave(address, ECHO, &json!({"text": "x"}));
+        take_a_byte(&mut caller);
+        caller
+    };
+    let watch = Watch::start();
+    let mut slow = [ask(), ask()];
+    let mut status = 0;
+    wait_until(
+        "two replies that are not taken leave no room for a third",
+        || {
+            slow.iter_mut().for_each(take_a_byte);
+            status = stage.echo("x").status;
+            status != 200
+        },
+    );
+    assert_eq!(status, 502);
+    wait_until("there is room again", || {
+        slow.iter_mut().for_each(take_a_byte);
+        stage.echo("x").status == 200
+    });
+    let took = watch.passed();
+    for caller in &mut slow {
+        let taken = drain(caller, Duration::from_secs(10));
+        assert!(taken < result, "{taken} bytes of {result}");
+    }
+    figure(
+        "F-35-slow",
+        &format!(
+            "two callers of a byte at a time: closed, and their memory given back after {}",
+            shown(took)
+        ),
+    );
+    stage.is_as_before();
+}
+
+/// Takes memory until there is none left for a request that is not small. Gives the connections that hold
+/// it.
+fn fill(stage: &Stage) -> Vec<TcpStream> {
+    let address = stage.broker.address();
+    let sizes = [vec![7 << 20; 6], vec![1 << 20; 12]].concat();
+    let mut held: Vec<_> = sizes
+        .iter()
+        .map(|bytes| open_body(address, *bytes))
+        .collect();
+    wait_until("there is no room for a request that is not small", || {
+        held.push(open_body(address, 70 << 10));
+        let refused = stage.echo(&"x".repeat(70 << 10));
+        refused.status != 200
+    });
+    held
+}
+
+#[test]
+fn while_the_memory_is_taken_small_requests_and_health_are_served_and_others_are_told() {
+    let big = 400 << 10;
+    let stage = Stage::with(&json!({"on_call": {"fail": {"big": big}}}), |config| {
+        config["limits"] =
+            json!({"memory_bytes": 32 << 20, "line_bytes": 16 << 20, "body_bytes": 16 << 20});
+    });
+    let address = stage.broker.address();
+    let mut held = fill(&stage);
+    // Others that are small hold more than was left before, but less than is kept for small requests.
+    held.extend((0..20).map(|_| open_body(address, 60 << 10)));
+    let small = stage.echo(&"x".repeat(40 << 10));
+    assert_eq!(small.status, 200, "{}", small.text());
+    is_served(&stage.broker);
+    let large = refusal(&stage.echo(&"x".repeat(200 << 10)), 429, "overloaded");
+    assert_eq!(
+        (&large["retryable"], &large["maybe_executed"]),
+        (&json!(true), &json!(false))
+    );
+    let calls = stage.chaos.events("a", "call").len();
+    let big_result = || stage.broker.call("/a/fail", json!({"message": "x"}));
+    let result = refusal(&big_result(), 502, "output_too_large");
+    assert_eq!(result["maybe_executed"], json!(true));
+    stage.chaos.await_events("a", "call", calls + 1);
+    for route in ["/healthz", "/readyz", "/sources"] {
+        assert_eq!(stage.broker.get(route).status, 200, "{route}");
+    }
+    drop(held);
+    wait_until("the memory is given back", || big_result().status == 200);
+    stage.is_as_before();
+}
+
+#[test]
+fn a_caller_holds_at_most_a_quarter_of_the_memory() {
+    let quarter = 8 << 20;
+    let stage = Stage::with(&json!({"on_call": {"echo": {"big": 5 << 20}}}), |config| {
+        config["limits"] =
+            json!({"memory_bytes": 4 * quarter, "line_bytes": 16 << 20, "body_bytes": 16 << 20});
+    });
+    // Body, line and result together are more than a quarter, each of them is less.
+    let error = refusal(&stage.echo(&"x".repeat(2 << 20)), 502, "output_too_large");
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(message.contains("this caller holds its part"), "{message}");
+    assert_eq!(stage.echo("x").status, 200);
+    // A request that can never fit is told so, with both figures.
+    let error = refusal(&stage.echo(&"x".repeat(quarter)), 413, "body_too_large");
+    let figures = ["needed_bytes", "limit_bytes"].map(|name| error["details"][name].as_u64());
+    assert!(figures[0] > figures[1], "{error}");
+    assert_eq!(figures[1], Some(quarter as u64));
     stage.is_as_before();
 }
