@@ -54,6 +54,7 @@ mod tests;
 
 pub use arguments::Args;
 pub(crate) use arguments::{ParsedCharge, no_room_for_request};
+pub(crate) use broker_mcp::reserve;
 pub use broker_mcp::{Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size};
 #[doc(hidden)]
 pub use cut::fuzzing;

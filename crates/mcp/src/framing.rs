@@ -4,6 +4,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 
+use crate::buffer::reserve;
 use crate::memory::{Account, Charge};
 use crate::scan::HeadScan;
 
@@ -79,7 +80,7 @@ impl Framer {
     /// Where the next bytes go; has room for a read.
     pub(crate) fn buffer(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
-            self.buffer.reserve(READ_BYTES);
+            reserve(&mut self.buffer, READ_BYTES);
         }
         &mut self.buffer
     }

@@ -7,6 +7,7 @@
 compile_error!("the broker runs on Linux and macOS only");
 
 mod batch;
+mod buffer;
 mod connection;
 mod envelope;
 mod environment;
@@ -34,6 +35,7 @@ mod startup;
 mod status;
 mod subscription;
 
+pub use buffer::reserve;
 pub use connection::RawResult;
 pub use environment::Environment;
 pub use examine::Examination;

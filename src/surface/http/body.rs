@@ -7,10 +7,10 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderMap, header};
 use broker_model::CallCode;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::respond::Refusal;
-use crate::core::{Account, Charge, NoRoom, no_room_for_request};
+use crate::core::{Account, Charge, NoRoom, no_room_for_request, reserve};
 
 /// How long a body may take to arrive.
 const READ_WITHIN: Duration = Duration::from_secs(30);
@@ -87,7 +87,7 @@ pub(super) async fn read(
 async fn collect(body: &mut Body, limit: usize, account: &Account) -> Result<Bytes, Refusal> {
     let mut charge = Charge::default();
     // Nearly every body is one frame, which is handed on without a copy.
-    let (mut first, mut joined) = (Bytes::new(), Vec::new());
+    let (mut first, mut joined) = (Bytes::new(), BytesMut::new());
     while let Some(chunk) = next_chunk(body).await {
         let chunk = chunk?;
         let held = first.len().max(joined.len());
@@ -102,8 +102,9 @@ async fn collect(body: &mut Body, limit: usize, account: &Account) -> Result<Byt
             first = chunk;
         } else {
             if joined.is_empty() {
-                joined.extend_from_slice(&first);
+                joined.extend_from_slice(&std::mem::take(&mut first));
             }
+            reserve(&mut joined, chunk.len());
             joined.extend_from_slice(&chunk);
         }
     }

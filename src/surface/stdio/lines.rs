@@ -10,7 +10,7 @@ use memchr::memchr;
 
 use super::head::HeadScan;
 use super::message::Id;
-use crate::core::{Account, Charge, NoRoom};
+use crate::core::{Account, Charge, NoRoom, reserve};
 
 /// A buffer that held a longer line than this is not kept for the lines after it.
 const KEPT_BYTES: usize = 1 << 20;
@@ -82,6 +82,7 @@ impl Lines {
 
     /// Takes in what was read. [`Lines::next`] is called until it gives nothing before the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        reserve(&mut self.buffer, bytes.len());
         self.buffer.extend_from_slice(bytes);
     }
 

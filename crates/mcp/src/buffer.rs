@@ -1,0 +1,50 @@
+//! Buffers that grow while something long is read. Their memory goes back to the system when they are
+//! freed.
+
+use bytes::BytesMut;
+
+/// Blocks of so many bytes are taken from the system one by one and given back to it; smaller ones come
+/// from a heap of the C library.
+const OWN_BLOCK_BYTES: usize = 256 << 10;
+/// A buffer that holds fewer bytes grows where it is.
+const MIN_LONG_BYTES: usize = 64 << 10;
+
+/// Makes room for `additional` bytes. A buffer that becomes long is moved once, to a block of its own: in
+/// its heap it would grow in place, and the heap would keep the memory when the buffer is freed.
+pub fn reserve(buffer: &mut BytesMut, additional: usize) {
+    let needed = buffer.len() + additional;
+    if needed <= buffer.capacity() {
+        return;
+    }
+    if buffer.len() < MIN_LONG_BYTES || buffer.capacity() >= OWN_BLOCK_BYTES {
+        return buffer.reserve(additional);
+    }
+    let mut own = BytesMut::with_capacity(needed.max(OWN_BLOCK_BYTES));
+    own.extend_from_slice(buffer);
+    *buffer = own;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_buffer_grows_and_a_long_one_is_moved_once() {
+        let mut buffer = BytesMut::new();
+        reserve(&mut buffer, 100);
+        assert!((100..1000).contains(&buffer.capacity()));
+        buffer.extend_from_slice(b"head");
+        let (mut moves, mut capacity) = (0, buffer.capacity());
+        for _ in 0..64 {
+            reserve(&mut buffer, 16 << 10);
+            buffer.resize(buffer.len() + (16 << 10), 7);
+            if capacity < OWN_BLOCK_BYTES && buffer.capacity() != capacity {
+                moves += 1;
+                capacity = buffer.capacity();
+            }
+        }
+        assert!(moves <= 6, "moved {moves} times");
+        assert!(capacity >= OWN_BLOCK_BYTES);
+        assert!(buffer.starts_with(b"head") && buffer.len() == 4 + (1 << 20));
+    }
+}
