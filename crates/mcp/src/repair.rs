@@ -69,7 +69,7 @@ mod tests {
     fn a_copy_without_room_is_not_made_and_the_request_is_named() {
         let budget = MemoryBudget::new(1 << 20);
         let account = budget.whole_account();
-        let taken = account.charge(600_000, Size::Large).unwrap();
+        let taken = account.charge(800_000, Size::Large).unwrap();
         let (line, _) = answer();
         let no_room = |id| Messages::One(Message::NoRoom { id });
         assert_eq!(parse(line.clone(), &account).messages, no_room(Some(3)));
