@@ -33,8 +33,6 @@ mod reader;
 mod request_id;
 mod respond;
 mod route;
-#[cfg(test)]
-mod slow_reader;
 
 /// What the meta-tools take is the same on every surface.
 pub(super) use self::{

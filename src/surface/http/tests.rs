@@ -1,6 +1,8 @@
 //! Whole requests through the handler, over a core without sources: the order of the checks, and
 //! what every reply carries.
 
+mod slow_reader;
+
 use std::path::Path;
 
 use axum::http::request::Builder;

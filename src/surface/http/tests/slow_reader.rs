@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Gate, Policy, Surface};
+use super::{Gate, Policy, Surface, connections};
 use crate::catalog::{Catalog, Entry, FORMAT, Kind, Span};
 use crate::core::{Core, Mode, Setup};
 
@@ -101,7 +101,7 @@ async fn f_35_a_reply_that_is_taken_too_slowly_is_given_up_and_its_memory_given_
     let listener = listener();
     let mut caller = ask(&listener).await;
     let stop = CancellationToken::new();
-    let server = tokio::spawn(super::connections::serve(surface, listener, stop.clone()));
+    let server = tokio::spawn(connections::serve(surface, listener, stop.clone()));
     let began = Instant::now();
     let (mut taken, mut held) = (0, 0);
     let mut piece = [0; 2 << 10];
