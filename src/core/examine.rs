@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Examination, Launch, parse_aside};
+use broker_mcp::{Examination, Launch, Turns};
 use broker_model::drift::Report;
 use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
@@ -87,7 +87,8 @@ impl Checkup {
             ..
         } = setup;
         let memory = broker_mcp::MemoryBudget::new(config.limits.memory_bytes);
-        if let Err(problems) = prepare(catalog, config, environment, base, &memory)
+        let turns = Turns::new();
+        if let Err(problems) = prepare(catalog, config, environment, base, (&memory, &turns))
             && !problems.iter().all(is_about_variables)
         {
             return Err(problems);
@@ -99,11 +100,11 @@ impl Checkup {
         let (mut sources, mut reviewed) = (Vec::new(), Vec::new());
         for source in catalog.sources {
             let given = configured[source.path];
-            let launch =
-                broker_mcp::resolve(given, &config.limits, environment, base).map_err(|problems| {
-                    let problems = problems.into_iter();
-                    problems.map(|problem| config.place(problem)).collect()
-                });
+            let launch = broker_mcp::resolve(given, &config.limits, environment, base, &turns);
+            let launch = launch.map_err(|problems| {
+                let problems = problems.into_iter();
+                problems.map(|problem| config.place(problem)).collect()
+            });
             reviewed.push(Reviewed {
                 path: given.path.clone(),
                 filter: given.filter.clone(),
@@ -171,7 +172,7 @@ impl Checkup {
 async fn start(at: usize, launch: Launch, verdicts: Arc<Verdicts>) -> Started {
     let revision = verdicts.catalog.sources[at].protocol_version;
     let examination = Examination::run(&launch, Era::of_revision(revision)).await;
-    let compared = parse_aside(move || {
+    let compared = launch.turns.parse_aside(move || {
         let listed = examination.outcome.as_ref().ok();
         let tools = listed.map(|(_, snapshot)| tools_of(at, snapshot, &verdicts));
         (examination, tools)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Environment, Launch};
+use broker_mcp::{Environment, Launch, Turns};
 use broker_model::config::Config;
 use broker_model::json::estimate;
 use broker_model::redact::Redactor;
@@ -96,6 +96,8 @@ struct Inner {
     settings: ArcSwap<Box<[ToolSettings]>>,
     verdicts: Arc<Verdicts>,
     memory: MemoryBudget,
+    /// The turns that all sources share, also those that a reload starts.
+    turns: Turns,
     /// The pool for long jobs before a call is sent,
     work: WorkPool,
     /// and the pool for long results.
@@ -138,7 +140,8 @@ impl Core {
         environment: &Environment,
         base: &Path,
     ) -> Result<Prepared, Vec<Diagnostic>> {
-        setup::prepare(self.0.catalog, config, environment, base, &self.0.memory)
+        let shared = (&self.0.memory, &self.0.turns);
+        setup::prepare(self.0.catalog, config, environment, base, shared)
     }
 
     /// Puts a config into force, whole or not at all. Sources whose command line, variables or bounds

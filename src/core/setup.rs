@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Environment, Launch, MemoryBudget};
+use broker_mcp::{Environment, Launch, MemoryBudget, Turns};
 use broker_model::config::{self, Config, RenderMode};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -72,12 +72,13 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         )]);
     }
     let memory = MemoryBudget::new(setup.config.limits.memory_bytes);
+    let turns = Turns::new();
     let prepared = prepare(
         catalog,
         setup.config,
         setup.environment,
         setup.base,
-        &memory,
+        (&memory, &turns),
     )?;
     let (launches, reviewed) = prepared.sources.into_iter().unzip();
     let verdicts = Verdicts::new(
@@ -94,6 +95,7 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         settings: ArcSwap::from_pointee(prepared.tools),
         verdicts: Arc::new(verdicts),
         memory,
+        turns,
         work: WorkPool::new("broker-work"),
         shaping: WorkPool::new("broker-shape"),
         calls: InFlight::default(),
@@ -113,7 +115,7 @@ pub(super) fn prepare(
     config: &Config,
     environment: &Environment,
     base: &Path,
-    memory: &MemoryBudget,
+    (memory, turns): (&MemoryBudget, &Turns),
 ) -> Result<Prepared, Vec<Diagnostic>> {
     let configured: BTreeMap<_, _> = config
         .sources()
@@ -130,7 +132,7 @@ pub(super) fn prepare(
             continue;
         };
         required.push(given.required);
-        match broker_mcp::resolve(given, &config.limits, environment, base) {
+        match broker_mcp::resolve(given, &config.limits, environment, base, turns) {
             Ok(mut launch) => {
                 launch.memory = memory.clone();
                 let reviewed = Reviewed {

@@ -124,7 +124,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
         let Some((source, locked)) = both.zip(lock.source(answer.source.as_str())) else {
             continue;
         };
-        let Some((mut found, live)) = live::compared(source, &lock, snapshot).await else {
+        let Some((mut found, live)) = live::compared(source, &lock, snapshot, &input.turns).await
+        else {
             continue;
         };
         match live {

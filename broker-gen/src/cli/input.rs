@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use broker_files::ReadError;
-use broker_mcp::{Environment, Launch, resolve};
+use broker_mcp::{Environment, Launch, Turns, resolve};
 use broker_model::config::{Config, Source};
 use broker_model::lock::{Lock, MAX_BYTES};
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -19,6 +19,8 @@ pub(super) struct Input {
     pub(super) lock_path: PathBuf,
     /// In tree order; only those that `--source` names, where it does.
     pub(super) launches: Vec<Launch>,
+    /// The turns that the launches share.
+    pub(super) turns: Turns,
 }
 
 /// Whether there is a lock beside this config.
@@ -54,9 +56,10 @@ impl Input {
         let wanted = |source: &&Source| {
             args.sources.is_empty() || args.sources.iter().any(|name| name == source.path.as_str())
         };
+        let turns = Turns::new();
         let mut launches = Vec::new();
         for source in config.sources().filter(wanted) {
-            match resolve(source, &config.limits, &environment, base) {
+            match resolve(source, &config.limits, &environment, base, &turns) {
                 Ok(launch) => launches.push(launch),
                 Err(found) => {
                     problems.extend(found.into_iter().map(|problem| config.place(problem)))
@@ -70,6 +73,7 @@ impl Input {
             lock_path: lock_file(&args.file.config),
             config,
             launches,
+            turns,
         })
     }
 

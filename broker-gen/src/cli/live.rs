@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use broker_mcp::parse_aside;
+use broker_mcp::Turns;
 use broker_model::NodePath;
 use broker_model::config::Source;
 use broker_model::drift::{self, Report};
@@ -36,9 +36,13 @@ impl TooLarge {
 }
 
 /// The source as a lock has it.
-pub(super) async fn locked(source: &Source, snapshot: Snapshot) -> Result<LockedSource, TooLarge> {
+pub(super) async fn locked(
+    source: &Source,
+    snapshot: Snapshot,
+    turns: &Turns,
+) -> Result<LockedSource, TooLarge> {
     let source = source.clone();
-    let work = parse_aside(move || to_locked(&source, &snapshot));
+    let work = turns.parse_aside(move || to_locked(&source, &snapshot));
     work.await.unwrap_or_else(resume)
 }
 
@@ -48,9 +52,10 @@ pub(super) async fn compared(
     source: &Source,
     lock: &Arc<Lock>,
     snapshot: Snapshot,
+    turns: &Turns,
 ) -> Option<(Report, Result<LockedSource, TooLarge>)> {
     let (source, lock) = (source.clone(), lock.clone());
-    let work = parse_aside(move || {
+    let work = turns.parse_aside(move || {
         let locked = lock.source(source.path.as_str())?;
         let report = drift::classify(locked, &snapshot, &source.filter);
         Some((report, to_locked(&source, &snapshot)))

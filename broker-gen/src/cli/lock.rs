@@ -269,10 +269,12 @@ async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnos
         .config
         .source(path)
         .expect("only sources of the config are asked");
-    let mut locked = live::locked(source, snapshot).await.map_err(|too_large| {
-        let problem = Diagnostic::error(DiagnosticCode::SourceFailed, too_large.message());
-        Box::new(problem.help(TooLarge::HELP))
-    })?;
+    let mut locked = live::locked(source, snapshot, &input.turns)
+        .await
+        .map_err(|too_large| {
+            let problem = Diagnostic::error(DiagnosticCode::SourceFailed, too_large.message());
+            Box::new(problem.help(TooLarge::HELP))
+        })?;
     let launch = input.launches.iter().find(|launch| launch.source == *path);
     locked.package = launch.and_then(|launch| package(source, launch));
     let how = if launch.is_some_and(|launch| launch.shell) {

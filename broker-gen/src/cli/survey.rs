@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Launch, Session, SourceFailure, StderrTail, parse_aside};
+use broker_mcp::{Launch, Session, SourceFailure, StderrTail};
 use broker_model::json::child_pointer;
 use broker_model::lock::strip_volatile;
 use broker_model::mcp::Era;
@@ -122,7 +122,8 @@ async fn ask(question: &Question, tail: &StderrTail) -> Result<Snapshot, Failure
         .await
         .map_err(Failure::Source)?;
     let volatile = question.volatile.clone();
-    let compared = parse_aside(move || {
+    let turns = &question.launch.turns;
+    let compared = turns.parse_aside(move || {
         let unstable = compare(&first, &second, &volatile);
         (first, unstable)
     });

@@ -16,6 +16,7 @@ use crate::guard;
 use crate::lookup::{find, search_folders};
 use crate::memory::MemoryBudget;
 use crate::process::COOKIE;
+use crate::turns::Turns;
 
 /// What runs a command with shell syntax.
 const SHELL: &str = "/bin/sh";
@@ -60,6 +61,8 @@ pub struct Launch {
     pub shell: bool,
     /// The budget to which the lines of its process are charged.
     pub memory: MemoryBudget,
+    /// The turns that it shares with the other sources of its broker.
+    pub turns: Turns,
     /// Bounds that have no key in the config.
     pub timing: Timing,
 }
@@ -129,12 +132,14 @@ impl Default for Timing {
 
 /// Expands every variable of `source` and decides what its child gets. Reports every problem: all
 /// missing variables (`env_missing`) and all values that cannot be used (`env_value`). A program
-/// that is not there is no problem here; it is a [`crate::SourceFailure`] when it is started.
+/// that does not exist is not reported here; its start fails with a [`crate::SourceFailure`]. `turns`
+/// are those that the sources of the config share.
 pub fn resolve(
     source: &config::Source,
     limits: &Limits,
     environment: &Environment,
     base: &Path,
+    turns: &Turns,
 ) -> Result<Launch, Vec<Diagnostic>> {
     let base = std::path::absolute(if base.as_os_str().is_empty() {
         Path::new(".")
@@ -241,6 +246,7 @@ pub fn resolve(
         redactor: Redactor::new(secrets),
         shell,
         memory: MemoryBudget::new(limits.memory_bytes),
+        turns: turns.clone(),
         timing: Timing::default(),
     })
 }

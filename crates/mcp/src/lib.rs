@@ -23,7 +23,6 @@ mod launch;
 mod list;
 mod lookup;
 mod memory;
-mod parsing;
 mod process;
 mod repair;
 mod request;
@@ -34,6 +33,7 @@ mod source;
 mod startup;
 mod status;
 mod subscription;
+mod turns;
 
 pub use buffer::reserve;
 pub use connection::RawResult;
@@ -42,7 +42,6 @@ pub use examine::Examination;
 pub use failure::{CallFailure, ExitReport, SourceFailure};
 pub use launch::{Launch, Timing, resolve};
 pub use memory::{Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size, UNCHARGED_BYTES};
-pub use parsing::parse_aside;
 #[cfg(any(test, feature = "scripted"))]
 #[doc(hidden)]
 pub use process::scripted;
@@ -50,3 +49,4 @@ pub use process::{StderrTail, all_ended, trim_heap};
 pub use session::Session;
 pub use source::{Judge, SessionHandle, Settings, Source, Verdict};
 pub use status::{Counters, State, Status};
+pub use turns::Turns;

@@ -19,8 +19,8 @@ use tokio::time::timeout;
 use crate::connection::{Connection, Kind, Unanswered};
 use crate::failure::SourceFailure;
 use crate::launch::Launch;
-use crate::parsing::parse_aside;
 use crate::request;
+use crate::turns::Turns;
 
 /// Pages that are asked for.
 const MOST_PAGES: usize = 1000;
@@ -62,7 +62,7 @@ pub(crate) async fn tools(
             }
             Err(unanswered) => return Err(failure(unanswered, redactor)),
         };
-        (listing, cursor) = listing.add_page_aside(page).await?;
+        (listing, cursor) = listing.add_page_aside(page, &launch.turns).await?;
         if cursor.is_none() {
             return Ok(listing.tools);
         }
@@ -133,12 +133,13 @@ impl Listing {
         }
     }
 
-    /// [`Listing::add_page`] on a blocking thread, when there is a place for it.
+    /// [`Listing::add_page`] on a blocking thread, when its turn comes.
     async fn add_page_aside(
         mut self,
         page: Bytes,
+        turns: &Turns,
     ) -> Result<(Self, Option<String>), SourceFailure> {
-        let added = parse_aside(move || {
+        let added = turns.parse_aside(move || {
             let cursor = self.add_page(&page)?;
             Ok((self, cursor))
         });

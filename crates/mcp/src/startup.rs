@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use broker_model::redact::Redactor;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn f_29_a_start_that_says_something_gets_more_time() {
         let silent = StderrTail::new(Redactor::default());
         let base = Duration::from_millis(60);

@@ -58,6 +58,7 @@ fn launch() -> Launch {
         line_bytes: 1 << 20,
         listing_bytes: 32 << 20,
         memory: broker_mcp::MemoryBudget::new(512 << 20),
+        turns: broker_mcp::Turns::new(),
         instances: 1,
         max_in_flight: 32,
         queue: 256,

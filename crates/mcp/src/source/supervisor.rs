@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use broker_model::mcp::Era;
 use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
-use tokio::sync::{Mutex, Notify, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit};
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
@@ -16,14 +16,11 @@ use super::{Judge, Shared, Verdict};
 use crate::environment::random_u64;
 use crate::failure::SourceFailure;
 use crate::launch::Launch;
-use crate::parsing::parse_aside;
 use crate::process::Hurry;
 use crate::session::{Opening, Session, stopped};
 use crate::startup;
 use crate::status::State;
 
-/// Sources of this process that are started again at one time. First starts are not held back.
-static RESTARTS: Semaphore = Semaphore::const_new(4);
 /// How long the tasks of a stopped source have to end; their own bounds are below this.
 const LAST_TASKS: Duration = Duration::from_secs(15);
 
@@ -145,12 +142,11 @@ impl Supervisor {
     }
 
     /// A place among those that are started again; a first start needs none.
-    async fn turn(&self, again: bool) -> Option<SemaphorePermit<'static>> {
-        if !again {
-            return None;
+    async fn turn(&self, again: bool) -> Option<OwnedSemaphorePermit> {
+        match again {
+            true => self.launch.turns.restart().await,
+            false => None,
         }
-        // The semaphore is never closed.
-        RESTARTS.acquire().await.ok()
     }
 
     /// Lists and judges; the state follows the verdict. Calls go on meanwhile.
@@ -167,14 +163,14 @@ impl Supervisor {
         is_start: bool,
     ) -> Result<(), SourceFailure> {
         // A listing whose process died while it was judged must not set the state.
-        let turn = self.judging.clone().lock_owned().await;
+        let order = self.judging.clone().lock_owned().await;
         let judge = self.judge.clone();
         let tracked = self.tasks.token();
-        let judged = parse_aside(move || {
-            let _held = (turn, tracked);
+        let work = move || {
+            let _held = (order, tracked);
             judge.judge(&snapshot)
-        })
-        .await;
+        };
+        let judged = self.launch.turns.parse_aside(work).await;
         let verdict = judged.map_err(|error| {
             let message = format!("the listing could not be judged: {error}");
             SourceFailure::new(SourceCause::DriftSource, message)

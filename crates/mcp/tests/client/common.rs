@@ -101,6 +101,7 @@ impl Scene {
             relist_interval: None,
             line_bytes: 1 << 20,
             memory: broker_mcp::MemoryBudget::new(512 << 20),
+            turns: broker_mcp::Turns::new(),
             listing_bytes: 32 << 20,
             instances: 1,
             max_in_flight: 32,

@@ -1,0 +1,120 @@
+//! Turns of the sources of one broker: what only a few of them may do at one time. The turns belong to
+//! the broker and not to the program, so two brokers in one program never wait for each other.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinError;
+
+/// Listings that are parsed at one time, over all sources and instances.
+const MAX_PARSED_LISTINGS: usize = 4;
+/// Sources that are started again at one time. First starts are not held back.
+const MAX_RESTARTS: usize = 4;
+
+/// The turns of the sources of one broker. Cheap to clone; all clones share the turns.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    parsing: Arc<Semaphore>,
+    restarts: Arc<Semaphore>,
+}
+
+impl Turns {
+    /// The turns of a new broker.
+    pub fn new() -> Self {
+        Self {
+            parsing: Arc::new(Semaphore::new(MAX_PARSED_LISTINGS)),
+            restarts: Arc::new(Semaphore::new(MAX_RESTARTS)),
+        }
+    }
+
+    /// Runs `work` on a blocking thread when its turn comes. Everything that parses tools of a live listing
+    /// runs here, since a parsed tool can take a hundred times the bytes of its text. Work that has begun
+    /// ends and keeps its turn until then, also when the future is dropped.
+    pub async fn parse_aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        // The semaphore is never closed.
+        let turn = self.parsing.clone().acquire_owned().await.ok();
+        let run = move || {
+            let _turn = turn;
+            work()
+        };
+        tokio::task::spawn_blocking(run).await
+    }
+
+    /// Waits for a turn to start a source again.
+    pub(crate) async fn restart(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        self.restarts.clone().acquire_owned().await.ok()
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    #[tokio::test(start_paused = true)]
+    async fn clones_share_their_turns_and_another_broker_has_its_own() {
+        let turns = Turns::new();
+        let mut held = Vec::new();
+        for _ in 0..MAX_PARSED_LISTINGS {
+            held.push(turns.parsing.clone().acquire_owned().await);
+        }
+        for _ in 0..MAX_RESTARTS {
+            held.push(turns.restarts.clone().acquire_owned().await);
+        }
+        let hour = Duration::from_secs(3600);
+        let clone = turns.clone();
+        assert!(timeout(hour, clone.parse_aside(|| ())).await.is_err());
+        assert!(timeout(hour, clone.restart()).await.is_err());
+        let other = Turns::new();
+        assert!(other.parse_aside(|| ()).await.is_ok() && other.restart().await.is_some());
+        held.clear();
+        assert!(clone.parse_aside(|| ()).await.is_ok() && clone.restart().await.is_some());
+    }
+
+    /// With one blocking thread, work begins in the order in which it was handed over.
+    #[test]
+    fn at_most_four_listings_are_parsed_at_one_time() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let turns = Turns::new();
+            let begun = Arc::<AtomicUsize>::default();
+            let mut parts: Vec<_> = (0..16)
+                .map(|_| {
+                    let begun = begun.clone();
+                    Box::pin(turns.parse_aside(move || begun.fetch_add(1, Ordering::SeqCst)))
+                })
+                .collect();
+            // Whatever has a place is handed over when it is polled for the first time.
+            for part in &mut parts {
+                tokio::select! {
+                    biased;
+                    _ = part => {}
+                    () = std::future::ready(()) => {}
+                }
+            }
+            let handed_over = begun.clone();
+            let count = tokio::task::spawn_blocking(move || handed_over.load(Ordering::SeqCst));
+            let count = count.await.unwrap();
+            assert!(count <= 4, "{count} listings were parsed at one time");
+            for part in parts {
+                part.await.unwrap();
+            }
+            assert_eq!(begun.load(Ordering::SeqCst), 16);
+        });
+    }
+}
