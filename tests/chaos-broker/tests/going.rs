@@ -203,6 +203,44 @@ fn two_presses_that_reach_both_processes_are_two_orders() {
     drop(callers);
 }
 
+/// The orders to stop that were sent to a process and not yet taken, as bits of its pending signals.
+fn pending_orders(pid: u32) -> u64 {
+    const INT: u64 = 1 << 1;
+    const TERM: u64 = 1 << 14;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let pending = pending.expect("every process has this line").trim();
+    u64::from_str_radix(pending, 16).expect("it is hexadecimal") & (INT | TERM)
+}
+
+#[test]
+fn orders_that_are_pending_at_the_same_time_by_both_ways_are_counted_by_each() {
+    let chaos = Chaos::new();
+    let mut script = stubborn("bare");
+    script["on_call"] = json!({"echo": "hang"});
+    chaos.script("a", &script);
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    let callers = calls_in_flight(&chaos, &broker, 1);
+    let (itself, guard) = (broker.pid(), broker.guard());
+    // The broker takes neither of the two signals before both are there.
+    let order = |first: u32, second: u32| {
+        signal("STOP", &[itself]);
+        for pid in [first, second] {
+            signal("INT", &[pid]);
+            wait_until("the guard has handed it on", || {
+                pending_orders(guard) == 0 && pending_orders(itself) != 0
+            });
+        }
+        signal("CONT", &[itself]);
+    };
+    order(itself, guard);
+    wait_until("it begins to stop", || broker.stderr().contains("stopping"));
+    order(guard, itself);
+    let (status, _, stderr) = broker.finish();
+    assert_eq!(status.code(), Some(130), "{stderr}");
+    drop(callers);
+}
+
 #[test]
 fn an_order_that_comes_too_early_waits_until_it_can_be_followed() {
     for name in ["TERM", "INT"] {

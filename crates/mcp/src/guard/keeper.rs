@@ -157,7 +157,7 @@ fn guard(held: &Held, broker: Pid, strangers: &mut Vec<i32>) -> Option<WaitStatu
                 }
             }
             Some(signal) => {
-                send(broker, signal);
+                send(broker, handed_on(signal));
                 if matches!(signal, Signal::TERM | Signal::INT) {
                     end_by.get_or_insert_with(|| Instant::now() + BROKER_END_TIMEOUT);
                 }
@@ -176,6 +176,18 @@ fn guard(held: &Held, broker: Pid, strangers: &mut Vec<i32>) -> Option<WaitStatu
             is_killed = true;
             end_by = Some(Instant::now() + KILL_TIMEOUT);
         }
+    }
+}
+
+/// The signal by which the broker hears of `signal`. The system keeps one pending signal of a kind: an
+/// order to stop that was handed on as it came could merge with the same order that was sent to the
+/// broker itself, and two orders would count as one. So each of the two orders is handed on as the other;
+/// the broker treats both alike.
+const fn handed_on(signal: Signal) -> Signal {
+    match signal {
+        Signal::INT => Signal::TERM,
+        Signal::TERM => Signal::INT,
+        signal => signal,
     }
 }
 

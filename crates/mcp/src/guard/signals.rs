@@ -86,8 +86,9 @@ pub fn fail_large_writes() -> io::Result<()> {
     Ok(())
 }
 
-/// Orders to stop by the way they came. `pkill`, a terminal and some service managers signal guard
-/// and broker both, and the guard hands on what it gets: that is one order, not two.
+/// Orders to stop, counted by the way they came. `pkill`, a terminal and some service managers signal
+/// guard and broker both, and the guard hands on what it gets, by another signal: that is one order, not
+/// two.
 #[derive(Debug, Default)]
 struct Stops {
     handed_on: u32,
