@@ -168,7 +168,7 @@ fn problems_of(program: &str, commands: &Commands, path: &Path, text: &str) -> V
                 "stdio" if program == "mcp-broker" => "",
                 word if is_verb(word) && !commands.contains_key(word) => {
                     if !is_prose(word) || line.contains("\\n  ") {
-                        problems.push(format!("{place}: `{program} {word}` is no verb"));
+                        problems.push(format!("{place}: `{program} {word}` is not a verb"));
                     }
                     continue;
                 }

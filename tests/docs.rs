@@ -1,4 +1,4 @@
-//! Holds the prose against the code: invariants name tests that exist, links lead somewhere, and no
+//! Checks the prose against the code: invariants name tests that exist, links lead somewhere, and no
 //! page names a machine.
 
 use std::collections::BTreeSet;

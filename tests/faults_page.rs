@@ -1,4 +1,4 @@
-//! Holds `docs/faults.md` against the tests: every row is there, names every test of its own and no
+//! Checks `docs/faults.md` against the tests: every row is there, names every test of its own and no
 //! other, or says why there is none. `UPDATE_FAULTS=1` writes the names, and the figures of the last run.
 
 use std::collections::{BTreeMap, BTreeSet};

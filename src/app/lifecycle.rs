@@ -124,7 +124,7 @@ pub(super) async fn refusal(core: &Core, output: &Output) -> Exit {
         ),
         RefuseExit::Unchecked => (
             Exit::Unchecked,
-            "a source could not be held against the lock",
+            "a source could not be compared with the lock",
         ),
     };
     let human = text!(

@@ -24,7 +24,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads `file`, where given, and holds it against what was compiled in.
+    /// Reads `file`, where given, and compares it with what was compiled in.
     pub(super) fn load(catalog: &Catalog, file: Option<&Path>) -> Result<Self, Failure> {
         let compiled = Config::parse(catalog.config_name, catalog.config.as_bytes())
             .map_err(Failure::Diagnostics)?;

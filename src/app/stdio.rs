@@ -1,5 +1,5 @@
 //! One broker for the client that started it: no listener, the same settings and the same gate, and
-//! an end that comes quickly, because whoever closes our input is waiting for it.
+//! an end that comes quickly, because the program that closes our input is waiting for it.
 
 use std::convert::Infallible;
 use std::sync::Arc;

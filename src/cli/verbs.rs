@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub(crate) enum Verb {
     /// Start every source once and say what is wrong with it, and what mends it
     ///
-    /// Starts the sources side by side, lists their tools, holds them against what was reviewed, and
+    /// Starts the sources side by side, lists their tools, compares them with what was reviewed, and
     /// ends them again. Calls no tool. Exits with 0 if nothing needs attention, 1 if something does,
     /// 2 for a config that no broker would start with.
     #[command(after_help = DOCTOR)]

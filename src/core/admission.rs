@@ -6,7 +6,7 @@ use super::view::View;
 use crate::catalog::{Entry, Kind};
 
 /// Whether an entry is there for this caller. Nodes always are; a tool is unless the config's filter
-/// leaves it out. Whoever passed a surface's own check may use all the rest.
+/// leaves it out. A caller that passed a surface's own check may use all the rest.
 pub(super) fn admits(identity: &Identity, view: &View, entry: &Entry) -> bool {
     match identity {
         Identity::Anonymous | Identity::Secret | Identity::Local => match entry.kind {

@@ -202,7 +202,7 @@ impl Inner {
 fn starting(path: &str, source: &str) -> CoreError {
     CoreError::new(
         CallCode::Starting,
-        format!("`{source}` is not yet admitted: sources are being held against the lock"),
+        format!("`{source}` is not yet admitted: sources are being compared with the lock"),
     )
     .path(path)
     .retry_after(SHORT_WAIT)

@@ -1,4 +1,4 @@
-//! Every source started once and held against the lock, to say what is wrong with it. Serves nothing,
+//! Every source started once and compared with the lock, to say what is wrong with it. Serves nothing,
 //! calls no tool, and goes on where a start would refuse.
 
 use std::collections::BTreeMap;

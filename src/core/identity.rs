@@ -6,8 +6,8 @@ pub enum Identity {
     /// Nobody in particular.
     #[default]
     Anonymous,
-    /// Whoever knows the broker's secret.
+    /// A caller that knows the broker's secret.
     Secret,
-    /// Whoever started the broker and talks to it over its standard input and output.
+    /// The program that started the broker and talks to it over its standard input and output.
     Local,
 }

@@ -83,7 +83,7 @@ const MAX_DESCRIBED: usize = 50;
 /// How deep `meta_tree` goes.
 const MAX_DEPTH: u8 = 16;
 
-/// What the library can do for whoever knows a path. Cheap to clone, safe to share.
+/// What the library can do for a caller that knows a path. Cheap to clone, safe to share.
 #[derive(Clone)]
 pub struct Core(Arc<Inner>);
 
@@ -145,7 +145,7 @@ impl Core {
     }
 
     /// Puts a config into force, whole or not at all. Sources whose command line, variables or bounds
-    /// changed are started beside those that run and take over once they were held against the
+    /// changed are started beside those that run and take over once they were compared with the
     /// lock; the others keep their process. No call is dropped. Meant for after
     /// [`Core::first_verdict`]; where several are asked for at one time, one goes after the other.
     pub async fn reload(&self, prepared: Prepared) -> Result<Reloaded, ReloadError> {

@@ -1,5 +1,5 @@
-//! Another config in force, whole or not at all. Changed sources start beside those that run, are held
-//! against the lock without effect, and take over together; who leaves finishes its calls first.
+//! Another config in force, whole or not at all. Changed sources start beside those that run, are compared
+//! with the lock without effect, and take over together; a source that leaves finishes its calls first.
 
 use broker_mcp::{Launch, Settings, SourceFailure, State, Verdict};
 use broker_model::SourceCause;
@@ -203,14 +203,14 @@ impl Inner {
         };
         let judged = place.judged().filter(|_| place.is_complete());
         let Some(judged) = judged else {
-            return refuse("it was not held against the lock".to_owned());
+            return refuse("it was not compared with the lock".to_owned());
         };
         if let Verdict::WithdrawSource { message } = &judged.verdict {
             return refuse(message.clone());
         }
         let view = self.verdicts.view.load();
         let Role::Trial(reviewed) = &place.role else {
-            return refuse("it was not held against the lock".to_owned());
+            return refuse("it was not compared with the lock".to_owned());
         };
         let withdrawn = judged.withdrawn_by(reviewed.text_drift);
         let lost: Vec<String> = withdrawn

@@ -1,5 +1,5 @@
-//! The place of a source: whoever sits there takes its calls, and its listings count. While one takes
-//! over from another, the newcomer is judged without effect, and the one that left is not listened to.
+//! The place of a source: the one that is in it takes the calls, and its listings count. While another
+//! takes over, the new one is judged without effect; the listings of the one that left have no effect.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

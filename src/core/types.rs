@@ -30,7 +30,7 @@ pub struct Setup<'a> {
 /// How a broker starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing is called before every required source was held against the lock, and any difference
+    /// Nothing is called before every required source was compared with the lock, and any difference
     /// refuses the start.
     Plain,
     /// Each source is admitted at its own verdict; tools that do not match are withdrawn.

@@ -1,4 +1,4 @@
-//! Holds what a source lists against what was reviewed of it, withdraws and restores its tools, and
+//! Compares what a source lists with what was reviewed of it, withdraws and restores its tools, and
 //! tells the gate. Reads each source's lock out of the catalog when it is needed and keeps none.
 
 use std::collections::{BTreeMap, BTreeSet};

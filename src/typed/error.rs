@@ -45,7 +45,7 @@ pub enum OpenError {
     /// Config or environment cannot be used; every problem of one run.
     #[error("{}", listed(.0))]
     Diagnostics(Vec<Diagnostic>),
-    /// A plain start is refused: a source differs from the lock, or could not be held against it.
+    /// A plain start is refused: a source differs from the lock, or could not be compared with it.
     #[error("{}: {report}", refused(.reason))]
     Refused {
         /// Which of the two.
@@ -109,6 +109,6 @@ fn listed(diagnostics: &[Diagnostic]) -> String {
 fn refused(reason: &RefuseExit) -> &'static str {
     match reason {
         RefuseExit::Drift => "what the sources offer is not what was reviewed",
-        RefuseExit::Unchecked => "a source could not be held against the lock",
+        RefuseExit::Unchecked => "a source could not be compared with the lock",
     }
 }

@@ -21,7 +21,7 @@
 //! ```
 //!
 //! [`include_catalog!`](crate::include_catalog) gives the modules, made of the reviewed lock: a lock that
-//! no longer has a tool, or has it with other arguments, breaks the build of whoever calls it. Calls go
+//! no longer has a tool, or has it with other arguments, breaks the build of its callers. Calls go
 //! through [`core`](crate::core) like those of every surface.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,7 +79,7 @@ pub struct Broker {
 
 impl Broker {
     /// Starts every source of `catalog` and, with [`Mode::Plain`], waits until each required one was
-    /// held against the lock; that can take as long as the slowest source's `startup_timeout`.
+    /// compared with the lock; that can take as long as the slowest source's `startup_timeout`.
     ///
     /// Must be called within a tokio runtime with IO and time enabled, which must outlive the broker.
     ///

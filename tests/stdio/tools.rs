@@ -178,7 +178,7 @@ fn a_cancelled_call_is_cancelled_at_its_server_and_never_answered() {
         client.answer(&json!("1"))["result"]["content"][0]["text"],
         "late"
     );
-    // The id is free, and whoever takes it gets an answer of its own.
+    // The id is free, and a call that takes it gets an answer of its own.
     let again = client.request(json!(1), "tools/call", quick());
     assert!(again["result"]["structuredContent"].is_object(), "{again}");
     let end = client.end();

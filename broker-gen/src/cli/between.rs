@@ -1,4 +1,4 @@
-//! Two locks held against each other: the new one's sources stand for live ones. Reads nothing.
+//! Two locks compared with each other: the new one's sources stand for live ones. Reads nothing.
 
 use broker_model::drift::{self, Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
 use broker_model::filter::ToolFilter;
@@ -24,7 +24,7 @@ pub(super) fn between(old: &Lock, new: &Lock) -> Report {
         }
     }
     drift::name_moves(&mut report);
-    // The classifier speaks to whoever runs a server; here both sides are files.
+    // The words of the classifier are for a person who runs a server; here both sides are files.
     let tools = report.tools.iter_mut().map(|tool| &mut tool.findings);
     let sources = report.sources.iter_mut().map(|source| &mut source.findings);
     for finding in tools.chain(sources).flatten() {

@@ -38,7 +38,7 @@ mod tree;
 mod verify;
 mod whole_file;
 
-/// Locks the tools of MCP servers, holds servers against the lock, and compiles it into a broker.
+/// Locks the tools of MCP servers, compares servers with the lock, and compiles it into a broker.
 ///
 /// A first run: broker-gen new my-broker --from mcp.json, then broker-gen lock --config config.json
 /// in the new folder, review and commit the lock, cargo build --release.
@@ -64,7 +64,7 @@ enum Verb {
         after_help = "Examples:\n  broker-gen lock --config smoke_config.json\n  broker-gen lock --source /repo      only this source anew, the others as they are\n  broker-gen lock --source /repo --tool get_file --dry-run      what taking this tool alone would change"
     )]
     Lock(LockArgs),
-    /// Hold the live sources against the lock. Never writes.
+    /// Compare the live sources with the lock. Never writes.
     ///
     /// Exits with 0 where a plain start would serve, 3 on drift, 4 where a source could not be
     /// checked, 5 where the lock is missing, damaged or stale.

@@ -231,7 +231,7 @@ fn a_reader_never_sees_a_part_of_a_lock() {
     let file = bench.path("c.lock.json");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("it is ours");
     let (old, inode, _) = bench.lock_state().expect("there is a lock");
-    // Whoever has the old lock open reads it to its end: the new one takes its name, not its place.
+    // A reader that has the old lock open reads it to its end: the new one takes its name, not its place.
     let mut reader = fs::File::open(&file).expect("there is a lock");
     bench.one_tool("a", tool("x"));
     bench.lock();

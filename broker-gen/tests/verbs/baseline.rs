@@ -38,7 +38,7 @@ pub(crate) fn repository() -> Bench {
 }
 
 #[test]
-fn the_lock_is_held_against_what_git_has() {
+fn the_lock_is_compared_with_what_git_has() {
     let bench = repository();
     for baseline in ["git:HEAD", "git:main:c.lock.json", "git:HEAD:./c.lock.json"] {
         let output = bench.run(&["diff", "--config", "c.json", "--baseline", baseline]);

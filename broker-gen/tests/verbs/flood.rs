@@ -233,7 +233,7 @@ fn each_string_of_an_audits_file_is_shown_escaped() {
         bench.write("c.audits.toml", &changed);
         run(&bench, &["verify", "--config", "c.json"]);
     }
-    // Names of keys, and bytes that are no TOML.
+    // Names of keys, and bytes that are not TOML.
     for wrong in [
         clean.replacen("who =", &format!("\"who{flood}\" ="), 1),
         format!("{clean}\n{FLOOD}"),

@@ -1,4 +1,4 @@
-//! `verify`: what it holds against what, and how it ends.
+//! `verify`: what it compares, and how it ends.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

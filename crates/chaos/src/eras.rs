@@ -1,4 +1,4 @@
-//! Decides which era a request belongs to, holds it against the rules of that era, and answers all
+//! Decides which era a request belongs to, checks it against the rules of that era, and answers all
 //! methods but `tools/call`.
 
 use std::sync::Arc;

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn f_17_deep_nesting_is_told_to_whoever_waits() {
+    fn f_17_deep_nesting_is_told_to_the_call_that_waits() {
         let (open, close) = ("[".repeat(20_000), "]".repeat(20_000));
         let deep = format!(r#"{{"jsonrpc":"2.0","id":4,"result":{open}{close}}}"#);
         let reason = "the answer nests deeper than 512 levels";

@@ -1,4 +1,4 @@
-//! One start of a source for whoever wants to know what is wrong with it: the process is started, asked
+//! One start of a source that finds out what is wrong with it: the process is started, asked
 //! for its tools and ended again, and everything that came to light on the way is kept.
 
 use std::sync::Arc;

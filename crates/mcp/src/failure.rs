@@ -1,5 +1,5 @@
 //! Why a source is not ready, and what a call can fail with. Everything here is safe to show:
-//! whoever makes one has redacted it and made it printable.
+//! the code that makes one has redacted it and made it printable.
 
 use std::fmt;
 use std::time::Duration;

@@ -107,7 +107,7 @@ pub(crate) fn other(era: Era) -> Era {
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Bytes that it may take once it is parsed.
 const MAX_PARSED_BYTES: u64 = 16 << 20;
-/// Whoever asks ends by the caller's deadline, so the request's own is out of the way.
+/// A question ends by the caller's deadline, so the request's own is out of the way.
 const NO_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 
 async fn ask(connection: &Connection, era: Era, redactor: &Redactor) -> Answer {

@@ -37,8 +37,8 @@ pub(crate) async fn expired(base: Duration, tail: &StderrTail) -> SourceFailure 
     }
 }
 
-/// Says where the process is stopped: the system does that to whoever asks a terminal from the
-/// background, and nothing else stops a server that is starting.
+/// Says where the process is stopped: the system does that to a process that reads a terminal from
+/// the background, and nothing else stops a server that is starting.
 pub(crate) fn name_stop(mut failure: SourceFailure, pid: u32) -> SourceFailure {
     // Only Linux has this file; elsewhere nothing more is said.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Keeps the subscription to changes of a modern server's tool list open. What changed while it was
-//! not open has not been told, so whoever follows the changes hears of every new opening.
+//! not open has not been told, so the follower of the changes hears of every new opening.
 
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 /// The longest that anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Crashes before the first count, and how many more or fewer files and threads are no leak.
+/// Crashes before the first count, and how many more or fewer files and threads do not count as a leak.
 const FIRST: usize = 10;
 const TOLERANCE: usize = 3;
 

@@ -1,5 +1,5 @@
 //! The three closed lists of codes, in one registry: what a call can fail with, why a source is not
-//! ready, and what can be wrong with config and lock. `docs/errors.md` is held against it by a test.
+//! ready, and what can be wrong with config and lock. A test checks `docs/errors.md` against it.
 
 /// Declares one closed list: the enum, its wire names, and what each means and how it is mended.
 macro_rules! closed_list {
@@ -66,7 +66,7 @@ closed_list! {
         SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
         OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`, or there is no room for it in `limits.memory_bytes`.", "Ask for less, or raise the limit.";
         SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Mend the cause; `GET /readyz` shows it. Wait for `Retry-After` seconds.";
-        Starting = "starting", "The required sources have not yet been held against the lock.", "Wait for `Retry-After` seconds.";
+        Starting = "starting", "The required sources have not yet been compared with the lock.", "Wait for `Retry-After` seconds.";
         ShuttingDown = "shutting_down", "The broker is going down.", "Call again when it is back.";
         CallTimeout = "call_timeout", "The call's time was up before its arguments were checked or the server answered.", "Raise `timeout`; look before you repeat it, since the server may have executed it.";
     }

@@ -16,7 +16,7 @@ pub enum Severity {
     Error,
 }
 
-/// One problem, ready to be shown. Holds no secret value: whoever makes one sees to that.
+/// One problem, ready to be shown. Holds no secret value: the code that makes one masks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The stable code.

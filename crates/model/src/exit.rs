@@ -111,7 +111,7 @@ impl Exit {
             .fold(Self::Ok, |exit, d| exit.or(Self::of_code(d.code)))
     }
 
-    /// What a report ends with: drift, or a source that could not be held against the lock.
+    /// What a report ends with: drift, or a source that could not be compared with the lock.
     pub fn of_report(report: &Report) -> Self {
         Self::of_report_failing(report, FailOn::default())
     }

@@ -15,7 +15,7 @@ pub struct Snapshot {
     pub capabilities: Value,
     /// `instructions`, where sent.
     pub instructions: Option<String>,
-    /// Every tool, whole. Names are non-empty and unique (checked by whoever made the snapshot).
+    /// Every tool, whole. Names are non-empty and unique (checked where the snapshot is made).
     pub tools: Vec<ListedTool>,
 }
 

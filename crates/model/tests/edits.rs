@@ -175,16 +175,16 @@ fn drf_a_safe_change_never_refuses_what_was_good() {
             }
         }
         *counts
-            .entry("calls held against a safe change".to_owned())
+            .entry("calls checked against a safe change".to_owned())
             .or_default() += good;
         *counts
-            .entry("answers held against a safe change".to_owned())
+            .entry("answers checked against a safe change".to_owned())
             .or_default() += answers;
     }
     eprintln!("{tried} edits: {counts:#?}");
     let count = |name: &str| counts.get(name).copied().unwrap_or_default();
     assert!(
-        count("calls held against a safe change") as u64 > edits,
+        count("calls checked against a safe change") as u64 > edits,
         "{counts:#?}"
     );
     assert!((count("input unknown") as u64) < edits / 4, "{counts:#?}");

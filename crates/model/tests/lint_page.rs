@@ -1,4 +1,4 @@
-//! The lint over the recorded tools of 55 public servers, held against `docs/lint.md`, which has every
+//! The lint over the recorded tools of 55 public servers, checked against `docs/lint.md`, which has every
 //! rule and how often it speaks there. `UPDATE_LINT=1` writes the tables anew; `SHOW_LINT=1` makes the
 //! test fail with every finding.
 

@@ -15,7 +15,7 @@ use super::{Shared, result};
 use crate::core::{Charge, CoreError, Identity, Reply, no_room_for_request, no_room_for_result};
 use crate::surface::http::{Asker, Listing, alike};
 
-/// How long a call waits for the sources to be held against the lock: a client that was just
+/// How long a call waits for the sources to be compared with the lock: a client that was just
 /// started calls at once, and would rather wait than be sent away. Below what clients wait at most.
 const START_WAIT: Duration = Duration::from_secs(50);
 

@@ -31,7 +31,7 @@ use tools::Texts;
 /// How long answers that are ready may take to leave, once everything else is over.
 const LAST_ANSWERS: Duration = Duration::from_millis(300);
 
-/// The stdio surface: one client, whoever started the broker.
+/// The stdio surface: one client: the program that started the broker.
 #[derive(Debug)]
 pub(crate) struct Surface {
     shared: Arc<Shared>,

@@ -115,7 +115,7 @@ fn a_server_that_waits_for_a_terminal_or_an_answer_is_told_apart_from_a_slow_one
         }
     });
     for (text, part) in [
-        // What the system does to whoever reads the terminal from the background.
+        // What the system does to a process that reads the terminal from the background.
         ("#!/bin/sh\nkill -TTIN $$\nsleep 60\n", "wants a terminal"),
         (
             "#!/bin/sh\nprintf 'Enter password:'\nsleep 60\n",

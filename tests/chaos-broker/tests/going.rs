@@ -1,5 +1,5 @@
-//! A broker and its guard, on Linux: whoever of the two is told to go or is killed, nobody is left,
-//! neither servers nor what they started and let go of.
+//! A broker and its guard, on Linux: whichever of the two is stopped or killed, no process is left,
+//! neither servers nor their orphans.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -156,7 +156,7 @@ fn f_45_fifty_calls_in_flight_are_answered_before_it_goes() {
         .collect();
     let answered = statuses.iter().filter(|status| **status == 200).count();
     assert!(answered >= 32, "{statuses:?}");
-    // Whoever came after the order was refused.
+    // Calls that came after the order were refused.
     assert!(
         statuses.iter().all(|status| matches!(status, 200 | 503)),
         "{statuses:?}"
@@ -364,7 +364,7 @@ fn the_variable_of_the_guard_means_nothing_by_hand_and_is_nobody_elses() {
 }
 
 #[test]
-fn f_46_whoever_kills_a_broker_on_pipes_leaves_nobody() {
+fn f_46_a_killed_broker_on_pipes_leaves_no_process() {
     for kill_guard in [true, false] {
         let chaos = hard_to_end();
         let mut run = chaos.run("chaos-broker", &["stdio"]).spawn_with_input();
@@ -423,7 +423,7 @@ fn f_45_a_second_order_ends_a_broker_whose_workers_are_blocked_at_once() {
     let (broker, _caller) = blocked(&chaos);
     let all = all_pids(&chaos);
     broker.signal("INT");
-    // The main thread is no worker: it still says that the order has come.
+    // The main thread is not a worker: it still says that the order has come.
     wait_until("it begins to stop", || broker.stderr().contains("stopping"));
     broker.signal("INT");
     let (status, _, stderr) = broker.finish();

@@ -451,8 +451,8 @@ fn f_42_a_server_reads_no_variable_of_broker_or_guard_from_proc() {
     let as_user = |run: Run| run.through("setpriv", &USER);
     let is_root = fs::metadata("/proc/self").is_ok_and(|us| us.uid() == 0);
     if is_root {
-        let everybody = fs::Permissions::from_mode(0o777);
-        fs::set_permissions(chaos.path(), everybody).expect("the folder is ours");
+        let all_may = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(chaos.path(), all_may).expect("the folder is ours");
         let probe = as_user(Run::new(&binary("chaos-mcp")).args(["--version"])).output();
         if probe.code.is_none_or(|code| code >= 125) {
             println!(

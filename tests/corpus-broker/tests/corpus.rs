@@ -60,7 +60,7 @@ fn every_recorded_tool_is_served_as_it_was_recorded() {
     let broker = Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]));
     the_tree_has_every_tool(&broker, &tools);
     descriptions_are_what_was_recorded(&broker, &tools);
-    calls_are_held_against_the_recorded_schema(&broker, &tools);
+    calls_are_checked_against_the_recorded_schema(&broker, &tools);
     let ready = broker.get("/readyz").json();
     for source in list(&ready["sources"]) {
         assert_eq!(
@@ -138,7 +138,7 @@ fn descriptions_are_what_was_recorded(broker: &Broker, tools: &BTreeMap<String, 
 
 /// Each tool with no arguments at all, and with the fewest that its schema asks for: either way the
 /// broker's verdict is the schema's, and what passes reaches the server unchanged.
-fn calls_are_held_against_the_recorded_schema(broker: &Broker, tools: &BTreeMap<String, Value>) {
+fn calls_are_checked_against_the_recorded_schema(broker: &Broker, tools: &BTreeMap<String, Value>) {
     let (mut passed, mut refused) = (BTreeSet::new(), 0);
     for (path, tool) in tools {
         let schema = &tool["inputSchema"];

@@ -65,7 +65,7 @@ pub fn run(name: &str, words: &[&str], target: impl Fn(&[u8]) -> Seen) {
         "{name}: {runs} inputs, {} behaviours, nothing found\n",
         behaviours.len()
     );
-    // The figures are for whoever looks; the test is the same without them.
+    // The figures are for a person who reads the output; the test is the same without them.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

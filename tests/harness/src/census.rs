@@ -7,7 +7,7 @@ use crate::program::{children_of, holds, is_alive};
 
 /// The variable that every child of a broker has, with a value of that broker alone.
 const COOKIE: &str = "MCP_BROKER_COOKIE=";
-/// How many more or fewer files than before are no leak.
+/// How many more or fewer files than before do not count as a leak.
 const FILES_ASTRAY: usize = 2;
 
 /// A broker's possessions at one moment.

@@ -139,7 +139,7 @@ impl Tally {
         }
     }
 
-    /// Holds the fates against the journal of the source: nothing was executed twice, what was
+    /// Compares the fates with the journal of the source: nothing was executed twice, what was
     /// answered was executed, and what is said not to have been executed was not.
     pub fn agrees_with(&self, chaos: &Chaos, source: &str) {
         let mut executed: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,5 +1,5 @@
 //! What became of every call, one byte each, and what the servers say that they executed. The two are
-//! held against each other when the run is over.
+//! compared with each other when the run is over.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_callers_know_is_held_against_the_journals() {
+    fn what_callers_know_is_compared_with_the_journals() {
         let folder = tempfile::tempdir().unwrap();
         let call = |number: u64| json!({"event": "call", "arguments": format!("{{\"nonce\":\"{number}\",\"text\":\"xx")});
         for source in 1..=SOURCES {

@@ -1,4 +1,4 @@
-//! What the run showed, held against what must hold; for a person or as JSON.
+//! What the run showed, compared with what must hold; for a person or as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;

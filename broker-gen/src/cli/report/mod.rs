@@ -98,7 +98,7 @@ impl FromStr for Output {
     }
 }
 
-/// What is held against what.
+/// The two sides of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sides {
     /// The lock against live servers.

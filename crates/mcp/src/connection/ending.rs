@@ -62,7 +62,7 @@ impl Owner {
             self.take_all().await;
         }
         let failure = self.explain(&end).await;
-        // Whoever finds the channel closed looks here for the reason, so it is there first.
+        // A caller that finds the channel closed reads the reason here, so the reason is stored first.
         self.end.send_replace(Some(failure));
         self.commands.close();
         // Closing stdin tells the server to leave.

@@ -150,7 +150,7 @@ impl Connection {
         self.shared.admitted.load(Ordering::Relaxed)
     }
 
-    /// Sends a notification. Where the connection is over, whoever waits for something learns it.
+    /// Sends a notification. Where the connection is over, the requests that wait are told so.
     pub(crate) async fn notify(&self, line: Bytes) {
         if self.commands.send(Command::Notify(line)).await.is_err() {
             tracing::trace!("a notification came after the end");

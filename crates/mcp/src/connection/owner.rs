@@ -170,7 +170,7 @@ impl Owner {
                     self.counters.add_oversize_line();
                     match id {
                         Some(id) => self.settle(id, Reply::TooLarge),
-                        // Nobody can be told; whoever waits for it is told by the deadline.
+                        // Without an id no request can be told; it ends by its deadline.
                         None => {
                             tracing::warn!(source = %self.source, "a line over the limit, without an id, was thrown away")
                         }
@@ -285,10 +285,10 @@ impl Owner {
         if std::mem::replace(&mut self.noise_told, true) {
             return;
         }
-        tracing::warn!(source = %self.source, line = %shown(), "the server prints what is no message to stdout; such lines are skipped and counted");
+        tracing::warn!(source = %self.source, line = %shown(), "the server prints lines to stdout that are not messages; such lines are skipped and counted");
     }
 
-    /// Gives an answer to whoever waits for it.
+    /// Gives an answer to the request that waits for it.
     fn settle(&mut self, id: u64, reply: Reply) {
         let Some(waiting) = self.table.remove(id) else {
             if id < self.shared.next_id.load(Ordering::Relaxed) {
@@ -316,9 +316,9 @@ impl Owner {
     }
 }
 
-/// Answers; whoever stopped waiting at this very moment has its own way to say so.
+/// Answers. A request that was given up at this moment no longer takes the answer.
 pub(super) fn answer(waiter: tokio::sync::oneshot::Sender<Reply>, reply: Reply) {
     if waiter.send(reply).is_err() {
-        tracing::trace!("nobody waits for the answer any more");
+        tracing::trace!("the request of this answer was given up");
     }
 }

@@ -1,4 +1,4 @@
-//! The guard's whole life: it starts the broker, hands signals on, reaps whoever was left to it, and
+//! The guard's whole life: it starts the broker, hands signals on, reaps the orphans that are left to it, and
 //! ends what the broker leaves behind. One thread, no runtime; fit to be process 1 of a container.
 
 use std::fs::File;
@@ -45,7 +45,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// be started, with everything as it was.
 pub(super) fn keep(input: Input) -> io::Result<u8> {
     let us = getpid();
-    // Whoever became this program by `exec` may have had children, which are none of ours.
+    // The program that became this one by `exec` may have had children; they are not ours.
     hear_of_children();
     let mut strangers = if has_children() {
         census::children(us)
@@ -111,7 +111,7 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
             command.env(name, value);
         }
     }
-    // In a group of its own the broker outlives whoever kills ours, and hears of Ctrl-C through us
+    // In a group of its own the broker survives a signal to our group, and hears of Ctrl-C through us
     // alone. Only who reads from a terminal has to be in the group that the terminal listens to.
     if input == Input::None || !io::stdin().is_terminal() {
         command.process_group(0);

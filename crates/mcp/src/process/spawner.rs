@@ -30,7 +30,7 @@ struct Request {
     tail: StderrTail,
     tasks: TaskTracker,
     hurry: Hurry,
-    /// Whoever waits for the tasks also waits for a start that is under way.
+    /// A wait for the tasks is also a wait for a start that is under way.
     _under_way: TaskTrackerToken,
     runtime: Handle,
     reply: oneshot::Sender<Result<Process, SourceFailure>>,

@@ -218,7 +218,7 @@ pub(super) fn await_ended_child() -> rustix::io::Result<Pid> {
     Pid::from_raw(pid).ok_or(rustix::io::Errno::CHILD)
 }
 
-/// Has the system tell how children ended, even where whoever started us had that switched off.
+/// Has the system tell how children ended, even where the program that started us had switched that off.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "what a signal does is the C library's")]
 pub(crate) fn hear_of_children() {

@@ -170,7 +170,7 @@ impl Session {
     }
 }
 
-/// The reason of whoever is stopped because the broker wants it so.
+/// The reason of a source that the broker stops.
 pub(crate) fn stopped() -> SourceFailure {
     SourceFailure::new(SourceCause::Stopped, "the source is being stopped")
 }

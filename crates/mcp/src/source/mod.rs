@@ -28,7 +28,7 @@ use crate::status::{Counters, State, Status};
 pub use handle::SessionHandle;
 use supervisor::Supervisor;
 
-/// Holds a listing against what was reviewed. Called on a blocking thread; may take milliseconds.
+/// Compares a listing with what was reviewed. Called on a blocking thread; may take milliseconds.
 pub trait Judge: Send + Sync + 'static {
     /// What becomes of the source with this listing.
     fn judge(&self, snapshot: &Snapshot) -> Verdict;
@@ -180,8 +180,8 @@ impl Source {
     /// The session that takes calls. Waits at most `time` for a start in progress, which everybody
     /// who waits shares. Wakes a source that is down, unless its last start ended too short a time ago.
     ///
-    /// Its verdict was taken in before this returns: whoever then looks at what the judge decided,
-    /// and calls this very session, never calls one that was judged otherwise.
+    /// Its verdict was taken in before this returns: a caller that then reads what the judge
+    /// decided, and calls this very session, never calls one that was judged otherwise.
     pub async fn session(&self, time: Duration) -> Result<SessionHandle, CallFailure> {
         let session = timeout(time, self.up()).await.unwrap_or_else(|_| {
             let now = self.0.status.borrow().clone();

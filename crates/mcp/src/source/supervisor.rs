@@ -63,7 +63,7 @@ impl Supervisor {
     }
 
     pub(super) async fn run(mut self) {
-        // Whoever stops the source waits for this, whatever way this task ends.
+        // A stop of the source waits for this, whatever way this task ends.
         let _stopped = self.shared.stopped.clone().drop_guard();
         let stopping = self.shared.stopping.clone();
         loop {
@@ -79,7 +79,7 @@ impl Supervisor {
                     if next.is_none() {
                         self.stopping();
                     }
-                    // Whoever still waits hears what everybody hears.
+                    // Calls that still wait get the same reason as all others.
                     let reason = next.as_ref().map(|(_, failure)| failure.clone());
                     session.shut_down(reason.unwrap_or_else(stopped)).await;
                     next
@@ -182,7 +182,7 @@ impl Supervisor {
                 (State::Withdrawn, Some(failure))
             }
         };
-        // Whoever sees the state finds the session there.
+        // The session comes first: a reader of the state finds it there.
         self.shared
             .set_live((state == State::Ready).then(|| session.clone()));
         self.shared.update(|status| {

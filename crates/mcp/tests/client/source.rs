@@ -404,7 +404,7 @@ async fn a_session_handle_never_reaches_the_next_process() {
 }
 
 #[tokio::test]
-async fn whoever_waits_when_a_check_fails_hears_of_the_check() {
+async fn a_call_that_waits_when_a_check_fails_hears_of_the_check() {
     let scene = Scene::new();
     let mut launch = scene.server(
         r#"call() { case $line in

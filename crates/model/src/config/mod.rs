@@ -1,7 +1,7 @@
 //! The config: what the operator wrote, checked once into types that cannot be wrong.
 //!
 //! [`Config::parse`] reports every problem of a file in one run. Variables stay unexpanded here
-//! ([`Template`]); whoever starts a process expands them, at the last moment.
+//! ([`Template`]); they are expanded when a process is started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

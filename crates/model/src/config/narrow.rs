@@ -25,7 +25,7 @@ pub struct Narrowing {
     pub hidden: BTreeSet<(NodePath, String)>,
 }
 
-/// Holds `given` against `built`. All differences are reported together, at their places in the
+/// Compares `given` with `built`. All differences are reported together, at their places in the
 /// given file.
 pub fn compare(
     built: &Config,

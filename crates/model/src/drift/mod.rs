@@ -1,7 +1,7 @@
-//! Drift: a live source held against what was reviewed of it.
+//! Drift: a live source compared with what was reviewed of it.
 //!
 //! [`classify`] is one pure function, snapshot in, [`Report`] out; the same report is printed by
-//! `broker-gen check`, by a refused start, and kept by the running broker. It holds values against
+//! `broker-gen check`, by a refused start, and kept by the running broker. It checks values against
 //! schemas, and so wants the feature `validate`.
 
 #[cfg(feature = "validate")]

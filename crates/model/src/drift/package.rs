@@ -1,4 +1,4 @@
-//! The package that a source runs, held against the one that the lock records.
+//! The package that a source runs, compared with the one that the lock records.
 
 use serde_json::{Value, json};
 

@@ -355,7 +355,7 @@ impl Report {
         }
     }
 
-    /// Whether a source could not be held against the lock.
+    /// Whether a source could not be compared with the lock.
     pub fn has_unchecked(&self) -> bool {
         self.classes().any(|class| class == Class::Unchecked)
     }

@@ -263,7 +263,7 @@ const RULES: &[Rule] = table! {
         "Readers rely on a schema that no answer keeps to any more."
     // A source as a whole.
     "source-unavailable" Unchecked Error
-        "A source that cannot be listed cannot be held against the lock."
+        "A source that cannot be listed cannot be compared with the lock."
     "source-gone" Gone Error
         "The tools of a source that left have left with it."
     "source-added" Added Note

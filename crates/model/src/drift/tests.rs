@@ -571,9 +571,9 @@ fn drf_what_a_part_takes_depends_on_what_stands_around_it() {
     }
 }
 
-/// What stood plainly is one of several now: it is said once, and held against its like alone.
+/// What stood plainly is one of several now: it is said once, and compared with its like alone.
 #[test]
-fn drf_a_plain_schema_among_alternatives_is_held_against_its_like() {
+fn drf_a_plain_schema_among_alternatives_is_compared_with_its_like() {
     let of = |schema: Value| json!({"type": "object", "properties": {"p": schema}});
     let values = |values: Value| json!({"type": "string", "enum": values});
     let dates = json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"});

@@ -15,7 +15,7 @@ pub(super) enum Role {
     Parameter,
     /// The name of another member.
     Key,
-    /// Words for whoever reads it.
+    /// Words for the reader.
     Prose,
     /// A value: of an enum, a default, a pattern.
     Data,

@@ -17,7 +17,7 @@ pub const MAX_SCHEMA_BYTES: usize = 256 << 10;
 pub const MAX_DEPTH: usize = 64;
 /// Subschemas in one schema.
 pub const MAX_SUBSCHEMAS: usize = 10_000;
-/// Subschemas that one value can be held against when every reference is followed.
+/// Subschemas that one value can be checked against when every reference is followed.
 pub const MAX_EXPANDED: u64 = 10_000;
 
 /// Keywords whose value is a schema, with whether it is applied to the same value.

@@ -1,4 +1,4 @@
-//! The arguments of one call: held against the tool's own schema as far as the schemas here go
+//! The arguments of one call: checked against the tool's own schema as far as the schemas here go
 //! (known and required members, type, enum, range), then read by name.
 
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
 //! The catalog: what a tool is, the list of all tools, and how a call finds its tool and has its
-//! arguments held against the tool's own schema. It knows no protocol message.
+//! arguments checked against the tool's own schema. It knows no protocol message.
 
 mod arguments;
 mod data;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_held_against_the_schema_of_the_tool() {
+    fn arguments_are_checked_against_the_schema_of_the_tool() {
         assert_eq!(
             refusal("text_case", json!({"text": "a"})),
             "argument `to` is missing"

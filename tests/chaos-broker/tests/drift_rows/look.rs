@@ -1,5 +1,5 @@
 //! What callers see of a broker: every reply of `meta_tree` and `meta_desc`, and what the health
-//! routes show, held against what was compiled in.
+//! routes show, compared with what was compiled in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

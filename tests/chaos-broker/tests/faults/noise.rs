@@ -1,4 +1,4 @@
-//! Servers that print what is no message, to stdout or in floods to stderr.
+//! Servers that print lines that are not messages to stdout or in floods to stderr.
 
 use harness::figure::{Watch, figure, quantiles, shown};
 use serde_json::json;

@@ -4,7 +4,7 @@ use broker_mcp::fuzzing::{Found, messages};
 use fuzz::behaviour;
 use serde_json::value::RawValue;
 
-/// Elements that are no messages and after which the rest is skipped.
+/// Elements that are not messages and after which the rest is skipped.
 const MAX_NOISE: usize = 100;
 
 #[test]
@@ -25,7 +25,7 @@ fn batches_are_walked_as_they_were_written() {
         let (found, _) = messages(bytes);
         let noise = found.iter().filter(|one| one.kind == "noise").count();
         if bytes.starts_with(b"[") && noise > MAX_NOISE + 1 {
-            return Err(format!("{noise} elements that are no messages"));
+            return Err(format!("{noise} elements that are not messages"));
         }
         let elements = serde_json::from_slice::<Vec<&RawValue>>(bytes).ok();
         if let Some(elements) = elements.filter(|_| bytes.starts_with(b"[")) {
@@ -48,7 +48,7 @@ fn batches_are_walked_as_they_were_written() {
 /// The message that an element gives in a line of its own.
 fn alone(element: &str) -> Vec<Found> {
     if element.starts_with('[') {
-        // A batch within a batch is no message.
+        // A batch within a batch is not a message.
         return messages(b"0").0;
     }
     messages(element.as_bytes()).0

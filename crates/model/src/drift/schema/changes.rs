@@ -122,7 +122,7 @@ impl Walk {
         }
         text::compare(self, &from, &to);
         if alternatives::one_side_has_a_like(&from, &to) {
-            // What stood plainly is one of several now, or was: it is held against that one alone.
+            // What stood plainly is one of several now, or was: it is compared with that one alone.
             self.groups(&old, &from, &new, &to);
             self.opaque(&from, &to);
             return;

@@ -1,4 +1,4 @@
-//! Two schemas, held against each other: proven safe, shown unsafe by a witness, or `unknown`.
+//! Two schemas, compared with each other: proven safe, shown unsafe by a witness, or `unknown`.
 //!
 //! Three parts that know nothing of each other are put together here: a proof of inclusion
 //! ([`cover`]), a search for a witness ([`witness`]), and a walk that names the places ([`changes`]).

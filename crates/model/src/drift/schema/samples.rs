@@ -1,4 +1,4 @@
-//! Strings that match a pattern, made from its structure; whoever uses them validates them.
+//! Strings that match a pattern, made from its structure; the code that uses them validates them.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 

@@ -76,7 +76,7 @@ const ASSERTIONS: [&str; 54] = [
     "contentSchema",
 ];
 
-/// Compares everything that no value is held against.
+/// Compares everything that no value is checked against.
 pub(super) fn compare(walk: &mut Walk, from: &Node<'_>, to: &Node<'_>) {
     let mut keywords: BTreeSet<&str> = BTreeSet::new();
     for spot in from.spots.iter().chain(&to.spots) {
