@@ -2,14 +2,15 @@
 //! own, whose files, threads and memory are counted.
 #![cfg(target_os = "linux")]
 
-use std::collections::BTreeMap;
+#[path = "client/shell.rs"]
+mod shell;
+
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::{CallFailure, Judge, Launch, Source, State, Timing, Verdict};
-use broker_model::redact::Redactor;
-use broker_model::{NodePath, Snapshot};
+use broker_model::Snapshot;
 use tokio_util::task::TaskTracker;
 
 /// The longest that anything may take.
@@ -45,32 +46,12 @@ impl Judge for Accepts {
 }
 
 fn launch() -> Launch {
-    let path = std::env::var("PATH").expect("tests have a PATH");
-    Launch {
-        source: NodePath::parse("/sh").expect("it is a path"),
-        program: "/bin/sh".to_owned(),
-        search: Vec::new(),
-        args: vec!["-c".to_owned(), SERVER.to_owned()],
-        env: BTreeMap::from([("PATH".to_owned(), path)]),
-        cwd: None,
-        startup_timeout: PATIENCE,
-        relist_interval: None,
-        line_bytes: 1 << 20,
-        listing_bytes: 32 << 20,
-        memory: broker_mcp::MemoryBudget::new(512 << 20),
-        turns: broker_mcp::Turns::new(),
-        instances: 1,
-        max_in_flight: 32,
-        queue: 256,
-        redactor: Redactor::default(),
-        withheld: Vec::new(),
-        shell: true,
-        timing: Timing {
-            backoff: Duration::from_millis(1),
-            backoff_cap: Duration::from_millis(5),
-            ..Timing::default()
-        },
-    }
+    let timing = Timing {
+        backoff: Duration::from_millis(1),
+        backoff_cap: Duration::from_millis(5),
+        ..Timing::default()
+    };
+    shell::launch(SERVER, &[], PATIENCE, timing)
 }
 
 /// The resources that this process holds.

@@ -249,20 +249,25 @@ impl Fixture {
     }
 
     pub(super) async fn call(&self, path: &str, args: Value) -> Result<Reply, Box<CoreError>> {
-        let raw = args.to_string();
-        let call = Call {
-            path,
-            args: Args::Read {
-                text: raw.as_bytes(),
-                value: args,
-            },
-            raw: false,
-            request_id: "r-1",
-            account: &self.core.memory().account(),
-            since: None,
-        };
-        self.core.call(&CALLER, call).await
+        call(&self.core, path, args).await
     }
+}
+
+/// Calls the tool at `path` as [`CALLER`].
+pub(super) async fn call(core: &Core, path: &str, args: Value) -> Result<Reply, Box<CoreError>> {
+    let raw = args.to_string();
+    let call = Call {
+        path,
+        args: Args::Read {
+            text: raw.as_bytes(),
+            value: args,
+        },
+        raw: false,
+        request_id: "r-1",
+        account: &core.memory().account(),
+        since: None,
+    };
+    core.call(&CALLER, call).await
 }
 
 pub(super) fn json_of(reply: &Reply) -> Value {

@@ -18,9 +18,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-use super::fixture::{CALLER, config, setup, snapshot};
+use super::fixture::{call, config, setup, snapshot};
 use crate::core::view::View;
-use crate::core::{Args, Call, Core, CoreError, InstanceHealth, Mode, ReloadError};
+use crate::core::{Core, CoreError, InstanceHealth, Mode, ReloadError};
 
 const STEPS: usize = 24;
 /// Long enough for every delay of the supervisor and of a source that announces too much.
@@ -311,8 +311,9 @@ impl History {
 
     fn with(world: Arc<World>, program: String, members: Value, random: Random) -> Self {
         let quiet = World::new();
-        scripted::register("/scripted/beside", move |pipes| quiet.clone().serve(pipes));
-        let core = setup(Mode::Tolerant, members, beside()).unwrap();
+        let beside_program = format!("{program}/beside");
+        scripted::register(&beside_program, move |pipes| quiet.clone().serve(pipes));
+        let core = setup(Mode::Tolerant, members, beside(&program)).unwrap();
         assert!(world.core.set(core.clone()).is_ok());
         core.start();
         Self {
@@ -331,25 +332,16 @@ impl History {
         self.next_call += 1;
         let task = tokio::spawn(async move {
             let args = json!({"text": format!("{number} {millis}")});
-            let raw = args.to_string();
-            let call = Call {
-                path,
-                args: Args::Read {
-                    text: raw.as_bytes(),
-                    value: args,
-                },
-                raw: false,
-                request_id: "r",
-                account: &core.memory().account(),
-                since: None,
-            };
-            core.call(&CALLER, call).await.map(|_| ())
+            call(&core, path, args).await.map(|_| ())
         });
         self.calls.push((number, task));
     }
 
     fn reload(&mut self) {
-        let config = config(members(&self.program, &mut self.random), beside());
+        let config = config(
+            members(&self.program, &mut self.random),
+            beside(&self.program),
+        );
         let environment = Environment::new(BTreeMap::new(), None);
         let prepared = self.core.prepare(&config, &environment, Path::new("."));
         let (core, world) = (self.core.clone(), self.world.clone());
@@ -531,8 +523,9 @@ fn members(program: &str, random: &mut Random) -> Value {
     })
 }
 
-fn beside() -> Value {
-    json!({"command": ["/scripted/beside"], "required": false})
+/// Members of the source `/a/deep/b`, which runs beside the one of `program`.
+fn beside(program: &str) -> Value {
+    json!({"command": [format!("{program}/beside")], "required": false})
 }
 
 #[test]
@@ -628,7 +621,7 @@ async fn a_call_that_waits_for_a_source_that_is_replaced_goes_to_the_one_in_its_
     let successor = world.alive().pop().expect("it was started");
     // Another one takes over.
     world.starts_silent.store(false, Ordering::SeqCst);
-    let config = config(source("2"), beside());
+    let config = config(source("2"), beside(&history.program));
     let environment = Environment::new(BTreeMap::new(), None);
     let prepared = history.core.prepare(&config, &environment, Path::new("."));
     history.core.reload(prepared.unwrap()).await.unwrap();

@@ -185,14 +185,20 @@ fn one_press_that_reaches_both_processes_is_one_order() {
     }
 }
 
-#[test]
-fn two_presses_that_reach_both_processes_are_two_orders() {
-    let chaos = Chaos::new();
+/// A broker with a call that never ends, at a server that only SIGKILL ends.
+fn with_an_endless_call(chaos: &Chaos) -> Broker {
     let mut script = stubborn("bare");
     script["on_call"] = json!({"echo": "hang"});
     chaos.script("a", &script);
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
-    let callers = calls_in_flight(&chaos, &broker, 1);
+    drop(calls_in_flight(chaos, &broker, 1));
+    broker
+}
+
+#[test]
+fn two_presses_that_reach_both_processes_are_two_orders() {
+    let chaos = Chaos::new();
+    let broker = with_an_endless_call(&chaos);
     let all = all_pids(&chaos);
     signal("INT", &[broker.guard(), broker.pid()]);
     wait_until("it begins to stop", || broker.stderr().contains("stopping"));
@@ -200,7 +206,6 @@ fn two_presses_that_reach_both_processes_are_two_orders() {
     let (status, _, stderr) = broker.finish();
     assert_eq!(status.code(), Some(130), "{stderr}");
     assert_eq!(alive(&all), [0; 0]);
-    drop(callers);
 }
 
 /// The orders to stop that were sent to a process and not yet taken, as bits of its pending signals.
@@ -213,18 +218,24 @@ fn pending_orders(pid: u32) -> u64 {
     u64::from_str_radix(pending, 16).expect("it is hexadecimal") & (INT | TERM)
 }
 
+/// Whether every thread of the process is stopped: until then a thread still takes signals.
+fn is_stopped(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    threads.flatten().all(|thread| {
+        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        status.contains("\nState:\tT")
+    })
+}
+
 #[test]
 fn orders_that_are_pending_at_the_same_time_by_both_ways_are_counted_by_each() {
     let chaos = Chaos::new();
-    let mut script = stubborn("bare");
-    script["on_call"] = json!({"echo": "hang"});
-    chaos.script("a", &script);
-    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
-    let callers = calls_in_flight(&chaos, &broker, 1);
+    let broker = with_an_endless_call(&chaos);
     let (itself, guard) = (broker.pid(), broker.guard());
     // The broker takes neither of the two signals before both are there.
     let order = |first: u32, second: u32| {
         signal("STOP", &[itself]);
+        wait_until("the broker is stopped", || is_stopped(itself));
         for pid in [first, second] {
             signal("INT", &[pid]);
             wait_until("the guard has handed it on", || {
@@ -238,7 +249,6 @@ fn orders_that_are_pending_at_the_same_time_by_both_ways_are_counted_by_each() {
     order(guard, itself);
     let (status, _, stderr) = broker.finish();
     assert_eq!(status.code(), Some(130), "{stderr}");
-    drop(callers);
 }
 
 #[test]

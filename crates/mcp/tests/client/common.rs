@@ -1,13 +1,12 @@
 //! Small scripted servers for the client's tests: a POSIX shell loop whose answers are functions
 //! that each test replaces. Knows nothing of what is tested.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use broker_mcp::{Launch, Timing};
-use broker_model::NodePath;
-use broker_model::redact::Redactor;
+
+use crate::shell;
 
 /// The longest that anything in a test may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -76,48 +75,17 @@ impl Scene {
 
     /// Any shell script.
     pub(crate) fn launch(&self, script: &str) -> Launch {
-        let log = self
-            .file("log")
-            .to_str()
-            .expect("the folder's name is UTF-8")
-            .to_owned();
-        let dir = self
-            .folder
-            .path()
-            .to_str()
-            .expect("the folder's name is UTF-8")
-            .to_owned();
-        let path = std::env::var("PATH").expect("tests have a PATH");
-        Launch {
-            source: NodePath::parse("/sh").expect("it is a path"),
-            program: "/bin/sh".to_owned(),
-            search: Vec::new(),
-            args: vec!["-c".to_owned(), script.to_owned()],
-            env: BTreeMap::from(
-                [("PATH", path), ("LOG", log), ("DIR", dir)].map(|(k, v)| (k.to_owned(), v)),
-            ),
-            cwd: None,
-            startup_timeout: PATIENCE,
-            relist_interval: None,
-            line_bytes: 1 << 20,
-            memory: broker_mcp::MemoryBudget::new(512 << 20),
-            turns: broker_mcp::Turns::new(),
-            listing_bytes: 32 << 20,
-            instances: 1,
-            max_in_flight: 32,
-            queue: 256,
-            redactor: Redactor::default(),
-            withheld: Vec::new(),
-            shell: true,
-            timing: Timing {
-                close_grace: Duration::from_millis(300),
-                term_grace: Duration::from_millis(300),
-                recheck_gap: Duration::from_millis(20),
-                backoff: Duration::from_millis(20),
-                backoff_cap: Duration::from_millis(100),
-                ..Timing::default()
-            },
-        }
+        let name = |path: &Path| path.to_str().expect("the name is UTF-8").to_owned();
+        let (log, dir) = (name(&self.file("log")), name(self.folder()));
+        let timing = Timing {
+            close_grace: Duration::from_millis(300),
+            term_grace: Duration::from_millis(300),
+            recheck_gap: Duration::from_millis(20),
+            backoff: Duration::from_millis(20),
+            backoff_cap: Duration::from_millis(100),
+            ..Timing::default()
+        };
+        shell::launch(script, &[("LOG", &log), ("DIR", &dir)], PATIENCE, timing)
     }
 }
 

@@ -4,4 +4,5 @@ mod common;
 mod launch;
 mod life;
 mod session;
+mod shell;
 mod source;

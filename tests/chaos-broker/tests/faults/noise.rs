@@ -1,4 +1,4 @@
-//! Servers that print lines that are not messages to stdout or in floods to stderr.
+//! Servers that print lines that are not messages to stdout, or floods to stderr.
 
 use harness::figure::{Watch, figure, quantiles, shown};
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::stage::Stage;
 
 fn warnings(stage: &Stage) -> usize {
     let log = stage.broker.stderr();
-    let lines = log.lines().filter(|line| line.contains("no message"));
+    let lines = log.lines().filter(|line| line.contains("are not messages"));
     lines.filter(|line| line.contains("WARN")).count()
 }
 

@@ -1,0 +1,41 @@
+//! How a shell script is launched as a server. Several test programs include this file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use broker_mcp::{Launch, MemoryBudget, Timing, Turns};
+use broker_model::NodePath;
+use broker_model::redact::Redactor;
+
+/// A launch of `script`, whose environment is `PATH` and `env`.
+pub(crate) fn launch(
+    script: &str,
+    env: &[(&str, &str)],
+    startup_timeout: Duration,
+    timing: Timing,
+) -> Launch {
+    let path = std::env::var("PATH").expect("tests have a PATH");
+    let env = env.iter().copied().chain([("PATH", &*path)]);
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Launch {
+        source: NodePath::parse("/sh").expect("it is a path"),
+        program: "/bin/sh".to_owned(),
+        search: Vec::new(),
+        args: vec!["-c".to_owned(), script.to_owned()],
+        env: env.collect::<BTreeMap<_, _>>(),
+        cwd: None,
+        startup_timeout,
+        relist_interval: None,
+        line_bytes: 1 << 20,
+        memory: MemoryBudget::new(512 << 20),
+        turns: Turns::new(),
+        listing_bytes: 32 << 20,
+        instances: 1,
+        max_in_flight: 32,
+        queue: 256,
+        redactor: Redactor::default(),
+        withheld: Vec::new(),
+        shell: true,
+        timing,
+    }
+}
