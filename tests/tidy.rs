@@ -164,7 +164,8 @@ fn only_the_output_modules_write_to_standard_output_or_error() {
         "println!(",
         ".from_literal(",
         "Text::from_literal",
-        "/dev/std",
+        "/dev/stdout",
+        "/dev/stderr",
     ];
     let mut problems = Vec::new();
     for (path, text) in sources() {
