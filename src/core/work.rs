@@ -23,7 +23,7 @@ pub(super) struct WorkPool(Arc<Shared>);
 struct Shared {
     name: &'static str,
     max_threads: usize,
-    start_thread: fn(thread::Builder, Arc<Shared>) -> io::Result<()>,
+    start_thread: fn(thread::Builder, Arc<Self>) -> io::Result<()>,
     state: Mutex<State>,
     /// Notified for each job that is added, and when the pool is closed.
     changed: Condvar,
