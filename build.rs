@@ -1,6 +1,5 @@
-//! Compiles the config that `MCP_BROKER_CONFIG` names into this package's own binary.
+//! Compiles the config that `MCP_BROKER_CONFIG` names into this package's binary.
 
 fn main() {
-    #[cfg(feature = "bundled")]
     broker_gen::build();
 }

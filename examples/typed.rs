@@ -8,6 +8,7 @@ use std::io::Write as _;
 use mcp_broker::typed::{Broker, CallCode, CallError, Number, Options};
 
 mcp_broker::include_catalog!();
+mcp_broker::include_tools!();
 
 use tools::text::{table, text_lorem};
 use tools::util::{fail, hash_text, time_convert};

@@ -95,6 +95,39 @@ impl Tree {
         found.unwrap_or_else(|| panic!("{name} is not in the tree"))
     }
 
+    /// Names of our packages with a dependency of this kind on the package.
+    fn users_of(&self, name: &str, kind: &str) -> BTreeSet<String> {
+        let uses = |package: &Value| {
+            let dependencies = package["dependencies"].as_array().expect("dependencies");
+            dependencies.iter().any(|dependency| {
+                dependency["name"] == name
+                    && dependency["kind"].as_str().unwrap_or("normal") == kind
+            })
+        };
+        let ours = self.packages.values();
+        ours.filter(|package| package["source"].is_null() && uses(package))
+            .map(|package| package["name"].as_str().expect("a name").to_owned())
+            .collect()
+    }
+
+    /// Names of everything that is compiled before this package: normal and build dependencies of all.
+    fn reached(&self, name: &str) -> BTreeSet<String> {
+        let mut open = vec![self.id(name).to_owned()];
+        let mut seen = BTreeSet::new();
+        while let Some(id) = open.pop() {
+            if !seen.insert(id.clone()) {
+                continue;
+            }
+            for dependency in self.nodes[&id]["deps"].as_array().expect("deps") {
+                let kinds = dependency["dep_kinds"].as_array().expect("kinds");
+                if kinds.iter().any(|kind| kind["kind"] != "dev") {
+                    open.push(dependency["pkg"].as_str().expect("an id").to_owned());
+                }
+            }
+        }
+        seen.iter().map(|id| self.name(id).to_owned()).collect()
+    }
+
     fn is_proc_macro(&self, id: &str) -> bool {
         let targets = self.packages[id]["targets"].as_array().expect("targets");
         targets.iter().any(|target| {
@@ -147,7 +180,7 @@ fn target() -> &'static str {
 
 #[test]
 fn the_generator_is_not_linked_into_the_broker() {
-    let linked = Tree::read().linked("mcp-broker");
+    let linked = Tree::read().linked("broker-binary");
     for name in GENERATOR {
         assert!(
             !linked.contains(name),
@@ -179,6 +212,8 @@ fn rooms_depend_only_on_the_rooms_below() {
     let below = names(&["broker-files", "broker-model", "broker-mcp"]);
     assert_eq!(ours("broker-gen"), below);
     assert_eq!(ours("mcp-broker"), below);
+    let library = names(&["broker-files", "broker-model", "broker-mcp", "mcp-broker"]);
+    assert_eq!(ours("broker-binary"), library);
     for server in ["toolbox-mcp", "chaos-mcp", "harness"] {
         assert_eq!(
             ours(server),
@@ -191,6 +226,30 @@ fn rooms_depend_only_on_the_rooms_below() {
         assert!(
             !model.contains(runtime),
             "broker-model is pure, yet links {runtime}"
+        );
+    }
+}
+
+#[test]
+fn packages_that_compile_a_catalog_are_leaves() {
+    let tree = Tree::read();
+    // What a build script compiles in changes with every lock; nothing else may be compiled again then.
+    let leaves = tree.users_of("broker-gen", "build");
+    assert!(
+        leaves.contains("broker-binary") && leaves.len() > 4,
+        "the manifests were read: {leaves:?}"
+    );
+    for leaf in &leaves {
+        for kind in ["normal", "build", "dev"] {
+            let users = tree.users_of(leaf, kind);
+            assert!(users.is_empty(), "{users:?} depend on the leaf {leaf}");
+        }
+    }
+    // `cargo metadata` resolves all features of all members, so that this includes `cli`.
+    for reached in tree.reached("broker-gen") {
+        assert!(
+            !leaves.contains(&reached),
+            "broker-gen depends on {reached}, which is built with broker-gen"
         );
     }
 }

@@ -129,6 +129,7 @@ fn a_crate_made_by_new_locks_builds_and_serves() {
 const CALLER: &str = r#"
 //! Posts a letter by its type.
 mcp_broker::include_catalog!();
+mcp_broker::include_tools!();
 
 use mcp_broker::typed::{Broker, CallError};
 use tools::mail::send;

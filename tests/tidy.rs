@@ -131,12 +131,12 @@ fn core_imports_no_surface_and_surfaces_reach_servers_only_through_core() {
             .filter(|line| !line.trim_start().starts_with("//"))
             .collect::<Vec<_>>()
             .join("\n");
-        if path.starts_with("src/core") {
+        if path.starts_with("crates/broker/src/core") {
             for outer in ["crate::surface", "crate::app", "crate::cli", "axum"] {
                 assert!(!code.contains(outer), "{} names {outer}", path.display());
             }
         }
-        if path.starts_with("src/surface") && !is_test(&path) {
+        if path.starts_with("crates/broker/src/surface") && !is_test(&path) {
             assert!(
                 !code.contains("broker_mcp"),
                 "{} talks to sources past core",
@@ -152,10 +152,10 @@ fn only_the_output_modules_write_to_standard_output_or_error() {
     let outputs = [
         "broker-gen/src/build_script.rs",
         "broker-gen/src/cli/output.rs",
-        "src/logging.rs",
-        // Only what `src/logging.rs` hands it.
-        "src/logging/queue.rs",
-        "src/surface/stdio/mod.rs",
+        "crates/broker/src/logging.rs",
+        // Only what `crates/broker/src/logging.rs` hands it.
+        "crates/broker/src/logging/queue.rs",
+        "crates/broker/src/surface/stdio/mod.rs",
     ];
     let parts = [
         "stdout()",

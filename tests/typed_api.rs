@@ -7,6 +7,7 @@ use mcp_broker::typed::{Broker, CallCode, CallError, Mode, OpenError, Options, T
 use serde_json::{Value, json};
 
 mcp_broker::include_catalog!();
+mcp_broker::include_tools!();
 
 use tools::util::{fail, hash_text, time_now};
 

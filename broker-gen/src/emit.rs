@@ -23,6 +23,9 @@ pub const CATALOG_FILE: &str = "catalog.rs";
 /// The name of the file with the text, which the tables include.
 pub const BLOB_FILE: &str = "catalog.json";
 
+/// The name of the file with the types of the tools, which `include_tools!` includes.
+pub const TOOLS_FILE: &str = "tools.rs";
+
 /// What the build writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
@@ -30,13 +33,19 @@ pub struct Emitted {
     pub tables: String,
     /// The content of [`BLOB_FILE`].
     pub blob: String,
+    /// The content of [`TOOLS_FILE`].
+    pub tools: String,
     /// The digest of everything that callers can see and call.
     pub catalog_digest: String,
 }
 
 /// The files of a build, by name.
 pub fn files(emitted: &Emitted) -> Vec<(&'static str, &str)> {
-    vec![(CATALOG_FILE, &emitted.tables), (BLOB_FILE, &emitted.blob)]
+    vec![
+        (CATALOG_FILE, &emitted.tables),
+        (BLOB_FILE, &emitted.blob),
+        (TOOLS_FILE, &emitted.tools),
+    ]
 }
 
 /// Renders everything. `lock` must be fresh for `config`, and `plan` made of both.
@@ -98,7 +107,6 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
         root_digest.as_str(),
         lock.config_digest.as_str(),
     );
-    let types = crate::types::types(plan).tokens;
     let tables = render(&quote! {
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
             use ::mcp_broker::catalog::{Catalog, Entry, Kind, Source, Span, Tool};
@@ -115,12 +123,12 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
                 sources: &[#(#sources),*],
             }
         };
-
-        #types
     });
+    let tools = render(&crate::types::types(plan).tokens);
     Emitted {
         tables,
         blob: emitter.blob,
+        tools,
         catalog_digest: catalog_digest.to_owned(),
     }
 }

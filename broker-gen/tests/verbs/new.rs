@@ -46,7 +46,7 @@ fn a_new_crate_is_whole_and_says_what_comes_next() {
     contains(
         &bench.read("mine/Cargo.toml"),
         &[
-            &format!("mcp-broker = {{ version = \"{version}\", default-features = false }}"),
+            &format!("mcp-broker = {{ version = \"{version}\" }}"),
             &format!("broker-gen = {{ version = \"{version}\", default-features = false }}"),
         ],
     );

@@ -55,7 +55,7 @@ fn fill(template: &str, name: &str, spec: &Spec, starting: &Starting) -> String 
     };
     let values = [
         ("name", name.to_owned()),
-        ("broker", spec.dependency("")),
+        ("broker", spec.dependency("crates/broker")),
         ("generator", spec.dependency("broker-gen")),
         (
             "install_generator",

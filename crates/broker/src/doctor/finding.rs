@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn every_code_of_the_doctor_is_documented() {
-        let page = include_str!("../../docs/doctor.md");
+        let page = include_str!("../../../../docs/doctor.md");
         for code in Code::ALL {
             let row = format!("\n| `{}` |", code.as_str());
             assert!(page.contains(&row), "{}", code.as_str());

@@ -4,13 +4,22 @@
 /// The version of the tables that this library reads.
 pub const FORMAT: u32 = 1;
 
-/// Includes what the build script of the calling crate wrote: the catalog as `CATALOG`, and the types of
-/// its tools as `mod tools`, empty where `types` is off. The types name serde and serde_json, which the
-/// calling crate must depend on.
+/// Includes the catalog that the build script of the calling crate wrote, as `CATALOG`.
 #[macro_export]
 macro_rules! include_catalog {
     () => {
         include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
+    };
+}
+
+/// Includes the types of the tools that the build script of the calling crate wrote, as `mod tools`:
+/// empty where `types` is off in the config. The types name serde and serde_json, which the calling
+/// crate must depend on. They cost about 0.1 s of compiler time a tool, so only a program that calls
+/// tools from Rust includes them.
+#[macro_export]
+macro_rules! include_tools {
+    () => {
+        include!(concat!(env!("OUT_DIR"), "/tools.rs"));
     };
 }
 
