@@ -208,11 +208,21 @@ fn rooms_depend_only_on_the_rooms_below() {
     };
     assert_eq!(ours("broker-model"), names(&[]));
     assert_eq!(ours("broker-files"), names(&[]));
-    assert_eq!(ours("broker-mcp"), names(&["broker-model"]));
-    let below = names(&["broker-files", "broker-model", "broker-mcp"]);
+    assert_eq!(ours("broker-process"), names(&["broker-model"]));
+    assert_eq!(
+        ours("broker-mcp"),
+        names(&["broker-model", "broker-process"])
+    );
+    let below = names(&[
+        "broker-files",
+        "broker-model",
+        "broker-mcp",
+        "broker-process",
+    ]);
     assert_eq!(ours("broker-gen"), below);
     assert_eq!(ours("mcp-broker"), below);
-    let library = names(&["broker-files", "broker-model", "broker-mcp", "mcp-broker"]);
+    let mut library = below;
+    library.insert("mcp-broker".to_owned());
     assert_eq!(ours("broker-binary"), library);
     for server in ["toolbox-mcp", "chaos-mcp", "harness"] {
         assert_eq!(
@@ -297,7 +307,14 @@ fn a_build_script_compiles_no_runtime_and_launches_nothing() {
         output.stdout.contains("prettyplease"),
         "the tree was printed"
     );
-    for heavy in ["tokio", "clap", "jsonschema", "broker-mcp", "rmcp"] {
+    for heavy in [
+        "tokio",
+        "clap",
+        "jsonschema",
+        "broker-mcp",
+        "broker-process",
+        "rmcp",
+    ] {
         let compiled = output
             .stdout
             .lines()

@@ -110,7 +110,7 @@ fn unsafe_code_stands_only_where_the_operating_system_needs_it() {
         .collect();
     for (path, text) in &places {
         assert!(
-            path.ends_with("crates/mcp/src/process/unix.rs"),
+            path.ends_with("crates/process/src/unix.rs"),
             "{}",
             path.display()
         );
@@ -138,7 +138,7 @@ fn core_imports_no_surface_and_surfaces_reach_servers_only_through_core() {
         }
         if path.starts_with("crates/broker/src/surface") && !is_test(&path) {
             assert!(
-                !code.contains("broker_mcp"),
+                !code.contains("broker_mcp") && !code.contains("broker_process"),
                 "{} talks to sources past core",
                 path.display()
             );
@@ -172,8 +172,10 @@ fn only_the_output_modules_write_to_standard_output_or_error() {
         let name = path.to_string_lossy();
         let ours = [
             "broker-gen/src",
+            "crates/broker/src",
             "crates/mcp/src",
             "crates/model/src",
+            "crates/process/src",
             "src",
         ];
         if !ours.iter().any(|folder| path.starts_with(folder))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use broker_mcp::{Endpoint, SourceSpec};
 use broker_model::drift::{self, Report};
 use broker_model::exit::Exit;
 use broker_model::lint::Linted;
@@ -75,7 +76,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
     output::diagnostics(&plan.warnings);
     let unpinned = provenance::unpinned(&input.config, &input.launches, strict);
     let mut refused = output::diagnostics(&unpinned);
-    let question = |launch: broker_mcp::Launch| {
+    let question = |launch: SourceSpec| {
         let revision = lock
             .source(launch.source.as_str())
             .map(|locked| locked.protocol_version.as_str());
@@ -137,7 +138,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
         }
         let mut launches = input.launches.iter();
         if let Some(launch) = launches.find(|launch| launch.source == answer.source) {
-            found.add_package(locked, &provenance::look(source, launch));
+            let Endpoint::Process(process) = &launch.endpoint;
+            found.add_package(locked, &provenance::look(source, process));
         }
         report.merge(found);
     }

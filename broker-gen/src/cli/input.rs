@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use broker_files::ReadError;
-use broker_mcp::{Environment, Launch, Turns, resolve};
+use broker_mcp::{Environment, SourceSpec, Turns, resolve};
 use broker_model::config::{Config, Source};
 use broker_model::lock::{Lock, MAX_BYTES};
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -18,7 +18,7 @@ pub(super) struct Input {
     pub(super) config: Config,
     pub(super) lock_path: PathBuf,
     /// In tree order; only those that `--source` names, where it does.
-    pub(super) launches: Vec<Launch>,
+    pub(super) launches: Vec<SourceSpec>,
     /// The turns that the launches share.
     pub(super) turns: Turns,
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use broker_mcp::Launch;
+use broker_mcp::Endpoint;
 use broker_model::config::Source;
 use broker_model::drift::BetweenLocks;
 use broker_model::exit::Exit;
@@ -11,6 +11,7 @@ use broker_model::lock::{Lock, LockedSource, MAX_BYTES};
 use broker_model::provenance::{Package, Seen};
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_process::ProcessSpec;
 
 use super::between::between;
 use super::check::with_stderr;
@@ -276,8 +277,12 @@ async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnos
             Box::new(problem.help(TooLarge::HELP))
         })?;
     let launch = input.launches.iter().find(|launch| launch.source == *path);
-    locked.package = launch.and_then(|launch| package(source, launch));
-    let how = if launch.is_some_and(|launch| launch.shell) {
+    let process = launch.map(|launch| {
+        let Endpoint::Process(process) = &launch.endpoint;
+        process
+    });
+    locked.package = process.and_then(|process| package(source, process));
+    let how = if process.is_some_and(|process| process.shell) {
         ", run by /bin/sh"
     } else {
         ""
@@ -303,12 +308,12 @@ async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnos
 }
 
 /// The package that a source ran. One that cannot be looked at fails no lock.
-fn package(source: &Source, launch: &Launch) -> Option<Package> {
-    match provenance::look(source, launch) {
+fn package(source: &Source, process: &ProcessSpec) -> Option<Package> {
+    match provenance::look(source, process) {
         Seen::Found(package) => Some(package),
         Seen::Nothing => None,
         Seen::Unseen(why) => {
-            output::diagnostics(provenance::unseen(source, launch, &why).as_slice());
+            output::diagnostics(provenance::unseen(source, process, &why).as_slice());
             None
         }
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use broker_mcp::Launch;
+use broker_mcp::{Endpoint, SourceSpec};
 use broker_model::config::{Source, Template};
 use broker_model::lock::LockedSource;
 use broker_model::redact::is_secret_name;
@@ -72,7 +72,8 @@ pub(super) struct Trait {
 }
 
 /// What a source was given that other machines, or other users, give otherwise: values of variables.
-pub(super) fn traits_of_source(source: &Source, launch: &Launch) -> Vec<Trait> {
+pub(super) fn traits_of_source(source: &Source, launch: &SourceSpec) -> Vec<Trait> {
+    let Endpoint::Process(process) = &launch.endpoint;
     let variables = source.templates().flat_map(Template::variables);
     let mut traits: Vec<_> = variables
         .filter_map(|name| Some((name, std::env::var(name).ok()?)))
@@ -86,7 +87,7 @@ pub(super) fn traits_of_source(source: &Source, launch: &Launch) -> Vec<Trait> {
     traits.extend(given.filter_map(|name| {
         Some(Trait {
             what: format!("the value of `{name}`"),
-            text: launch.env.get(name)?.clone(),
+            text: process.env.get(name)?.clone(),
             is_secret: true,
         })
     }));

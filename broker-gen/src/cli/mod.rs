@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use broker_mcp::guard::{Deadline, fail_large_writes};
 use broker_model::exit::Exit;
+use broker_process::guard::{Deadline, fail_large_writes};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -308,7 +308,7 @@ async fn until_interrupted(verb: impl Future<Output = Exit>) -> Exit {
     }
     // The verb is dropped by now, and nobody holds its processes any more.
     say_aside("interrupted: nothing was written, ending what was started");
-    if tokio::time::timeout(LAST_WAIT, broker_mcp::all_ended())
+    if tokio::time::timeout(LAST_WAIT, broker_process::all_ended())
         .await
         .is_err()
     {

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use broker_mcp::StderrTail;
 use broker_model::terminal::Text;
 use broker_model::text::shown_line;
 use broker_model::{NodePath, text};
+use broker_process::StderrTail;
 use tokio::time::Instant;
 
 use super::output::{self, say};

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Launch, Session, SourceFailure, StderrTail};
+use broker_mcp::{Session, SourceFailure, SourceSpec};
 use broker_model::json::child_pointer;
 use broker_model::lock::strip_volatile;
 use broker_model::mcp::Era;
 use broker_model::snapshot::{ListedTool, Snapshot};
 use broker_model::{NodePath, SourceCause, drift, text};
+use broker_process::StderrTail;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
@@ -25,7 +26,7 @@ const AT_ONCE: usize = 8;
 /// One source to ask.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
-    pub(super) launch: Launch,
+    pub(super) launch: SourceSpec,
     /// The era to try first.
     pub(super) era: Option<Era>,
     /// Members that may differ from launch to launch.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::Environment;
-use broker_mcp::guard::{self, Hangups, Input, Role, Signals};
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
+use broker_process::guard::{self, Hangups, Input, Role, Signals};
 use clap::Parser as _;
 use tokio::runtime;
 

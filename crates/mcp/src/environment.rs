@@ -1,16 +1,13 @@
 //! The process environment, read once, and the part of it that a child is given.
 
-use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::path::PathBuf;
 
 use broker_model::config::{self, CommandLine};
 use broker_model::redact::is_secret_name;
-
-use crate::guard::{ALLOCATOR, VARIABLE};
+use broker_process::guard::{ALLOCATOR, VARIABLE};
 
 /// The environment that variables are expanded from and children inherit from. `Debug` shows no value.
 #[derive(Clone)]
@@ -133,11 +130,6 @@ pub(crate) fn withheld(
         .take(MOST_WITHHELD)
         .map(str::to_owned)
         .collect()
-}
-
-/// Sixty-four bits that nobody can guess: the standard library seeds its hashers from the system.
-pub(crate) fn random_u64() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 impl fmt::Debug for Environment {

@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::failure::SourceFailure;
-use crate::launch::Launch;
-use crate::process::{Hurry, StderrTail};
 use crate::session::{Opening, Session};
+use crate::spec::SourceSpec;
 use crate::status::Counters;
+use broker_process::{Hurry, StderrTail};
 
 /// Lines of stderr that are kept of a source that started.
 const STDERR_LINES: usize = 20;
@@ -36,10 +36,10 @@ pub struct Examination {
 }
 
 impl Examination {
-    /// Starts `launch` once, as one process, and ends it again; `era` is tried first. Dropping the
+    /// Starts `spec` once, as one process, and ends it again; `era` is tried first. Dropping the
     /// future ends the process at once.
-    pub async fn run(launch: &Launch, era: Option<Era>) -> Self {
-        let tail = StderrTail::new(launch.redactor.clone());
+    pub async fn run(spec: &SourceSpec, era: Option<Era>) -> Self {
+        let tail = StderrTail::new(spec.redactor.clone());
         let counters = Arc::<Counters>::default();
         let opening = Opening {
             tail: &tail,
@@ -49,7 +49,7 @@ impl Examination {
             second_process: true,
         };
         let started = Instant::now();
-        let (outcome, took) = match Session::open_supervised(launch, era, &opening).await {
+        let (outcome, took) = match Session::open_supervised(spec, era, &opening).await {
             Ok(session) => {
                 let snapshot = session.snapshot().await;
                 let took = started.elapsed();

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use broker_model::SourceCause;
+use broker_process::{ExitReport, SpawnError};
 use serde_json::value::RawValue;
 
 /// Why a source is not ready; the same for everybody who waits for it.
@@ -18,15 +19,6 @@ pub struct SourceFailure {
     pub exit: Option<ExitReport>,
     /// The last stderr lines, redacted and printable.
     pub stderr: Vec<String>,
-}
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExitReport {
-    /// Its exit code, where it exited.
-    pub code: Option<i32>,
-    /// The signal that ended it, where one did.
-    pub signal: Option<i32>,
 }
 
 /// What a call can fail with. `maybe_executed` is false only where no byte of the call surely left.
@@ -118,14 +110,9 @@ impl fmt::Display for SourceFailure {
 
 impl std::error::Error for SourceFailure {}
 
-/// `exited with code 3`, `was killed by signal 9`.
-impl fmt::Display for ExitReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.code, self.signal) {
-            (_, Some(signal)) => write!(f, "was killed by signal {signal}"),
-            (Some(code), None) => write!(f, "exited with code {code}"),
-            (None, None) => f.write_str("ended"),
-        }
+impl From<SpawnError> for SourceFailure {
+    fn from(error: SpawnError) -> Self {
+        Self::new(error.cause, error.message)
     }
 }
 

@@ -14,8 +14,9 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
-use crate::connection::{Connection, Kind, RawResult, Unanswered};
+use crate::connection::{Kind, RawResult, Unanswered};
 use crate::failure::SourceFailure;
+use crate::link::Link;
 use crate::request;
 
 /// What a server said of itself.
@@ -49,13 +50,13 @@ enum Answer {
 
 /// Asks in `first`, and in the other era where `both`. Waits without end; the caller has the deadline.
 pub(crate) async fn agree(
-    connection: &Connection,
+    link: &Link,
     first: Era,
     both: bool,
     probe: Duration,
     redactor: &Redactor,
 ) -> Result<Agreed, Disagreement> {
-    let mut asked = Box::pin(ask(connection, first, redactor));
+    let mut asked = Box::pin(ask(link, first, redactor));
     let early = if both {
         tokio::select! {
             biased;
@@ -66,10 +67,10 @@ pub(crate) async fn agree(
         Some(asked.as_mut().await)
     };
     let answer = match early {
-        Some(Answer::Other(_)) if both => ask(connection, other(first), redactor).await,
+        Some(Answer::Other(_)) if both => ask(link, other(first), redactor).await,
         Some(answer) => answer,
         None => {
-            let mut beside = Box::pin(ask(connection, other(first), redactor));
+            let mut beside = Box::pin(ask(link, other(first), redactor));
             tokio::select! {
                 biased;
                 answer = &mut asked => match answer {
@@ -86,7 +87,7 @@ pub(crate) async fn agree(
     match answer {
         Answer::Agreed(agreed) => {
             if agreed.era == Era::Legacy {
-                connection.notify(request::initialized()).await;
+                link.notify(request::initialized()).await;
             }
             Ok(*agreed)
         }
@@ -110,12 +111,12 @@ const MAX_PARSED_BYTES: u64 = 16 << 20;
 /// A question ends by the caller's deadline, so the request's own is out of the way.
 const NO_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 
-async fn ask(connection: &Connection, era: Era, redactor: &Redactor) -> Answer {
+async fn ask(link: &Link, era: Era, redactor: &Redactor) -> Answer {
     let line = match era {
         Era::Modern => request::discover,
         Era::Legacy => request::initialize,
     };
-    match connection.request(Kind::Opening, line, NO_DEADLINE).await {
+    match link.request(Kind::Opening, line, NO_DEADLINE).await {
         Ok(RawResult { result, .. }) if !is_readable(&result) => Answer::Refused(refused(format!(
             "the answer to the handshake has {} bytes; at most {MAX_ANSWER_BYTES} are read, and {MAX_PARSED_BYTES} once parsed",
             result.len()

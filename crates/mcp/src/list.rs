@@ -16,10 +16,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use crate::connection::{Connection, Kind, Unanswered};
+use crate::connection::{Kind, Unanswered};
 use crate::failure::SourceFailure;
-use crate::launch::Launch;
+use crate::link::Link;
 use crate::request;
+use crate::spec::SourceSpec;
 use crate::turns::Turns;
 
 /// Pages that are asked for.
@@ -38,20 +39,20 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// no deadline here, since a server that works on one request at a time lists its tools after a call, which
 /// may last a day: the caller limits the time and drops the future.
 pub(crate) async fn tools(
-    connection: &Connection,
+    link: &Link,
     meta: &str,
-    launch: &Launch,
+    spec: &SourceSpec,
 ) -> Result<Vec<ListedTool>, SourceFailure> {
-    let redactor = &launch.redactor;
-    let mut listing = Listing::new(launch.listing_bytes, redactor.clone());
+    let redactor = &spec.redactor;
+    let mut listing = Listing::new(spec.listing_bytes, redactor.clone());
     let mut cursor = None;
     for number in 0..MOST_PAGES {
         let line = |id| request::list(id, cursor.as_deref(), meta);
-        let asked = connection.request(Kind::Own, line, None);
+        let asked = link.request(Kind::Own, line, None);
         let answer = if number == 0 {
             asked.await
         } else {
-            in_time(asked, connection)
+            in_time(asked, link)
                 .await
                 .ok_or_else(|| late_page(number))?
         };
@@ -62,7 +63,7 @@ pub(crate) async fn tools(
             }
             Err(unanswered) => return Err(failure(unanswered, redactor)),
         };
-        (listing, cursor) = listing.add_page_aside(page, &launch.turns).await?;
+        (listing, cursor) = listing.add_page_aside(page, &spec.turns).await?;
         if cursor.is_none() {
             return Ok(listing.tools);
         }
@@ -277,12 +278,12 @@ fn invalid(message: impl Into<String>) -> SourceFailure {
 
 /// The answer, if it arrives within [`PAGE_TIMEOUT`]. A server that works on one request at a time
 /// answers no listing during a call, so the time starts anew if it ends while a call is open.
-async fn in_time<T>(answer: impl Future<Output = T>, connection: &Connection) -> Option<T> {
+async fn in_time<T>(answer: impl Future<Output = T>, link: &Link) -> Option<T> {
     let mut answer = pin!(answer);
     loop {
         match timeout(PAGE_TIMEOUT, &mut answer).await {
             Ok(answer) => return Some(answer),
-            Err(_) if connection.load() > 0 => {}
+            Err(_) if link.load() > 0 => {}
             Err(_) => return None,
         }
     }

@@ -6,8 +6,8 @@ use broker_model::SourceCause;
 use tokio::time::{Instant, sleep_until};
 
 use crate::failure::SourceFailure;
-use crate::launch::Launch;
-use crate::process::StderrTail;
+use crate::spec::SourceSpec;
+use broker_process::StderrTail;
 
 /// A start that still makes progress gets at most this many times its timeout.
 const MOST_TIMES: u32 = 3;
@@ -39,7 +39,8 @@ pub(crate) async fn expired(base: Duration, tail: &StderrTail) -> SourceFailure 
 
 /// Says where the process is stopped: the system does that to a process that reads a terminal from
 /// the background, and nothing else stops a server that is starting.
-pub(crate) fn name_stop(mut failure: SourceFailure, pid: u32) -> SourceFailure {
+pub(crate) fn name_stop(mut failure: SourceFailure, pid: Option<u32>) -> SourceFailure {
+    let Some(pid) = pid else { return failure };
     // Only Linux has this file; elsewhere nothing more is said.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
@@ -56,7 +57,7 @@ pub(crate) fn name_stop(mut failure: SourceFailure, pid: u32) -> SourceFailure {
 /// the child did not get are named.
 pub(crate) fn explain(
     mut failure: SourceFailure,
-    launch: &Launch,
+    spec: &SourceSpec,
     tail: &StderrTail,
 ) -> SourceFailure {
     if failure.cause == SourceCause::Exited {
@@ -71,8 +72,8 @@ pub(crate) fn explain(
             failure.message = format!("{}; it last said: {}", failure.message, cut(&last));
         }
     }
-    if !launch.withheld.is_empty() && failure.cause != SourceCause::Stopped {
-        let names: Vec<_> = launch
+    if !spec.withheld.is_empty() && failure.cause != SourceCause::Stopped {
+        let names: Vec<_> = spec
             .withheld
             .iter()
             .map(|name| format!("`{name}`"))

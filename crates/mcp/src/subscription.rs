@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use crate::connection::{Connection, Subscription};
-use crate::launch::Timing;
+use crate::connection::Subscription;
+use crate::link::Link;
 use crate::request;
+use crate::spec::Timing;
 
 /// A subscription that was open this long counts as one that the server means to keep.
 const HELD: Duration = Duration::from_secs(60);
@@ -23,15 +24,15 @@ pub(crate) struct Subscribed(Mutex<Option<Subscription>>);
 
 impl Subscribed {
     /// Opens it for the first time.
-    pub(crate) fn open(connection: &Connection, meta: &str) -> Self {
-        Self(Mutex::new(ask(connection, meta)))
+    pub(crate) fn open(link: &Link, meta: &str) -> Self {
+        Self(Mutex::new(ask(link, meta)))
     }
 
     /// Opens it again whenever the server ended it, and says so by `reopened`. Without one it waits
     /// for ever.
     pub(crate) async fn keep(
         &self,
-        connection: &Connection,
+        link: &Link,
         meta: &str,
         timing: Timing,
         reopened: &Notify,
@@ -51,13 +52,13 @@ impl Subscribed {
             }
             let delay = timing.backoff.saturating_mul(1 << (ends - 1));
             sleep(delay.min(timing.backoff_cap)).await;
-            open = ask(connection, meta);
+            open = ask(link, meta);
             reopened.notify_one();
         }
         std::future::pending().await
     }
 }
 
-fn ask(connection: &Connection, meta: &str) -> Option<Subscription> {
-    connection.subscribe(|id| request::listen(id, meta))
+fn ask(link: &Link, meta: &str) -> Option<Subscription> {
+    link.subscribe(|id| request::listen(id, meta))
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Judge, Launch, Source, State, Timing, Verdict};
+use broker_mcp::{CallFailure, Judge, Source, SourceSpec, State, Timing, Verdict};
 use broker_model::Snapshot;
 use tokio_util::task::TaskTracker;
 
@@ -45,7 +45,7 @@ impl Judge for Accepts {
     }
 }
 
-fn launch() -> Launch {
+fn launch() -> SourceSpec {
     let timing = Timing {
         backoff: Duration::from_millis(1),
         backoff_cap: Duration::from_millis(5),

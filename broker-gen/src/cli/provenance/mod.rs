@@ -4,13 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use broker_mcp::Launch;
+use broker_mcp::SourceSpec;
 use broker_model::config::{Config, Source};
 use broker_model::drift::{Class, Report};
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::provenance::{self, Kind, Package, Request, Seen, Wanted, without_user};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
+use broker_process::ProcessSpec;
 
 mod npm;
 mod pypi;
@@ -43,7 +44,7 @@ impl Installed {
 }
 
 /// What a source runs, as far as it can be seen now.
-pub(super) fn look(source: &Source, launch: &Launch) -> Seen {
+pub(super) fn look(source: &Source, process: &ProcessSpec) -> Seen {
     let Some(Request { word, what }) = provenance::request(&source.command) else {
         return Seen::Nothing;
     };
@@ -58,13 +59,15 @@ pub(super) fn look(source: &Source, launch: &Launch) -> Seen {
             version,
             specs,
             is_command,
-        } => npm::look(&name, &version, &specs, is_command, launch)
+        } => npm::look(&name, &version, &specs, is_command, process)
             .map(|one| one.package(Kind::Npm, pinned)),
         Wanted::Pypi {
             name,
             version,
             runner,
-        } => pypi::look(&name, &version, runner, launch).map(|one| one.package(Kind::Pypi, pinned)),
+        } => {
+            pypi::look(&name, &version, runner, process).map(|one| one.package(Kind::Pypi, pinned))
+        }
         Wanted::Image { name, tag, digest } => match digest {
             Some(digest) => Ok(Package {
                 kind: Kind::Oci,
@@ -82,11 +85,11 @@ pub(super) fn look(source: &Source, launch: &Launch) -> Seen {
             "`{}` comes from no registry",
             shown_line(&without_user(&spec), 200)
         )),
-        Wanted::Module(name) => match pypi::of_module(&name, launch) {
+        Wanted::Module(name) => match pypi::of_module(&name, process) {
             Some(one) => Ok(one.package(Kind::Pypi, pinned)),
             None => return Seen::Nothing,
         },
-        Wanted::Script | Wanted::Program => return file(source, launch, word),
+        Wanted::Script | Wanted::Program => return file(source, process, word),
     };
     match found {
         Ok(package) => Seen::Found(package),
@@ -95,7 +98,7 @@ pub(super) fn look(source: &Source, launch: &Launch) -> Seen {
 }
 
 /// Packages that the asked sources' commands leave open; errors with `strict`.
-pub(super) fn unpinned(config: &Config, launches: &[Launch], strict: bool) -> Vec<Diagnostic> {
+pub(super) fn unpinned(config: &Config, launches: &[SourceSpec], strict: bool) -> Vec<Diagnostic> {
     let asked = launches
         .iter()
         .filter_map(|launch| config.source(&launch.source));
@@ -143,7 +146,7 @@ pub(super) fn swapped(old: &Lock, new: &[LockedSource]) -> Vec<Diagnostic> {
 }
 
 /// The warning that a package could not be looked at. What the config leaves open was said already.
-pub(super) fn unseen(source: &Source, launch: &Launch, why: &str) -> Option<Diagnostic> {
+pub(super) fn unseen(source: &Source, process: &ProcessSpec, why: &str) -> Option<Diagnostic> {
     let request = provenance::request(&source.command)?;
     let open = matches!(
         request.what,
@@ -152,7 +155,7 @@ pub(super) fn unseen(source: &Source, launch: &Launch, why: &str) -> Option<Diag
     let message = format!(
         "could not look at the package of `{}`: {}",
         source.path,
-        launch.redactor.redact(why)
+        process.redactor.redact(why)
     );
     let warning = Diagnostic::warning(DiagnosticCode::PackageUnseen, message);
     (!open).then(|| match request.what.moving() {
@@ -164,19 +167,19 @@ pub(super) fn unseen(source: &Source, launch: &Launch, why: &str) -> Option<Diag
 
 /// The file that a word names, or the package that it belongs to. A bare name is looked for in folders
 /// of this machine, so the file behind it is not recorded.
-fn file(source: &Source, launch: &Launch, word: usize) -> Seen {
+fn file(source: &Source, process: &ProcessSpec, word: usize) -> Seen {
     let is_program = word == 0;
     let as_written = written(source, word);
     let path = if is_program {
-        match launch.program_file() {
+        match process.program_file() {
             Some(path) => path,
             None => return Seen::Unseen("the program is not there any more".to_owned()),
         }
     } else {
-        let Some(argument) = word.checked_sub(1).and_then(|at| launch.args.get(at)) else {
+        let Some(argument) = word.checked_sub(1).and_then(|at| process.args.get(at)) else {
             return Seen::Nothing;
         };
-        launch.cwd.clone().unwrap_or_default().join(argument)
+        process.cwd.clone().unwrap_or_default().join(argument)
     };
     if let Some(installed) = npm::of_path(&path) {
         return Seen::Found(installed.package(Kind::Npm, true));
@@ -249,12 +252,12 @@ fn name_of(path: &Path) -> &str {
 }
 
 /// A folder that a variable of the source names, else this one below its home.
-fn folder(launch: &Launch, variables: &[(&str, &str)], below_home: &str) -> Option<PathBuf> {
-    let set = |name: &str| launch.env.get(name).filter(|value| !value.is_empty());
+fn folder(process: &ProcessSpec, variables: &[(&str, &str)], below_home: &str) -> Option<PathBuf> {
+    let set = |name: &str| process.env.get(name).filter(|value| !value.is_empty());
     let named = variables
         .iter()
         .find_map(|(name, below)| Some(Path::new(set(name)?).join(below)));
-    let base = launch.cwd.clone().unwrap_or_default();
+    let base = process.cwd.clone().unwrap_or_default();
     named
         .or_else(|| Some(Path::new(set("HOME")?).join(below_home)))
         .map(|folder| base.join(folder))

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use broker_mcp::Launch;
 use broker_model::provenance::{Version, npm};
 use broker_model::text::shown_line;
+use broker_process::ProcessSpec;
 
 use super::{Installed, folder, record};
 
@@ -18,7 +18,7 @@ pub(super) fn look(
     version: &Version,
     specs: &[String],
     is_command: bool,
-    launch: &Launch,
+    process: &ProcessSpec,
 ) -> Result<Installed, String> {
     if specs.is_empty() {
         return Err(
@@ -28,7 +28,7 @@ pub(super) fn look(
     }
     let fits = |one: &Installed| version.exact().is_none_or(|exact| one.version == exact);
     let open = matches!(version, Version::Moving(text) if text.is_empty());
-    if let Some(modules) = project(launch) {
+    if let Some(modules) = project(process) {
         let program = modules.join(".bin").join(name);
         let as_program = || of_path(&program).filter(|_| open && is_command);
         let as_package = || {
@@ -39,7 +39,7 @@ pub(super) fn look(
             return Ok(found);
         }
     }
-    let cache = cache(launch).ok_or("the cache of npm is in no known place")?;
+    let cache = cache(process).ok_or("the cache of npm is in no known place")?;
     let modules = cache
         .join("_npx")
         .join(npm::npx_folder(specs))
@@ -116,8 +116,8 @@ fn of_folder(modules: &Path, name: &str) -> Option<Installed> {
 }
 
 /// The `node_modules` of the project that a source runs in: of the nearest folder that is one.
-fn project(launch: &Launch) -> Option<PathBuf> {
-    let start = launch.cwd.as_deref()?;
+fn project(process: &ProcessSpec) -> Option<PathBuf> {
+    let start = process.cwd.as_deref()?;
     let is_project = |folder: &&Path| {
         folder.join("package.json").is_file() || folder.join("node_modules").is_dir()
     };
@@ -126,20 +126,20 @@ fn project(launch: &Launch) -> Option<PathBuf> {
 }
 
 /// The folder that npm would use for this source.
-fn cache(launch: &Launch) -> Option<PathBuf> {
+fn cache(process: &ProcessSpec) -> Option<PathBuf> {
     let variables = [("npm_config_cache", ""), ("NPM_CONFIG_CACHE", "")];
-    let set = |(name, _): &(&str, &str)| launch.env.contains_key(*name);
+    let set = |(name, _): &(&str, &str)| process.env.contains_key(*name);
     if !variables.iter().any(set)
-        && let Some(said) = configured(launch)
+        && let Some(said) = configured(process)
     {
         return Some(said);
     }
-    folder(launch, &variables, ".npm")
+    folder(process, &variables, ".npm")
 }
 
 /// What the user's `.npmrc` says of the cache.
-fn configured(launch: &Launch) -> Option<PathBuf> {
-    let home = launch.env.get("HOME")?;
+fn configured(process: &ProcessSpec) -> Option<PathBuf> {
+    let home = process.env.get("HOME")?;
     let text = record(&Path::new(home).join(".npmrc"))?;
     let line = text.lines().find_map(|line| {
         let (key, value) = line.split_once('=')?;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use broker_mcp::Launch;
 use broker_model::provenance::python::{self, canonical_name, same_version};
 use broker_model::provenance::{PythonRunner, Version};
 use broker_model::text::shown_line;
+use broker_process::ProcessSpec;
 
 use super::{Installed, entries, folder, name_of, read, record};
 
@@ -21,19 +21,19 @@ pub(super) fn look(
     name: &str,
     version: &Version,
     runner: PythonRunner,
-    launch: &Launch,
+    process: &ProcessSpec,
 ) -> Result<Installed, String> {
     if runner == PythonRunner::Apart {
         return Err("the command has a cache or a folder of its own".to_owned());
     }
     let uv = folder(
-        launch,
+        process,
         &[("UV_CACHE_DIR", ""), ("XDG_CACHE_HOME", "uv")],
         ".cache/uv",
     );
     let mut places = Vec::new();
     if runner == PythonRunner::Pipx {
-        places.extend(pipx_environments(launch));
+        places.extend(pipx_environments(process));
     }
     // A pipx of today hands its work to uv where there is one.
     if let Some(uv) = &uv {
@@ -42,7 +42,7 @@ pub(super) fn look(
     let latest = matches!(version, Version::Moving(text) if text == "latest");
     if runner == PythonRunner::Uv && !latest {
         let variables = [("UV_TOOL_DIR", ""), ("XDG_DATA_HOME", "uv/tools")];
-        let tools = folder(launch, &variables, ".local/share/uv/tools");
+        let tools = folder(process, &variables, ".local/share/uv/tools");
         places.extend(tools.map(|tools| tools.join(name)));
     }
     let fits = |found: &Dist| match version {
@@ -90,8 +90,8 @@ pub(super) fn of_script(path: &Path) -> Option<Installed> {
 }
 
 /// The package of this name in the environment of the interpreter that a source runs.
-pub(super) fn of_module(name: &str, launch: &Launch) -> Option<Installed> {
-    let program = launch.program_file()?;
+pub(super) fn of_module(name: &str, process: &ProcessSpec) -> Option<Installed> {
+    let program = process.program_file()?;
     let environment = above_bin(&program)?;
     let name = canonical_name(name);
     let dist = dists(&environment)
@@ -185,16 +185,16 @@ fn uv_environments(cache: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn pipx_environments(launch: &Launch) -> Vec<PathBuf> {
+fn pipx_environments(process: &ProcessSpec) -> Vec<PathBuf> {
     let places = [
         folder(
-            launch,
+            process,
             &[("PIPX_HOME", ".cache"), ("XDG_CACHE_HOME", "pipx")],
             ".cache/pipx",
         ),
-        folder(launch, &[], "Library/Caches/pipx"),
-        folder(launch, &[], ".local/pipx/.cache"),
-        folder(launch, &[], ".local/share/pipx/.cache"),
+        folder(process, &[], "Library/Caches/pipx"),
+        folder(process, &[], ".local/pipx/.cache"),
+        folder(process, &[], ".local/share/pipx/.cache"),
     ];
     places
         .into_iter()

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use broker_mcp::Environment;
-use broker_mcp::guard::Signals;
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
 use broker_model::text;
+use broker_process::guard::Signals;
 use tokio::time::timeout;
 
 use super::failure::{Failure, unless_refused};
@@ -104,7 +104,10 @@ async fn examine(
 /// The examination is dropped by now, and nobody holds its processes any more.
 async fn interrupted(output: &Output) -> Exit {
     output.note(&"interrupted: ending what was started".into());
-    if timeout(LAST_WAIT, broker_mcp::all_ended()).await.is_err() {
+    if timeout(LAST_WAIT, broker_process::all_ended())
+        .await
+        .is_err()
+    {
         output.note(&"some of it is still there".into());
     }
     Exit::Interrupted

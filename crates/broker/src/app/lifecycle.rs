@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::core::{Core, RefuseExit, StartOutcome};
 use crate::logging::Output;
 use crate::surface::http::Surface;
-use broker_mcp::guard::Signals;
+use broker_process::guard::Signals;
 
 /// How long calls that are under way may take once the broker was told to stop.
 const DRAIN: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use crate::cli::Cli;
 use crate::core::{Core, ReloadError, Reloaded};
 use crate::logging::Output;
 use crate::surface::{http, stdio};
-use broker_mcp::guard::Hangups;
+use broker_process::guard::Hangups;
 
 /// How often a watched file is looked at. It counts as changed once two looks found the same.
 const LOOK: Duration = Duration::from_millis(500);

@@ -20,9 +20,9 @@ use crate::core::{Core, Setup};
 use crate::logging::Output;
 use crate::secret;
 use crate::surface::stdio::Surface;
-use broker_mcp::guard::{Hangups, Signals};
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
+use broker_process::guard::{Hangups, Signals};
 
 /// Clients kill a server that is not gone 2 s after they closed its input. How long calls may take
 /// after that,

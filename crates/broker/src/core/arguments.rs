@@ -65,7 +65,7 @@ pub(crate) struct ParsedCharge(Charge);
 impl Drop for ParsedCharge {
     fn drop(&mut self) {
         if self.0.bytes() >= TRIM_BYTES {
-            broker_mcp::trim_heap();
+            broker_process::trim_heap();
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Examination, Launch, Turns};
+use broker_mcp::{Endpoint, Examination, SourceSpec, Turns};
 use broker_model::drift::Report;
 use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
@@ -29,7 +29,7 @@ pub(crate) struct Checkup {
 #[derive(Debug)]
 struct Resolved {
     required: bool,
-    launch: Result<Launch, Vec<Diagnostic>>,
+    launch: Result<SourceSpec, Vec<Diagnostic>>,
 }
 
 /// One source, examined.
@@ -169,7 +169,7 @@ impl Checkup {
     }
 }
 
-async fn start(at: usize, launch: Launch, verdicts: Arc<Verdicts>) -> Started {
+async fn start(at: usize, launch: SourceSpec, verdicts: Arc<Verdicts>) -> Started {
     let revision = verdicts.catalog.sources[at].protocol_version;
     let examination = Examination::run(&launch, Era::of_revision(revision)).await;
     let compared = launch.turns.parse_aside(move || {
@@ -182,8 +182,9 @@ async fn start(at: usize, launch: Launch, verdicts: Arc<Verdicts>) -> Started {
         // It was logged where it happened.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
+    let Endpoint::Process(process) = launch.endpoint;
     Started {
-        program: launch.program,
+        program: process.program,
         startup_timeout: launch.startup_timeout,
         withheld: launch.withheld,
         examination,

@@ -128,7 +128,7 @@ fn about(failure: &SourceFailure) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use broker_mcp::ExitReport;
+    use broker_process::ExitReport;
     use serde_json::value::RawValue;
 
     fn map(failure: CallFailure) -> CoreError {

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Judge, Launch, SourceFailure, State, Status};
+use broker_mcp::{Judge, SourceFailure, SourceSpec, State, Status};
 use broker_model::SourceCause;
 use broker_model::mcp::Era;
 use tokio::sync::watch;
@@ -49,7 +49,7 @@ impl Inner {
     pub(super) fn seat(
         &self,
         source: usize,
-        launch: Launch,
+        launch: SourceSpec,
         role: Role,
         beside: Option<&Upstream>,
     ) -> Arc<Seat> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Environment, Launch, Turns};
+use broker_mcp::{Environment, SourceSpec, Turns};
 use broker_model::config::Config;
 use broker_model::json::estimate;
 use broker_model::redact::Redactor;
@@ -104,7 +104,7 @@ struct Inner {
     shaping: WorkPool,
     calls: InFlight,
     /// What is started; taken when it is.
-    launches: Mutex<Vec<Launch>>,
+    launches: Mutex<Vec<SourceSpec>>,
     /// By the catalog's sources, once they are started: who takes their calls.
     seats: OnceLock<Box<[ArcSwap<Seat>]>>,
     /// Sources in no seat: on trial, or with their last calls. They stop with the others.

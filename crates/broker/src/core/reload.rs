@@ -1,7 +1,7 @@
 //! Another config in force, whole or not at all. Changed sources start beside those that run, are compared
 //! with the lock without effect, and take over together; a source that leaves finishes its calls first.
 
-use broker_mcp::{Launch, Settings, SourceFailure, State, Verdict};
+use broker_mcp::{Settings, SourceFailure, SourceSpec, State, Verdict};
 use broker_model::SourceCause;
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -129,7 +129,7 @@ impl Inner {
         &self,
         source: usize,
         beside: &Upstream,
-        launch: Launch,
+        launch: SourceSpec,
         reviewed: Reviewed,
     ) -> Result<Newcomer, ReloadError> {
         let role = Role::Trial(Box::new(reviewed));

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use broker_mcp::{Judge, Launch, Verdict};
+use broker_mcp::{Judge, SourceSpec, Verdict};
 use broker_model::Snapshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -15,7 +15,7 @@ use super::verdict::{Judged, Reviewed, Verdicts};
 pub(super) struct Seat {
     pub(super) upstream: Upstream,
     /// How it was started; nothing for a stand-in.
-    pub(super) launch: Option<Launch>,
+    pub(super) launch: Option<SourceSpec>,
     pub(super) standing: Arc<Standing>,
     /// Cancelled once nobody holds the seat any more.
     pub(super) left: CancellationToken,
@@ -51,7 +51,7 @@ pub(super) struct SourceJudge {
 impl Seat {
     pub(super) fn new(
         upstream: Upstream,
-        launch: Option<Launch>,
+        launch: Option<SourceSpec>,
         standing: Arc<Standing>,
     ) -> Arc<Self> {
         let left = CancellationToken::new();

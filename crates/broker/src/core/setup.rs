@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Environment, Launch, MemoryBudget, Turns};
+use broker_mcp::{Environment, MemoryBudget, SourceSpec, Turns};
 use broker_model::config::{self, Config, RenderMode};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -29,7 +29,7 @@ use crate::catalog::{Catalog, FORMAT, Tool};
 #[derive(Debug)]
 pub struct Prepared {
     /// How each source is started, by the catalog's sources, and what its verdicts need to know.
-    pub(super) sources: Vec<(Launch, Reviewed)>,
+    pub(super) sources: Vec<(SourceSpec, Reviewed)>,
     /// Whether a plain start waits for a source.
     required: Vec<bool>,
     pub(super) tools: Box<[ToolSettings]>,

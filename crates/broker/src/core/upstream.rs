@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::{
-    CallFailure, Judge, Launch, RawResult, SessionHandle, Settings, Source, State, Status,
+    CallFailure, Judge, RawResult, SessionHandle, Settings, Source, SourceSpec, State, Status,
 };
 use broker_model::mcp::Era;
 use tokio::sync::watch;
@@ -34,7 +34,7 @@ impl Upstream {
     /// Starts as many processes as `launch` wants; `judge` makes the judge of each. Beside another,
     /// whose place they may take, they count together with it.
     pub(super) fn start(
-        launch: &Launch,
+        launch: &SourceSpec,
         era: Option<Era>,
         judge: impl Fn(usize) -> Arc<dyn Judge>,
         tasks: &TaskTracker,

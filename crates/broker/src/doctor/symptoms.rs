@@ -205,7 +205,7 @@ fn prompt(patient: Patient<'_>) -> Option<Symptom> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use broker_mcp::ExitReport;
+    use broker_process::ExitReport;
 
     fn found(cause: SourceCause, code: Option<i32>, program: &str, said: &str) -> Option<Symptom> {
         let mut failure = SourceFailure::new(cause, "no answer");

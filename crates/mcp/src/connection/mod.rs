@@ -13,16 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use broker_process::ExitReport;
 use bytes::Bytes;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_util::task::TaskTracker;
 
 use crate::failure::SourceFailure;
 use crate::framing::Framer;
-use crate::launch::Launch;
-use crate::process::{ProcessHandle, StderrTail};
-use crate::status::Counters;
+use crate::session::Opening;
+use crate::spec::SourceSpec;
 
 use outgoing::Outgoing;
 use owner::Owner;
@@ -82,17 +81,16 @@ pub(crate) enum Unanswered {
 }
 
 impl Connection {
-    /// Takes over a process's pipes.
+    /// Takes over the pipes of a server. `ends` are set when the server has ended and when its stderr
+    /// was read to its end.
     pub(crate) fn open(
         stdin: ChildStdin,
         stdout: ChildStdout,
-        process: &ProcessHandle,
-        launch: &Launch,
-        tail: &StderrTail,
-        counters: &Arc<Counters>,
-        tasks: &TaskTracker,
+        (exit, stderr_ended): (watch::Receiver<Option<ExitReport>>, watch::Receiver<bool>),
+        spec: &SourceSpec,
+        opening: &Opening<'_>,
     ) -> Self {
-        let admission_limit = launch.max_in_flight + launch.queue;
+        let admission_limit = spec.max_in_flight + spec.queue;
         // A call is counted until the owner lets it go, and can be given up once; so this is never full.
         let (commands, receiver) = mpsc::channel(2 * admission_limit + OWN_COMMANDS);
         let (list_sender, list_changes) = watch::channel(0);
@@ -104,26 +102,27 @@ impl Connection {
         let owner = Owner {
             stdin: Some(stdin),
             stdout,
-            framer: Framer::new(launch.line_bytes, launch.memory.whole_account()),
+            framer: Framer::new(spec.line_bytes, spec.memory.whole_account()),
             batch: None,
             outgoing: Outgoing::default(),
-            table: Table::new(launch.max_in_flight),
+            table: Table::new(spec.max_in_flight),
             commands: receiver,
             inbox: Vec::new(),
             shared: shared.clone(),
-            counters: counters.clone(),
+            counters: opening.counters.clone(),
             list_changes: list_sender,
             end: end_sender,
-            exit: process.exit(),
-            stderr_ended: process.stderr_ended(),
-            tail: tail.clone(),
-            redactor: launch.redactor.clone(),
-            source: launch.source.as_str().to_owned(),
+            exit: exit.clone(),
+            stderr_ended,
+            tail: opening.tail.clone(),
+            redactor: spec.redactor.clone(),
+            source: spec.source.as_str().to_owned(),
             noise_told: false,
             repair_told: false,
         };
-        tasks.spawn(owner.run());
-        tasks.spawn(announce_exit(process.exit(), commands.downgrade()));
+        opening.tasks.spawn(owner.run());
+        let exited = announce_exit(exit, commands.downgrade());
+        opening.tasks.spawn(exited);
         Self {
             commands,
             shared,
@@ -250,7 +249,7 @@ impl Connection {
 
 /// Tells the owner that the process ended.
 async fn announce_exit(
-    mut exit: watch::Receiver<Option<crate::failure::ExitReport>>,
+    mut exit: watch::Receiver<Option<ExitReport>>,
     commands: mpsc::WeakSender<Command>,
 ) {
     if exit.wait_for(Option::is_some).await.is_err() {

@@ -21,11 +21,13 @@ use super::table::{Kind, RawResult, Reply, Request, Table};
 use super::{Command, Shared};
 use crate::batch::Batch;
 use crate::envelope::{Message, Messages, parse};
-use crate::failure::{ExitReport, SourceFailure};
+use broker_process::ExitReport;
+
+use crate::failure::SourceFailure;
 use crate::framing::{Frame, Framer};
-use crate::process::StderrTail;
 use crate::request;
 use crate::status::Counters;
+use broker_process::StderrTail;
 
 /// Commands taken in at one go.
 const COMMANDS: usize = 64;

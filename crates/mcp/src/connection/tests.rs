@@ -10,9 +10,10 @@ use proptest::prelude::*;
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::failure::ExitReport;
+use broker_process::StderrTail;
 
 /// Calls at the server at one time, and calls that may wait for a place.
 const MAX_IN_FLIGHT: usize = 3;

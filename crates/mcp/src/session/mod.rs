@@ -13,13 +13,14 @@ use broker_model::{Snapshot, SourceCause};
 use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
 
-use crate::connection::{Connection, Kind, RawResult, Unanswered};
+use crate::connection::{Kind, RawResult, Unanswered};
 use crate::failure::{CallFailure, SourceFailure};
 use crate::handshake::Agreed;
-use crate::launch::Launch;
-use crate::process::{ProcessHandle, StderrTail};
+use crate::link::Link;
+use crate::spec::SourceSpec;
 use crate::subscription::Subscribed;
 use crate::{list, request, rpc_error, startup};
+use broker_process::StderrTail;
 
 pub(crate) use open::Opening;
 
@@ -29,14 +30,13 @@ pub(crate) use open::Opening;
 /// [`stop`]: Session::stop
 #[derive(Debug)]
 pub struct Session {
-    connection: Connection,
-    process: ProcessHandle,
+    link: Link,
     agreed: Agreed,
     /// What every request of the era carries; empty in the legacy era.
     meta: String,
     subscribed: Subscribed,
     tail: StderrTail,
-    launch: Launch,
+    spec: SourceSpec,
     calls_begun: AtomicU64,
 }
 
@@ -47,14 +47,14 @@ impl Session {
         tokio::select! {
             biased;
             listed = self.relist() => listed,
-            failure = startup::expired(self.launch.startup_timeout, &self.tail) => Err(failure),
+            failure = startup::expired(self.spec.startup_timeout, &self.tail) => Err(failure),
         }
     }
 
     /// Lists the tools without a deadline of its own: the caller cancels by dropping the future.
     pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
         let tools = if self.agreed.capabilities.get("tools").is_some() {
-            list::tools(&self.connection, &self.meta, &self.launch).await?
+            list::tools(&self.link, &self.meta, &self.spec).await?
         } else {
             Vec::new()
         };
@@ -72,9 +72,9 @@ impl Session {
         self.agreed.era
     }
 
-    /// The leader of the process group.
-    pub fn pid(&self) -> u32 {
-        self.process.pid()
+    /// The leader of the process group, for a server that is a process.
+    pub fn pid(&self) -> Option<u32> {
+        self.link.pid()
     }
 
     /// What the process last said on stderr.
@@ -93,7 +93,7 @@ impl Session {
     ) -> Result<RawResult, CallFailure> {
         self.calls_begun.fetch_add(1, Ordering::Relaxed);
         let line = |id| request::call(id, tool, args, &self.meta);
-        match self.connection.request(Kind::Call, line, timeout).await {
+        match self.link.request(Kind::Call, line, timeout).await {
             Ok(answer) => check_result(&answer.result).map(|()| answer),
             Err(unanswered) => Err(self.call_failure(unanswered, timeout)),
         }
@@ -116,10 +116,10 @@ impl Session {
                 failure,
                 maybe_executed: begun,
             },
-            Unanswered::Error(error) => rpc_error::read(&error, &self.launch.redactor),
+            Unanswered::Error(error) => rpc_error::read(&error, &self.spec.redactor),
             Unanswered::Broken(reason) => protocol(reason),
             Unanswered::TooLarge => CallFailure::OutputTooLarge {
-                limit: self.launch.line_bytes,
+                limit: self.spec.line_bytes,
             },
             Unanswered::NoRoom => CallFailure::NoRoom,
         }
@@ -127,7 +127,7 @@ impl Session {
 
     /// Calls that it has, waiting ones included.
     pub(crate) fn load(&self) -> usize {
-        self.connection.load()
+        self.link.load()
     }
 
     /// The number of calls that the session was given since its start.
@@ -137,25 +137,25 @@ impl Session {
 
     /// Counts the server's announcements that its tools changed.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
-        self.connection.list_changes()
+        self.link.list_changes()
     }
 
     /// Keeps a modern server's subscription open; `reopened` hears of each new opening.
     pub(crate) async fn keep_subscribed(&self, reopened: &Notify) -> Infallible {
-        let (connection, timing) = (&self.connection, self.launch.timing);
+        let (link, timing) = (&self.link, self.spec.timing);
         self.subscribed
-            .keep(connection, &self.meta, timing, reopened)
+            .keep(link, &self.meta, timing, reopened)
             .await
     }
 
     /// Why the connection is over, once it is.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
-        self.connection.end()
+        self.link.end()
     }
 
     /// Whether the connection is over.
     pub(crate) fn is_over(&self) -> bool {
-        self.connection.is_over()
+        self.link.is_over()
     }
 
     /// Stops the process and everything in its group: stdin closed, TERM, KILL, sweep, reap.
@@ -165,8 +165,7 @@ impl Session {
 
     /// The same; `reason` is what those are told who still wait for an answer.
     pub(crate) async fn shut_down(&self, reason: SourceFailure) {
-        self.connection.close(reason).await;
-        self.process.stop().await;
+        self.link.close(reason).await;
     }
 }
 

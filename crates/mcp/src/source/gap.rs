@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::launch::Timing;
+use crate::spec::Timing;
 
 /// The gap after the last listing that an announcement asked for.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use broker_model::SourceCause;
 use tokio::time::Instant;
 
-use crate::launch::Timing;
+use crate::spec::Timing;
 
 /// A source that was up this long counts as healthy again.
 const HEALTHY: Duration = Duration::from_secs(30);

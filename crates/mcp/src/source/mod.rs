@@ -21,10 +21,10 @@ use tokio_util::task::TaskTracker;
 
 use crate::connection::RawResult;
 use crate::failure::{CallFailure, SourceFailure};
-use crate::launch::Launch;
-use crate::process::StderrTail;
 use crate::session::Session;
+use crate::spec::SourceSpec;
 use crate::status::{Counters, State, Status};
+use broker_process::StderrTail;
 pub use handle::SessionHandle;
 use supervisor::Supervisor;
 
@@ -85,11 +85,11 @@ pub struct Settings {
     pub relist_interval: Option<Duration>,
 }
 
-impl From<&Launch> for Settings {
-    fn from(launch: &Launch) -> Self {
+impl From<&SourceSpec> for Settings {
+    fn from(spec: &SourceSpec) -> Self {
         Self {
-            startup_timeout: launch.startup_timeout,
-            relist_interval: launch.relist_interval,
+            startup_timeout: spec.startup_timeout,
+            relist_interval: spec.relist_interval,
         }
     }
 }
@@ -97,19 +97,19 @@ impl From<&Launch> for Settings {
 impl Source {
     /// Starts supervising; `era` is tried first. Must be called within a runtime.
     pub fn start(
-        launch: Launch,
+        spec: SourceSpec,
         era: Option<Era>,
         judge: Arc<dyn Judge>,
         tasks: &TaskTracker,
     ) -> Self {
-        Self::start_counting(launch, era, judge, tasks, (Arc::default(), 0))
+        Self::start_counting(spec, era, judge, tasks, (Arc::default(), 0))
     }
 
     /// The same beside this one, which goes on: the two count together. One that will take the place
     /// of this one counts as a restart.
     pub fn start_beside(
         &self,
-        launch: Launch,
+        spec: SourceSpec,
         era: Option<Era>,
         judge: Arc<dyn Judge>,
         tasks: &TaskTracker,
@@ -120,18 +120,18 @@ impl Source {
             false => 0,
         };
         let counts = (self.0.counters.clone(), restarts);
-        Self::start_counting(launch, era, judge, tasks, counts)
+        Self::start_counting(spec, era, judge, tasks, counts)
     }
 
     fn start_counting(
-        launch: Launch,
+        spec: SourceSpec,
         era: Option<Era>,
         judge: Arc<dyn Judge>,
         tasks: &TaskTracker,
         (counters, restarts): (Arc<Counters>, u64),
     ) -> Self {
         let shared = Arc::new(Shared {
-            name: launch.source.as_str().to_owned(),
+            name: spec.source.as_str().to_owned(),
             status: watch::Sender::new(Status {
                 state: State::Starting,
                 since: SystemTime::now(),
@@ -148,11 +148,11 @@ impl Source {
             stopping: CancellationToken::new(),
             hurry: watch::Sender::new(None),
             stopped: CancellationToken::new(),
-            tail: StderrTail::new(launch.redactor.clone()),
+            tail: StderrTail::new(spec.redactor.clone()),
             counters,
-            settings: watch::Sender::new(Settings::from(&launch)),
+            settings: watch::Sender::new(Settings::from(&spec)),
         });
-        let supervisor = Supervisor::new(shared.clone(), launch, era, judge);
+        let supervisor = Supervisor::new(shared.clone(), spec, era, judge);
         tasks.spawn(supervisor.run());
         Self(shared)
     }

@@ -44,7 +44,7 @@ impl Supervisor {
         reopened: &Notify,
     ) -> SourceFailure {
         let mut changes = session.list_changes();
-        let mut gap = Gap::new(self.launch.timing);
+        let mut gap = Gap::new(self.spec.timing);
         let mut missed = 0;
         let mut asked = Instant::now();
         loop {
@@ -91,7 +91,7 @@ impl Supervisor {
     /// when it has withheld the listing for the time of a start without a call under way.
     async fn recheck(&self, session: &Arc<Session>) -> Result<(), SourceFailure> {
         let mut listed = pin!(self.list(session));
-        let within = self.launch.timing.recheck_timeout;
+        let within = self.spec.timing.recheck_timeout;
         if let Ok(listed) = timeout(within, &mut listed).await {
             return self.judge(session, listed?, false).await;
         }
@@ -113,7 +113,7 @@ impl Supervisor {
             Err(failure) => failure,
         };
         tracing::info!(source = %self.shared.name, %failure, "a listing failed; trying once more");
-        sleep(self.launch.timing.recheck_gap).await;
+        sleep(self.spec.timing.recheck_gap).await;
         if failure.cause == SourceCause::ListFailed {
             idle(session).await;
         }
@@ -179,7 +179,7 @@ impl Supervisor {
         let begun = session.calls_begun();
         let listed = tokio::select! {
             biased;
-            listed = timeout(self.launch.timing.recheck_timeout, session.relist()) => listed,
+            listed = timeout(self.spec.timing.recheck_timeout, session.relist()) => listed,
             _ = changes.changed() => return Poll::Due,
         };
         match listed {

@@ -7,17 +7,16 @@ use std::time::{Duration, SystemTime};
 use broker_model::mcp::Era;
 use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
+use broker_process::{Hurry, random_u64};
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit};
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::machine::{Machine, Next};
 use super::{Judge, Shared, Verdict};
-use crate::environment::random_u64;
 use crate::failure::SourceFailure;
-use crate::launch::Launch;
-use crate::process::Hurry;
 use crate::session::{Opening, Session, stopped};
+use crate::spec::SourceSpec;
 use crate::startup;
 use crate::status::State;
 
@@ -30,7 +29,7 @@ const LOGGED_CHARS: usize = 200;
 
 pub(super) struct Supervisor {
     pub(super) shared: Arc<Shared>,
-    pub(super) launch: Launch,
+    pub(super) spec: SourceSpec,
     /// The era that is tried first: what the caller said, then what was last agreed on.
     era: Option<Era>,
     judge: Arc<dyn Judge>,
@@ -46,15 +45,15 @@ pub(super) struct Supervisor {
 impl Supervisor {
     pub(super) fn new(
         shared: Arc<Shared>,
-        launch: Launch,
+        spec: SourceSpec,
         era: Option<Era>,
         judge: Arc<dyn Judge>,
     ) -> Self {
         Self {
-            machine: Machine::new(launch.timing),
+            machine: Machine::new(spec.timing),
             hurry: Hurry::new(shared.hurry.subscribe()),
             shared,
-            launch,
+            spec,
             era,
             judge,
             judging: Arc::default(),
@@ -118,7 +117,7 @@ impl Supervisor {
             status.next_attempt = None;
             status.restarts += u64::from(again);
         });
-        self.launch.startup_timeout = self.shared.settings.borrow().startup_timeout;
+        self.spec.startup_timeout = self.shared.settings.borrow().startup_timeout;
         let opening = Opening {
             tail: &self.shared.tail,
             counters: &self.shared.counters,
@@ -126,7 +125,7 @@ impl Supervisor {
             hurry: &self.hurry,
             second_process: self.machine.is_fresh(),
         };
-        let session = Session::open_supervised(&self.launch, self.era, &opening).await?;
+        let session = Session::open_supervised(&self.spec, self.era, &opening).await?;
         let session = Arc::new(session);
         match self.check(&session, true).await {
             Ok(()) => {
@@ -136,7 +135,7 @@ impl Supervisor {
             }
             Err(failure) => {
                 session.shut_down(failure.clone()).await;
-                Err(startup::explain(failure, &self.launch, &self.shared.tail))
+                Err(startup::explain(failure, &self.spec, &self.shared.tail))
             }
         }
     }
@@ -144,7 +143,7 @@ impl Supervisor {
     /// A place among those that are started again; a first start needs none.
     async fn turn(&self, again: bool) -> Option<OwnedSemaphorePermit> {
         match again {
-            true => self.launch.turns.restart().await,
+            true => self.spec.turns.restart().await,
             false => None,
         }
     }
@@ -170,7 +169,7 @@ impl Supervisor {
             let _held = (order, tracked);
             judge.judge(&snapshot)
         };
-        let judged = self.launch.turns.parse_aside(work).await;
+        let judged = self.spec.turns.parse_aside(work).await;
         let verdict = judged.map_err(|error| {
             let message = format!("the listing could not be judged: {error}");
             SourceFailure::new(SourceCause::DriftSource, message)

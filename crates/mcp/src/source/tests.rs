@@ -15,9 +15,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
 
+use broker_process::ProcessSpec;
+
 use super::*;
-use crate::launch::Timing;
-use crate::process::scripted::{self, Pipes};
+use crate::scripted::{self, Pipes};
+use crate::spec::{Endpoint, Timing};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
@@ -176,13 +178,18 @@ impl Scene {
         let program = format!("/scripted/{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let served = world.clone();
         scripted::register(&program, move |pipes| served.clone().serve(pipes));
-        let launch = Launch {
+        let spec = SourceSpec {
             source: NodePath::parse("/s").unwrap(),
-            program,
-            search: Vec::new(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            cwd: None,
+            endpoint: Endpoint::Process(ProcessSpec {
+                name: "/s".to_owned(),
+                program,
+                search: Vec::new(),
+                args: Vec::new(),
+                env: BTreeMap::new(),
+                cwd: None,
+                shell: false,
+                redactor: Redactor::default(),
+            }),
             startup_timeout: STARTUP_TIMEOUT,
             relist_interval,
             line_bytes: 1 << 20,
@@ -194,10 +201,9 @@ impl Scene {
             queue: 256,
             redactor: Redactor::default(),
             withheld: Vec::new(),
-            shell: false,
             timing: Timing::default(),
         };
-        let source = Source::start(launch, None, Arc::new(Accept), &TaskTracker::new());
+        let source = Source::start(spec, None, Arc::new(Accept), &TaskTracker::new());
         let mut status = source.status();
         let ready = status.wait_for(|status| status.state == State::Ready);
         timeout(HOUR, ready).await.unwrap().unwrap();

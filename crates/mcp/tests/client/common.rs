@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use broker_mcp::{Launch, Timing};
+use broker_mcp::{Endpoint, SourceSpec, Timing};
+use broker_process::ProcessSpec;
 
 use crate::shell;
 
@@ -69,12 +70,12 @@ impl Scene {
     }
 
     /// A server whose functions are replaced by those in `script`.
-    pub(crate) fn server(&self, script: &str) -> Launch {
+    pub(crate) fn server(&self, script: &str) -> SourceSpec {
         self.launch(&format!("{SERVER}\n{script}\n{LOOP}"))
     }
 
     /// Any shell script.
-    pub(crate) fn launch(&self, script: &str) -> Launch {
+    pub(crate) fn launch(&self, script: &str) -> SourceSpec {
         let name = |path: &Path| path.to_str().expect("the name is UTF-8").to_owned();
         let (log, dir) = (name(&self.file("log")), name(self.folder()));
         let timing = Timing {
@@ -87,6 +88,18 @@ impl Scene {
         };
         shell::launch(script, &[("LOG", &log), ("DIR", &dir)], PATIENCE, timing)
     }
+}
+
+/// The process that a source is.
+pub(crate) fn process(spec: &SourceSpec) -> &ProcessSpec {
+    let Endpoint::Process(process) = &spec.endpoint;
+    process
+}
+
+/// The same, to change it.
+pub(crate) fn process_mut(spec: &mut SourceSpec) -> &mut ProcessSpec {
+    let Endpoint::Process(process) = &mut spec.endpoint;
+    process
 }
 
 /// Waits until `condition` holds.

@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use broker_mcp::{Environment, Launch, Session, Turns, resolve};
+use broker_mcp::{Environment, Session, SourceSpec, Turns, resolve};
 use broker_model::config::{CommandLine, Limits, Source, Template};
 use broker_model::filter::ToolFilter;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, SourceCause};
 
-use crate::common::Scene;
+use crate::common::{Scene, process, process_mut};
 
 fn template(text: &str) -> Template {
     Template::parse(text).expect("it is a template")
@@ -54,7 +54,7 @@ fn environment(vars: &[(&str, &str)]) -> Environment {
     Environment::new(vars.collect(), None)
 }
 
-fn resolved(source: &Source, vars: &[(&str, &str)]) -> Result<Launch, Vec<Diagnostic>> {
+fn resolved(source: &Source, vars: &[(&str, &str)]) -> Result<SourceSpec, Vec<Diagnostic>> {
     resolve(
         source,
         &Limits::default(),
@@ -83,7 +83,7 @@ fn f_42_a_child_gets_the_allowed_variables_and_nothing_else() {
     source.env.insert("PYTHONUTF8".to_owned(), template("0"));
     source.env.insert("OWN".to_owned(), template("${HOME}/x"));
     let launch = resolved(&source, &WORLD).unwrap();
-    let names: Vec<_> = launch.env.keys().map(String::as_str).collect();
+    let names: Vec<_> = process(&launch).env.keys().map(String::as_str).collect();
     let expected = [
         "APP_ONE",
         "HOME",
@@ -97,9 +97,9 @@ fn f_42_a_child_gets_the_allowed_variables_and_nothing_else() {
         "XDG_CACHE_HOME",
     ];
     assert_eq!(names, expected);
-    assert_eq!(launch.env["OWN"], "/home/me/x");
-    assert_eq!(launch.env["PYTHONUTF8"], "0");
-    assert_eq!(launch.env["MCP_BROKER_COOKIE"].len(), 32);
+    assert_eq!(process(&launch).env["OWN"], "/home/me/x");
+    assert_eq!(process(&launch).env["PYTHONUTF8"], "0");
+    assert_eq!(process(&launch).env["MCP_BROKER_COOKIE"].len(), 32);
     assert_eq!(launch.withheld, ["ACME_REGION", "GH_TOKEN"]);
 }
 
@@ -119,11 +119,14 @@ fn f_42_no_pattern_hands_on_a_variable_of_the_broker_itself() {
         source.inherit_env = patterns.iter().map(ToString::to_string).collect();
         let launch = resolved(&source, &world).unwrap();
         assert!(
-            !launch.env.contains_key("MCP_BROKER_SECRET"),
+            !process(&launch).env.contains_key("MCP_BROKER_SECRET"),
             "{patterns:?}"
         );
-        assert!(!launch.env.contains_key("MCP_BROKER_NEW"), "{patterns:?}");
-        let is_given = launch.env.contains_key("APP_ONE");
+        assert!(
+            !process(&launch).env.contains_key("MCP_BROKER_NEW"),
+            "{patterns:?}"
+        );
+        let is_given = process(&launch).env.contains_key("APP_ONE");
         assert_eq!(is_given, patterns != ["MCP_*"], "{patterns:?}");
     }
 }
@@ -189,7 +192,10 @@ fn words_of_one_string_share_a_place_where_each_problem_is_said_once() {
 fn cfg_12_a_value_stays_one_argument_and_newlines_are_refused() {
     let source = source("p", &["${V}", "literal\nnewline"]);
     let launch = resolved(&source, &[("V", "a b\";$(x) '${W}")]).unwrap();
-    assert_eq!(launch.args, ["a b\";$(x) '${W}", "literal\nnewline"]);
+    assert_eq!(
+        process(&launch).args,
+        ["a b\";$(x) '${W}", "literal\nnewline"]
+    );
     for value in ["canary\nx", "canary\0x"] {
         let problems = resolved(&source, &[("V", value)]).unwrap_err();
         assert_eq!(problems[0].code, DiagnosticCode::EnvValue);
@@ -209,9 +215,12 @@ fn shell_variables_are_private_and_secrets_are_known_to_the_redactor() {
         .env
         .insert("API_KEY".to_owned(), template("literal-canary"));
     let launch = resolved(&source, &WORLD).unwrap();
-    assert_eq!((launch.program.as_str(), launch.shell), ("/bin/sh", true));
-    assert_eq!(launch.args, ["-c", "run \"${P}\" | cat"]);
-    assert_eq!(launch.env["P"], "xcanary-token");
+    assert_eq!(
+        (process(&launch).program.as_str(), process(&launch).shell),
+        ("/bin/sh", true)
+    );
+    assert_eq!(process(&launch).args, ["-c", "run \"${P}\" | cat"]);
+    assert_eq!(process(&launch).env["P"], "xcanary-token");
     let shown = launch
         .redactor
         .redact("canary-token literal-canary /home/me");
@@ -223,11 +232,17 @@ fn shell_variables_are_private_and_secrets_are_known_to_the_redactor() {
 fn relative_programs_and_folders_resolve_against_the_base() {
     let mut source = source("./bin/server", &[]);
     let launch = resolved(&source, &WORLD).unwrap();
-    assert_eq!(Path::new(&launch.program), Path::new("/base/bin/server"));
-    assert_eq!(launch.cwd.as_deref(), Some(Path::new("/base")));
+    assert_eq!(
+        Path::new(&process(&launch).program),
+        Path::new("/base/bin/server")
+    );
+    assert_eq!(process(&launch).cwd.as_deref(), Some(Path::new("/base")));
     source.cwd = Some(template("data"));
     let launch = resolved(&source, &WORLD).unwrap();
-    assert_eq!(launch.cwd.as_deref(), Some(Path::new("/base/data")));
+    assert_eq!(
+        process(&launch).cwd.as_deref(),
+        Some(Path::new("/base/data"))
+    );
 }
 
 #[test]
@@ -246,7 +261,7 @@ fn a_bare_name_is_looked_up_beside_the_executable_then_in_the_childs_path() {
         )
         .unwrap();
         let expected: Vec<_> = expected.iter().map(Path::new).collect();
-        assert_eq!(launch.search, expected);
+        assert_eq!(process(&launch).search, expected);
     };
     check("/t/debug", &["/t/debug", "/own"]);
     check("/t/debug/deps", &["/t/debug/deps", "/t/debug", "/own"]);
@@ -264,7 +279,7 @@ async fn f_02_files_that_are_no_programs_are_told_apart() {
         std::fs::write(&file, content).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         let mut launch = scene.launch("");
-        launch.program = file.to_str().unwrap().to_owned();
+        process_mut(&mut launch).program = file.to_str().unwrap().to_owned();
         let failure = Session::open(&launch, None).await.unwrap_err();
         assert_eq!(failure.cause, cause, "{failure}");
         let is_refused = cause != SourceCause::ExitBeforeReady;
@@ -301,7 +316,7 @@ async fn f_02_files_that_are_no_programs_are_told_apart() {
     )
     .await;
     let mut launch = scene.launch("");
-    launch.cwd = Some(scene.file("nowhere"));
+    process_mut(&mut launch).cwd = Some(scene.file("nowhere"));
     let failure = Session::open(&launch, None).await.unwrap_err();
     assert_eq!(failure.cause, SourceCause::SpawnFailed);
 }

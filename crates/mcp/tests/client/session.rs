@@ -9,7 +9,7 @@ use broker_mcp::{CallFailure, Session};
 use broker_model::SourceCause;
 use broker_model::mcp::Era;
 
-async fn open(launch: &broker_mcp::Launch) -> Session {
+async fn open(launch: &broker_mcp::SourceSpec) -> Session {
     Session::open(launch, None).await.expect("it opens")
 }
 

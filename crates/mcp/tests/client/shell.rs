@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use broker_mcp::{Launch, MemoryBudget, Timing, Turns};
+use broker_mcp::{Endpoint, MemoryBudget, SourceSpec, Timing, Turns};
 use broker_model::NodePath;
 use broker_model::redact::Redactor;
+use broker_process::ProcessSpec;
 
 /// A launch of `script`, whose environment is `PATH` and `env`.
 pub(crate) fn launch(
@@ -13,17 +14,22 @@ pub(crate) fn launch(
     env: &[(&str, &str)],
     startup_timeout: Duration,
     timing: Timing,
-) -> Launch {
+) -> SourceSpec {
     let path = std::env::var("PATH").expect("tests have a PATH");
     let env = env.iter().copied().chain([("PATH", &*path)]);
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Launch {
+    SourceSpec {
         source: NodePath::parse("/sh").expect("it is a path"),
-        program: "/bin/sh".to_owned(),
-        search: Vec::new(),
-        args: vec!["-c".to_owned(), script.to_owned()],
-        env: env.collect::<BTreeMap<_, _>>(),
-        cwd: None,
+        endpoint: Endpoint::Process(ProcessSpec {
+            name: "/sh".to_owned(),
+            program: "/bin/sh".to_owned(),
+            search: Vec::new(),
+            args: vec!["-c".to_owned(), script.to_owned()],
+            env: env.collect::<BTreeMap<_, _>>(),
+            cwd: None,
+            shell: true,
+            redactor: Redactor::default(),
+        }),
         startup_timeout,
         relist_interval: None,
         line_bytes: 1 << 20,
@@ -35,7 +41,6 @@ pub(crate) fn launch(
         queue: 256,
         redactor: Redactor::default(),
         withheld: Vec::new(),
-        shell: true,
         timing,
     }
 }

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Judge, Launch, Source, State, Status, Verdict};
+use broker_mcp::{CallFailure, Judge, Source, SourceSpec, State, Status, Verdict};
 use broker_model::{Snapshot, SourceCause};
 use tokio_util::task::TaskTracker;
 
-use crate::common::{PATIENCE, Scene, eventually, is_alive};
+use crate::common::{PATIENCE, Scene, eventually, is_alive, process_mut};
 
 /// Withdraws a source that lists a tool named `evil`.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Judge for Crowd {
     }
 }
 
-fn start(launch: Launch) -> Source {
+fn start(launch: SourceSpec) -> Source {
     Source::start(
         launch,
         None,
@@ -206,8 +206,8 @@ async fn a_call_wakes_a_source_in_backoff_and_many_wake_it_once() {
 async fn f_01_a_missing_command_is_not_tried_again_by_itself() {
     let scene = Scene::new();
     let mut launch = scene.launch("");
-    launch.program = "no-such-server".to_owned();
-    launch.search = vec![scene.folder().to_owned(), scene.folder().to_owned()];
+    process_mut(&mut launch).program = "no-such-server".to_owned();
+    process_mut(&mut launch).search = vec![scene.folder().to_owned(), scene.folder().to_owned()];
     std::fs::write(scene.file("no-such"), "").unwrap();
     std::fs::write(scene.file("no-such-serve"), "").unwrap();
     let source = start(launch);

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal};
 use tokio::sync::watch;
 
 use super::Deadline;
-use crate::process::unix::{Held, Taken};
+use crate::unix::{Held, Taken};
 
 const TAKEN: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 /// Signals that the broker blocks. Outside the terminal's process group it must not be stopped for
@@ -116,10 +116,10 @@ fn is_gone(guard: Pid) -> bool {
 /// Nobody would end what is left when we are killed too: so it ends now, and we with it.
 #[cfg(target_os = "linux")]
 fn end_without_guard() -> ! {
-    use crate::process::unix::end_process;
+    use crate::unix::end_process;
     use rustix::process::{getpid, kill_process};
     let us = getpid();
-    crate::process::refuse_starts();
+    crate::spawner::refuse_starts();
     // A separate thread writes this line, and the line may be lost: nothing here waits for it.
     let _: io::Result<thread::JoinHandle<()>> = thread::Builder::new().spawn(|| {
         tracing::error!("the guard process was killed: every source ends, and the broker with it");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use broker_model::exit::Exit;
 use tokio::time::Instant;
 
-use crate::process::unix::end_process;
+use crate::unix::end_process;
 
 /// The way to the thread. It waits without effect until [`Deadline::end_within`].
 #[derive(Debug)]

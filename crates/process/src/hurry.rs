@@ -10,16 +10,16 @@ use tokio::time::{Instant, sleep_until};
 
 /// Follows a moment that may be set or moved at any time.
 #[derive(Clone, Debug)]
-pub(crate) struct Hurry(watch::Receiver<Option<Instant>>);
+pub struct Hurry(watch::Receiver<Option<Instant>>);
 
 impl Hurry {
     /// Follows what is sent.
-    pub(crate) fn new(by: watch::Receiver<Option<Instant>>) -> Self {
+    pub fn new(by: watch::Receiver<Option<Instant>>) -> Self {
         Self(by)
     }
 
     /// Nobody is ever in a hurry.
-    pub(crate) fn never() -> Self {
+    pub fn never() -> Self {
         Self(watch::Sender::new(None).subscribe())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use broker_model::config::{self, CommandLine, Limits, Template};
@@ -11,11 +11,10 @@ use broker_model::json::escape_token;
 use broker_model::redact::{Redactor, Secret, is_secret_name};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
+use broker_process::{COOKIE, ProcessSpec, guard, search_folders};
+
 use crate::environment::{Environment, is_base, withheld};
-use crate::guard;
-use crate::lookup::{find, search_folders};
 use crate::memory::MemoryBudget;
-use crate::process::COOKIE;
 use crate::turns::Turns;
 
 /// What runs a command with shell syntax.
@@ -23,22 +22,13 @@ const SHELL: &str = "/bin/sh";
 /// Calls that may wait for a place at the server.
 const QUEUE: usize = 256;
 
-/// Everything needed to start one source: variables expanded, places to look for the program known.
-/// `Debug` shows no value.
+/// Everything needed to start one source. `Debug` shows no value.
 #[derive(Clone)]
-pub struct Launch {
+pub struct SourceSpec {
     /// The source, which is the path of its node.
     pub source: NodePath,
-    /// The program: an absolute path, or a bare name that is looked up at every start.
-    pub program: String,
-    /// Folders in which a bare name is looked for, in this order.
-    pub search: Vec<PathBuf>,
-    /// The program's arguments.
-    pub args: Vec<String>,
-    /// The child's whole environment.
-    pub env: BTreeMap<String, String>,
-    /// Where it runs; the broker's own folder where absent.
-    pub cwd: Option<PathBuf>,
+    /// How the server is reached.
+    pub endpoint: Endpoint,
     /// How long it may take until it listed its tools.
     pub startup_timeout: Duration,
     /// How often its tools are listed again without an announcement; `None` for never.
@@ -57,8 +47,6 @@ pub struct Launch {
     pub redactor: Redactor,
     /// Names of variables that the child does not get and that look relevant for a failed start.
     pub withheld: Vec<String>,
-    /// Whether `program` is a shell that runs the configured command.
-    pub shell: bool,
     /// The budget to which the lines of its process are charged.
     pub memory: MemoryBudget,
     /// The turns that it shares with the other sources of its broker.
@@ -67,22 +55,21 @@ pub struct Launch {
     pub timing: Timing,
 }
 
-impl Launch {
-    /// The file that a start would execute now, if there is one.
-    pub fn program_file(&self) -> Option<PathBuf> {
-        find(self).ok()
-    }
+/// How a server is reached.
+#[derive(Clone, Debug)]
+pub enum Endpoint {
+    /// A process of our own, over its standard streams.
+    Process(ProcessSpec),
+}
 
-    /// Whether a process that was started by `other` is what this one would start, so that it can go
-    /// on. How long a start may take and how often the tools are listed says nothing about a process
-    /// that is up.
+impl SourceSpec {
+    /// Whether a server that was started by `other` is what this one would start, so that it can go on.
+    /// How long a start may take and how often the tools are listed says nothing about a server that is
+    /// up.
     pub fn starts_the_same(&self, other: &Self) -> bool {
-        self.program == other.program
-            && self.shell == other.shell
-            && self.search == other.search
-            && self.args == other.args
-            && self.env == other.env
-            && self.cwd == other.cwd
+        let (Endpoint::Process(process), Endpoint::Process(running)) =
+            (&self.endpoint, &other.endpoint);
+        process.starts_the_same(running)
             && self.line_bytes == other.line_bytes
             && self.listing_bytes == other.listing_bytes
             && self.max_in_flight == other.max_in_flight
@@ -140,7 +127,7 @@ pub fn resolve(
     environment: &Environment,
     base: &Path,
     turns: &Turns,
-) -> Result<Launch, Vec<Diagnostic>> {
+) -> Result<SourceSpec, Vec<Diagnostic>> {
     let base = std::path::absolute(if base.as_os_str().is_empty() {
         Path::new(".")
     } else {
@@ -228,14 +215,22 @@ pub fn resolve(
         program = base.join(program).to_string_lossy().into_owned();
     }
     let path = env.get("PATH").map_or("", String::as_str);
-    Ok(Launch {
-        source: source.path.clone(),
-        search: search_folders(environment.exe_dir(), path, &base),
-        withheld: withheld(source, environment, &env),
+    let search = search_folders(environment.exe_dir(), path, &base);
+    let withheld = withheld(source, environment, &env);
+    let redactor = Redactor::new(secrets);
+    let process = ProcessSpec {
+        name: source.path.as_str().to_owned(),
+        search,
         program,
         args,
-        env,
         cwd: Some(cwd.map_or_else(|| base.clone(), |cwd| base.join(cwd))),
+        env,
+        shell,
+        redactor: redactor.clone(),
+    };
+    Ok(SourceSpec {
+        source: source.path.clone(),
+        endpoint: Endpoint::Process(process),
         startup_timeout: source.startup_timeout,
         relist_interval: source.relist_interval,
         line_bytes: limits.line_bytes,
@@ -243,8 +238,8 @@ pub fn resolve(
         max_in_flight: source.max_in_flight.max(1),
         instances: source.instances.max(1),
         queue: QUEUE,
-        redactor: Redactor::new(secrets),
-        shell,
+        redactor,
+        withheld,
         memory: MemoryBudget::new(limits.memory_bytes),
         turns: turns.clone(),
         timing: Timing::default(),
@@ -378,11 +373,11 @@ impl<'a> Expander<'a> {
     }
 }
 
-impl fmt::Debug for Launch {
+impl fmt::Debug for SourceSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Launch")
+        f.debug_struct("SourceSpec")
             .field("source", &self.source)
-            .field("shell", &self.shell)
+            .field("endpoint", &self.endpoint)
             .finish_non_exhaustive()
     }
 }

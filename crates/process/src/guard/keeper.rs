@@ -15,8 +15,8 @@ use rustix::process::{
 use tokio::time::Instant;
 
 use super::{ALLOCATOR, Input, VARIABLE, cookie, kept, sweep};
-use crate::process::census;
-use crate::process::unix::{Held, die_with_parent, hear_of_children};
+use crate::census;
+use crate::unix::{Held, die_with_parent, hear_of_children};
 
 /// What is handed on, besides the news of children.
 const HELD: [Signal; 9] = [

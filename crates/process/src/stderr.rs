@@ -77,22 +77,22 @@ impl StderrTail {
     }
 
     /// The lines that go into a failure.
-    pub(crate) fn for_failure(&self) -> Vec<String> {
+    pub fn for_failure(&self) -> Vec<String> {
         self.lines(FAILURE_LINES)
     }
 
     /// When the server last said something.
-    pub(crate) fn last_activity(&self) -> Option<Instant> {
+    pub fn last_activity(&self) -> Option<Instant> {
         self.ring().last_activity
     }
 
     /// Forgets the lines of an earlier process.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         *self.ring() = Ring::default();
     }
 
     /// Takes in what was read. A carriage return ends a line as well: progress bars use it.
-    pub(crate) fn push(&self, mut chunk: &[u8]) {
+    pub fn push(&self, mut chunk: &[u8]) {
         self.0
             .bytes
             .fetch_add(chunk.len() as u64, Ordering::Relaxed);

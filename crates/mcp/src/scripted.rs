@@ -6,18 +6,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::Duration;
 
+use broker_process::{ExitReport, ProcessSpec};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
-
-use super::{Process, ProcessHandle};
-use crate::failure::ExitReport;
-use crate::launch::Launch;
-
-/// The time allowed for a stop, which is immediate here.
-const LONGEST_STOP: Duration = Duration::from_secs(10);
 
 /// The streams and the environment of a scripted server.
 #[derive(Debug)]
@@ -46,14 +39,48 @@ where
     programs.insert(program.to_owned(), server);
 }
 
-/// The process of a registered program.
-pub(super) fn spawn(launch: &Launch, tasks: &TaskTracker) -> Option<Process> {
+/// The task that runs a registered program.
+#[derive(Debug)]
+pub(crate) struct TaskHandle {
+    exit: watch::Receiver<Option<ExitReport>>,
+    stderr_ended: watch::Receiver<bool>,
+    stop: mpsc::Sender<()>,
+}
+
+impl TaskHandle {
+    /// How it ended; `None` while it runs.
+    pub(crate) fn exit(&self) -> watch::Receiver<Option<ExitReport>> {
+        self.exit.clone()
+    }
+
+    /// Always true: it writes no stderr.
+    pub(crate) fn stderr_ended(&self) -> watch::Receiver<bool> {
+        self.stderr_ended.clone()
+    }
+
+    /// Ends it. Returns when it has ended.
+    pub(crate) async fn stop(&self) {
+        // A full or closed channel means that it is ending or has ended.
+        if self.stop.try_send(()).is_err() {
+            tracing::trace!("stop was already asked for");
+        }
+        let mut exit = self.exit.clone();
+        if exit.wait_for(Option::is_some).await.is_err() {
+            tracing::trace!("the task is gone");
+        }
+    }
+}
+
+/// Starts the registered program that `spec` names, if there is one.
+pub(crate) fn start(
+    spec: &ProcessSpec,
+    tasks: &TaskTracker,
+) -> Option<(ChildStdin, ChildStdout, TaskHandle)> {
     let programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
-    let program = programs.get(&launch.program)?.clone();
+    let program = programs.get(&spec.program)?.clone();
     drop(programs);
-    let (stdin, stdout, pipes) = pipes(launch).ok()?;
+    let (stdin, stdout, pipes) = pipes(spec).ok()?;
     let (exit_sender, exit) = watch::channel(None);
-    let (swept_sender, swept) = watch::channel(false);
     let (ended_sender, stderr_ended) = watch::channel(true);
     let (stop, mut stopped) = mpsc::channel(1);
     tasks.spawn(async move {
@@ -64,24 +91,17 @@ pub(super) fn spawn(launch: &Launch, tasks: &TaskTracker) -> Option<Process> {
         };
         let code = Some(code);
         exit_sender.send_replace(Some(ExitReport { code, signal: None }));
-        swept_sender.send_replace(true);
         drop(ended_sender);
     });
-    Some(Process {
-        stdin: Some(stdin),
-        stdout: Some(stdout),
-        handle: ProcessHandle {
-            pid: 0,
-            exit,
-            swept,
-            stderr_ended,
-            stop,
-            longest_stop: LONGEST_STOP,
-        },
-    })
+    let task = TaskHandle {
+        exit,
+        stderr_ended,
+        stop,
+    };
+    Some((stdin, stdout, task))
 }
 
-fn pipes(launch: &Launch) -> io::Result<(ChildStdin, ChildStdout, Pipes)> {
+fn pipes(spec: &ProcessSpec) -> io::Result<(ChildStdin, ChildStdout, Pipes)> {
     let (input, stdin) = io::pipe()?;
     let (stdout, output) = io::pipe()?;
     let ours = |end: OwnedFd| ChildStdout::from_std(end.into());
@@ -89,7 +109,7 @@ fn pipes(launch: &Launch) -> io::Result<(ChildStdin, ChildStdout, Pipes)> {
     let pipes = Pipes {
         input: ours(input.into())?,
         output: theirs(output.into())?,
-        env: launch.env.clone(),
+        env: spec.env.clone(),
     };
     Ok((theirs(stdin.into())?, ours(stdout.into())?, pipes))
 }

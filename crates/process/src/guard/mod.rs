@@ -13,19 +13,19 @@ mod sweep;
 use std::io;
 use std::sync::OnceLock;
 
-use crate::environment::random_u64;
+use crate::random_u64;
 
 pub use deadline::Deadline;
 pub use signals::{Hangups, Signals, fail_large_writes};
 
 /// Tells the broker who guards it, and by what its descendants are known; no server gets it.
-pub(crate) const VARIABLE: &str = "MCP_BROKER_GUARD";
+pub const VARIABLE: &str = "MCP_BROKER_GUARD";
 
 /// Settings of the C library's allocator, unless the environment has its own. With one heap or more for
 /// each thread, a soak of a million calls held a third more memory, which kept growing. The size from
 /// which a block is mapped from the system and returned to it is fixed, since the library otherwise
 /// raises that size over time. Servers do not inherit these settings.
-pub(crate) const ALLOCATOR: [(&str, &str); 2] = [
+pub const ALLOCATOR: [(&str, &str); 2] = [
     ("MALLOC_ARENA_MAX", "2"),
     ("MALLOC_MMAP_THRESHOLD_", "131072"),
 ];
@@ -68,8 +68,8 @@ pub fn enter(input: Input) -> io::Result<Role> {
         if let Some(guard) = kept::guard() {
             let (signals, hangups) = signals::listen(Some(guard))?;
             // When this process dies, all of its descendants come to the guard.
-            crate::process::orphans::adopt()?;
-            crate::process::cgroup::enable();
+            crate::orphans::adopt()?;
+            crate::cgroup::enable();
             return Ok(Role::Broker(signals, hangups));
         }
         let error = match keeper::keep(input) {
@@ -90,7 +90,7 @@ pub fn enter(input: Input) -> io::Result<Role> {
 }
 
 /// A value of this broker alone, in the environment of every server and of whatever it starts.
-pub(crate) fn cookie() -> &'static str {
+pub fn cookie() -> &'static str {
     COOKIE.get_or_init(|| format!("{:016x}{:016x}", random_u64(), random_u64()))
 }
 

@@ -1,4 +1,4 @@
-//! Finds the program of a source at every start: beside the running executable, then in `PATH`.
+//! Finds the program of a process at every start: beside the running executable, then in `PATH`.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use broker_model::SourceCause;
 use broker_model::text::shown_line;
 
-use crate::executable;
-use crate::failure::SourceFailure;
-use crate::launch::Launch;
+use crate::{ProcessSpec, SpawnError, executable};
 
 /// Folders that a failure names one by one; the rest are counted.
 const NAMED_FOLDERS: usize = 12;
@@ -21,34 +19,34 @@ const MOST_FILES: usize = 20_000;
 const LIKENESS: f64 = 0.9;
 
 /// The file to execute, or why there is none.
-pub(crate) fn find(launch: &Launch) -> Result<PathBuf, SourceFailure> {
-    let program = Path::new(&launch.program);
-    if launch.program.contains('/') {
+pub(crate) fn find(spec: &ProcessSpec) -> Result<PathBuf, SpawnError> {
+    let program = Path::new(&spec.program);
+    if spec.program.contains('/') {
         return match check(program) {
             Found::Fine => Ok(program.to_owned()),
-            Found::Denied => Err(denied(launch, program)),
-            Found::Format(reason) => Err(format(launch, program, reason)),
-            Found::No => Err(not_found(launch)),
+            Found::Denied => Err(denied(spec, program)),
+            Found::Format(reason) => Err(format(spec, program, reason)),
+            Found::No => Err(not_found(spec)),
         };
     }
     let mut refused = None;
-    for candidate in launch.search.iter().map(|folder| folder.join(program)) {
+    for candidate in spec.search.iter().map(|folder| folder.join(program)) {
         match check(&candidate) {
             Found::Fine => return Ok(candidate),
             // As in a shell: what may not be executed is passed over for what may.
-            Found::Denied => refused = refused.or_else(|| Some(denied(launch, &candidate))),
+            Found::Denied => refused = refused.or_else(|| Some(denied(spec, &candidate))),
             Found::Format(reason) => {
-                refused = refused.or_else(|| Some(format(launch, &candidate, reason)));
+                refused = refused.or_else(|| Some(format(spec, &candidate, reason)));
             }
             Found::No => {}
         }
     }
-    Err(refused.unwrap_or_else(|| not_found(launch)))
+    Err(refused.unwrap_or_else(|| not_found(spec)))
 }
 
 /// Where a bare name is looked for: beside the executable (out of `examples` and `deps` also one
 /// above), then in `path`, in which an empty element means the current folder.
-pub(crate) fn search_folders(exe_dir: Option<&Path>, path: &str, base: &Path) -> Vec<PathBuf> {
+pub fn search_folders(exe_dir: Option<&Path>, path: &str, base: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     if let Some(dir) = exe_dir {
         folders.push(dir.to_owned());
@@ -86,35 +84,35 @@ fn check(file: &Path) -> Found {
     }
 }
 
-fn shown(launch: &Launch, path: &Path) -> String {
-    shown_line(&launch.redactor.redact(&path.to_string_lossy()), 300)
+fn shown(spec: &ProcessSpec, path: &Path) -> String {
+    shown_line(&spec.redactor.redact(&path.to_string_lossy()), 300)
 }
 
-fn denied(launch: &Launch, path: &Path) -> SourceFailure {
-    let message = format!("`{}` may not be executed", shown(launch, path));
-    SourceFailure::new(SourceCause::SpawnDenied, message)
+fn denied(spec: &ProcessSpec, path: &Path) -> SpawnError {
+    let message = format!("`{}` may not be executed", shown(spec, path));
+    SpawnError::new(SourceCause::SpawnDenied, message)
 }
 
-fn format(launch: &Launch, path: &Path, reason: &str) -> SourceFailure {
-    let message = format!("`{}` is no program: {reason}", shown(launch, path));
-    SourceFailure::new(SourceCause::SpawnFormat, message)
+fn format(spec: &ProcessSpec, path: &Path, reason: &str) -> SpawnError {
+    let message = format!("`{}` is no program: {reason}", shown(spec, path));
+    SpawnError::new(SourceCause::SpawnFormat, message)
 }
 
-fn not_found(launch: &Launch) -> SourceFailure {
-    let program = Path::new(&launch.program);
+fn not_found(spec: &ProcessSpec) -> SpawnError {
+    let program = Path::new(&spec.program);
     let (wanted, mut folders) = match (program.file_name(), program.parent()) {
-        (Some(name), Some(folder)) if launch.program.contains('/') => {
+        (Some(name), Some(folder)) if spec.program.contains('/') => {
             (name.to_string_lossy(), vec![folder.to_owned()])
         }
-        _ => (launch.program.as_str().into(), launch.search.clone()),
+        _ => (spec.program.as_str().into(), spec.search.clone()),
     };
     let mut seen = HashSet::new();
     folders.retain(|folder| seen.insert(folder.clone()));
-    let mut message = format!("`{}` was not found", shown(launch, program));
+    let mut message = format!("`{}` was not found", shown(spec, program));
     for (index, folder) in folders.iter().take(NAMED_FOLDERS).enumerate() {
         let lead = if index == 0 { "; looked in" } else { "," };
         message.push_str(lead);
-        write!(message, " `{}`", shown(launch, folder)).expect("writing to a string cannot fail");
+        write!(message, " `{}`", shown(spec, folder)).expect("writing to a string cannot fail");
     }
     if let Some(more @ 1..) = folders.len().checked_sub(NAMED_FOLDERS) {
         write!(message, " and {more} more").expect("writing to a string cannot fail");
@@ -123,7 +121,7 @@ fn not_found(launch: &Launch) -> SourceFailure {
         write!(message, "; did you mean `{}`?", shown_line(&nearest, 100))
             .expect("writing to a string cannot fail");
     }
-    SourceFailure::new(SourceCause::SpawnNotFound, message)
+    SpawnError::new(SourceCause::SpawnNotFound, message)
 }
 
 /// The most similar name in these folders, where one is similar enough.

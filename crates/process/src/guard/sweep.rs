@@ -9,10 +9,10 @@ use rustix::process::Pid;
 use tokio::time::Instant;
 
 use super::cookie;
-use crate::process::Stray;
-use crate::process::census::{self, Seen};
-use crate::process::cgroup;
-use crate::process::children::{self, MAX_DESCENDANTS};
+use crate::census::{self, Seen};
+use crate::cgroup;
+use crate::children::{self, MAX_DESCENDANTS};
+use crate::strays::Stray;
 
 /// The pause after a round that found nothing new: a killed process takes a moment to end.
 const END_INTERVAL: Duration = Duration::from_millis(1);

@@ -16,9 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::orphans::Claim;
 use super::strays::{Below, Cookie, Stray, below};
 use super::unix::Group;
-use super::{Hurry, Process, ProcessHandle, StderrTail};
-use crate::failure::ExitReport;
-use crate::launch::Timing;
+use crate::{ExitReport, Hurry, Process, ProcessHandle, StderrTail, StopGrace};
 
 /// How often a group is looked at while it is leaving.
 const LOOK: Duration = Duration::from_millis(20);
@@ -50,7 +48,7 @@ pub(super) struct Started {
 pub(super) fn adopt(
     started: Started,
     tail: &StderrTail,
-    timing: Timing,
+    grace: StopGrace,
     hurry: Hurry,
     tasks: &TaskTracker,
     runtime: &Handle,
@@ -73,15 +71,14 @@ pub(super) fn adopt(
         cookie: started.cookie,
         #[cfg(target_os = "linux")]
         control_group: started.control_group,
-        timing,
+        grace,
         hurry,
         exit: exit_sender,
         swept: swept_sender,
     };
     AT_WORK.send_modify(|count| *count += 1);
     tasks.spawn_on(reaper.run(stop_receiver), runtime);
-    let longest_stop =
-        timing.close_grace + timing.term_grace + 2 * SWEEP_GRACE + 4 * KILL_GRACE + KILL_GRACE;
+    let longest_stop = grace.close + grace.term + 2 * SWEEP_GRACE + 4 * KILL_GRACE + KILL_GRACE;
     Process {
         stdin,
         stdout,
@@ -106,7 +103,7 @@ struct Reaper {
     cookie: Cookie,
     #[cfg(target_os = "linux")]
     control_group: Option<super::cgroup::ControlGroup>,
-    timing: Timing,
+    grace: StopGrace,
     hurry: Hurry,
     exit: watch::Sender<Option<ExitReport>>,
     swept: watch::Sender<bool>,
@@ -124,7 +121,7 @@ impl Reaper {
         if let Some(asked) = asked {
             // Nobody holds a process that was dropped: then there is no reason to wait.
             let grace = if asked {
-                self.timing.close_grace
+                self.grace.close
             } else {
                 Duration::ZERO
             };
@@ -150,7 +147,7 @@ impl Reaper {
         if let Some(group) = self.group {
             group.terminate();
         }
-        let grace = self.timing.term_grace;
+        let grace = self.grace.term;
         if let Some(ended) = self.hurry.bound(grace, 2, self.child.wait()).await {
             return self.publish(ended.ok());
         }

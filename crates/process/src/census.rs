@@ -115,9 +115,9 @@ mod tests {
         let mut said = std::io::BufReader::new(child.stdout.take().unwrap());
         std::io::BufRead::read_line(&mut said, &mut String::new()).unwrap();
         let pid = i32::try_from(child.id()).unwrap();
-        assert!(super::super::children::own().unwrap().contains(&pid));
+        assert!(crate::children::own().unwrap().contains(&pid));
         assert!(children(rustix::process::getpid()).contains(&pid));
-        let below = super::super::children::below(pid);
+        let below = crate::children::below(pid);
         let [sleeper] = below.as_slice() else {
             panic!("one process is below the shell: {below:?}");
         };

@@ -17,23 +17,24 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::reaper::Started;
 use super::strays::Cookie;
-use super::{COOKIE, Hurry, Process, StderrTail, orphans, reaper, spawn_failure};
-use crate::failure::SourceFailure;
-use crate::launch::Launch;
-use crate::lookup;
+use crate::child::spawn_failure;
+use crate::{
+    COOKIE, Hurry, Process, ProcessSpec, SpawnError, StderrTail, StopGrace, lookup, orphans, reaper,
+};
 
 /// Starts that may wait for the thread; one takes about a millisecond.
 const WAITING: usize = 64;
 
 struct Request {
-    launch: Launch,
+    spec: ProcessSpec,
+    grace: StopGrace,
     tail: StderrTail,
     tasks: TaskTracker,
     hurry: Hurry,
     /// A wait for the tasks is also a wait for a start that is under way.
     _under_way: TaskTrackerToken,
     runtime: Handle,
-    reply: oneshot::Sender<Result<Process, SourceFailure>>,
+    reply: oneshot::Sender<Result<Process, SpawnError>>,
 }
 
 /// Whether the end of everything has begun.
@@ -46,16 +47,18 @@ pub(crate) fn refuse_starts() {
     orphans::await_start();
 }
 
-/// Has the thread start `launch`'s program.
+/// Has the thread start the program of `spec`.
 pub(super) async fn spawn(
-    launch: &Launch,
+    spec: &ProcessSpec,
+    grace: StopGrace,
     tail: &StderrTail,
     tasks: &TaskTracker,
     hurry: &Hurry,
-) -> Result<Process, SourceFailure> {
+) -> Result<Process, SpawnError> {
     let (reply, started) = oneshot::channel();
     let request = Request {
-        launch: launch.clone(),
+        spec: spec.clone(),
+        grace,
         tail: tail.clone(),
         tasks: tasks.clone(),
         hurry: hurry.clone(),
@@ -63,9 +66,9 @@ pub(super) async fn spawn(
         runtime: Handle::current(),
         reply,
     };
-    let gone = || SourceFailure::new(SourceCause::SpawnFailed, "the spawning thread is gone");
+    let gone = || SpawnError::new(SourceCause::SpawnFailed, "the spawning thread is gone");
     let thread = thread().map_err(|error| {
-        SourceFailure::new(
+        SpawnError::new(
             SourceCause::SpawnFailed,
             format!("the spawning thread cannot be started: {error}"),
         )
@@ -96,23 +99,23 @@ fn run(mut requests: mpsc::Receiver<Request>) {
         let started = start(&request);
         // A process whose opener is gone is dropped here, and its reaper ends it.
         if request.reply.send(started).is_err() {
-            tracing::debug!(source = %request.launch.source.as_str(), "nobody waits for the process any more");
+            tracing::debug!(source = %request.spec.name, "nobody waits for the process any more");
         }
     }
 }
 
-fn start(request: &Request) -> Result<Process, SourceFailure> {
-    let launch = &request.launch;
-    if let Some(cwd) = launch.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
-        return Err(SourceFailure::new(
+fn start(request: &Request) -> Result<Process, SpawnError> {
+    let spec = &request.spec;
+    if let Some(cwd) = spec.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+        return Err(SpawnError::new(
             SourceCause::SpawnFailed,
-            format!("`cwd` is not a folder: `{}`", shown(launch, cwd)),
+            format!("`cwd` is not a folder: `{}`", shown(spec, cwd)),
         ));
     }
-    let program = lookup::find(launch)?;
+    let program = lookup::find(spec)?;
     let _runtime = request.runtime.enter();
-    let cookie = Cookie::new(launch.env.get(COOKIE).map_or("", String::as_str));
-    let mut command = command(launch, &program);
+    let cookie = Cookie::new(spec.env.get(COOKIE).map_or("", String::as_str));
+    let mut command = command(spec, &program);
     command.env(COOKIE, cookie.value());
     #[cfg(target_os = "linux")]
     let control_group = super::cgroup::ControlGroup::create().map(|(group, procs)| {
@@ -122,10 +125,10 @@ fn start(request: &Request) -> Result<Process, SourceFailure> {
     let (child, claim) = orphans::claim(|| {
         if REFUSED.load(Ordering::SeqCst) {
             let message = "the broker is ending";
-            return Err(SourceFailure::new(SourceCause::SpawnFailed, message));
+            return Err(SpawnError::new(SourceCause::SpawnFailed, message));
         }
         let started = command.spawn();
-        started.map_err(|error| spawn_failure(&shown(launch, &program), &error))
+        started.map_err(|error| spawn_failure(&shown(spec, &program), &error))
     })?;
     let started = Started {
         child,
@@ -137,7 +140,7 @@ fn start(request: &Request) -> Result<Process, SourceFailure> {
     Ok(reaper::adopt(
         started,
         &request.tail,
-        launch.timing,
+        request.grace,
         request.hurry.clone(),
         &request.tasks,
         &request.runtime,
@@ -148,25 +151,25 @@ fn start(request: &Request) -> Result<Process, SourceFailure> {
     clippy::disallowed_methods,
     reason = "this is the spawner: its thread outlives every child"
 )]
-fn command(launch: &Launch, program: &PathBuf) -> Command {
+fn command(spec: &ProcessSpec, program: &PathBuf) -> Command {
     let mut command = Command::new(program);
     command
-        .args(&launch.args)
+        .args(&spec.args)
         .env_clear()
-        .envs(&launch.env)
+        .envs(&spec.env)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // The reaper ends children; this is for a runtime that goes before its reapers do.
         .kill_on_drop(true);
-    if let Some(cwd) = &launch.cwd {
+    if let Some(cwd) = &spec.cwd {
         command.current_dir(cwd);
     }
     super::unix::isolate(&mut command);
     command
 }
 
-fn shown(launch: &Launch, path: &std::path::Path) -> String {
+fn shown(spec: &ProcessSpec, path: &std::path::Path) -> String {
     let text = path.to_string_lossy();
-    broker_model::text::shown_line(&launch.redactor.redact(&text), 300)
+    broker_model::text::shown_line(&spec.redactor.redact(&text), 300)
 }

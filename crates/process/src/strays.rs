@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The variable that holds the cookie.
-pub(crate) const VARIABLE: &str = "MCP_BROKER_COOKIE";
+pub const VARIABLE: &str = "MCP_BROKER_COOKIE";
 
 /// What tells the descendants of one child from all other processes.
 #[derive(Clone, Debug)]

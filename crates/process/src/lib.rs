@@ -1,0 +1,37 @@
+//! Child processes: how they are started, how they and their descendants are ended, and the guard that
+//! ends them if the broker dies. Knows nothing of MCP, of sources or of what is said over the pipes.
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+compile_error!("the broker runs on Linux and macOS only");
+
+#[cfg(target_os = "linux")]
+mod census;
+#[cfg(target_os = "linux")]
+mod cgroup;
+mod child;
+#[cfg(target_os = "linux")]
+mod children;
+mod error;
+mod executable;
+pub mod guard;
+mod hurry;
+mod lookup;
+mod orphans;
+mod random;
+mod reaper;
+mod spawner;
+mod spec;
+mod stderr;
+mod strays;
+mod unix;
+
+pub use child::{Process, ProcessHandle};
+pub use error::{ExitReport, SpawnError};
+pub use hurry::Hurry;
+pub use lookup::search_folders;
+pub use random::random_u64;
+pub use reaper::all_ended;
+pub use spec::{ProcessSpec, StopGrace};
+pub use stderr::StderrTail;
+pub use strays::VARIABLE as COOKIE;
+pub use unix::trim_heap;
