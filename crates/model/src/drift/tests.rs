@@ -629,6 +629,21 @@ fn drf_a_long_chain_of_references_is_unknown() {
 }
 
 #[test]
+fn a_change_whose_counterexample_takes_too_many_steps_is_unknown() {
+    // The text is refused. A pattern that may backtrack is charged by the square of the text's length, and
+    // for the longer text that is over the budget.
+    let class = |text: String| {
+        let schema =
+            |value: Value| json!({"type": "object", "properties": {"a": value}, "required": ["a"]});
+        let old = schema(json!({"enum": [text]}));
+        let new = schema(json!({"pattern": "^((?=[a-z])[a-z])*!$"}));
+        schemas(old, new, "inputSchema").0
+    };
+    assert_eq!(class("x".repeat(9)), Class::Breaking);
+    assert_eq!(class("x".repeat(50_000)), Class::Unknown);
+}
+
+#[test]
 fn a_witness_stands_with_the_change_that_it_shows() {
     let tool = |members: Value| {
         let mut schema = json!({"type": "object"});
