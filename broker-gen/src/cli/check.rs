@@ -125,7 +125,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
         let Some((source, locked)) = both.zip(lock.source(answer.source.as_str())) else {
             continue;
         };
-        let Some((mut found, live)) = live::compared(source, &lock, snapshot, &input.turns).await
+        let Some((mut found, live)) =
+            live::compared(source, &lock, snapshot, &input.concurrency).await
         else {
             continue;
         };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use broker_files::ReadError;
-use broker_mcp::{Environment, SourceSpec, Turns, resolve};
+use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec, resolve};
 use broker_model::config::{Config, Source};
 use broker_model::lock::{Lock, MAX_BYTES};
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -19,8 +19,8 @@ pub(super) struct Input {
     pub(super) lock_path: PathBuf,
     /// In tree order; only those that `--source` names, where it does.
     pub(super) launches: Vec<SourceSpec>,
-    /// The turns that the launches share.
-    pub(super) turns: Turns,
+    /// The limits that the launches share.
+    pub(super) concurrency: ConcurrencyLimits,
 }
 
 /// Whether there is a lock beside this config.
@@ -56,10 +56,10 @@ impl Input {
         let wanted = |source: &&Source| {
             args.sources.is_empty() || args.sources.iter().any(|name| name == source.path.as_str())
         };
-        let turns = Turns::new();
+        let concurrency = ConcurrencyLimits::new();
         let mut launches = Vec::new();
         for source in config.sources().filter(wanted) {
-            match resolve(source, &config.limits, &environment, base, &turns) {
+            match resolve(source, &config.limits, &environment, base, &concurrency) {
                 Ok(launch) => launches.push(launch),
                 Err(found) => {
                     problems.extend(found.into_iter().map(|problem| config.place(problem)))
@@ -73,7 +73,7 @@ impl Input {
             lock_path: lock_file(&args.file.config),
             config,
             launches,
-            turns,
+            concurrency,
         })
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use broker_mcp::Turns;
+use broker_mcp::ConcurrencyLimits;
 use broker_model::NodePath;
 use broker_model::config::Source;
 use broker_model::drift::{self, Report};
@@ -39,10 +39,10 @@ impl TooLarge {
 pub(super) async fn locked(
     source: &Source,
     snapshot: Snapshot,
-    turns: &Turns,
+    concurrency: &ConcurrencyLimits,
 ) -> Result<LockedSource, TooLarge> {
     let source = source.clone();
-    let work = turns.parse_aside(move || to_locked(&source, &snapshot));
+    let work = concurrency.parse_aside(move || to_locked(&source, &snapshot));
     work.await.unwrap_or_else(resume)
 }
 
@@ -52,10 +52,10 @@ pub(super) async fn compared(
     source: &Source,
     lock: &Arc<Lock>,
     snapshot: Snapshot,
-    turns: &Turns,
+    concurrency: &ConcurrencyLimits,
 ) -> Option<(Report, Result<LockedSource, TooLarge>)> {
     let (source, lock) = (source.clone(), lock.clone());
-    let work = turns.parse_aside(move || {
+    let work = concurrency.parse_aside(move || {
         let locked = lock.source(source.path.as_str())?;
         let report = drift::classify(locked, &snapshot, &source.filter);
         Some((report, to_locked(&source, &snapshot)))

@@ -270,7 +270,7 @@ async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnos
         .config
         .source(path)
         .expect("only sources of the config are asked");
-    let mut locked = live::locked(source, snapshot, &input.turns)
+    let mut locked = live::locked(source, snapshot, &input.concurrency)
         .await
         .map_err(|too_large| {
             let problem = Diagnostic::error(DiagnosticCode::SourceFailed, too_large.message());

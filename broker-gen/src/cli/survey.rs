@@ -123,8 +123,8 @@ async fn ask(question: &Question, tail: &StderrTail) -> Result<Snapshot, Failure
         .await
         .map_err(Failure::Source)?;
     let volatile = question.volatile.clone();
-    let turns = &question.launch.turns;
-    let compared = turns.parse_aside(move || {
+    let concurrency = &question.launch.concurrency;
+    let compared = concurrency.parse_aside(move || {
         let unstable = compare(&first, &second, &volatile);
         (first, unstable)
     });

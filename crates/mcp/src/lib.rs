@@ -5,6 +5,7 @@
 
 mod batch;
 mod buffer;
+mod concurrency;
 mod connection;
 mod envelope;
 mod environment;
@@ -30,9 +31,9 @@ mod spec;
 mod startup;
 mod status;
 mod subscription;
-mod turns;
 
 pub use buffer::reserve;
+pub use concurrency::ConcurrencyLimits;
 pub use connection::RawResult;
 pub use environment::Environment;
 pub use examine::Examination;
@@ -42,4 +43,3 @@ pub use session::Session;
 pub use source::{Judge, SessionHandle, Settings, Source, Verdict};
 pub use spec::{Endpoint, SourceSpec, Timing, resolve};
 pub use status::{Counters, State, Status};
-pub use turns::Turns;

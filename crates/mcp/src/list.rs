@@ -16,12 +16,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
+use crate::concurrency::ConcurrencyLimits;
 use crate::connection::{Kind, Unanswered};
 use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
 use crate::spec::SourceSpec;
-use crate::turns::Turns;
 
 /// Pages that are asked for.
 const MOST_PAGES: usize = 1000;
@@ -63,7 +63,7 @@ pub(crate) async fn tools(
             }
             Err(unanswered) => return Err(failure(unanswered, redactor)),
         };
-        (listing, cursor) = listing.add_page_aside(page, &spec.turns).await?;
+        (listing, cursor) = listing.add_page_aside(page, &spec.concurrency).await?;
         if cursor.is_none() {
             return Ok(listing.tools);
         }
@@ -134,13 +134,13 @@ impl Listing {
         }
     }
 
-    /// [`Listing::add_page`] on a blocking thread, when its turn comes.
+    /// [`Listing::add_page`] on a blocking thread, when a permit is free.
     async fn add_page_aside(
         mut self,
         page: Bytes,
-        turns: &Turns,
+        concurrency: &ConcurrencyLimits,
     ) -> Result<(Self, Option<String>), SourceFailure> {
-        let added = turns.parse_aside(move || {
+        let added = concurrency.parse_aside(move || {
             let cursor = self.add_page(&page)?;
             Ok((self, cursor))
         });

@@ -13,9 +13,9 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use broker_process::{COOKIE, ProcessSpec, guard, search_folders};
 
+use crate::concurrency::ConcurrencyLimits;
 use crate::environment::{Environment, is_base, withheld};
 use crate::memory::MemoryBudget;
-use crate::turns::Turns;
 
 /// What runs a command with shell syntax.
 const SHELL: &str = "/bin/sh";
@@ -49,8 +49,8 @@ pub struct SourceSpec {
     pub withheld: Vec<String>,
     /// The budget to which the lines of its process are charged.
     pub memory: MemoryBudget,
-    /// The turns that it shares with the other sources of its broker.
-    pub turns: Turns,
+    /// Limits that it shares with the other sources of its broker.
+    pub concurrency: ConcurrencyLimits,
     /// Bounds that have no key in the config.
     pub timing: Timing,
 }
@@ -119,14 +119,14 @@ impl Default for Timing {
 
 /// Expands every variable of `source` and decides what its child gets. Reports every problem: all
 /// missing variables (`env_missing`) and all values that cannot be used (`env_value`). A program
-/// that does not exist is not reported here; its start fails with a [`crate::SourceFailure`]. `turns`
+/// that does not exist is not reported here; its start fails with a [`crate::SourceFailure`]. `concurrency`
 /// are those that the sources of the config share.
 pub fn resolve(
     source: &config::Source,
     limits: &Limits,
     environment: &Environment,
     base: &Path,
-    turns: &Turns,
+    concurrency: &ConcurrencyLimits,
 ) -> Result<SourceSpec, Vec<Diagnostic>> {
     let base = std::path::absolute(if base.as_os_str().is_empty() {
         Path::new(".")
@@ -241,7 +241,7 @@ pub fn resolve(
         redactor,
         withheld,
         memory: MemoryBudget::new(limits.memory_bytes),
-        turns: turns.clone(),
+        concurrency: concurrency.clone(),
         timing: Timing::default(),
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Endpoint, Examination, SourceSpec, Turns};
+use broker_mcp::{ConcurrencyLimits, Endpoint, Examination, SourceSpec};
 use broker_model::drift::Report;
 use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
@@ -87,8 +87,8 @@ impl Checkup {
             ..
         } = setup;
         let memory = broker_mcp::MemoryBudget::new(config.limits.memory_bytes);
-        let turns = Turns::new();
-        if let Err(problems) = prepare(catalog, config, environment, base, (&memory, &turns))
+        let concurrency = ConcurrencyLimits::new();
+        if let Err(problems) = prepare(catalog, config, environment, base, (&memory, &concurrency))
             && !problems.iter().all(is_about_variables)
         {
             return Err(problems);
@@ -100,7 +100,8 @@ impl Checkup {
         let (mut sources, mut reviewed) = (Vec::new(), Vec::new());
         for source in catalog.sources {
             let given = configured[source.path];
-            let launch = broker_mcp::resolve(given, &config.limits, environment, base, &turns);
+            let launch =
+                broker_mcp::resolve(given, &config.limits, environment, base, &concurrency);
             let launch = launch.map_err(|problems| {
                 let problems = problems.into_iter();
                 problems.map(|problem| config.place(problem)).collect()
@@ -172,7 +173,7 @@ impl Checkup {
 async fn start(at: usize, launch: SourceSpec, verdicts: Arc<Verdicts>) -> Started {
     let revision = verdicts.catalog.sources[at].protocol_version;
     let examination = Examination::run(&launch, Era::of_revision(revision)).await;
-    let compared = launch.turns.parse_aside(move || {
+    let compared = launch.concurrency.parse_aside(move || {
         let listed = examination.outcome.as_ref().ok();
         let tools = listed.map(|(_, snapshot)| tools_of(at, snapshot, &verdicts));
         (examination, tools)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Environment, SourceSpec, Turns};
+use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec};
 use broker_model::config::Config;
 use broker_model::json::estimate;
 use broker_model::redact::Redactor;
@@ -96,8 +96,8 @@ struct Inner {
     settings: ArcSwap<Box<[ToolSettings]>>,
     verdicts: Arc<Verdicts>,
     memory: MemoryBudget,
-    /// The turns that all sources share, also those that a reload starts.
-    turns: Turns,
+    /// Limits that all sources share, also those that a reload starts.
+    concurrency: ConcurrencyLimits,
     /// The pool for long jobs before a call is sent,
     work: WorkPool,
     /// and the pool for long results.
@@ -140,7 +140,7 @@ impl Core {
         environment: &Environment,
         base: &Path,
     ) -> Result<Prepared, Vec<Diagnostic>> {
-        let shared = (&self.0.memory, &self.0.turns);
+        let shared = (&self.0.memory, &self.0.concurrency);
         setup::prepare(self.0.catalog, config, environment, base, shared)
     }
 

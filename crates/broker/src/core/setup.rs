@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Environment, MemoryBudget, SourceSpec, Turns};
+use broker_mcp::{ConcurrencyLimits, Environment, MemoryBudget, SourceSpec};
 use broker_model::config::{self, Config, RenderMode};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -72,13 +72,13 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         )]);
     }
     let memory = MemoryBudget::new(setup.config.limits.memory_bytes);
-    let turns = Turns::new();
+    let concurrency = ConcurrencyLimits::new();
     let prepared = prepare(
         catalog,
         setup.config,
         setup.environment,
         setup.base,
-        (&memory, &turns),
+        (&memory, &concurrency),
     )?;
     let (launches, reviewed) = prepared.sources.into_iter().unzip();
     let verdicts = Verdicts::new(
@@ -95,7 +95,7 @@ pub(super) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         settings: ArcSwap::from_pointee(prepared.tools),
         verdicts: Arc::new(verdicts),
         memory,
-        turns,
+        concurrency,
         work: WorkPool::new("broker-work"),
         shaping: WorkPool::new("broker-shape"),
         calls: InFlight::default(),
@@ -115,7 +115,7 @@ pub(super) fn prepare(
     config: &Config,
     environment: &Environment,
     base: &Path,
-    (memory, turns): (&MemoryBudget, &Turns),
+    (memory, concurrency): (&MemoryBudget, &ConcurrencyLimits),
 ) -> Result<Prepared, Vec<Diagnostic>> {
     let configured: BTreeMap<_, _> = config
         .sources()
@@ -132,7 +132,7 @@ pub(super) fn prepare(
             continue;
         };
         required.push(given.required);
-        match broker_mcp::resolve(given, &config.limits, environment, base, turns) {
+        match broker_mcp::resolve(given, &config.limits, environment, base, concurrency) {
             Ok(mut launch) => {
                 launch.memory = memory.clone();
                 let reviewed = Reviewed {

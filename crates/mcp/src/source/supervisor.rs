@@ -111,7 +111,7 @@ impl Supervisor {
     /// One attempt: process, handshake, listing, verdict.
     async fn start(&mut self) -> Result<Arc<Session>, SourceFailure> {
         let again = self.shared.status.borrow().attempts > 0;
-        let _turn = self.turn(again).await;
+        let _permit = self.turn(again).await;
         self.shared.update(|status| {
             status.state = State::Starting;
             status.next_attempt = None;
@@ -143,7 +143,7 @@ impl Supervisor {
     /// A place among those that are started again; a first start needs none.
     async fn turn(&self, again: bool) -> Option<OwnedSemaphorePermit> {
         match again {
-            true => self.spec.turns.restart().await,
+            true => self.spec.concurrency.restart().await,
             false => None,
         }
     }
@@ -169,7 +169,7 @@ impl Supervisor {
             let _held = (order, tracked);
             judge.judge(&snapshot)
         };
-        let judged = self.spec.turns.parse_aside(work).await;
+        let judged = self.spec.concurrency.parse_aside(work).await;
         let verdict = judged.map_err(|error| {
             let message = format!("the listing could not be judged: {error}");
             SourceFailure::new(SourceCause::DriftSource, message)

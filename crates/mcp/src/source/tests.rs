@@ -194,7 +194,7 @@ impl Scene {
             relist_interval,
             line_bytes: 1 << 20,
             memory: crate::MemoryBudget::new(512 << 20),
-            turns: crate::Turns::new(),
+            concurrency: crate::ConcurrencyLimits::new(),
             listing_bytes: 32 << 20,
             instances: 1,
             max_in_flight: 32,

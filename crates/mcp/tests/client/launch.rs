@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use broker_mcp::{Environment, Session, SourceSpec, Turns, resolve};
+use broker_mcp::{ConcurrencyLimits, Environment, Session, SourceSpec, resolve};
 use broker_model::config::{CommandLine, Limits, Source, Template};
 use broker_model::filter::ToolFilter;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, SourceCause};
@@ -60,7 +60,7 @@ fn resolved(source: &Source, vars: &[(&str, &str)]) -> Result<SourceSpec, Vec<Di
         &Limits::default(),
         &environment(vars),
         Path::new("/base"),
-        &Turns::new(),
+        &ConcurrencyLimits::new(),
     )
 }
 
@@ -257,7 +257,7 @@ fn a_bare_name_is_looked_up_beside_the_executable_then_in_the_childs_path() {
             &Limits::default(),
             &environment,
             Path::new("/base"),
-            &Turns::new(),
+            &ConcurrencyLimits::new(),
         )
         .unwrap();
         let expected: Vec<_> = expected.iter().map(Path::new).collect();

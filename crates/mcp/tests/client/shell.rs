@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use broker_mcp::{Endpoint, MemoryBudget, SourceSpec, Timing, Turns};
+use broker_mcp::{ConcurrencyLimits, Endpoint, MemoryBudget, SourceSpec, Timing};
 use broker_model::NodePath;
 use broker_model::redact::Redactor;
 use broker_process::ProcessSpec;
@@ -34,7 +34,7 @@ pub(crate) fn launch(
         relist_interval: None,
         line_bytes: 1 << 20,
         memory: MemoryBudget::new(512 << 20),
-        turns: Turns::new(),
+        concurrency: ConcurrencyLimits::new(),
         listing_bytes: 32 << 20,
         instances: 1,
         max_in_flight: 32,

@@ -1,5 +1,5 @@
-//! Turns of the sources of one broker: what only a few of them may do at one time. The turns belong to
-//! the broker and not to the program, so two brokers in one program never wait for each other.
+//! Limits on what the sources of one broker do at one time. They belong to the broker and not to the
+//! program, so two brokers in one program never wait for each other.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ const MAX_PARSED_LISTINGS: usize = 4;
 /// Sources that are started again at one time. First starts are not held back.
 const MAX_RESTARTS: usize = 4;
 
-/// The turns of the sources of one broker. Cheap to clone; all clones share the turns.
+/// Limits on what the sources of one broker do at one time. Cheap to clone; all clones share the permits.
 #[derive(Clone, Debug)]
-pub struct Turns {
+pub struct ConcurrencyLimits {
     parsing: Arc<Semaphore>,
     restarts: Arc<Semaphore>,
 }
 
-impl Turns {
-    /// The turns of a new broker.
+impl ConcurrencyLimits {
+    /// The limits of a new broker.
     pub fn new() -> Self {
         Self {
             parsing: Arc::new(Semaphore::new(MAX_PARSED_LISTINGS)),
@@ -27,30 +27,30 @@ impl Turns {
         }
     }
 
-    /// Runs `work` on a blocking thread when its turn comes. Everything that parses tools of a live listing
+    /// Runs `work` on a blocking thread when a permit is free. Everything that parses tools of a live listing
     /// runs here, since a parsed tool can take a hundred times the bytes of its text. Work that has begun
-    /// ends and keeps its turn until then, also when the future is dropped.
+    /// ends and keeps its permit until then, also when the future is dropped.
     pub async fn parse_aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         // The semaphore is never closed.
-        let turn = self.parsing.clone().acquire_owned().await.ok();
+        let permit = self.parsing.clone().acquire_owned().await.ok();
         let run = move || {
-            let _turn = turn;
+            let _permit = permit;
             work()
         };
         tokio::task::spawn_blocking(run).await
     }
 
-    /// Waits for a turn to start a source again.
+    /// Waits for a permit to start a source again.
     pub(crate) async fn restart(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         self.restarts.clone().acquire_owned().await.ok()
     }
 }
 
-impl Default for Turns {
+impl Default for ConcurrencyLimits {
     fn default() -> Self {
         Self::new()
     }
@@ -64,20 +64,20 @@ mod tests {
     use tokio::time::timeout;
 
     #[tokio::test(start_paused = true)]
-    async fn clones_share_their_turns_and_another_broker_has_its_own() {
-        let turns = Turns::new();
+    async fn clones_share_permits_and_another_broker_has_its_own() {
+        let concurrency = ConcurrencyLimits::new();
         let mut held = Vec::new();
         for _ in 0..MAX_PARSED_LISTINGS {
-            held.push(turns.parsing.clone().acquire_owned().await);
+            held.push(concurrency.parsing.clone().acquire_owned().await);
         }
         for _ in 0..MAX_RESTARTS {
-            held.push(turns.restarts.clone().acquire_owned().await);
+            held.push(concurrency.restarts.clone().acquire_owned().await);
         }
         let hour = Duration::from_secs(3600);
-        let clone = turns.clone();
+        let clone = concurrency.clone();
         assert!(timeout(hour, clone.parse_aside(|| ())).await.is_err());
         assert!(timeout(hour, clone.restart()).await.is_err());
-        let other = Turns::new();
+        let other = ConcurrencyLimits::new();
         assert!(other.parse_aside(|| ()).await.is_ok() && other.restart().await.is_some());
         held.clear();
         assert!(clone.parse_aside(|| ()).await.is_ok() && clone.restart().await.is_some());
@@ -91,12 +91,12 @@ mod tests {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let turns = Turns::new();
+            let concurrency = ConcurrencyLimits::new();
             let begun = Arc::<AtomicUsize>::default();
             let mut parts: Vec<_> = (0..16)
                 .map(|_| {
                     let begun = begun.clone();
-                    Box::pin(turns.parse_aside(move || begun.fetch_add(1, Ordering::SeqCst)))
+                    Box::pin(concurrency.parse_aside(move || begun.fetch_add(1, Ordering::SeqCst)))
                 })
                 .collect();
             // Whatever has a place is handed over when it is polled for the first time.
