@@ -120,7 +120,7 @@ impl Default for Timing {
 /// Expands every variable of `source` and decides what its child gets. Reports every problem: all
 /// missing variables (`env_missing`) and all values that cannot be used (`env_value`). A program
 /// that does not exist is not reported here; its start fails with a [`crate::SourceFailure`]. `concurrency`
-/// are those that the sources of the config share.
+/// is shared by all sources of the config.
 pub fn resolve(
     source: &config::Source,
     limits: &Limits,

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Judge, Source, SourceSpec, State, Status, Verdict};
+use broker_mcp::{
+    CallFailure, ConcurrencyLimits, Judge, Source, SourceSpec, State, Status, Verdict,
+};
 use broker_model::{Snapshot, SourceCause};
 use tokio_util::task::TaskTracker;
 
@@ -481,11 +483,13 @@ async fn polls_of_a_server_that_does_one_thing_at_a_time_wait_for_its_calls() {
 async fn the_listings_of_eight_sources_are_judged_four_at_a_time() {
     let crowd = Arc::new(Crowd::default());
     let scenes: Vec<_> = (0..8).map(|_| Scene::new()).collect();
+    let concurrency = ConcurrencyLimits::new();
     let sources: Vec<_> = scenes
         .iter()
         .map(|scene| {
-            let judge = crowd.clone();
-            Source::start(scene.server(""), None, judge, &TaskTracker::new())
+            let mut spec = scene.server("");
+            spec.concurrency = concurrency.clone();
+            Source::start(spec, None, crowd.clone(), &TaskTracker::new())
         })
         .collect();
     for source in &sources {
