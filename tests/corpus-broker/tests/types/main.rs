@@ -1,5 +1,7 @@
 //! Types of a whole catalog: they compile, and every sample that its schema takes survives a round trip.
 
+// Clippy would check the generated code of 1455 tools, which allows every lint of clippy.
+#![cfg(not(clippy))]
 #![deny(warnings)]
 
 mod samples;
