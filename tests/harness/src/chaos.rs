@@ -1,7 +1,10 @@
 //! The scripted test server's side of a test: the folder with its scripts and journals.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,6 +17,16 @@ use crate::program::{Run, binary, wait_until};
 #[derive(Debug)]
 pub struct Chaos {
     folder: TempDir,
+    counts: Mutex<BTreeMap<String, Counts>>,
+}
+
+/// What was counted in a journal: a long one is not read again from its beginning.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Bytes that were read: whole lines.
+    read: u64,
+    events: BTreeMap<String, usize>,
+    last_pid: Option<u32>,
 }
 
 impl Chaos {
@@ -27,6 +40,7 @@ impl Chaos {
         let folder = tempfile::Builder::new().prefix(prefix).tempdir();
         Self {
             folder: folder.expect("a folder can be made"),
+            counts: Mutex::default(),
         }
     }
 
@@ -91,6 +105,50 @@ impl Chaos {
         self.events(source, event)
     }
 
+    /// Waits until the journal has this many entries of one kind. Each entry is read once, however often
+    /// this is called.
+    pub fn await_count(&self, source: &str, event: &str, count: usize) {
+        wait_until(
+            &format!("`{source}` writes `{event}` {count} times"),
+            || self.count(source, event) >= count,
+        );
+    }
+
+    /// The number of the journal's entries of one kind. Each entry is read once.
+    pub fn count(&self, source: &str, event: &str) -> usize {
+        self.counted(source, |counts| {
+            counts.events.get(event).copied().unwrap_or_default()
+        })
+    }
+
+    /// The process of a source that was started last, if one was. Each entry of the journal is read once.
+    pub fn last_pid(&self, source: &str) -> Option<u32> {
+        self.counted(source, |counts| counts.last_pid)
+    }
+
+    fn counted<T>(&self, source: &str, look: impl FnOnce(&Counts) -> T) -> T {
+        let mut all = self.counts.lock().expect("no test panics with it");
+        let counts = all.entry(source.to_owned()).or_default();
+        if let Ok(mut journal) = File::open(self.path().join(format!("{source}.log"))) {
+            let mut text = Vec::new();
+            journal
+                .seek(SeekFrom::Start(counts.read))
+                .and_then(|_| journal.read_to_end(&mut text))
+                .expect("the journal is readable");
+            let whole = text
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |at| at + 1);
+            counts.read += whole as u64;
+            for line in text[..whole].split(|byte| *byte == b'\n') {
+                if !line.is_empty() {
+                    counts.add(&serde_json::from_slice(line).expect("each line is JSON"));
+                }
+            }
+        }
+        look(counts)
+    }
+
     /// Every process of a source that was ever started.
     pub fn pids(&self, source: &str) -> Vec<u32> {
         let starts = self.events(source, "start");
@@ -135,6 +193,17 @@ impl Chaos {
         let mut tools = Self::tools();
         tools.retain(|tool| tool["name"] != name);
         json!(tools)
+    }
+}
+
+impl Counts {
+    fn add(&mut self, entry: &Value) {
+        let event = entry["event"].as_str().unwrap_or_default();
+        *self.events.entry(event.to_owned()).or_default() += 1;
+        if event == "start" {
+            let pid = entry["pid"].as_u64();
+            self.last_pid = pid.and_then(|pid| pid.try_into().ok());
+        }
     }
 }
 

@@ -81,12 +81,12 @@ fn f_07_what_never_left_was_not_executed_and_nothing_is_executed_twice() {
             Tally::flood_until(stage.broker.address(), 16, ECHO, &done)
         });
         for round in 0..kills {
-            stage.chaos.await_events("a", "start", round + 1);
-            let calls = stage.chaos.events("a", "call").len();
-            stage.chaos.await_events("a", "call", calls + 50);
-            signal(*stage.chaos.pids("a").last().expect("it runs"), "KILL");
+            stage.chaos.await_count("a", "start", round + 1);
+            let calls = stage.chaos.count("a", "call");
+            stage.chaos.await_count("a", "call", calls + 50);
+            signal(stage.chaos.last_pid("a").expect("it runs"), "KILL");
         }
-        stage.chaos.await_events("a", "start", kills + 1);
+        stage.chaos.await_count("a", "start", kills + 1);
         stage.await_answer();
         over.store(true, Ordering::Release);
         flood.join().expect("the callers do not panic")
