@@ -114,11 +114,20 @@ impl Link {
 
     /// Ends the connection and then the server; requests that wait fail with `reason`.
     pub(crate) async fn close(&self, reason: SourceFailure) {
-        self.connection().close(reason).await;
         match self {
-            Self::Process { process, .. } => process.stop().await,
+            Self::Process {
+                connection,
+                process,
+            } => {
+                process.note_descendants().await;
+                connection.close(reason).await;
+                process.stop().await;
+            }
             #[cfg(any(test, feature = "scripted"))]
-            Self::Scripted { task, .. } => task.stop().await,
+            Self::Scripted { connection, task } => {
+                connection.close(reason).await;
+                task.stop().await;
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 
+use crate::strays::{Descendants, below};
 use crate::{ExitReport, Hurry, ProcessSpec, SpawnError, StderrTail, StopGrace, spawner};
 
 /// A running child. Dropping it makes its reaper end the whole group at once.
@@ -29,6 +30,7 @@ pub struct ProcessHandle {
     pub(crate) swept: watch::Receiver<bool>,
     pub(crate) stderr_ended: watch::Receiver<bool>,
     pub(crate) stop: mpsc::Sender<()>,
+    pub(crate) descendants: Descendants,
     pub(crate) longest_stop: Duration,
 }
 
@@ -59,6 +61,17 @@ impl ProcessHandle {
     /// True once stderr was read to its end.
     pub fn stderr_ended(&self) -> watch::Receiver<bool> {
         self.stderr_ended.clone()
+    }
+
+    /// Takes note of the descendants that the process has now, so that its end also ends those that left
+    /// its group. The caller closes stdin afterwards: a process that has left shows none.
+    pub async fn note_descendants(&self) {
+        let pid = self.pid;
+        let looked = tokio::task::spawn_blocking(move || below(pid)).await;
+        // The number of a process that ended may be that of another.
+        if self.exit.borrow().is_none() {
+            self.descendants.add(looked.unwrap_or_default());
+        }
     }
 
     /// Ends the process and its group: the grace for leaving by itself begins now, so the caller

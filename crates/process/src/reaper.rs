@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::orphans::Claim;
-use super::strays::{Below, Cookie, Stray, below};
+use super::strays::{Below, Cookie, Descendants, Stray, below};
 use super::unix::Group;
 use crate::{ExitReport, Hurry, Process, ProcessHandle, StderrTail, StopGrace};
 
@@ -59,13 +59,14 @@ pub(super) fn adopt(
     let (swept_sender, swept) = watch::channel(false);
     let (ended_sender, stderr_ended) = watch::channel(false);
     let (stop, stop_receiver) = mpsc::channel(1);
+    let descendants = Descendants::default();
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     if let Some(stderr) = child.stderr.take() {
         tasks.spawn_on(drain(stderr, tail.clone(), ended_sender), runtime);
     }
     let reaper = Reaper {
         child,
-        below: Vec::new(),
+        descendants: descendants.clone(),
         _claim: started.claim,
         group: Group::of_leader(pid),
         cookie: started.cookie,
@@ -88,6 +89,7 @@ pub(super) fn adopt(
             swept,
             stderr_ended,
             stop,
+            descendants,
             longest_stop,
         },
     }
@@ -95,9 +97,7 @@ pub(super) fn adopt(
 
 struct Reaper {
     child: Child,
-    /// The descendants that the child had when its end began. Once the child is gone, nothing else
-    /// shows them.
-    below: Below,
+    descendants: Descendants,
     _claim: Claim,
     group: Option<Group>,
     cookie: Cookie,
@@ -139,7 +139,7 @@ impl Reaper {
     async fn end(&mut self, grace: Duration) {
         if let Some(pid) = self.child.id() {
             let looked = tokio::task::spawn_blocking(move || below(pid)).await;
-            self.below = looked.unwrap_or_default();
+            self.descendants.add(looked.unwrap_or_default());
         }
         if let Some(ended) = self.hurry.bound(grace, 3, self.child.wait()).await {
             return self.publish(ended.ok());
@@ -202,11 +202,12 @@ impl Reaper {
 
     /// Ends what left the group before the leader ended.
     async fn end_strays(&mut self) {
-        let asked = strays_ended(&self.cookie, &self.below, false);
+        let below = self.descendants.take();
+        let asked = strays_ended(&self.cookie, &below, false);
         if self.hurry.bound(SWEEP_GRACE, 1, asked).await.is_some() {
             return;
         }
-        let killed = strays_ended(&self.cookie, &self.below, true);
+        let killed = strays_ended(&self.cookie, &below, true);
         if timeout(KILL_GRACE, killed).await.is_err() {
             tracing::warn!("processes that left their group are left after KILL");
         }

@@ -2,6 +2,7 @@
 //! environment. Only Linux shows other processes' environments; elsewhere nothing is found.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The variable that holds the cookie.
 pub const VARIABLE: &str = "MCP_BROKER_COOKIE";
@@ -49,6 +50,27 @@ impl Cookie {
 pub(super) type Below = Vec<super::census::Seen>;
 #[cfg(not(target_os = "linux"))]
 pub(super) type Below = Vec<()>;
+
+/// The descendants that a child had when its end began. Once the child is gone, nothing else shows them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Descendants(Arc<Mutex<Below>>);
+
+impl Descendants {
+    /// Adds those that were seen.
+    pub(super) fn add(&self, seen: Below) {
+        self.lock().extend(seen);
+    }
+
+    /// Takes all that were seen.
+    pub(super) fn take(&self) -> Below {
+        std::mem::take(&mut self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Below> {
+        // The list is whole whatever panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The living descendants of a child, regardless of their group, session and environment.
 #[cfg(target_os = "linux")]
