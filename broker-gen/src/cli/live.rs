@@ -23,7 +23,7 @@ pub(super) struct TooLarge {
 }
 
 impl TooLarge {
-    /// What is wrong, in one sentence without a full stop.
+    /// The text of the error, without a full stop.
     pub(super) fn message(&self) -> String {
         format!(
             "the exposed tools of `{}` would take {} bytes once parsed, and at most {MAX_EXPOSED_BYTES} go into a lock",
@@ -31,7 +31,7 @@ impl TooLarge {
         )
     }
 
-    /// What mends it.
+    /// The remedy that the error names.
     pub(super) const HELP: &str = "Leave tools out with `tool_filter`.";
 }
 
@@ -46,8 +46,8 @@ pub(super) async fn locked(
     work.await.unwrap_or_else(resume)
 }
 
-/// What differs from the source's entry in the lock, and the source as a new lock would have it; nothing
-/// where the lock has no such source.
+/// Compares a live source with its entry in the lock. Gives the report, and the entry that a new lock would
+/// have; `None` if the lock has no such source.
 pub(super) async fn compared(
     source: &Source,
     lock: &Arc<Lock>,

@@ -61,7 +61,7 @@ fn lines(types: &Types) -> Vec<String> {
     types.fallbacks.iter().map(ToString::to_string).collect()
 }
 
-/// What is listed of tools that found no room.
+/// The lines that `lock` prints of tools whose types do not fit into the bound.
 fn listed(tools: &[&str]) -> Vec<String> {
     let lines = tools.iter().flat_map(|tool| {
         ["Args", "Output"].map(|of| {

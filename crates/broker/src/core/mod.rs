@@ -83,7 +83,7 @@ const MAX_DESCRIBED: usize = 50;
 /// How deep `meta_tree` goes.
 const MAX_DEPTH: u8 = 16;
 
-/// What the library can do for a caller that knows a path. Cheap to clone, safe to share.
+/// The domain: lists, describes and calls tools by their paths. Cheap to clone, safe to share.
 #[derive(Clone)]
 pub struct Core(Arc<Inner>);
 

@@ -47,7 +47,7 @@ struct Job {
     run: Box<dyn FnOnce() + Send>,
 }
 
-/// Set when the result of a job is no longer waited for.
+/// Tells a running job to stop: set when the caller has dropped the future of the job.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
@@ -56,7 +56,7 @@ pub(super) struct Stop(Arc<AtomicBool>);
 pub(super) enum Busy {
     /// So many requests wait already.
     Full { waiting: usize },
-    /// There is no thread, and the operating system starts none.
+    /// The pool has no thread, and the operating system refused to start one.
     NoThread,
 }
 
@@ -200,7 +200,7 @@ impl Shared {
         let mut state = self.state();
         let place = state.queue.binary_search_by_key(&number, |job| job.number);
         let job = place.ok().and_then(|at| state.queue.remove(at));
-        // What a job holds is not dropped under the lock.
+        // The closure of a job is dropped after the lock was released: its drop may take long.
         drop(state);
         drop(job);
     }
