@@ -208,20 +208,43 @@ fn rooms_depend_only_on_the_rooms_below() {
     };
     assert_eq!(ours("broker-model"), names(&[]));
     assert_eq!(ours("broker-files"), names(&[]));
+    assert_eq!(ours("broker-memory"), names(&[]));
     assert_eq!(ours("broker-process"), names(&["broker-model"]));
     assert_eq!(
-        ours("broker-mcp"),
-        names(&["broker-model", "broker-process"])
+        ours("broker-wire"),
+        names(&["broker-memory", "broker-model"])
     );
-    let below = names(&[
+    assert_eq!(
+        ours("broker-mcp"),
+        names(&[
+            "broker-memory",
+            "broker-model",
+            "broker-process",
+            "broker-wire"
+        ])
+    );
+    assert_eq!(
+        ours("broker-core"),
+        names(&[
+            "broker-memory",
+            "broker-model",
+            "broker-mcp",
+            "broker-process",
+            "broker-wire"
+        ])
+    );
+    let client = names(&[
         "broker-files",
+        "broker-memory",
         "broker-model",
         "broker-mcp",
         "broker-process",
+        "broker-wire",
     ]);
-    assert_eq!(ours("broker-gen"), below);
-    assert_eq!(ours("mcp-broker"), below);
-    let mut library = below;
+    assert_eq!(ours("broker-gen"), client);
+    let mut library = client;
+    library.insert("broker-core".to_owned());
+    assert_eq!(ours("mcp-broker"), library);
     library.insert("mcp-broker".to_owned());
     assert_eq!(ours("broker-binary"), library);
     for server in ["toolbox-mcp", "chaos-mcp", "harness"] {
@@ -231,12 +254,21 @@ fn rooms_depend_only_on_the_rooms_below() {
             "{server} shares no code with the broker"
         );
     }
-    let model = tree.linked("broker-model");
-    for runtime in ["tokio", "mio", "tracing"] {
+    let core = tree.linked("broker-core");
+    for transport in ["axum", "hyper", "http"] {
         assert!(
-            !model.contains(runtime),
-            "broker-model is pure, yet links {runtime}"
+            !core.contains(transport),
+            "core names no transport of callers, yet links {transport}"
         );
+    }
+    for pure in ["broker-memory", "broker-model", "broker-wire"] {
+        let linked = tree.linked(pure);
+        for runtime in ["tokio", "mio", "tracing"] {
+            assert!(
+                !linked.contains(runtime),
+                "{pure} is pure, yet links {runtime}"
+            );
+        }
     }
 }
 

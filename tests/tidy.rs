@@ -124,18 +124,13 @@ fn unsafe_code_stands_only_where_the_operating_system_needs_it() {
 }
 
 #[test]
-fn core_imports_no_surface_and_surfaces_reach_servers_only_through_core() {
+fn surfaces_reach_servers_only_through_core() {
     for (path, text) in sources() {
         let code: String = text
             .lines()
             .filter(|line| !line.trim_start().starts_with("//"))
             .collect::<Vec<_>>()
             .join("\n");
-        if path.starts_with("crates/broker/src/core") {
-            for outer in ["crate::surface", "crate::app", "crate::cli", "axum"] {
-                assert!(!code.contains(outer), "{} names {outer}", path.display());
-            }
-        }
         if path.starts_with("crates/broker/src/surface") && !is_test(&path) {
             assert!(
                 !code.contains("broker_mcp") && !code.contains("broker_process"),
@@ -147,6 +142,61 @@ fn core_imports_no_surface_and_surfaces_reach_servers_only_through_core() {
 }
 
 #[test]
+fn no_surface_imports_another() {
+    let folder = Path::new("crates/broker/src/surface");
+    for (surface, other) in [("http", "mcp"), ("mcp", "http")] {
+        let names = [format!("surface::{other}"), format!("super::{other}")];
+        for (path, text) in sources() {
+            let code = text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"));
+            for line in code.filter(|_| path.starts_with(folder.join(surface))) {
+                assert!(
+                    !names.iter().any(|name| line.contains(name)),
+                    "{} imports another surface: {line}",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn only_wire_reads_and_writes_json_rpc() {
+    let member = ["json", "rpc"].concat();
+    let ours = [
+        "broker-gen/src",
+        "crates/broker/src",
+        "crates/core/src",
+        "crates/files/src",
+        "crates/mcp/src",
+        "crates/model/src",
+        "crates/process/src",
+        "src",
+    ];
+    let mut problems = Vec::new();
+    for (path, text) in sources() {
+        let is_ours = ours.iter().any(|folder| path.starts_with(folder)) && !is_test(&path);
+        let code = text.split("#[cfg(test)]\nmod tests {").next();
+        if is_ours && code.is_some_and(|code| code.contains(&member)) {
+            problems.push(path.display().to_string());
+        }
+    }
+    assert!(
+        problems.is_empty(),
+        "these name a message's members: {problems:#?}"
+    );
+    let (_, codec) = sources()
+        .into_iter()
+        .find(|(path, _)| path.ends_with("crates/wire/src/write.rs"))
+        .expect("the writers");
+    assert!(
+        codec.contains(&member),
+        "the mark is what the writers write"
+    );
+}
+
+#[test]
 fn only_the_output_modules_write_to_standard_output_or_error() {
     // Each of them takes `broker_model::terminal::Text`; the stdio surface writes JSON-RPC.
     let outputs = [
@@ -155,7 +205,7 @@ fn only_the_output_modules_write_to_standard_output_or_error() {
         "crates/broker/src/logging.rs",
         // Only what `crates/broker/src/logging.rs` hands it.
         "crates/broker/src/logging/queue.rs",
-        "crates/broker/src/surface/stdio/mod.rs",
+        "crates/broker/src/surface/mcp/stdio/mod.rs",
     ];
     let parts = [
         "stdout()",
@@ -173,9 +223,11 @@ fn only_the_output_modules_write_to_standard_output_or_error() {
         let ours = [
             "broker-gen/src",
             "crates/broker/src",
+            "crates/core/src",
             "crates/mcp/src",
             "crates/model/src",
             "crates/process/src",
+            "crates/wire/src",
             "src",
         ];
         if !ours.iter().any(|folder| path.starts_with(folder))

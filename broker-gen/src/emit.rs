@@ -4,6 +4,7 @@
 //! code, an identifier or a comment. Order comes from the plan, so equal plans give equal bytes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use broker_model::NodePath;
 use broker_model::config::Config;
@@ -17,7 +18,7 @@ use crate::plan::{Entry, Plan, ToolEntry};
 use crate::text::first_sentence;
 
 /// The version of the emitted tables; a library refuses another.
-pub const CATALOG_FORMAT: u32 = 1;
+pub const CATALOG_FORMAT: u32 = 2;
 /// The name of the file with the tables, which `include_catalog!` includes.
 pub const CATALOG_FILE: &str = "catalog.rs";
 /// The name of the file with the text, which the tables include.
@@ -67,21 +68,20 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
     let entries: Vec<_> = plan
         .entries
         .iter()
-        .map(|(path, entry)| {
-            let desc = match entry {
-                Entry::Node { .. } => emitter.node_reply(path),
-                Entry::Tool(tool) => tool_reply(path, tool),
-            };
-            shape.push(Value::from(desc.as_str()));
-            match entry {
-                Entry::Node { children, .. } => emitter.node(path, children, &desc),
-                Entry::Tool(tool) => {
-                    let id = tools.len() as u32;
-                    tools_of[tool.source].push(id);
-                    let (entry, tool) = emitter.tool(path, id, tool, &desc);
-                    tools.push(tool);
-                    entry
-                }
+        .map(|(path, entry)| match entry {
+            Entry::Node { children, .. } => {
+                let desc = emitter.node_reply(path);
+                shape.push(Value::from(desc.as_str()));
+                emitter.node(path, children, &desc)
+            }
+            Entry::Tool(tool) => {
+                let desc = ToolReply::new(path, tool);
+                shape.push(Value::from(desc.text.as_str()));
+                let id = tools.len() as u32;
+                tools_of[tool.source].push(id);
+                let (entry, tool) = emitter.tool(path, id, tool, &desc);
+                tools.push(tool);
+                entry
             }
         })
         .collect();
@@ -100,6 +100,7 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
         &json!({"entries": shape, "root_digest": root_digest.as_str()}),
     );
 
+    let areas = emitter.areas();
     let config_text = config.compiled_text();
     let config_name = config.file.rsplit(['/', '\\']).next().unwrap_or_default();
     let (catalog_digest, root_digest, config_digest) = (
@@ -109,7 +110,7 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
     );
     let tables = render(&quote! {
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
-            use ::mcp_broker::catalog::{Catalog, Entry, Kind, Source, Span, Tool};
+            use ::mcp_broker::catalog::{Area, Catalog, Entry, Kind, Source, Span, Tool};
             Catalog {
                 format: #CATALOG_FORMAT,
                 catalog_digest: #catalog_digest,
@@ -121,6 +122,7 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
                 entries: &[#(#entries),*],
                 tools: &[#(#tools),*],
                 sources: &[#(#sources),*],
+                areas: &[#(#areas),*],
             }
         };
     });
@@ -180,37 +182,48 @@ impl Emitter<'_, '_> {
         path: &NodePath,
         id: u32,
         tool: &ToolEntry<'_>,
-        desc: &str,
+        desc: &ToolReply,
     ) -> (TokenStream, TokenStream) {
         let head = self.push(&self.head(path));
         let at = self.blob.len();
-        let desc_span = self.push(desc);
-        let desc_head = span(at, desc.len() - 1);
-        let schema = args_schema(tool);
+        let desc_span = self.push(&desc.text);
+        let desc_head = span(at, desc.text.len() - 1);
         // The schema stands in the description as it is; its place there is all the validator needs.
-        let marker = "\"args_schema\":";
-        let schema_at = desc
-            .find(&format!("{marker}{schema}"))
-            .expect("the description has the schema")
-            + marker.len();
-        let schema = span(at + schema_at, schema.len());
-        let (text, desc_etag, entry) = (path.as_str(), etag(desc), self.entry_ids[path]);
+        let schema = span(at + desc.args_schema.start, desc.args_schema.len());
+        let (text, desc_etag, entry) = (path.as_str(), etag(&desc.text), self.entry_ids[path]);
         let (source, name, digest) = (
             tool.source as u32,
             &tool.tool.upstream_name,
             tool.tool.digest.as_str(),
         );
+        let idempotent = is_idempotent(tool);
         (
             quote!(Entry { path: #text, kind: Kind::Tool(#id), head: #head, desc: #desc_span, desc_head: #desc_head, desc_etag: #desc_etag }),
-            quote!(Tool { entry: #entry, source: #source, name: #name, digest: #digest, args_schema: #schema }),
+            quote!(Tool { entry: #entry, source: #source, name: #name, digest: #digest, args_schema: #schema, idempotent: #idempotent, allow: u64::MAX }),
         )
     }
 
-    fn head(&self, path: &NodePath) -> String {
-        let (kind, summary) = match &self.plan.entries[path] {
+    /// The children of the root.
+    fn areas(&self) -> Vec<TokenStream> {
+        let Some(Entry::Node { children, .. }) = self.plan.entries.get(&NodePath::root()) else {
+            return Vec::new();
+        };
+        let area = |child: &NodePath| {
+            let (entry, (_, summary)) = (self.entry_ids[child], self.kind_and_summary(child));
+            quote!(Area { entry: #entry, summary: #summary })
+        };
+        children.iter().map(area).collect()
+    }
+
+    fn kind_and_summary(&self, path: &NodePath) -> (&'static str, String) {
+        match &self.plan.entries[path] {
             Entry::Node { node, .. } => ("node", node_summary(path, node)),
             Entry::Tool(tool) => ("tool", tool_summary(tool)),
-        };
+        }
+    }
+
+    fn head(&self, path: &NodePath) -> String {
+        let (kind, summary) = self.kind_and_summary(path);
         head(path, kind, &summary)
     }
 
@@ -309,34 +322,52 @@ fn args_schema(tool: &ToolEntry<'_>) -> String {
         .map_or_else(|| "{}".to_owned(), Value::to_string)
 }
 
-fn tool_reply(path: &NodePath, tool: &ToolEntry<'_>) -> String {
-    let raw = &tool.tool.raw;
-    let said = tool.said.and_then(|said| said.description.clone());
-    let description = said
-        .or_else(|| {
-            raw.get("description")
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        })
-        .unwrap_or_default();
-    let mut out = head(path, "tool", &tool_summary(tool));
-    let mut member = |key: &str, value: String| {
-        out.push_str(&format!(",\"{key}\":{value}"));
-    };
-    member("description", Value::from(description).to_string());
-    member("args_schema", args_schema(tool));
-    if let Some(example) = tool.said.and_then(|said| said.example_args.as_ref()) {
-        member("example_args", Value::Object(example.clone()).to_string());
-    }
-    for (key, from) in [
-        ("output_schema", "outputSchema"),
-        ("annotations", "annotations"),
-    ] {
-        if let Some(value) = raw.get(from) {
-            member(key, value.to_string());
+/// Whether the reviewed annotations say that a second call has no further effect.
+fn is_idempotent(tool: &ToolEntry<'_>) -> bool {
+    let annotations = tool.tool.raw.get("annotations");
+    let says = |hint: &str| annotations.is_some_and(|annotations| annotations[hint] == true);
+    says("readOnlyHint") || says("idempotentHint")
+}
+
+/// The `meta_desc` reply of a tool.
+struct ToolReply {
+    text: String,
+    /// The place of the schema of the arguments in it.
+    args_schema: Range<usize>,
+}
+
+impl ToolReply {
+    fn new(path: &NodePath, tool: &ToolEntry<'_>) -> Self {
+        let raw = &tool.tool.raw;
+        let said = tool.said.and_then(|said| said.description.clone());
+        let description = said
+            .or_else(|| {
+                raw.get("description")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+            })
+            .unwrap_or_default();
+        let mut text = head(path, "tool", &tool_summary(tool));
+        // Gives the place of the value.
+        let mut member = |key: &str, value: String| {
+            text.push_str(&format!(",\"{key}\":{value}"));
+            text.len() - value.len()..text.len()
+        };
+        member("description", Value::from(description).to_string());
+        let args_schema = member("args_schema", args_schema(tool));
+        if let Some(example) = tool.said.and_then(|said| said.example_args.as_ref()) {
+            member("example_args", Value::Object(example.clone()).to_string());
         }
+        for (key, from) in [
+            ("output_schema", "outputSchema"),
+            ("annotations", "annotations"),
+        ] {
+            if let Some(value) = raw.get(from) {
+                member(key, value.to_string());
+            }
+        }
+        member("digest", Value::from(tool.tool.digest.as_str()).to_string());
+        text.push('}');
+        Self { text, args_schema }
     }
-    member("digest", Value::from(tool.tool.digest.as_str()).to_string());
-    out.push('}');
-    out
 }

@@ -92,6 +92,7 @@ impl Package {
             .collect();
         sources.sort_by(|a, b| a.path.cmp(&b.path));
         let lock = Lock {
+            version: broker_model::lock::LOCK_VERSION,
             config_digest: parsed.digest(),
             generator: "test".to_owned(),
             sources,
@@ -369,12 +370,12 @@ fn lock_03_of_another_version() {
     let whole = package.lock_text("c.json");
     for (version, starts) in [
         (
-            "2",
-            "[lock_version] the lock has format version 2, this program reads 1",
+            "3",
+            "[lock_version] the lock has format version 3, this program reads 1 to 2",
         ),
         (
             "0",
-            "[lock_version] the lock has format version 0, this program reads 1",
+            "[lock_version] the lock has format version 0, this program reads 1 to 2",
         ),
     ] {
         package.write(

@@ -8,9 +8,9 @@ use broker_model::drift::{self, Report};
 use broker_model::exit::Exit;
 use broker_model::lint::Linted;
 use broker_model::lock::Lock;
-use broker_model::mcp::Era;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+use broker_wire::Era;
 
 use super::input::{Input, LockFile};
 use super::live::{self, TooLarge};

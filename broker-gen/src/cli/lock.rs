@@ -7,7 +7,7 @@ use broker_mcp::Endpoint;
 use broker_model::config::Source;
 use broker_model::drift::BetweenLocks;
 use broker_model::exit::Exit;
-use broker_model::lock::{Lock, LockedSource, MAX_BYTES};
+use broker_model::lock::{LOCK_VERSION, Lock, LockedSource, MAX_BYTES};
 use broker_model::provenance::{Package, Seen};
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
@@ -106,6 +106,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     }
 
     let lock = Lock {
+        version: LOCK_VERSION,
         config_digest: input.config.digest(),
         generator: concat!("broker-gen ", env!("CARGO_PKG_VERSION")).to_owned(),
         sources,

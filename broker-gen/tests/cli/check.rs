@@ -427,7 +427,7 @@ fn lock_03_and_04_other_versions_and_damage() {
     let whole = bench.lock_text();
     for (text, code, part) in [
         (
-            whole.replace("\"lock_version\": 1", "\"lock_version\": 2"),
+            whole.replace("\"lock_version\": 1", "\"lock_version\": 3"),
             "lock_version",
             "Upgrade",
         ),

@@ -71,6 +71,7 @@ impl Bench {
         };
         let sources = parsed.config.sources();
         let lock = Lock {
+            version: broker_model::lock::LOCK_VERSION,
             config_digest: parsed.config.digest(),
             generator: "broker-gen test".to_owned(),
             sources: sources

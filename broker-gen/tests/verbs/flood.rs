@@ -61,6 +61,7 @@ fn lock(bench: &Bench, stem: &str, change: impl Fn(Value) -> Value) {
     };
     let sources = config.sources();
     let lock = Lock {
+        version: broker_model::lock::LOCK_VERSION,
         config_digest: config.digest(),
         generator: "broker-gen test".to_owned(),
         sources: sources

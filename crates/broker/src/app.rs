@@ -1,26 +1,25 @@
 //! Wires everything: command line, config, secret, listener, core, surface, and the way out. It
 //! decides nothing about tools and nothing about requests.
 
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
-use broker_model::redact::Redactor;
-use broker_process::guard::{self, Hangups, Input, Role, Signals};
+use broker_process::guard::{self, Input, Role};
 use clap::Parser as _;
 use tokio::runtime;
 
 mod doctor;
 mod failure;
+mod http;
 mod lifecycle;
 mod listen;
 mod open;
 mod reload;
 mod settings;
+mod startup;
 mod status;
 mod stdio;
 mod tree;
@@ -30,17 +29,12 @@ pub(crate) use open::{close, open};
 
 use crate::catalog::{self, Catalog};
 use crate::cli::{Cli, LogLevel, Verb};
-use crate::core::{Core, Mode, Setup};
 use crate::logging::{self, Output};
-use crate::secret::{self, Places};
-use crate::surface::http::Surface;
-use failure::{Failure, unless_refused};
-use lifecycle::Running;
-use reload::{Door, Reloader};
-use settings::Settings;
+use failure::Failure;
+use startup::{Orders, Startup};
 
 /// How long threads may take to end once everything is over.
-const LAST_BREATH: Duration = Duration::from_millis(250);
+const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Runs a broker over `catalog` until it is told to stop; what a binary's `main` calls, and before
 /// anything else: on Linux the program starts once more from here, as a child of itself, and signals
@@ -73,7 +67,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
             Ok(Role::Broker(signals, hangups)) => in_runtime(&output, async {
                 match &cli.verb {
                     Some(Verb::Doctor(args)) => doctor::run(catalog, args, &output, signals).await,
-                    _ => start(catalog, &cli, &output, signals, hangups).await,
+                    _ => start(catalog, &cli, &output, Orders { signals, hangups }).await,
                 }
             }),
             Err(error) => Err(Failure::Internal(format!(
@@ -140,7 +134,7 @@ fn in_runtime(
     let outcome = runtime.block_on(work);
     runtime.shutdown_timeout(match &outcome {
         Ok(Exit::Interrupted) => Duration::ZERO,
-        _ => LAST_BREATH,
+        _ => RUNTIME_SHUTDOWN_TIMEOUT,
     });
     outcome
 }
@@ -149,85 +143,20 @@ async fn start(
     catalog: &'static Catalog,
     cli: &Cli,
     output: &Output,
-    signals: Signals,
-    hangups: Hangups,
+    orders: Orders,
 ) -> Result<Exit, Failure> {
     reload::check(cli)?;
-    if cli.is_stdio() {
-        return stdio::start(catalog, cli, output, signals, hangups).await;
-    }
-    let address = cli.address.as_deref().unwrap_or_default();
-    let addresses = listen::resolve(address).await?;
-    let environment = Environment::capture();
-    let settings = Settings::load(catalog, cli.config.as_deref())?;
-    let secret = load_secret(cli.secret.as_deref(), cli.secret_file.as_deref())?;
-    settings.warnings.iter().for_each(warn);
-
-    // Problems of the address, of the gate and of the sources are reported together.
-    let mut diagnostics = Vec::new();
-    if secret.is_none() && !cli.allow_unauthenticated {
-        diagnostics.extend(listen::open_bind(address, &addresses));
-    }
-    let policy = settings.policy(&cli.allow_host, &environment, &mut diagnostics);
-    output.mask(&Redactor::new(secret.clone()));
-    let mode = mode(cli);
-    let core = Core::new(Setup {
+    let startup = Startup {
         catalog,
-        config: &settings.config,
-        environment: &environment,
-        base: &settings.base,
-        mode,
-    });
-    let core = unless_refused(core, diagnostics)?;
-    output.mask(&core.redactor());
-
-    // The listener comes before the first child: a taken port must not cost a start of every source.
-    let listener = listen::bind(address, &addresses).await?;
-    let local = listener
-        .local_addr()
-        .map_err(|error| Failure::bind(address, &error))?;
-    let surface = Surface::new(core.clone(), policy, secret, local);
-    tracing::info!("listening on http://{local}");
-    let door = Door::Http(Arc::clone(&surface), cli.allow_host.clone());
-    let reloader = Reloader::new(catalog, cli, core.clone(), environment, output, door);
-    let running = Running::start(core, surface, listener);
-    let reloads = reloader.run(hangups);
-    Ok(running.until_end(signals, reloads, output).await)
-}
-
-fn mode(cli: &Cli) -> Mode {
-    if cli.ignore_broken_tool {
-        Mode::Tolerant
-    } else {
-        Mode::Plain
-    }
-}
-
-fn load_secret(
-    argument: Option<&str>,
-    file: Option<&Path>,
-) -> Result<Option<broker_model::redact::Secret>, Failure> {
-    let variable = match std::env::var(secret::VARIABLE) {
-        Ok(text) => Some(text),
-        Err(std::env::VarError::NotPresent) => None,
-        // Taking this for "no secret" would open the broker.
-        Err(std::env::VarError::NotUnicode(_)) => {
-            return Err(Failure::Usage(format!(
-                "`{}` is not UTF-8",
-                secret::VARIABLE
-            )));
-        }
+        cli,
+        environment: Environment::capture(),
+        output,
     };
-    let loaded = secret::load(&Places {
-        argument,
-        file,
-        variable: variable.as_deref(),
-    })?;
-    for warning in &loaded.warnings {
-        tracing::warn!("{warning}");
+    if cli.is_stdio() {
+        stdio::start(startup, orders).await
+    } else {
+        http::start(startup, orders).await
     }
-    loaded.diagnostics.iter().for_each(warn);
-    Ok(loaded.secret)
 }
 
 /// One diagnostic that refuses nothing, in one line.

@@ -1,10 +1,8 @@
 //! A typed MCP broker: reviewed, locked MCP tools behind three stable meta-tools.
 //!
-//! The library embeds no catalog; a binary does, by [`include_catalog!`]. `core` is the only way to a
-//! server and knows no transport; surfaces translate, and `app` alone wires everything.
+//! The library embeds no catalog; a binary does, by [`include_catalog!`]. [`core`] is the only way to a
+//! server and names no transport of callers; surfaces translate, and `app` alone wires everything.
 
-pub mod catalog;
-pub mod core;
 pub mod typed;
 
 mod app;
@@ -15,6 +13,25 @@ mod secret;
 mod status;
 mod surface;
 
-#[doc(hidden)]
-pub use crate::core::fuzzing;
 pub use app::main;
+pub use broker_core as core;
+pub use broker_core::catalog;
+
+/// Includes the catalog that the build script of the calling crate wrote, as `CATALOG`.
+#[macro_export]
+macro_rules! include_catalog {
+    () => {
+        include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
+    };
+}
+
+/// Includes the types of the tools that the build script of the calling crate wrote, as `mod tools`:
+/// empty where `types` is off in the config. The types name serde and serde_json, which the calling
+/// crate must depend on. They cost about 0.1 s of compiler time a tool, so only a program that calls
+/// tools from Rust includes them.
+#[macro_export]
+macro_rules! include_tools {
+    () => {
+        include!(concat!(env!("OUT_DIR"), "/tools.rs"));
+    };
+}

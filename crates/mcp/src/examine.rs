@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::Snapshot;
-use broker_model::mcp::Era;
+use broker_wire::Era;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use broker_model::SourceCause;
 use broker_model::json::estimate;
-use broker_model::mcp::{
-    Era, HEADER_MISMATCH, LEGACY, META_SERVER_INFO, MISSING_CAPABILITY, MODERN, UNSUPPORTED_VERSION,
-};
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
+use broker_wire::Era;
+use broker_wire::protocol::{
+    HEADER_MISMATCH, META_SERVER_INFO, MISSING_CAPABILITY, MODERN, UNSUPPORTED_VERSION,
+    legacy_revision,
+};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
@@ -67,10 +69,10 @@ pub(crate) async fn agree(
         Some(asked.as_mut().await)
     };
     let answer = match early {
-        Some(Answer::Other(_)) if both => ask(link, other(first), redactor).await,
+        Some(Answer::Other(_)) if both => ask(link, first.other(), redactor).await,
         Some(answer) => answer,
         None => {
-            let mut beside = Box::pin(ask(link, other(first), redactor));
+            let mut beside = Box::pin(ask(link, first.other(), redactor));
             tokio::select! {
                 biased;
                 answer = &mut asked => match answer {
@@ -93,14 +95,6 @@ pub(crate) async fn agree(
         }
         Answer::Other(failure) | Answer::Refused(failure) => Err(Disagreement::Refused(failure)),
         Answer::Died(failure) => Err(Disagreement::Died(failure)),
-    }
-}
-
-/// The other era.
-pub(crate) fn other(era: Era) -> Era {
-    match era {
-        Era::Legacy => Era::Modern,
-        Era::Modern => Era::Legacy,
     }
 }
 
@@ -169,8 +163,7 @@ fn read_initialization(result: &Bytes, redactor: &Redactor) -> Answer {
         return Answer::Refused(refused("the server answered `initialize` with no object"));
     };
     let version = result.get("protocolVersion").and_then(Value::as_str);
-    let Some(&version) = version.and_then(|version| LEGACY.iter().find(|known| **known == version))
-    else {
+    let Some(version) = version.and_then(legacy_revision) else {
         let named = version.unwrap_or("no revision");
         return Answer::Refused(refused(format!(
             "the server wants to speak `{}`, which the broker does not",
@@ -243,7 +236,10 @@ fn unsupported(versions: &[&str], redactor: &Redactor) -> Answer {
             names.join(", ")
         }
     ));
-    if versions.iter().any(|version| LEGACY.contains(version)) {
+    if versions
+        .iter()
+        .any(|version| legacy_revision(version).is_some())
+    {
         Answer::Other(failure)
     } else {
         Answer::Refused(failure)
@@ -265,6 +261,7 @@ fn is_readable(json: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use broker_wire::protocol::LEGACY;
     use serde_json::json;
 
     fn bytes(value: &Value) -> Bytes {

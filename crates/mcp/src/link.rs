@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::connection::{Connection, Kind, RawResult, Subscription, Unanswered};
 use crate::failure::SourceFailure;
+use crate::progress::ProgressSink;
 #[cfg(any(test, feature = "scripted"))]
 use crate::scripted;
 use crate::session::Opening;
@@ -71,6 +72,16 @@ impl Link {
         time: impl Into<Option<Duration>>,
     ) -> Result<RawResult, Unanswered> {
         self.connection().request(kind, line, time).await
+    }
+
+    /// Sends a call like a request; its progress goes to the sink.
+    pub(crate) async fn call(
+        &self,
+        line: impl FnOnce(u64) -> Bytes,
+        progress: Option<ProgressSink>,
+        time: Duration,
+    ) -> Result<RawResult, Unanswered> {
+        self.connection().call(line, progress, time).await
     }
 
     /// Sends a notification. If the connection is over, requests that wait report it.

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use broker_model::SourceCause;
 use broker_model::json::{self, each_element, each_member, estimate};
-use broker_model::mcp::METHOD_NOT_FOUND;
 use broker_model::redact::Redactor;
 use broker_model::snapshot::ListedTool;
 use broker_model::text::shown_line;
+use broker_wire::protocol::METHOD_NOT_FOUND;
 use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -1,11 +1,14 @@
 //! Writes the lines that we send. Each is built once, complete with its newline.
 
-use bytes::Bytes;
-use memchr::memchr2;
-
-use broker_model::mcp::{
-    LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_PROTOCOL_VERSION, MODERN,
+use broker_wire::protocol::{
+    CANCELLED, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_PROTOCOL_VERSION,
+    METHOD_NOT_FOUND, MODERN,
 };
+use broker_wire::write::{error, notification, push_one_line, push_string, request, result};
+use broker_wire::{Id, RpcError};
+use bytes::Bytes;
+
+use crate::session::ToolCall;
 
 /// Who we say we are.
 const CLIENT_INFO: &str = concat!(
@@ -22,26 +25,59 @@ pub(crate) fn modern_meta() -> String {
     )
 }
 
-/// A `tools/call`. `args` is one JSON object; `meta` is empty or [`modern_meta`].
-pub(crate) fn call(id: u64, tool: &str, args: &[u8], meta: &str) -> Bytes {
-    let mut line = Vec::with_capacity(args.len() + tool.len() + meta.len() + 112);
-    head(&mut line, id, "tools/call");
-    line.extend_from_slice(meta.as_bytes());
-    line.extend_from_slice(if meta.is_empty() {
-        br#""name":"#
-    } else {
-        br#","name":"#
-    });
-    push_string(&mut line, tool);
-    line.extend_from_slice(br#","arguments":"#);
-    push_one_line(&mut line, args);
-    line.extend_from_slice(b"}}\n");
-    Bytes::from(line)
+/// A `tools/call`. `meta` is empty or [`modern_meta`]; the call's own members of `_meta` follow those.
+pub(crate) fn call(id: u64, call: &ToolCall<'_>, meta: &str) -> Bytes {
+    let own = call.meta.map_or(0, str::len);
+    let size = call.args.len() + call.tool.len() + meta.len() + own + 64;
+    request(id, "tools/call", size, |line| {
+        line.push(b'{');
+        push_meta(line, id, call, meta);
+        line.extend_from_slice(br#""name":"#);
+        push_string(line, call.tool);
+        line.extend_from_slice(br#","arguments":"#);
+        push_one_line(line, call.args);
+        line.push(b'}');
+    })
+}
+
+/// The member `_meta` of a call with its comma, if there is anything in it. The token of the call's progress
+/// is the id of the request.
+fn push_meta(line: &mut Vec<u8>, id: u64, call: &ToolCall<'_>, meta: &str) {
+    let own = call.meta.and_then(members_of).unwrap_or_default();
+    if own.is_empty() && call.progress.is_none() {
+        line.extend_from_slice(meta.as_bytes());
+        if !meta.is_empty() {
+            line.push(b',');
+        }
+        return;
+    }
+    let open = meta.strip_suffix('}').unwrap_or(r#""_meta":{"#);
+    line.extend_from_slice(open.as_bytes());
+    let mut is_first = meta.is_empty();
+    let mut push = |member: &[u8]| {
+        if !std::mem::take(&mut is_first) {
+            line.push(b',');
+        }
+        push_one_line(line, member);
+    };
+    if !own.is_empty() {
+        push(own.as_bytes());
+    }
+    if call.progress.is_some() {
+        push(format!(r#""progressToken":{id}"#).as_bytes());
+    }
+    line.extend_from_slice(b"},");
+}
+
+/// The text between the braces of a JSON object.
+fn members_of(object: &str) -> Option<&str> {
+    let inner = object.trim().strip_prefix('{')?.strip_suffix('}')?;
+    Some(inner.trim())
 }
 
 /// `server/discover`, the modern probe.
 pub(crate) fn discover(id: u64) -> Bytes {
-    request(id, "server/discover", &modern_meta())
+    request_with(id, "server/discover", &modern_meta())
 }
 
 /// `initialize`, the legacy opening.
@@ -49,107 +85,74 @@ pub(crate) fn initialize(id: u64) -> Bytes {
     let params = format!(
         r#""protocolVersion":"{LEGACY_LATEST}","capabilities":{{}},"clientInfo":{CLIENT_INFO}"#
     );
-    request(id, "initialize", &params)
+    request_with(id, "initialize", &params)
 }
 
 /// `tools/list`, one page.
 pub(crate) fn list(id: u64, cursor: Option<&str>, meta: &str) -> Bytes {
-    let mut params = meta.to_owned().into_bytes();
-    if let Some(cursor) = cursor {
-        params.extend_from_slice(if meta.is_empty() {
-            br#""cursor":"#
-        } else {
-            br#","cursor":"#
-        });
-        push_string(&mut params, cursor);
-    }
-    let mut line = Vec::with_capacity(params.len() + 64);
-    head(&mut line, id, "tools/list");
-    line.extend_from_slice(&params);
-    line.extend_from_slice(b"}}\n");
-    Bytes::from(line)
+    let size = meta.len() + cursor.map_or(0, str::len) + 16;
+    request(id, "tools/list", size, |line| {
+        line.push(b'{');
+        line.extend_from_slice(meta.as_bytes());
+        if let Some(cursor) = cursor {
+            line.extend_from_slice(if meta.is_empty() {
+                br#""cursor":"#
+            } else {
+                br#","cursor":"#
+            });
+            push_string(line, cursor);
+        }
+        line.push(b'}');
+    })
 }
 
 /// `subscriptions/listen` for changes of the tool list.
 pub(crate) fn listen(id: u64, meta: &str) -> Bytes {
     let params = format!(r#"{meta},"notifications":{{"toolsListChanged":true}}"#);
-    request(id, "subscriptions/listen", &params)
+    request_with(id, "subscriptions/listen", &params)
 }
 
 /// `notifications/initialized`.
 pub(crate) fn initialized() -> Bytes {
-    Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
+    notification("notifications/initialized", None)
+        .into_line()
+        .into_bytes()
 }
 
 /// `notifications/cancelled` for a request of ours.
 pub(crate) fn cancelled(id: u64) -> Bytes {
-    let line = format!(
-        "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id},\"reason\":\"the caller no longer waits\"}}}}\n"
-    );
-    Bytes::from(line)
+    let params = format!(r#"{{"requestId":{id},"reason":"the caller no longer waits"}}"#);
+    notification(CANCELLED, Some(&params))
+        .into_line()
+        .into_bytes()
 }
 
-/// The answer to a request of the server: nothing for a ping, an error for anything else. `id` is
-/// raw JSON from the server, on one line since it came on one.
-pub(crate) fn answer(id: &[u8], method: &str) -> Bytes {
-    let mut line = br#"{"jsonrpc":"2.0","id":"#.to_vec();
-    line.extend_from_slice(id);
-    line.extend_from_slice(if method == "ping" {
-        br#","result":{}}"#
+/// The answer to a request of the server: nothing for a ping, an error for anything else.
+pub(crate) fn answer(id: &Id, method: &str) -> Bytes {
+    let answer = if method == "ping" {
+        result(id, b"{}".to_vec().into())
     } else {
-        br#","error":{"code":-32601,"message":"method not found"}}"#
-    });
-    line.push(b'\n');
-    Bytes::from(line)
+        error(
+            Some(id),
+            RpcError::new(METHOD_NOT_FOUND, "method not found"),
+        )
+    };
+    answer.into_line().into_bytes()
 }
 
-fn request(id: u64, method: &str, params: &str) -> Bytes {
-    let mut line = Vec::with_capacity(params.len() + 96);
-    head(&mut line, id, method);
-    line.extend_from_slice(params.as_bytes());
-    line.extend_from_slice(b"}}\n");
-    Bytes::from(line)
-}
-
-fn head(line: &mut Vec<u8>, id: u64, method: &str) {
-    line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    push_number(line, id);
-    line.extend_from_slice(br#","method":""#);
-    line.extend_from_slice(method.as_bytes());
-    line.extend_from_slice(br#"","params":{"#);
-}
-
-fn push_number(line: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    line.extend_from_slice(&digits[at..]);
-}
-
-fn push_string(line: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(line, text).expect("writing a string to memory cannot fail");
-}
-
-/// Raw JSON in one line: a newline in it can only stand between tokens, where a blank means the same.
-fn push_one_line(line: &mut Vec<u8>, mut json: &[u8]) {
-    while let Some(at) = memchr2(b'\n', b'\r', json) {
-        line.extend_from_slice(&json[..at]);
-        line.push(b' ');
-        json = &json[at + 1..];
-    }
-    line.extend_from_slice(json);
+/// A request whose params have these members.
+fn request_with(id: u64, method: &str, members: &str) -> Bytes {
+    request(id, method, members.len() + 2, |line| {
+        line.push(b'{');
+        line.extend_from_slice(members.as_bytes());
+        line.push(b'}');
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::progress::ProgressSink;
     use serde_json::{Value, json};
 
     fn read(line: &Bytes) -> Value {
@@ -162,7 +165,7 @@ mod tests {
     #[test]
     fn a_call_is_one_line_and_keeps_its_arguments() {
         let args = b"{\r\n \"a\\n\": \"x\\ny\",\n\"n\": 1.0}";
-        let line = call(1_234_567_890, "say \"hi\"\n", args, "");
+        let line = call(1_234_567_890, &ToolCall::new("say \"hi\"\n", args), "");
         assert_eq!(
             read(&line),
             json!({"jsonrpc": "2.0", "id": 1_234_567_890, "method": "tools/call",
@@ -175,10 +178,41 @@ mod tests {
     }
 
     #[test]
+    fn a_call_has_the_members_of_its_caller_and_a_token_beside_those_of_the_era() {
+        let (sink, _progress) = ProgressSink::new(1);
+        for era in ["", &modern_meta()] {
+            let mut expected: Value = serde_json::from_str(&format!("{{{era}}}")).unwrap();
+            for (meta, progress) in [
+                (None, Some(&sink)),
+                (Some("{ }"), Some(&sink)),
+                (Some(r#"{"x/y": [1]}"#), None),
+                (Some(" {\"x/y\":\n[1]} "), Some(&sink)),
+            ] {
+                let call_of = ToolCall {
+                    meta,
+                    progress,
+                    ..ToolCall::new("t", b"{}")
+                };
+                let message = read(&call(7, &call_of, era));
+                let members = &mut expected["_meta"];
+                let has_own = meta.is_some_and(|meta| meta.contains("x/y"));
+                members["x/y"] = if has_own { json!([1]) } else { Value::Null };
+                members["progressToken"] = progress.map_or(Value::Null, |_| json!(7));
+                let mut want = members.as_object().unwrap().clone();
+                want.retain(|_, value| !value.is_null());
+                assert_eq!(message["params"]["_meta"], Value::Object(want), "{meta:?}");
+                assert_eq!(message["params"]["name"], "t");
+            }
+        }
+        let plain = read(&call(7, &ToolCall::new("t", b"{}"), ""));
+        assert!(plain["params"].get("_meta").is_none());
+    }
+
+    #[test]
     fn every_modern_request_describes_itself() {
         let meta = modern_meta();
         let lines = [
-            call(0, "t", b"{}", &meta),
+            call(0, &ToolCall::new("t", b"{}"), &meta),
             discover(1),
             list(2, None, &meta),
             list(3, Some(""), &meta),
@@ -209,10 +243,13 @@ mod tests {
         );
         assert_eq!(read(&cancelled(9))["params"]["requestId"], 9);
         assert_eq!(
-            read(&answer(b"\"x\"", "ping")),
+            read(&answer(&Id::Text("x".to_owned()), "ping")),
             json!({"jsonrpc": "2.0", "id": "x", "result": {}})
         );
-        assert_eq!(read(&answer(b"1", "roots/list"))["error"]["code"], -32601);
+        assert_eq!(
+            read(&answer(&Id::Integer(1), "roots/list"))["error"]["code"],
+            -32601
+        );
         assert_eq!(read(&initialized())["method"], "notifications/initialized");
     }
 }

@@ -15,7 +15,7 @@ use broker_process::{COOKIE, ProcessSpec, guard, search_folders};
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::environment::{Environment, is_base, withheld};
-use crate::memory::MemoryBudget;
+use broker_memory::MemoryBudget;
 
 /// What runs a command with shell syntax.
 const SHELL: &str = "/bin/sh";

@@ -9,7 +9,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Judge, Source, SourceSpec, State, Timing, Verdict};
+use broker_mcp::{CallFailure, Judge, Source, SourceSpec, State, Timing, ToolCall, Verdict};
 use broker_model::Snapshot;
 use tokio_util::task::TaskTracker;
 
@@ -133,7 +133,9 @@ async fn f_27_many_crashes_leave_no_file_process_thread_or_memory_behind() {
             before = Some(at_rest(&source, None).await);
         }
         let arguments = format!("{{\"way\":{}}}", crash % 4);
-        let failed = source.call("crash", arguments.as_bytes(), PATIENCE).await;
+        let failed = source
+            .call(ToolCall::new("crash", arguments.as_bytes()), PATIENCE)
+            .await;
         assert!(
             matches!(failed, Err(CallFailure::Exited { .. })),
             "{crash}: {failed:?}"

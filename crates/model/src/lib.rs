@@ -19,7 +19,6 @@ pub mod json_schema;
 #[cfg(feature = "validate")]
 pub mod lint;
 pub mod lock;
-pub mod mcp;
 pub mod path;
 pub mod provenance;
 pub mod redact;

@@ -119,16 +119,16 @@ fn lock_v1_every_digest_is_verified() {
 }
 
 #[test]
-fn lock_v1_as_version_2_is_refused_with_what_to_do() {
-    let newer = LOCK.replace("\"lock_version\": 1", "\"lock_version\": 2");
+fn lock_v1_as_version_3_is_refused_with_what_to_do() {
+    let newer = LOCK.replace("\"lock_version\": 1", "\"lock_version\": 3");
     // What a newer program would add is no reason to talk of anything but the version.
     let newer = newer.replace("\"hidden\"", "\"withheld\"");
-    let newer = newer.replacen('{', "{\n  \"added_in_2\": [],", 1);
+    let newer = newer.replacen('{', "{\n  \"added_in_3\": [],", 1);
     let problem = refused(&newer);
     assert_eq!(problem.code, DiagnosticCode::LockVersion);
     assert_eq!(
         problem.message,
-        "the lock has format version 2, this program reads 1"
+        "the lock has format version 3, this program reads 1 to 2"
     );
     assert_eq!(
         problem.position.map(|at| at.line),

@@ -31,6 +31,7 @@ fn lock() -> Lock {
             .to_vec(),
     };
     Lock {
+        version: broker_model::lock::LOCK_VERSION,
         config_digest: config.digest(),
         generator: "test".to_owned(),
         sources: config

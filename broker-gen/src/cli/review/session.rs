@@ -164,6 +164,7 @@ mod tests {
                 .to_vec(),
         };
         Lock {
+            version: broker_model::lock::LOCK_VERSION,
             config_digest: config.digest(),
             generator: "test".to_owned(),
             sources: vec![LockedSource::from_snapshot(source, &snapshot)],

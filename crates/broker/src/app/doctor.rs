@@ -40,7 +40,7 @@ pub(super) async fn run(
     }
     // What a start would refuse before it looks at a source is refused here too.
     let mut diagnostics = Vec::new();
-    settings.policy(&[], &environment, &mut diagnostics);
+    settings.host_policy(&[], &environment, &mut diagnostics);
     let checkup = Checkup::new(Setup {
         catalog,
         config: &settings.config,

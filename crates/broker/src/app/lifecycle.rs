@@ -1,117 +1,160 @@
-//! One broker from its first child to its end: the gate of a plain start, serving, draining, going.
+//! One broker from its first child to its end: the gate of a plain start, then service, then the
+//! phases of the shutdown in one order, whatever the surface is.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::text;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use broker_process::guard::Signals;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
 
+use super::failure::Failure;
 use crate::core::{Core, RefuseExit, StartOutcome};
 use crate::logging::Output;
-use crate::surface::http::Surface;
-use broker_process::guard::Signals;
+use crate::surface::Surface;
 
-/// How long calls that are under way may take once the broker was told to stop.
-const DRAIN: Duration = Duration::from_secs(10);
 /// The most that passes from the order to stop to the end, threads apart: 12 s with those. What the
 /// drain leaves of it is for the sources, whose graces shrink with it, and for the last replies.
-const WHOLE: Duration = Duration::from_millis(11_500);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(11_500);
 /// How long replies may take to leave once every call has ended; the least is kept free for them.
-const LAST_REPLIES: Duration = Duration::from_secs(1);
-const LAST_REPLIES_LEAST: Duration = Duration::from_millis(300);
+const LAST_REPLIES_TIMEOUT: Duration = Duration::from_secs(1);
+const MIN_LAST_REPLIES_TIMEOUT: Duration = Duration::from_millis(300);
 /// What ending a process takes beyond its graces.
 const SLACK: Duration = Duration::from_millis(200);
 /// How long killing everything may take once the broker was interrupted twice.
-const AT_ONCE: Duration = Duration::from_millis(500);
+const FORCED_STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A broker that listens and whose sources are starting.
-pub(super) struct Running {
+/// A broker that serves and whose sources are starting.
+pub(super) struct Running<S> {
     core: Core,
-    surface: Arc<Surface>,
-    server: JoinHandle<()>,
-    stop: CancellationToken,
+    surface: Arc<S>,
+    server: JoinHandle<io::Result<()>>,
+    drain_timeout: Duration,
 }
 
-impl Running {
+impl<S: Surface> Running<S> {
     /// Answers at once, from the catalog, and starts the sources.
-    pub(super) fn start(core: Core, surface: Arc<Surface>, listener: TcpListener) -> Self {
-        let stop = CancellationToken::new();
-        let server = tokio::spawn(Arc::clone(&surface).serve(listener, stop.clone()));
+    pub(super) fn start(
+        core: Core,
+        surface: Arc<S>,
+        listener: S::Listener,
+        drain_timeout: Duration,
+    ) -> Self {
+        let server = tokio::spawn(Arc::clone(&surface).serve(listener));
         core.start();
         Self {
             core,
             surface,
             server,
-            stop,
+            drain_timeout,
         }
     }
 
-    /// Serves, and reloads, until a signal, a refused start, or the listener's end.
+    /// Serves, and reloads, until a signal, a refused start, or the end of the surface.
     pub(super) async fn until_end(
         mut self,
         mut signals: Signals,
         reloads: impl Future<Output = Infallible>,
         output: &Output,
-    ) -> Exit {
-        let exit = tokio::select! {
+    ) -> Result<Exit, Failure> {
+        let ended = self.surface.ended();
+        let outcome = tokio::select! {
             never = reloads => match never {},
-            exit = refusal(&self.core, output) => exit,
+            exit = refusal(&self.core, output) => Ok(exit),
             () = signals.stop() => {
                 tracing::info!("stopping");
-                Exit::Ok
+                Ok(Exit::Ok)
             }
-            _ = &mut self.server => {
-                tracing::error!("the listener ended by itself");
-                Exit::Failure
+            () = ended.cancelled() => {
+                tracing::info!("the input ended: stopping");
+                Ok(Exit::Ok)
             }
+            served = &mut self.server => Err(not_served::<S>(served)),
         };
+        let asked = Instant::now();
+        let client_left = ended.is_cancelled();
+        if client_left && !self.server.is_finished() {
+            self.answer_the_rest().await;
+        }
         let core = self.core.clone();
         tokio::select! {
-            () = self.end() => exit,
+            () = self.end(asked, client_left) => outcome,
             () = signals.stop() => {
                 tracing::warn!("interrupted twice: stopping at once");
-                if timeout(AT_ONCE, core.close_within(Duration::ZERO)).await.is_err() {
+                if timeout(FORCED_STOP_TIMEOUT, core.close_within(Duration::ZERO)).await.is_err() {
                     tracing::warn!("sources were still stopping");
                 }
-                Exit::Interrupted
+                Ok(Exit::Interrupted)
             }
         }
     }
 
-    /// Refuses what is new, lets run what runs, fails the rest, stops the sources, and at last the
-    /// listener, so that everybody hears why.
-    async fn end(self) {
-        let asked = Instant::now();
-        self.surface.begin_shutdown();
-        self.core.begin_shutdown();
-        if timeout(DRAIN, self.core.drained()).await.is_err() {
-            tracing::warn!("calls were still running after {} s", DRAIN.as_secs());
+    /// Waits for the answers to a client that has left. The drain begins after that, since it would
+    /// refuse requests that wait for a source; no new ones can come.
+    async fn answer_the_rest(&self) {
+        let idle = self.surface.idle();
+        if timeout(self.drain_timeout, idle.cancelled()).await.is_err() {
+            warn_of_calls(self.drain_timeout);
+        }
+    }
+
+    /// The phases of the shutdown: new calls are refused, and those in flight go on; then the rest of
+    /// them fail, and the sources stop; at last the surface sends the replies and ends, so that callers
+    /// are told why until then. Where the client has left, its calls had their time before.
+    async fn end(self, asked: Instant, client_left: bool) {
+        if client_left {
+            self.core.drain().begin_draining();
+        } else {
+            drain(&self.core, self.drain_timeout).await;
         }
         let time = time_to_close(asked.elapsed());
         let close = self.core.close_within(time.saturating_sub(SLACK));
         if timeout(time, close).await.is_err() {
             tracing::warn!("sources were still stopping after {time:.1?}");
         }
-        self.stop.cancel();
-        let time = WHOLE.saturating_sub(asked.elapsed()).min(LAST_REPLIES);
+        self.core.drain().finish();
+        let time = SHUTDOWN_TIMEOUT
+            .saturating_sub(asked.elapsed())
+            .min(LAST_REPLIES_TIMEOUT);
         if !self.server.is_finished() && timeout(time, self.server).await.is_err() {
-            tracing::debug!("connections were still open");
+            tracing::debug!("replies were still being sent");
         }
     }
 }
 
+/// Refuses new calls, and waits at most `time` for those in flight.
+pub(super) async fn drain(core: &Core, time: Duration) {
+    core.drain().begin_draining();
+    if timeout(time, core.drain().drained()).await.is_err() {
+        warn_of_calls(time);
+    }
+}
+
+fn warn_of_calls(time: Duration) {
+    tracing::warn!("calls were still running after {} s", time.as_secs_f32());
+}
+
+/// The failure of a surface that ended before it was told to.
+fn not_served<S: Surface>(served: Result<io::Result<()>, JoinError>) -> Failure {
+    let reason = match served {
+        Ok(Ok(())) => "it ended by itself".to_owned(),
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Failure::Internal(format!("{} cannot be served: {reason}", S::NAME))
+}
+
 /// What is left for stopping the sources, so long after the order to stop.
 fn time_to_close(elapsed: Duration) -> Duration {
-    WHOLE.saturating_sub(LAST_REPLIES_LEAST + elapsed)
+    SHUTDOWN_TIMEOUT.saturating_sub(MIN_LAST_REPLIES_TIMEOUT + elapsed)
 }
 
 /// Waits for the first verdict; ends only where it refuses the start.
-pub(super) async fn refusal(core: &Core, output: &Output) -> Exit {
+async fn refusal(core: &Core, output: &Output) -> Exit {
     let StartOutcome { report, refuse } = core.first_verdict().await;
     let Some(reason) = refuse else {
         tracing::info!("ready");
@@ -137,16 +180,26 @@ pub(super) async fn refusal(core: &Core, output: &Output) -> Exit {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use crate::app::http::DRAIN_TIMEOUT;
+
+    /// The time of a shutdown whose drain and sources take all of theirs, threads included.
+    pub(in crate::app) fn longest_shutdown(drain_timeout: Duration) -> Duration {
+        let after_drain = time_to_close(drain_timeout);
+        drain_timeout
+            + after_drain
+            + MIN_LAST_REPLIES_TIMEOUT
+            + super::super::RUNTIME_SHUTDOWN_TIMEOUT
+    }
 
     #[test]
     fn f_45_a_drain_that_ran_out_leaves_the_sources_a_second_and_all_is_over_in_twelve() {
-        let after_drain = time_to_close(DRAIN);
+        let after_drain = time_to_close(DRAIN_TIMEOUT);
         assert!(after_drain.saturating_sub(SLACK) >= Duration::from_secs(1));
-        let end = DRAIN + after_drain + LAST_REPLIES_LEAST + super::super::LAST_BREATH;
+        let end = longest_shutdown(DRAIN_TIMEOUT);
         assert!(end <= Duration::from_secs(12), "{end:?}");
-        assert_eq!(time_to_close(WHOLE), Duration::ZERO);
+        assert_eq!(time_to_close(SHUTDOWN_TIMEOUT), Duration::ZERO);
         // With nothing to wait for, every grace of a source fits in.
         assert!(time_to_close(Duration::ZERO) > Duration::from_secs(8));
     }

@@ -2,19 +2,16 @@
 //! command line does on top, listener, secret and signals, is not here.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use broker_mcp::Environment;
-use tokio::time::timeout;
 
 use super::failure::Failure;
+use super::http::DRAIN_TIMEOUT;
+use super::lifecycle::drain;
 use super::settings::Settings;
 use crate::catalog::{self, Catalog};
 use crate::core::{Core, Mode, Setup, StartOutcome};
 use crate::typed::OpenError;
-
-/// How long calls that are under way may take once the broker is closed.
-const DRAIN: Duration = Duration::from_secs(10);
 
 /// How a broker is opened inside a program. The default is what the command line does: the config that
 /// was compiled in, this process's environment, a plain start.
@@ -104,10 +101,7 @@ pub(crate) async fn open(
 
 /// Refuses what is new, lets run what runs for a while, and stops the sources.
 pub(crate) async fn close(core: &Core) {
-    core.begin_shutdown();
-    if timeout(DRAIN, core.drained()).await.is_err() {
-        tracing::warn!("calls were still running after {} s", DRAIN.as_secs());
-    }
+    drain(core, DRAIN_TIMEOUT).await;
     core.close().await;
 }
 

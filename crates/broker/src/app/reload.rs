@@ -6,66 +6,42 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::Environment;
 use broker_model::config::MAX_BYTES;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::failure::{Failure, unless_refused};
 use super::settings::Settings;
+use super::startup::Startup;
 use super::warn;
-use crate::catalog::Catalog;
 use crate::cli::Cli;
 use crate::core::{Core, ReloadError, Reloaded};
-use crate::logging::Output;
-use crate::surface::{http, stdio};
+use crate::surface::Surface;
 use broker_process::guard::Hangups;
 
 /// How often a watched file is looked at. It counts as changed once two looks found the same.
-const LOOK: Duration = Duration::from_millis(500);
-
-/// Which surface follows the config as well.
-pub(super) enum Door {
-    /// With what `--allow-host` named.
-    Http(Arc<http::Surface>, Vec<String>),
-    Stdio(Arc<stdio::Surface>),
-}
+const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Reloads one broker's config.
-pub(super) struct Reloader<'a> {
-    catalog: &'static Catalog,
+pub(super) struct Reloader<'a, S> {
+    startup: Startup<'a>,
     core: Core,
-    file: Option<PathBuf>,
-    /// Whether the file is watched.
-    watch: bool,
-    environment: Environment,
-    output: &'a Output,
-    door: Door,
+    surface: Arc<S>,
 }
 
-impl<'a> Reloader<'a> {
+impl<'a, S: Surface> Reloader<'a, S> {
     /// For the config that the command line names, if it names one.
-    pub(super) fn new(
-        catalog: &'static Catalog,
-        cli: &Cli,
-        core: Core,
-        environment: Environment,
-        output: &'a Output,
-        door: Door,
-    ) -> Self {
+    pub(super) const fn new(startup: Startup<'a>, core: Core, surface: Arc<S>) -> Self {
         Self {
-            catalog,
+            startup,
             core,
-            file: cli.config.clone(),
-            watch: cli.reload,
-            environment,
-            output,
-            door,
+            surface,
         }
     }
 
     /// Answers to hangups, and watches the file, from the moment that the start was let through.
     pub(super) async fn run(self, mut hangups: Hangups) -> Infallible {
-        let watched = self.file.as_deref().filter(|_| self.watch);
+        let cli = self.startup.cli;
+        let watched = cli.config.as_deref().filter(|_| cli.reload);
         let mut watch = watched.map(Watch::new);
         if self.core.first_verdict().await.refuse.is_some() {
             return std::future::pending().await;
@@ -80,7 +56,7 @@ impl<'a> Reloader<'a> {
     }
 
     async fn reload(&self) {
-        let Some(file) = &self.file else {
+        let Some(file) = &self.startup.cli.config else {
             tracing::warn!(
                 "nothing to reload: the broker runs with the config that was compiled in"
             );
@@ -94,39 +70,27 @@ impl<'a> Reloader<'a> {
                 tracing::info!(replaced = replaced.join(" "), "reloaded");
             }
             Err(failure) => {
-                failure.report(self.output);
+                failure.report(self.startup.output);
                 tracing::error!("not reloaded; everything is as it was before");
             }
         }
     }
 
     async fn try_reload(&self, file: &Path) -> Result<Reloaded, Failure> {
-        let settings = Settings::load(self.catalog, Some(file))?;
+        let settings = Settings::load(self.startup.catalog, Some(file))?;
         settings.warnings.iter().for_each(warn);
         let mut problems = Vec::new();
-        let policy = self.policy(&settings, &mut problems);
+        let for_surface = self.startup.for_surface(&settings, &mut problems);
+        let environment = &self.startup.environment;
         let prepared = self
             .core
-            .prepare(&settings.config, &self.environment, &settings.base);
+            .prepare(&settings.config, environment, &settings.base);
         let prepared = unless_refused(prepared, problems)?;
         // Before anything is started with them.
-        self.output.mask(&prepared.redactor());
+        self.startup.output.mask(&prepared.redactor());
         let reloaded = self.core.reload(prepared).await?;
-        match (&self.door, policy) {
-            (Door::Http(surface, _), Some(policy)) => surface.set_policy(policy),
-            (Door::Stdio(surface), _) => surface.set_line_bytes(settings.config.limits.body_bytes),
-            (Door::Http(..), None) => {}
-        }
+        self.surface.apply(for_surface);
         Ok(reloaded)
-    }
-
-    fn policy(&self, settings: &Settings, problems: &mut Vec<Diagnostic>) -> Option<http::Policy> {
-        match &self.door {
-            Door::Http(_, allow_host) => {
-                Some(settings.policy(allow_host, &self.environment, problems))
-            }
-            Door::Stdio(_) => None,
-        }
     }
 }
 
@@ -182,7 +146,7 @@ async fn changed(watch: &mut Option<Watch>) {
         return std::future::pending().await;
     };
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(WATCH_INTERVAL).await;
         if watch.look() {
             return;
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use crate::catalog::Catalog;
-use crate::surface::http::{BadEntry, Gate, Policy};
+use crate::surface::http::{BadEntry, HostPolicy};
 
 /// A config, and where its relative paths resolve.
 #[derive(Debug)]
@@ -54,27 +54,14 @@ impl Settings {
         })
     }
 
-    /// What the HTTP surface is to hold to; see [`Settings::gate`].
-    pub(super) fn policy(
-        &self,
-        allow_host: &[String],
-        environment: &Environment,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) -> Policy {
-        Policy {
-            gate: self.gate(allow_host, environment, diagnostics),
-            body_bytes: self.config.limits.body_bytes,
-        }
-    }
-
-    /// The gate of `allowed_hosts`, `--allow-host` and `allowed_origins`. What cannot be used is
+    /// The policy of `allowed_hosts`, `--allow-host` and `allowed_origins`. What cannot be used is
     /// added to `diagnostics`, all missing variables included.
-    fn gate(
+    pub(super) fn host_policy(
         &self,
         allow_host: &[String],
         environment: &Environment,
         diagnostics: &mut Vec<Diagnostic>,
-    ) -> Gate {
+    ) -> HostPolicy {
         let mut expand = |key: &str, templates: &[Template]| -> Vec<String> {
             let mut texts = Vec::new();
             for (index, template) in templates.iter().enumerate() {
@@ -94,14 +81,14 @@ impl Settings {
         let origins = expand("allowed_origins", &self.config.allowed_origins);
         let configured = hosts.len();
         hosts.extend_from_slice(allow_host);
-        Gate::new(&hosts, &origins).unwrap_or_else(|bad| {
+        HostPolicy::new(&hosts, &origins).unwrap_or_else(|bad| {
             let diagnostic = unusable(bad, configured);
             diagnostics.push(if diagnostic.pointer.is_some() {
                 self.config.place(diagnostic)
             } else {
                 diagnostic
             });
-            Gate::default()
+            HostPolicy::default()
         })
     }
 }
@@ -171,6 +158,7 @@ mod tests {
             entries: &[],
             tools: &[],
             sources: &[],
+            areas: &[],
         }))
     }
 

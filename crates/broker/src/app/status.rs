@@ -4,7 +4,8 @@ use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
 
 use super::failure::Failure;
-use super::{load_secret, tree};
+use super::http::load_secret;
+use super::tree;
 use crate::cli::{Format, StatusArgs};
 use crate::logging::Output;
 use crate::status::{Target, ask};

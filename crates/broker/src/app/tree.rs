@@ -150,7 +150,7 @@ mod tests {
     }
 
     static CATALOG: Catalog = Catalog {
-        format: 1,
+        format: crate::catalog::FORMAT,
         catalog_digest: "sha256/1:00",
         root_digest: "sha256/1:0d",
         config_digest: "sha256/1:0c",
@@ -168,8 +168,11 @@ mod tests {
             name: "t",
             digest: "sha256/1:01",
             args_schema: NONE,
+            idempotent: false,
+            allow: u64::MAX,
         }],
         sources: &[],
+        areas: &[],
     };
 
     #[test]

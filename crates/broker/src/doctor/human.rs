@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use broker_mcp::SourceFailure;
-use broker_model::mcp::Era;
+use broker_wire::Era;
 
 use super::finding::Severity;
 use super::{Diagnosis, Facts, Listed, attention};

@@ -1,6 +1,6 @@
 //! The examination as one JSON object; `docs/api.md` has its shape.
 
-use broker_model::mcp::Era;
+use broker_wire::Era;
 use serde_json::{Map, Value, json};
 
 use super::finding::Finding;

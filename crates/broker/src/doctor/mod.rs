@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use broker_mcp::SourceFailure;
 use broker_model::drift::Report;
-use broker_model::mcp::Era;
+use broker_wire::Era;
 
 use crate::core::Examined;
 use finding::{Finding, Severity};

@@ -46,7 +46,9 @@ pub use crate::app::OpenOptions as Options;
 pub use crate::core::{CoreError, Mode};
 
 use crate::catalog::Catalog;
-use crate::core::{Account, Args, Call, Core, Identity, SMALL_BYTES};
+use crate::core::{
+    Account, Args, CallContext, CancelMode, Core, Identity, Operation, ResultForm, SMALL_BYTES,
+};
 
 /// A tool of the lock, as generated. Not meant to be implemented by hand.
 pub trait Tool {
@@ -143,16 +145,19 @@ impl Broker {
             Args::Read { text: &body, value }
         };
         let request_id = format!("typed-{}", CALLS.fetch_add(1, Ordering::Relaxed));
-        let call = Call {
-            path,
-            args,
-            raw: true,
+        let context = CallContext {
             request_id: &request_id,
             account: &self.account,
-            since: None,
+            meta: None,
+            progress: None,
+            received: None,
+            deadline: None,
+            cancel: CancelMode::OnDrop,
+            form: ResultForm::Verbatim,
         };
-        let reply = self.core.call(&Identity::Anonymous, call).await?;
-        Ok(RawResult::from_reply(&reply.body))
+        let (identity, operation) = (Identity::local(), Operation::CallTool { args });
+        let call = self.core.call(&identity, &context, path, operation);
+        Ok(RawResult::new(call.await?.result))
     }
 }
 

@@ -4,25 +4,16 @@ use std::fmt;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// A result of `tools/call`: one JSON object with `content`, and perhaps `structuredContent`, `isError` and
-/// `_meta`. Byte for byte as the server gave it, unless the config says `render_mode` or
-/// `max_output_chars` for the tool. Cheap to clone.
+/// `_meta`. Byte for byte as the server gave it, whatever `render_mode` and `max_output_chars` the config
+/// has for the tool. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RawResult {
     text: Bytes,
-    cut: bool,
-}
-
-/// A reply of core around a result.
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow)]
-    result: &'a RawValue,
-    truncated: Option<IgnoredAny>,
 }
 
 /// What of a result is looked at.
@@ -37,29 +28,13 @@ struct Members<'a> {
 }
 
 impl RawResult {
-    /// The result within a reply.
-    pub(super) fn from_reply(body: &Bytes) -> Self {
-        match serde_json::from_slice::<Envelope<'_>>(body) {
-            Ok(envelope) => Self {
-                text: body.slice_ref(envelope.result.get().as_bytes()),
-                cut: envelope.truncated.is_some(),
-            },
-            // Text that cannot be decoded is handed on as it came.
-            Err(_) => Self {
-                text: body.clone(),
-                cut: false,
-            },
-        }
+    pub(super) const fn new(text: Bytes) -> Self {
+        Self { text }
     }
 
     /// The JSON text. It is the server's: UTF-8 where the server kept to the protocol.
     pub const fn as_bytes(&self) -> &Bytes {
         &self.text
-    }
-
-    /// Whether it was cut to the tool's `max_output_chars`.
-    pub const fn is_cut(&self) -> bool {
-        self.cut
     }
 
     /// The result as a JSON value.
@@ -100,11 +75,6 @@ impl RawResult {
     pub(super) fn output<O: DeserializeOwned>(&self, typed: bool) -> Result<O, String> {
         if !typed {
             return read("null");
-        }
-        if self.cut {
-            return Err(
-                "the result was cut to `max_output_chars`, and its rest is missing".to_owned(),
-            );
         }
         let members = self
             .members()
@@ -161,14 +131,12 @@ mod tests {
     use super::*;
 
     fn result(body: &'static str) -> RawResult {
-        RawResult::from_reply(&Bytes::from_static(body.as_bytes()))
+        RawResult::new(Bytes::from_static(body.as_bytes()))
     }
 
     #[test]
     fn the_result_is_kept_byte_for_byte() {
-        let raw = result(
-            r#"{"path":"/a","result": {"content":[],"n":1.00,"structuredContent":{"n":3.0}}}"#,
-        );
+        let raw = result(r#"{"content":[],"n":1.00,"structuredContent":{"n":3.0}}"#);
         assert_eq!(
             &raw.as_bytes()[..],
             br#"{"content":[],"n":1.00,"structuredContent":{"n":3.0}}"#
@@ -183,16 +151,16 @@ mod tests {
         struct Output {
             n: i64,
         }
-        let raw = result(r#"{"path":"/a","result":{"structuredContent":{"n":3.0}}}"#);
+        let raw = result(r#"{"structuredContent":{"n":3.0}}"#);
         assert_eq!(raw.output::<Output>(true).unwrap().n, 3);
-        let raw = result(r#"{"path":"/a","result":{"structuredContent":{"n":"x"}}}"#);
+        let raw = result(r#"{"structuredContent":{"n":"x"}}"#);
         let error = raw.output::<Output>(true).unwrap_err();
         assert!(
             error.contains("does not fit") && error.contains("column"),
             "{error}"
         );
         let raw = result(
-            r#"{"path":"/a","result":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"isError":true}}"#,
+            r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"isError":true}"#,
         );
         assert!(
             raw.output::<Output>(true)
@@ -201,9 +169,5 @@ mod tests {
         );
         assert!(raw.is_error());
         assert_eq!(raw.text(), "a\nb");
-        let raw = result(
-            r#"{"path":"/a","result":{"structuredContent":{"n":3}},"truncated":{"limit":500}}"#,
-        );
-        assert!(raw.is_cut() && raw.output::<Output>(true).unwrap_err().contains("was cut"));
     }
 }

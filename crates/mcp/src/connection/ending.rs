@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use broker_model::SourceCause;
+use broker_wire::Frame;
 use serde::de::IgnoredAny;
 use tokio::time::timeout;
 
@@ -12,7 +13,6 @@ use super::Command;
 use super::owner::{Owner, answer};
 use super::table::{Reply, Request};
 use crate::failure::SourceFailure;
-use crate::framing::Frame;
 
 /// How long what an ended process left in its pipes is waited for.
 const LEFTOVERS: Duration = Duration::from_millis(30);

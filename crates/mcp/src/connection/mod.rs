@@ -9,17 +9,19 @@ mod table;
 mod tests;
 mod waiter;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use broker_process::ExitReport;
+use broker_wire::{Framer, LineLimit, Peer};
 use bytes::Bytes;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::failure::SourceFailure;
-use crate::framing::Framer;
+use crate::progress::ProgressSink;
 use crate::session::Opening;
 use crate::spec::SourceSpec;
 
@@ -73,7 +75,7 @@ pub(crate) enum Unanswered {
     /// The server answered with this raw error.
     Error(Bytes),
     /// The answer cannot be used.
-    Broken(&'static str),
+    Broken(Cow<'static, str>),
     /// The answer is over the limit.
     TooLarge,
     /// There is no room in memory for the answer.
@@ -102,7 +104,11 @@ impl Connection {
         let owner = Owner {
             stdin: Some(stdin),
             stdout,
-            framer: Framer::new(spec.line_bytes, spec.memory.whole_account()),
+            framer: Framer::new(
+                Peer::Server,
+                LineLimit::new(spec.line_bytes),
+                spec.memory.whole_account(),
+            ),
             batch: None,
             outgoing: Outgoing::default(),
             table: Table::new(spec.max_in_flight),
@@ -140,8 +146,19 @@ impl Connection {
         line: impl FnOnce(u64) -> Bytes,
         time: impl Into<Option<Duration>>,
     ) -> Result<RawResult, Unanswered> {
-        let (id, reply) = self.submit(kind, line)?;
+        let (id, reply) = self.submit(kind, line, None)?;
         Waiter::new(self, id, reply).wait(time.into()).await
+    }
+
+    /// Sends a call like a request; its progress goes to the sink.
+    pub(crate) async fn call(
+        &self,
+        line: impl FnOnce(u64) -> Bytes,
+        progress: Option<ProgressSink>,
+        time: Duration,
+    ) -> Result<RawResult, Unanswered> {
+        let (id, reply) = self.submit(Kind::Call, line, progress)?;
+        Waiter::new(self, id, reply).wait(Some(time)).await
     }
 
     /// Calls that it has, waiting ones included.
@@ -159,7 +176,7 @@ impl Connection {
     /// Sends a request that stays open: a subscription. What comes back ends when it does.
     pub(crate) fn subscribe(&self, line: impl FnOnce(u64) -> Bytes) -> Option<Subscription> {
         // It is never given up; it ends with the connection.
-        let (_, reply) = self.submit(Kind::Standing, line).ok()?;
+        let (_, reply) = self.submit(Kind::Standing, line, None).ok()?;
         Some(Subscription::new(reply))
     }
 
@@ -193,6 +210,7 @@ impl Connection {
         &self,
         kind: Kind,
         line: impl FnOnce(u64) -> Bytes,
+        progress: Option<ProgressSink>,
     ) -> Result<(u64, oneshot::Receiver<Reply>), Unanswered> {
         let limit = self.admission_limit;
         if kind == Kind::Call && self.shared.admitted.fetch_add(1, Ordering::Relaxed) >= limit {
@@ -205,6 +223,7 @@ impl Connection {
             id,
             line: line(id),
             kind,
+            progress,
             reply: sender,
         };
         if let Err(refused) = self.commands.try_send(Command::Request(request)) {

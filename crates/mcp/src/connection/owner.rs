@@ -10,6 +10,11 @@ use std::task::{Context, Poll};
 
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
+use broker_process::{ExitReport, StderrTail};
+use broker_wire::protocol::{CANCELLED, PROGRESS, TOOLS_CHANGED};
+use broker_wire::{
+    Batch, Frame, Framer, Id, Incoming, Messages, Problem, cancelled_request, read_server_line,
+};
 use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -19,15 +24,10 @@ use super::ending::End;
 use super::outgoing::Outgoing;
 use super::table::{Kind, RawResult, Reply, Request, Table};
 use super::{Command, Shared};
-use crate::batch::Batch;
-use crate::envelope::{Message, Messages, parse};
-use broker_process::ExitReport;
 
 use crate::failure::SourceFailure;
-use crate::framing::{Frame, Framer};
-use crate::request;
 use crate::status::Counters;
-use broker_process::StderrTail;
+use crate::{progress, request};
 
 /// Commands taken in at one go.
 const COMMANDS: usize = 64;
@@ -35,8 +35,6 @@ const COMMANDS: usize = 64;
 const TURN_BYTES: usize = 1 << 20;
 /// The least number of bytes that a message counts towards `TURN_BYTES`.
 const MESSAGE_BYTES: usize = 4 << 10;
-/// The longest id of a server's own request that is answered.
-const MAX_ID_BYTES: usize = 1 << 10;
 
 /// The extent to which the bytes that were read have been processed.
 enum Taken {
@@ -162,7 +160,7 @@ impl Owner {
                 }
                 continue;
             }
-            match self.framer.next() {
+            match self.framer.next_frame() {
                 None => return Taken::All,
                 Some(Frame::Line(line)) => {
                     turn += line.len().max(MESSAGE_BYTES);
@@ -170,7 +168,7 @@ impl Owner {
                 }
                 Some(Frame::Oversize { id }) => {
                     self.counters.add_oversize_line();
-                    match id {
+                    match id.as_ref().and_then(Id::number) {
                         Some(id) => self.settle(id, Reply::TooLarge),
                         // Without an id no request can be told; it ends by its deadline.
                         None => {
@@ -178,7 +176,7 @@ impl Owner {
                         }
                     }
                 }
-                Some(Frame::NoRoom { id }) => self.refuse_without_room(id),
+                Some(Frame::NoRoom { id, .. }) => self.refuse_without_room(id.as_ref()),
                 Some(Frame::Endless) => return Taken::Endless,
             }
         }
@@ -222,7 +220,7 @@ impl Owner {
     }
 
     pub(super) fn take_line(&mut self, line: Bytes) {
-        let parsed = parse(line.clone(), self.framer.account());
+        let parsed = read_server_line(line.clone(), self.framer.account());
         if parsed.repaired {
             self.counters.add_invalid_utf8_line();
             if !std::mem::replace(&mut self.repair_told, true) {
@@ -235,41 +233,71 @@ impl Owner {
         }
     }
 
-    fn take_message(&mut self, message: Message, line: &Bytes, repaired: bool) {
+    fn take_message(&mut self, message: Incoming, line: &Bytes, repaired: bool) {
         match message {
-            Message::Result { id, result } => {
-                self.settle(id, Reply::Result(RawResult { result, repaired }));
+            Incoming::Response { id, outcome } => {
+                let Some(id) = id.as_ref().and_then(Id::number) else {
+                    return self.counters.add_unknown_id();
+                };
+                let reply = match outcome {
+                    Ok(result) => Reply::Result(RawResult {
+                        result: result.into_bytes(),
+                        repaired,
+                    }),
+                    Err(error) => Reply::Error(error.into_bytes()),
+                };
+                self.settle(id, reply);
             }
-            Message::Error { id, error } => self.settle(id, Reply::Error(error)),
-            Message::Broken { id, reason } => self.settle(id, Reply::Broken(reason)),
-            Message::Stray => self.counters.add_unknown_id(),
-            Message::Request { id, method } => {
+            Incoming::Request { id, method, .. } => {
                 self.counters.add_server_request();
-                if id.len() <= MAX_ID_BYTES {
-                    self.outgoing.push(request::answer(&id, &method));
-                } else {
+                if id.is_too_long() {
                     self.counters.add_unanswered_request();
+                } else {
+                    self.outgoing.push(request::answer(&id, &method));
                 }
             }
-            Message::Cancelled { id } => {
+            Incoming::Notification { method, params } if method == CANCELLED => {
+                let id = cancelled_request(params.as_ref()).and_then(|id| id.number());
                 // A server may end a subscription so; anything else that we ask is ours to give up.
-                if self.table.kind(id) == Some(Kind::Standing) {
+                if let Some(id) = id
+                    && self.table.kind(id) == Some(Kind::Standing)
+                {
                     self.settle(id, Reply::Cancelled { begun: true });
                 }
             }
-            Message::Notification { method } => {
-                if method == "notifications/tools/list_changed" {
+            Incoming::Notification { method, params } if method == PROGRESS => {
+                if let Some(params) = params
+                    && let Some(id) = progress::token(&params)
+                    && let Some(sink) = self.table.progress(id)
+                {
+                    sink.offer(&params);
+                }
+            }
+            Incoming::Notification { method, .. } => {
+                if method == TOOLS_CHANGED {
                     self.list_changes.send_modify(|changes| *changes += 1);
                 }
             }
-            Message::NoRoom { id } => self.refuse_without_room(id),
-            Message::Noise => self.tell_noise(line),
+            Incoming::Invalid { id, problem } => {
+                self.take_invalid(id.as_ref(), problem, line);
+            }
+        }
+    }
+
+    fn take_invalid(&mut self, id: Option<&Id>, problem: Problem, line: &Bytes) {
+        match (problem, id.and_then(Id::number)) {
+            (Problem::Unreadable(reason) | Problem::Malformed(reason), Some(id)) => {
+                self.settle(id, Reply::Broken(reason));
+            }
+            (Problem::Malformed(_), None) => self.counters.add_unknown_id(),
+            (Problem::NoRoom, _) => self.refuse_without_room(id),
+            (Problem::Noise | Problem::Unreadable(_), _) => self.tell_noise(line),
         }
     }
 
     /// Ends the request whose answer has no room in memory.
-    fn refuse_without_room(&mut self, id: Option<u64>) {
-        match id {
+    fn refuse_without_room(&mut self, id: Option<&Id>) {
+        match id.and_then(Id::number) {
             Some(id) => self.settle(id, Reply::NoRoom),
             None => {
                 tracing::warn!(source = %self.source, "a line without an id was thrown away: `limits.memory_bytes` is in use");

@@ -1,9 +1,12 @@
 //! Who waits for which answer, and who waits for a place at the server. Pure: it knows no pipe.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
+
+use crate::progress::ProgressSink;
 
 /// A raw result as the server gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub(crate) enum Reply {
     /// The raw error.
     Error(Bytes),
     /// An answer that cannot be used.
-    Broken(&'static str),
+    Broken(Cow<'static, str>),
     /// An answer over the limit.
     TooLarge,
     /// An answer for which there is no room in memory.
@@ -52,6 +55,7 @@ pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) line: Bytes,
     pub(crate) kind: Kind,
+    pub(crate) progress: Option<ProgressSink>,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
@@ -59,6 +63,7 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) kind: Kind,
+    progress: Option<ProgressSink>,
     pub(super) reply: oneshot::Sender<Reply>,
 }
 
@@ -95,9 +100,15 @@ impl Table {
             id,
             line,
             kind,
+            progress,
             reply,
         } = request;
-        self.waiting.insert(id, Waiting { kind, reply });
+        let waiting = Waiting {
+            kind,
+            progress,
+            reply,
+        };
+        self.waiting.insert(id, waiting);
         Some((id, line))
     }
 
@@ -122,6 +133,11 @@ impl Table {
     /// What waits for `id`.
     pub(super) fn kind(&self, id: u64) -> Option<Kind> {
         self.waiting.get(&id).map(|waiting| waiting.kind)
+    }
+
+    /// The sink for the progress of a request that was sent.
+    pub(super) fn progress(&self, id: u64) -> Option<&ProgressSink> {
+        self.waiting.get(&id)?.progress.as_ref()
     }
 
     /// Takes a request out of the queue.
@@ -150,6 +166,7 @@ mod tests {
             id,
             line: Bytes::from(id.to_string()),
             kind,
+            progress: None,
             reply,
         }
     }

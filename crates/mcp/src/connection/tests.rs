@@ -131,8 +131,9 @@ impl Scene {
             stdin: Some(ChildStdin::from_std(stdin.into()).unwrap()),
             stdout: ChildStdout::from_std(stdout.into()).unwrap(),
             framer: Framer::new(
-                LINE_BYTES,
-                crate::MemoryBudget::new(usize::MAX).whole_account(),
+                broker_wire::Peer::Server,
+                broker_wire::LineLimit::new(LINE_BYTES),
+                broker_memory::MemoryBudget::new(usize::MAX).whole_account(),
             ),
             batch: None,
             outgoing: Outgoing::default(),

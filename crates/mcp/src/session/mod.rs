@@ -8,21 +8,47 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use broker_model::json::each_member;
-use broker_model::mcp::Era;
 use broker_model::{Snapshot, SourceCause};
+use broker_wire::Era;
 use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
 
-use crate::connection::{Kind, RawResult, Unanswered};
+use crate::connection::{RawResult, Unanswered};
 use crate::failure::{CallFailure, SourceFailure};
 use crate::handshake::Agreed;
 use crate::link::Link;
+use crate::progress::ProgressSink;
 use crate::spec::SourceSpec;
 use crate::subscription::Subscribed;
 use crate::{list, request, rpc_error, startup};
 use broker_process::StderrTail;
 
 pub(crate) use open::Opening;
+
+/// A call of a tool, as it goes to a server.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolCall<'a> {
+    /// The server's name of the tool.
+    pub tool: &'a str,
+    /// One JSON object, already checked.
+    pub args: &'a [u8],
+    /// Members for `_meta` of the request, as one JSON object. The broker's own members are not among them.
+    pub meta: Option<&'a str>,
+    /// Takes the progress of the call; without it the server is not asked for any.
+    pub progress: Option<&'a ProgressSink>,
+}
+
+impl<'a> ToolCall<'a> {
+    /// A call without members for `_meta` and without progress.
+    pub const fn new(tool: &'a str, args: &'a [u8]) -> Self {
+        Self {
+            tool,
+            args,
+            meta: None,
+            progress: None,
+        }
+    }
+}
 
 /// One started and handshaken server process. Dropping it ends the process group at once; [`stop`]
 /// gives the server time to leave by itself.
@@ -82,18 +108,17 @@ impl Session {
         self.tail.clone()
     }
 
-    /// Calls a tool by its upstream name. `args` is one JSON object, already checked; the result is
-    /// the raw result object. `timeout` covers queueing, writing and waiting. Dropping the future
-    /// gives the call up, and the server is told.
+    /// Calls a tool; the result is the raw result object. `timeout` covers queueing, writing and waiting.
+    /// Dropping the future gives the call up, and the server is told.
     pub async fn call(
         &self,
-        tool: &str,
-        args: &[u8],
+        call: ToolCall<'_>,
         timeout: Duration,
     ) -> Result<RawResult, CallFailure> {
         self.calls_begun.fetch_add(1, Ordering::Relaxed);
-        let line = |id| request::call(id, tool, args, &self.meta);
-        match self.link.request(Kind::Call, line, timeout).await {
+        let line = |id| request::call(id, &call, &self.meta);
+        let progress = call.progress.cloned();
+        match self.link.call(line, progress, timeout).await {
             Ok(answer) => check_result(&answer.result).map(|()| answer),
             Err(unanswered) => Err(self.call_failure(unanswered, timeout)),
         }
@@ -117,7 +142,7 @@ impl Session {
                 maybe_executed: begun,
             },
             Unanswered::Error(error) => rpc_error::read(&error, &self.spec.redactor),
-            Unanswered::Broken(reason) => protocol(reason),
+            Unanswered::Broken(reason) => protocol(&reason),
             Unanswered::TooLarge => CallFailure::OutputTooLarge {
                 limit: self.spec.line_bytes,
             },

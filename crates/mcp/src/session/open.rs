@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use broker_model::mcp::Era;
+use broker_wire::Era;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
@@ -60,7 +60,7 @@ impl Session {
         let result = match Self::attempt(spec, first, true, opening).await {
             Err(Disagreement::Died(failure)) if opening.second_process => {
                 tracing::debug!(source = %spec.source.as_str(), %failure, "the server ended at the first question; trying the other era in a new process");
-                Self::attempt(spec, handshake::other(first), false, opening).await
+                Self::attempt(spec, first.other(), false, opening).await
             }
             result => result,
         };

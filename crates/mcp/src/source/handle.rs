@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::connection::RawResult;
 use crate::failure::CallFailure;
-use crate::session::Session;
+use crate::session::{Session, ToolCall};
 use crate::status::Counters;
 
 /// A session of a supervised source, to be called soon: it may end at any time, and calls of it then
@@ -26,15 +26,14 @@ impl SessionHandle {
         self.session.load()
     }
 
-    /// Calls a tool by its upstream name; see [`Session::call`].
+    /// Calls a tool; see [`Session::call`].
     pub async fn call(
         &self,
-        tool: &str,
-        args: &[u8],
+        call: ToolCall<'_>,
         timeout: Duration,
     ) -> Result<RawResult, CallFailure> {
         self.counters.add_call();
-        let result = self.session.call(tool, args, timeout).await;
+        let result = self.session.call(call, timeout).await;
         if result.is_err() {
             self.counters.add_failure();
         }

@@ -12,8 +12,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use broker_model::mcp::Era;
 use broker_model::{Snapshot, SourceCause};
+use broker_wire::Era;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::connection::RawResult;
 use crate::failure::{CallFailure, SourceFailure};
-use crate::session::Session;
+use crate::session::{Session, ToolCall};
 use crate::spec::SourceSpec;
 use crate::status::{Counters, State, Status};
 use broker_process::StderrTail;
@@ -223,11 +223,10 @@ impl Source {
         }
     }
 
-    /// Calls a tool by its upstream name, as soon as there is a session; `timeout` covers both.
+    /// Calls a tool as soon as there is a session; `timeout` covers both.
     pub async fn call(
         &self,
-        tool: &str,
-        args: &[u8],
+        call: ToolCall<'_>,
         timeout: Duration,
     ) -> Result<RawResult, CallFailure> {
         let deadline = Instant::now() + timeout;
@@ -236,7 +235,7 @@ impl Source {
             None => self.session(timeout).await?,
         };
         let left = deadline.saturating_duration_since(Instant::now());
-        session.call(tool, args, left).await
+        session.call(call, left).await
     }
 
     fn handle(&self, session: Arc<Session>) -> SessionHandle {

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use broker_model::mcp::Era;
 use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
 use broker_process::{Hurry, random_u64};
+use broker_wire::Era;
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit};
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;

@@ -193,7 +193,7 @@ impl Scene {
             startup_timeout: STARTUP_TIMEOUT,
             relist_interval,
             line_bytes: 1 << 20,
-            memory: crate::MemoryBudget::new(512 << 20),
+            memory: broker_memory::MemoryBudget::new(512 << 20),
             concurrency: crate::ConcurrencyLimits::new(),
             listing_bytes: 32 << 20,
             instances: 1,
@@ -231,7 +231,9 @@ impl Scene {
         let source = self.source.clone();
         tokio::spawn(async move {
             let args = format!("{{\"seconds\":{seconds}}}");
-            source.call("work", args.as_bytes(), HOUR).await
+            source
+                .call(ToolCall::new("work", args.as_bytes()), HOUR)
+                .await
         })
     }
 

@@ -5,16 +5,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::common::{PATIENCE, Scene, eventually, is_alive};
-use broker_mcp::{CallFailure, Session};
+use broker_mcp::{CallFailure, ProgressSink, Session, ToolCall};
 use broker_model::SourceCause;
-use broker_model::mcp::Era;
+use broker_wire::Era;
 
 async fn open(launch: &broker_mcp::SourceSpec) -> Session {
     Session::open(launch, None).await.expect("it opens")
 }
 
 async fn call(session: &Session, args: &str) -> Result<String, CallFailure> {
-    let result = session.call("echo", args.as_bytes(), PATIENCE).await?;
+    let result = session
+        .call(ToolCall::new("echo", args.as_bytes()), PATIENCE)
+        .await?;
     Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
 }
 
@@ -45,6 +47,62 @@ async fn a_legacy_server_is_probed_listed_and_called() {
     assert!(lines[1].contains(r#""initialize""#) && lines[1].contains(r#""capabilities":{}"#));
     assert!(lines[2].contains("notifications/initialized"));
     assert!(lines[4].contains(r#""arguments":{ "a":1}"#), "{}", lines[4]);
+}
+
+#[tokio::test]
+async fn progress_reaches_the_sink_of_its_call_before_the_result_and_no_other() {
+    let scene = Scene::new();
+    let progress = |token: &str, members: &str| {
+        format!(
+            "say \"{{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"method\\\":\\\"notifications/progress\\\",\\\"params\\\":{{\\\"progressToken\\\":{token},{members}}}}}\"\n"
+        )
+    };
+    let lines = [
+        progress(
+            "$id",
+            r#"\"progress\":1,\"total\":2.5,\"message\":\"half\""#,
+        ),
+        // No call has this token, and no sink takes what is not progress.
+        progress("999", r#"\"progress\":7"#),
+        progress("$id", r#"\"progress\":\"x\""#),
+        progress("$id", r#"\"progress\":2"#),
+        progress("$id", r#"\"progress\":3"#),
+    ];
+    let script = format!("call() {{\n{}ok '{HI}'\n}}", lines.concat());
+    let session = open(&scene.server(&script)).await;
+    // There is room for two notifications; further ones are dropped.
+    let (sink, mut received) = ProgressSink::new(2);
+    let asked = ToolCall {
+        progress: Some(&sink),
+        meta: Some(r#"{"x/y":"z"}"#),
+        ..ToolCall::new("echo", b"{}")
+    };
+    session.call(asked, PATIENCE).await.unwrap();
+    let shown = |progress: broker_mcp::Progress| {
+        let total = progress.total.map(|total| total.to_string());
+        (progress.progress.to_string(), total, progress.message)
+    };
+    let first = shown(received.try_recv().unwrap());
+    let half = (Some("2.5".to_owned()), Some("half".to_owned()));
+    assert_eq!(first, ("1".to_owned(), half.0, half.1));
+    let second = shown(received.try_recv().unwrap());
+    assert_eq!(second, ("2".to_owned(), None, None));
+    assert!(received.try_recv().is_err());
+    // A call without a sink asks for nothing, and what is sent nevertheless goes nowhere.
+    assert_eq!(call(&session, "{}").await.unwrap(), HI);
+    assert!(received.try_recv().is_err());
+    session.stop().await;
+    let log = scene.read("log");
+    let calls: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("tools/call"))
+        .collect();
+    assert!(
+        calls[0].contains(r#""_meta":{"x/y":"z","progressToken":"#),
+        "{}",
+        calls[0]
+    );
+    assert!(!calls[1].contains("_meta"), "{}", calls[1]);
 }
 
 #[tokio::test]
@@ -231,7 +289,10 @@ async fn f_08_a_hang_ends_by_the_deadline_and_the_server_is_told() {
     let scene = Scene::new();
     let session = open(&scene.server("call() { :; }")).await;
     let timeout = Duration::from_millis(50);
-    let failure = session.call("echo", b"{}", timeout).await.unwrap_err();
+    let failure = session
+        .call(ToolCall::new("echo", b"{}"), timeout)
+        .await
+        .unwrap_err();
     assert!(
         matches!(
             failure,
@@ -267,7 +328,7 @@ async fn f_37_a_caller_that_leaves_cancels_its_call() {
     let scene = Scene::new();
     let session = open(&scene.server("call() { :; }")).await;
     {
-        let mut leaving = Box::pin(session.call("echo", b"{}", PATIENCE));
+        let mut leaving = Box::pin(session.call(ToolCall::new("echo", b"{}"), PATIENCE));
         tokio::select! {
             _ = &mut leaving => panic!("it hangs"),
             () = eventually("the call arrives", || scene.read("log").contains("tools/call")) => {}
@@ -287,8 +348,8 @@ async fn f_10_a_deadline_fires_though_the_write_is_stuck_and_later_calls_have_su
     let big = format!("{{\"x\":\"{}\"}}", "x".repeat(4 << 20));
     let timeout = Duration::from_millis(200);
     let (stuck, behind) = tokio::join!(
-        session.call("echo", big.as_bytes(), timeout),
-        session.call("echo", b"{}", timeout)
+        session.call(ToolCall::new("echo", big.as_bytes()), timeout),
+        session.call(ToolCall::new("echo", b"{}"), timeout)
     );
     assert!(
         matches!(
@@ -421,7 +482,12 @@ async fn f_36_beyond_places_and_queue_calls_are_refused_at_once() {
     for _ in 0..8 {
         let session = session.clone();
         let timeout = Duration::from_millis(300);
-        calls.spawn(async move { session.call("echo", b"{}", timeout).await.unwrap_err() });
+        calls.spawn(async move {
+            session
+                .call(ToolCall::new("echo", b"{}"), timeout)
+                .await
+                .unwrap_err()
+        });
     }
     let failures = calls.join_all().await;
     let count =

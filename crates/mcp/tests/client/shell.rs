@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use broker_mcp::{ConcurrencyLimits, Endpoint, MemoryBudget, SourceSpec, Timing};
+use broker_mcp::{ConcurrencyLimits, Endpoint, SourceSpec, Timing};
+use broker_memory::MemoryBudget;
 use broker_model::NodePath;
 use broker_model::redact::Redactor;
 use broker_process::ProcessSpec;

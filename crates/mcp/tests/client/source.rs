@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use broker_mcp::{
-    CallFailure, ConcurrencyLimits, Judge, Source, SourceSpec, State, Status, Verdict,
+    CallFailure, ConcurrencyLimits, Judge, Source, SourceSpec, State, Status, ToolCall, Verdict,
 };
 use broker_model::{Snapshot, SourceCause};
 use tokio_util::task::TaskTracker;
@@ -76,7 +76,7 @@ async fn until(source: &Source, condition: impl FnMut(&Status) -> bool) -> Statu
 }
 
 async fn call(source: &Source) -> Result<String, CallFailure> {
-    let result = source.call("echo", b"{}", PATIENCE).await?;
+    let result = source.call(ToolCall::new("echo", b"{}"), PATIENCE).await?;
     Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
 }
 
@@ -103,7 +103,10 @@ async fn f_06_a_server_that_dies_is_started_and_judged_again() {
     let scene = Scene::new();
     let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
     assert_eq!(call(&source).await.unwrap(), "{}");
-    let failure = source.call("die", b"{}", PATIENCE).await.unwrap_err();
+    let failure = source
+        .call(ToolCall::new("die", b"{}"), PATIENCE)
+        .await
+        .unwrap_err();
     let CallFailure::Exited {
         failure,
         maybe_executed: true,
@@ -169,7 +172,7 @@ async fn a_call_without_time_for_a_restart_learns_the_cause_and_not_that_its_tim
         until(&source, |status| status.state == state).await;
     }
     let time = Duration::from_millis(200);
-    let result = source.call("echo", b"{}", time).await;
+    let result = source.call(ToolCall::new("echo", b"{}"), time).await;
     let Err(CallFailure::Unavailable { failure, .. }) = result else {
         panic!("{result:?}")
     };
@@ -251,14 +254,20 @@ async fn f_33_announced_changes_are_checked_and_a_source_comes_and_goes_by_its_v
         list() { ok "{\"tools\":[$tools]}"; case $tools in *evil*) tools='{"name":"echo"}'; sleep 0.3; changed;; esac; }"#,
     ));
     assert_eq!(call(&source).await.unwrap(), "{}");
-    source.call("turn", b"{}", PATIENCE).await.unwrap();
+    source
+        .call(ToolCall::new("turn", b"{}"), PATIENCE)
+        .await
+        .unwrap();
     let status = until(&source, |status| status.state == State::Withdrawn).await;
     assert_eq!(status.failure.unwrap().cause, SourceCause::DriftSource);
     // The server says by itself that it is as before.
     let status = until(&source, |status| status.state == State::Ready).await;
     assert!(status.failure.is_none());
     let before = until(&source, |status| status.verdicts >= 3).await.verdicts;
-    source.call("storm", b"{}", PATIENCE).await.unwrap();
+    source
+        .call(ToolCall::new("storm", b"{}"), PATIENCE)
+        .await
+        .unwrap();
     let after = until(&source, |status| status.verdicts > before).await;
     assert_eq!(after.restarts, 0);
     source.stop().await;
@@ -376,12 +385,17 @@ async fn a_session_handle_never_reaches_the_next_process() {
     let scene = Scene::new();
     let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
     let session = source.session(PATIENCE).await.unwrap();
-    assert!(session.call("die", b"{}", PATIENCE).await.is_err());
+    assert!(
+        session
+            .call(ToolCall::new("die", b"{}"), PATIENCE)
+            .await
+            .is_err()
+    );
     until(&source, |status| {
         status.state == State::Ready && status.restarts == 1
     })
     .await;
-    let result = session.call("echo", b"{}", PATIENCE).await;
+    let result = session.call(ToolCall::new("echo", b"{}"), PATIENCE).await;
     assert!(
         matches!(
             result,
@@ -418,8 +432,8 @@ async fn a_call_that_waits_when_a_check_fails_hears_of_the_check() {
     let session = source.session(PATIENCE).await.unwrap();
     // One call is at the server, the other waits for its place.
     let (first, second) = tokio::join!(
-        session.call("turn", b"{}", PATIENCE),
-        session.call("echo", b"{}", PATIENCE)
+        session.call(ToolCall::new("turn", b"{}"), PATIENCE),
+        session.call(ToolCall::new("echo", b"{}"), PATIENCE)
     );
     for (result, executed) in [(first, true), (second, false)] {
         let Err(CallFailure::Exited {
@@ -445,12 +459,18 @@ async fn f_16_a_result_that_was_no_text_is_delivered_and_marked() {
             *) ok '{"t":"fine"}';;
         esac; }"#,
     ));
-    let bad = source.call("bad", b"{}", PATIENCE).await.unwrap();
+    let bad = source
+        .call(ToolCall::new("bad", b"{}"), PATIENCE)
+        .await
+        .unwrap();
     assert_eq!(
         (&bad.result[..], bad.repaired),
         ("{\"t\":\"\u{fffd}\"}".as_bytes(), true)
     );
-    let fine = source.call("echo", b"{}", PATIENCE).await.unwrap();
+    let fine = source
+        .call(ToolCall::new("echo", b"{}"), PATIENCE)
+        .await
+        .unwrap();
     assert!(!fine.repaired);
     assert_eq!(source.status().borrow().counters.invalid_utf8_lines(), 1);
     source.stop().await;

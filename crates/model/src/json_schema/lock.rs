@@ -16,8 +16,8 @@ pub(super) struct Lock {
     /// How digests are made.
     #[schemars(extend("const" = crate::digest::HASH_MODEL))]
     hash_model: String,
-    /// The version of this format.
-    #[schemars(extend("const" = crate::lock::LOCK_VERSION))]
+    /// The version of this format; a lock without the new members of version 2 has version 1.
+    #[schemars(extend("enum" = [crate::lock::LOCK_VERSION, crate::lock::MAX_LOCK_VERSION]))]
     lock_version: u64,
     /// Over everything else but `generator`.
     root_digest: Digest,

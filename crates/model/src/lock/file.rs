@@ -2,13 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::{LOCK_VERSION, Lock, LockedSource};
+use super::{LOCK_VERSION, Lock, LockedSource, MAX_LOCK_VERSION, format2};
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
 use crate::json::{parse, position_of_offset, position_of_pointer, to_review_text};
 
-const KEYS: [&str; 6] = [
+/// The members at the top that this program knows.
+pub(super) const KEYS: [&str; 6] = [
     "config_digest",
     "generator",
     "hash_model",
@@ -60,7 +61,10 @@ impl Lock {
                 Diagnostic::error(DiagnosticCode::LockCorrupt, "the lock is no JSON object").at(""),
             ]);
         };
-        refuse_other_version(members)?;
+        let version = read_version(members)?;
+        if version > 1 {
+            format2::refuse_unknown_members(members)?;
+        }
         let document = parse(text).map_err(|error| {
             vec![Diagnostic::error(
                 DiagnosticCode::LockCorrupt,
@@ -93,6 +97,7 @@ impl Lock {
             return Err(problems);
         };
         let mut lock = Self {
+            version,
             config_digest,
             generator: document
                 .get("generator")
@@ -156,7 +161,7 @@ impl Lock {
             self.config_digest.as_str().into(),
         );
         out.insert("hash_model".to_owned(), HASH_MODEL.into());
-        out.insert("lock_version".to_owned(), LOCK_VERSION.into());
+        out.insert("lock_version".to_owned(), self.version.into());
         out.insert(
             "sources".to_owned(),
             sources.into_iter().map(LockedSource::to_json).collect(),
@@ -203,26 +208,28 @@ fn refuse_merge_conflict(text: &str) -> Result<(), Vec<Diagnostic>> {
     }
 }
 
-fn refuse_other_version(members: &Map<String, Value>) -> Result<(), Vec<Diagnostic>> {
-    let version = |message: String, help: &str, at: &str| {
+/// The version, if it and the digests are of a kind that this program reads.
+fn read_version(members: &Map<String, Value>) -> Result<u64, Vec<Diagnostic>> {
+    let refused = |message: String, help: &str, at: &str| {
         Err(vec![
             Diagnostic::error(DiagnosticCode::LockVersion, message)
                 .help(help)
                 .at(at),
         ])
     };
-    match members.get("lock_version").and_then(Value::as_u64) {
-        Some(LOCK_VERSION) => {}
-        Some(newer) if newer > LOCK_VERSION => {
-            return version(
-                format!("the lock has format version {newer}, this program reads {LOCK_VERSION}"),
+    let read = format!("{LOCK_VERSION} to {MAX_LOCK_VERSION}");
+    let found = match members.get("lock_version").and_then(Value::as_u64) {
+        Some(known @ LOCK_VERSION..=MAX_LOCK_VERSION) => known,
+        Some(newer) if newer > MAX_LOCK_VERSION => {
+            return refused(
+                format!("the lock has format version {newer}, this program reads {read}"),
                 "Upgrade mcp-broker and broker-gen to the version that wrote it, or lock anew with this one.",
                 "/lock_version",
             );
         }
         Some(older) => {
-            return version(
-                format!("the lock has format version {older}, this program reads {LOCK_VERSION}"),
+            return refused(
+                format!("the lock has format version {older}, this program reads {read}"),
                 "Make it anew with `broker-gen lock`.",
                 "/lock_version",
             );
@@ -233,10 +240,10 @@ fn refuse_other_version(members: &Map<String, Value>) -> Result<(), Vec<Diagnost
                     .at("/lock_version"),
             ]);
         }
-    }
+    };
     match members.get("hash_model").and_then(Value::as_str) {
-        Some(HASH_MODEL) => Ok(()),
-        other => version(
+        Some(HASH_MODEL) => Ok(found),
+        other => refused(
             format!(
                 "the lock's digests are `{}`, this program makes `{HASH_MODEL}`",
                 crate::text::shown_line(other.unwrap_or("missing"), 40)

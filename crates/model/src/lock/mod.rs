@@ -10,6 +10,7 @@
 //! `root_digest` and `sources`; the shapes of a source and of a tool stand in `source.rs` and
 //! `tool.rs`. Each tool is stored whole, with two changes that reading undoes or that the file
 //! itself states: `description` is a list of lines, and members that `volatile` names are left out.
+//! Version 2 adds members, which `format2.rs` describes and nothing uses yet.
 
 use std::collections::BTreeSet;
 
@@ -20,6 +21,7 @@ use crate::path::NodePath;
 use crate::provenance::Package;
 
 mod file;
+mod format2;
 mod source;
 mod tool;
 
@@ -28,12 +30,17 @@ pub use tool::{MEMBERS, ToolDigests, strip_volatile};
 /// The largest lock, in bytes. A listing has at most 32 MiB, so that eight of the largest fit.
 pub const MAX_BYTES: usize = 256 << 20;
 
-/// The version of the format that is written, and the only one that is read.
+/// The version of the format that a new lock has.
 pub const LOCK_VERSION: u64 = 1;
+/// The newest version that is read; all older ones down to 1 are, too.
+pub const MAX_LOCK_VERSION: u64 = 2;
 
 /// A lock whose digests fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lock {
+    /// The version of its format: [`LOCK_VERSION`] for a new lock, else that of the file, which the root
+    /// digest covers.
+    pub version: u64,
     /// Of the config that it was made for.
     pub config_digest: Digest,
     /// Who wrote it, `broker-gen 0.1.0`.

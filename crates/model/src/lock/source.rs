@@ -15,6 +15,21 @@ use crate::path::NodePath;
 use crate::provenance::Package;
 use crate::snapshot::Snapshot;
 
+/// The members that this program knows.
+pub(super) const KEYS: [&str; 11] = [
+    "backend",
+    "capabilities",
+    "config_digest",
+    "exposed",
+    "hidden",
+    "instructions",
+    "package",
+    "path",
+    "protocol_version",
+    "server_info",
+    "volatile",
+];
+
 impl LockedSource {
     /// What a snapshot becomes in the lock: filtered, aliased, sorted, without volatile members.
     /// Names are not checked here; the planner does that for lock and build alike.
@@ -119,19 +134,6 @@ impl LockedSource {
         let corrupt = DiagnosticCode::LockCorrupt;
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
 
-        const KEYS: [&str; 11] = [
-            "backend",
-            "capabilities",
-            "config_digest",
-            "exposed",
-            "hidden",
-            "instructions",
-            "package",
-            "path",
-            "protocol_version",
-            "server_info",
-            "volatile",
-        ];
         for key in value
             .as_object()
             .into_iter()

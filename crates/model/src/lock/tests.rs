@@ -30,6 +30,7 @@ fn locked(tools: Vec<Value>, volatile: &[&str]) -> Lock {
         .config;
     let source = LockedSource::from_snapshot(config.sources().next().unwrap(), &snapshot(tools));
     Lock {
+        version: LOCK_VERSION,
         config_digest: config.digest(),
         generator: "broker-gen 0".to_owned(),
         sources: vec![source],
@@ -126,7 +127,7 @@ fn lock_03_another_version_is_named_before_anything_else() {
     let text = locked(tools(), &[]).to_text();
     let line_of = |needle: &str| text.lines().position(|line| line.contains(needle)).unwrap() + 1;
     let newer = text
-        .replace("\"lock_version\": 1", "\"lock_version\": 2")
+        .replace("\"lock_version\": 1", "\"lock_version\": 3")
         .replace("\"sources\"", "\"origins\"");
     assert_eq!(code_of(&newer).0, DiagnosticCode::LockVersion);
     assert_eq!(

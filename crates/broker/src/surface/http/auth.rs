@@ -92,10 +92,10 @@ impl Auth {
     /// Who calls; refuses where a secret is set and not presented.
     pub(super) fn identify(&self, headers: &HeaderMap) -> Result<Identity, Refusal> {
         if self.secret.is_none() {
-            return Ok(Identity::Anonymous);
+            return Ok(Identity::anonymous());
         }
         match self.presented(headers) {
-            Presented::Right => Ok(Identity::Secret),
+            Presented::Right => Ok(Identity::secret()),
             Presented::Nothing => Err(Refusal::new(
                 CallCode::Unauthorized,
                 "the secret is missing",

@@ -13,11 +13,11 @@ use super::respond::Refusal;
 use crate::core::{Account, Charge, NoRoom, no_room_for_request, reserve};
 
 /// How long a body may take to arrive.
-const READ_WITHIN: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long, and how much of, an unwanted body is still taken in, so that its sender gets to read
 /// the reply instead of a reset.
-const LINGER: Duration = Duration::from_secs(1);
-const LINGER_BYTES: usize = 16 << 20;
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+const MAX_LINGER_BYTES: usize = 16 << 20;
 
 /// Refuses what is not plain JSON. A browser's form or `text/plain` post needs no preflight, so
 /// this is also the defence against cross-site posts.
@@ -76,7 +76,7 @@ pub(super) async fn read(
     if announced > account.request_limit() {
         return Err(no_room(NoRoom::Caller, announced, account));
     }
-    let bytes = match tokio::time::timeout(READ_WITHIN, collect(taken, limit, account)).await {
+    let bytes = match tokio::time::timeout(BODY_TIMEOUT, collect(taken, limit, account)).await {
         Ok(outcome) => outcome?,
         Err(_) => return Err(incomplete("the body did not arrive within 30 s")),
     };
@@ -143,7 +143,7 @@ fn incomplete(message: &str) -> Refusal {
 pub(super) fn linger(mut body: Body) {
     tokio::spawn(async move {
         let drain = async {
-            let mut left = LINGER_BYTES;
+            let mut left = MAX_LINGER_BYTES;
             while let Some(Ok(chunk)) = next_chunk(&mut body).await {
                 match left.checked_sub(chunk.len()) {
                     Some(rest) => left = rest,
@@ -152,7 +152,7 @@ pub(super) fn linger(mut body: Body) {
             }
         };
         // The end of this second is as good as the end of the body: then the connection closes.
-        drop(tokio::time::timeout(LINGER, drain).await);
+        drop(tokio::time::timeout(LINGER_TIMEOUT, drain).await);
     });
 }
 

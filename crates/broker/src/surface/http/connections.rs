@@ -13,52 +13,52 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::connection_limits::{ConnectionLimits, ConnectionSlot};
 use super::peers::{Peer, Peers};
-use super::places::{Place, Places};
-use super::reader::{Bounds, Reader};
-use super::{Caller, Surface, handle};
+use super::write_timeout::{WriteBounds, WriteTimeout};
+use super::{Caller, HttpSurface, handle};
 
 /// How long the head of a request may take, from the end of the one before; so also how long a
 /// connection may say nothing.
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of a head.
-const HEAD_BYTES: usize = 32 << 10;
+const MAX_HEAD_BYTES: usize = 32 << 10;
 /// The most bytes that are read ahead of a connection.
 const MAX_READ_BYTES: usize = 32 << 10;
-/// How long a reply waits for its reader to take the next byte.
-const READS_WITHIN: Duration = Duration::from_secs(30);
-/// The bytes of a second that a reader takes at least, on average over `RATE_INTERVAL`.
+/// How long a reply waits for its caller to take the next byte.
+const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The bytes of a second that a caller takes at least, on average over `RATE_INTERVAL`.
 const MIN_REPLY_RATE: usize = 16 << 10;
 const RATE_INTERVAL: Duration = Duration::from_secs(30);
 /// How long nothing is taken after the system refused a connection.
-const REST: Duration = Duration::from_millis(100);
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// Serves until `stop`, then until every reply that is under way is sent.
-pub(super) async fn serve(surface: Arc<Surface>, listener: TcpListener, stop: CancellationToken) {
-    let (mut places, mut peers) = (
-        Places::new(files()),
+/// Serves until the drain is finished, then until every reply that is under way is sent.
+pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
+    let finished = surface.drain.finished();
+    let (mut limits, mut peers) = (
+        ConnectionLimits::new(max_open_files()),
         Peers::new(surface.core.memory().clone()),
     );
     let connections = TaskTracker::new();
-    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+    while let Some(accepted) = finished.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, address)) => {
-                // Dropped, and so closed, where there is not even a place to say why.
+                // Dropped, and so closed, if there is not even a slot to refuse it.
                 let Some((peer, half_open)) = peers.connect(address.ip()) else {
                     tracing::debug!("an address has too many connections without a request");
                     continue;
                 };
-                if let Some(place) = places.take(half_open, stop.child_token()).await {
-                    connections.spawn(connection(surface.clone(), stream, place, peer));
+                if let Some(slot) = limits.take(half_open, finished.child_token()).await {
+                    connections.spawn(connection(surface.clone(), stream, slot, peer));
                 }
             }
-            Err(error) if is_the_callers(&error) => tracing::debug!(%error, "a caller left"),
+            Err(error) if is_client_error(&error) => tracing::debug!(%error, "a caller left"),
             Err(error) => {
-                places.say(&format!("connections cannot be taken: {error}"));
-                sleep(REST).await;
+                limits.warn(&format!("connections cannot be taken: {error}"));
+                sleep(ACCEPT_BACKOFF).await;
             }
         }
     }
@@ -67,18 +67,23 @@ pub(super) async fn serve(surface: Arc<Surface>, listener: TcpListener, stop: Ca
     connections.wait().await;
 }
 
-async fn connection(surface: Arc<Surface>, stream: TcpStream, place: Place, peer: Arc<Peer>) {
+async fn connection(
+    surface: Arc<HttpSurface>,
+    stream: TcpStream,
+    slot: ConnectionSlot,
+    peer: Arc<Peer>,
+) {
     let caller = Caller {
         account: peer.account().clone(),
-        crowded: place.crowded,
+        over_limit: slot.over_limit,
     };
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
-        let admitted = place.phase.begin_request();
+        let admitted = slot.phase.begin_request();
         let answer = handle(surface.clone(), request.map(Body::new), caller.clone());
-        let phase = Arc::clone(&place.phase);
+        let phase = Arc::clone(&slot.phase);
         async move {
             if !admitted {
                 // The connection is being closed for another, and this future with it.
@@ -92,21 +97,21 @@ async fn connection(surface: Arc<Surface>, stream: TcpStream, place: Place, peer
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN)
-        .max_header_size(HEAD_BYTES)
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_READ_BYTES);
-    let bounds = Bounds {
-        stall: READS_WITHIN,
+    let bounds = WriteBounds {
+        stall: WRITE_STALL_TIMEOUT,
         rate: MIN_REPLY_RATE,
         interval: RATE_INTERVAL,
     };
-    let phase = Arc::clone(&place.phase);
-    let stream = TokioIo::new(Reader::new(stream, bounds, move || phase.written()));
+    let phase = Arc::clone(&slot.phase);
+    let stream = TokioIo::new(WriteTimeout::new(stream, bounds, move || phase.written()));
     let mut served = std::pin::pin!(builder.serve_connection(stream, service));
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
-        () = place.phase.end().cancelled() => {
-            if place.phase.is_evicted() {
+        () = slot.phase.end().cancelled() => {
+            if slot.phase.is_evicted() {
                 tracing::debug!("a connection that waited for a request is closed for a new one");
                 return;
             }
@@ -120,13 +125,13 @@ async fn connection(surface: Arc<Surface>, stream: TcpStream, place: Place, peer
 }
 
 /// How many files the process may have open.
-fn files() -> usize {
+fn max_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX))
 }
 
 /// Whether the connection that was about to be taken is at fault, and no other.
-fn is_the_callers(error: &io::Error) -> bool {
+fn is_client_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionRefused

@@ -6,8 +6,18 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::respond::Answer;
-use super::route::Route;
 use crate::core::{Health, InstanceHealth, SourceCounters, SourceHealth};
+
+/// The health routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// `/healthz`
+    Alive,
+    /// `/readyz`
+    Ready,
+    /// `/sources`
+    Sources,
+}
 
 /// How much the asker is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,28 +28,28 @@ pub(super) enum View {
     StateOnly,
 }
 
-/// The answer of a health route. `closing` makes a ready broker not ready.
-pub(super) fn answer(route: Route, view: View, mut health: Health, closing: bool) -> Answer {
-    health.ready &= !closing;
-    let status = if route == Route::Ready && !health.ready {
+/// The answer of a health route. `draining` makes a ready broker not ready.
+pub(super) fn answer(report: Report, view: View, mut health: Health, draining: bool) -> Answer {
+    health.ready &= !draining;
+    let status = if report == Report::Ready && !health.ready {
         StatusCode::SERVICE_UNAVAILABLE
     } else {
         StatusCode::OK
     };
-    let body = match (route, view) {
-        (Route::Ready, View::Whole) => {
+    let body = match (report, view) {
+        (Report::Ready, View::Whole) => {
             serde_json::to_string(&health).expect("names and numbers always serialize")
         }
-        (Route::Ready, View::StateOnly) => json!({ "ready": health.ready }).to_string(),
-        (Route::Sources, _) => sources(view, &health),
-        (_, View::Whole) => json!({
+        (Report::Ready, View::StateOnly) => json!({ "ready": health.ready }).to_string(),
+        (Report::Sources, _) => sources(view, &health),
+        (Report::Alive, View::Whole) => json!({
             "status": "ok",
             "version": env!("CARGO_PKG_VERSION"),
             "catalog_digest": health.catalog_digest,
             "built_from": health.built_from,
         })
         .to_string(),
-        (_, View::StateOnly) => json!({ "status": "ok" }).to_string(),
+        (Report::Alive, View::StateOnly) => json!({ "status": "ok" }).to_string(),
     };
     Answer {
         status,
@@ -92,7 +102,7 @@ mod tests {
     use crate::core::{BuiltFrom, SourceHealth};
     use serde_json::Value;
 
-    fn body(route: Route, view: View, closing: bool) -> (u16, String) {
+    fn body(report: Report, view: View, draining: bool) -> (u16, String) {
         let health = Health {
             ready: true,
             catalog_digest: "sha256/1:00",
@@ -115,15 +125,15 @@ mod tests {
                 root_digest: "sha256/1:0d",
             },
         };
-        let answer = answer(route, view, health, closing);
+        let answer = answer(report, view, health, draining);
         let body = String::from_utf8(answer.body.to_vec()).unwrap();
         (answer.status.as_u16(), body)
     }
 
     #[test]
     fn a_stranger_sees_states_only() {
-        for route in [Route::Health, Route::Ready, Route::Sources] {
-            let (_, body) = body(route, View::StateOnly, false);
+        for report in [Report::Alive, Report::Ready, Report::Sources] {
+            let (_, body) = body(report, View::StateOnly, false);
             for hidden in [
                 "sha256",
                 "c.json",
@@ -140,14 +150,14 @@ mod tests {
     #[test]
     fn the_whole_view_and_the_end() {
         assert_eq!(
-            body(Route::Ready, View::Whole, false),
+            body(Report::Ready, View::Whole, false),
             (200, r#"{"ready":true,"catalog_digest":"sha256/1:00","sources":[{"path":"/a","state":"backoff","cause":"exited","since":"2026-01-01T00:00:00Z","tools":2,"withdrawn":1}]}"#.to_owned())
         );
         assert_eq!(
-            body(Route::Ready, View::StateOnly, true),
+            body(Report::Ready, View::StateOnly, true),
             (503, r#"{"ready":false}"#.to_owned())
         );
-        let (status, text) = body(Route::Health, View::Whole, true);
+        let (status, text) = body(Report::Alive, View::Whole, true);
         let answer: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((status, &answer["status"]), (200, &json!("ok")));
         assert_eq!(
@@ -155,10 +165,10 @@ mod tests {
             json!({"config": "c.json", "config_digest": "sha256/1:0c", "root_digest": "sha256/1:0d"})
         );
         assert_eq!(
-            body(Route::Sources, View::StateOnly, false).1,
+            body(Report::Sources, View::StateOnly, false).1,
             r#"{"sources":[{"state":"backoff"}]}"#
         );
-        let (status, sources) = body(Route::Sources, View::Whole, false);
+        let (status, sources) = body(Report::Sources, View::Whole, false);
         assert!(
             sources.starts_with(r#"{"sources":[{"path":"/a","state":"backoff","cause":"exited""#)
         );

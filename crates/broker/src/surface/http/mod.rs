@@ -1,9 +1,10 @@
-//! The meta API over HTTP/1.1: one handler that makes every check in one stated order, then asks
-//! core. It holds no catalog and no source, and takes no command from anybody.
+//! The meta API over HTTP/1.1: every check in one stated order, then core is asked. It holds no catalog
+//! and no source, and takes no command.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use axum::body::{Body, HttpBody as _};
@@ -13,101 +14,67 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use broker_model::CallCode;
 use broker_model::redact::Secret;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
-mod ask;
 mod auth;
 mod authority;
 mod body;
+mod connection_limits;
 mod connections;
 mod contain;
-mod envelope;
 #[cfg(test)]
 mod errors_page;
-mod fields;
 mod health;
-mod origin;
+mod host_policy;
 mod peers;
-mod places;
-mod reader;
-mod request_id;
 mod respond;
-mod route;
+mod routes;
+mod write_timeout;
 
-/// What the meta-tools take is the same on every surface.
-pub(super) use self::{
-    ask::{Asker, Listing},
-    fields::alike,
-    request_id::RequestIds,
-};
-pub(crate) use origin::{BadEntry, Gate};
+pub(crate) use host_policy::{BadEntry, HostPolicy};
 
-use crate::core::{Account, Core};
+use super::meta::{self, Asker, alike};
+use super::request_id::RequestIds;
+use super::{Settings, Surface};
+use crate::core::{Account, Core, Drain};
 use auth::{Auth, Presented};
-use health::View;
+use health::{Report, View};
 use respond::{Answer, Refusal};
-use route::Route;
+use routes::{MetaTool, Route, Routes};
 
-/// What the config says about this surface; a reload may say something else.
-#[derive(Debug)]
-pub(crate) struct Policy {
-    /// Which `Host` and `Origin` may be named.
-    pub(crate) gate: Gate,
-    /// `limits.body_bytes`.
-    pub(crate) body_bytes: usize,
-}
-
-/// The HTTP surface. Cheap to share; one for each listener.
-pub(crate) struct Surface {
+/// The HTTP surface; one for each listener.
+pub(crate) struct HttpSurface {
     core: Core,
-    policy: ArcSwap<Policy>,
+    settings: ArcSwap<Settings>,
     auth: Auth,
     /// Whether other machines can reach the listener.
     exposed: bool,
+    routes: Routes,
     digest: HeaderValue,
     ids: RequestIds,
-    closing: AtomicBool,
+    drain: Drain,
     panics: AtomicU64,
 }
 
-impl Surface {
+impl HttpSurface {
     /// A surface over `core` for a listener that is bound to `address`. With a secret, callers must
     /// present it.
     pub(crate) fn new(
         core: Core,
-        policy: Policy,
+        settings: Settings,
         secret: Option<Secret>,
         address: SocketAddr,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> Self {
+        Self {
             digest: HeaderValue::from_static(core.catalog_digest()),
+            drain: core.drain().clone(),
             core,
-            policy: ArcSwap::from_pointee(policy),
+            settings: ArcSwap::from_pointee(settings),
             auth: Auth::new(secret),
             exposed: !address.ip().to_canonical().is_loopback(),
+            routes: Routes::new(),
             ids: RequestIds::new(),
-            closing: AtomicBool::new(false),
             panics: AtomicU64::new(0),
-        })
-    }
-
-    /// What counts for requests from here on.
-    pub(crate) fn set_policy(&self, policy: Policy) {
-        self.policy.store(Arc::new(policy));
-    }
-
-    /// Serves until `stop`, then until every reply that is under way is sent.
-    pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener, stop: CancellationToken) {
-        connections::serve(self, listener, stop).await;
-    }
-
-    /// From here on every call is refused with `shutting_down`, and connections close.
-    pub(crate) fn begin_shutdown(&self) {
-        self.closing.store(true, Ordering::Release);
-    }
-
-    fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
+        }
     }
 
     /// The checks, in the order that `docs/api.md` states: who may talk to us at all, what is asked
@@ -119,36 +86,48 @@ impl Surface {
         request_id: &str,
         caller: &Caller,
     ) -> Result<Answer, Refusal> {
-        let policy = self.policy.load_full();
-        policy.gate.check(&parts.uri, &parts.headers)?;
-        let route = find_route(parts)?;
+        let settings = self.settings.load_full();
+        settings.hosts.check(&parts.uri, &parts.headers)?;
+        let tool = match self.routes.find(parts).await {
+            Route::Meta(tool) => tool,
+            Route::Report(report) => {
+                auth::check_query(parts.uri.query())?;
+                return Ok(self.health(report, parts));
+            }
+            Route::WrongMethod(allow) => {
+                let message = format!("the route takes {allow}");
+                return Err(Refusal::new(CallCode::MethodNotAllowed, message).allow(allow));
+            }
+            Route::Unknown => {
+                let close = alike(parts.uri.path(), &routes::PATHS);
+                let refusal = Refusal::new(CallCode::RouteNotFound, routes::MESSAGE);
+                return Err(refusal.did_you_mean(close));
+            }
+        };
         auth::check_query(parts.uri.query())?;
-        if route.is_health() {
-            return Ok(self.health(route, parts));
-        }
-        if caller.crowded {
+        if caller.over_limit {
             let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
             return Err(refusal.retryable());
         }
         let identity = self.auth.identify(&parts.headers)?;
-        if self.is_closing() {
+        if self.drain.is_draining() {
             let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is going down");
             return Err(refusal.retryable());
         }
         body::check_type(&parts.headers)?;
         let account = &caller.account;
-        let bytes = body::read(body, policy.body_bytes, account).await?;
+        let bytes = body::read(body, settings.body_bytes, account).await?;
         let asker = Asker {
             core: &self.core,
             identity: &identity,
             request_id,
             account,
         };
-        let reply = match route {
-            Route::Tree => asker.list(Listing::Tree, bytes).await?,
-            Route::Desc => asker.list(Listing::Desc, bytes).await?,
-            Route::Call | Route::Health | Route::Ready | Route::Sources => {
-                asker.call(bytes).await?
+        let reply = match tool {
+            MetaTool::List(listing) => asker.list(listing, bytes).await?,
+            MetaTool::Call => {
+                let outcome = asker.call(bytes).await?;
+                meta::reply(&outcome, account)?
             }
         };
         Ok(Answer {
@@ -158,7 +137,7 @@ impl Surface {
         })
     }
 
-    fn health(&self, route: Route, parts: &Parts) -> Answer {
+    fn health(&self, report: Report, parts: &Parts) -> Answer {
         // A proxy in front of a loopback address shows these routes to strangers, too.
         let limited = self.exposed || self.auth.has_secret();
         let view = if limited && self.auth.presented(&parts.headers) != Presented::Right {
@@ -166,7 +145,7 @@ impl Surface {
         } else {
             View::Whole
         };
-        health::answer(route, view, self.core.health(), self.is_closing())
+        health::answer(report, view, self.core.health(), self.drain.is_draining())
     }
 
     fn panicked(&self, request_id: &str) -> Refusal {
@@ -179,17 +158,19 @@ impl Surface {
     }
 }
 
-fn find_route(parts: &Parts) -> Result<Route, Refusal> {
-    let path = parts.uri.path();
-    let Some(route) = Route::find(path) else {
-        return Err(Refusal::new(CallCode::RouteNotFound, route::ROUTES)
-            .did_you_mean(fields::alike(path, &Route::paths())));
-    };
-    if !route.takes(&parts.method) {
-        let message = format!("the route takes {}", route.allow());
-        return Err(Refusal::new(CallCode::MethodNotAllowed, message).allow(route.allow()));
+impl Surface for HttpSurface {
+    const NAME: &'static str = "the listener";
+
+    type Listener = TcpListener;
+
+    fn apply(&self, settings: Settings) {
+        self.settings.store(Arc::new(settings));
     }
-    Ok(route)
+
+    async fn serve(self: Arc<Self>, listener: TcpListener) -> io::Result<()> {
+        connections::serve(self, listener).await;
+        Ok(())
+    }
 }
 
 /// The caller of a request.
@@ -199,12 +180,12 @@ struct Caller {
     /// address. Once callers have keys, the account of the key's subject takes its place.
     account: Account,
     /// Whether the connection exceeds the limit on connections.
-    crowded: bool,
+    over_limit: bool,
 }
 
 /// One request, on a connection that may be one too many. Dropped when its caller goes away, and the
 /// call with it.
-async fn handle(surface: Arc<Surface>, request: Request, caller: Caller) -> Response<Body> {
+async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> Response<Body> {
     let request_id = surface.ids.next();
     let (parts, body) = request.into_parts();
     let mut body = Some(body);
@@ -218,7 +199,7 @@ async fn handle(surface: Arc<Surface>, request: Request, caller: Caller) -> Resp
     }
     // A body that nobody read would be taken for the next request: the connection ends with it.
     let unread = body.filter(|body| !body.is_end_stream());
-    let close = unread.is_some() || caller.crowded || surface.is_closing();
+    let close = unread.is_some() || caller.over_limit || surface.drain.is_draining();
     if let Some(unread) = unread {
         body::linger(unread);
     }

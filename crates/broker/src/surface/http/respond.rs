@@ -5,7 +5,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, heade
 use broker_model::CallCode;
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::core::{CoreError, ErrorMembers};
 
@@ -18,7 +17,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A request that is not served: what core or the surface says, and what only HTTP says.
 #[derive(Debug)]
-pub(in crate::surface) struct Refusal {
+pub(super) struct Refusal {
     error: Box<CoreError>,
     allow: Option<&'static str>,
 }
@@ -49,12 +48,6 @@ impl Refusal {
         self
     }
 
-    /// The same with details.
-    pub(super) fn details(mut self, details: Value) -> Self {
-        self.error.details = Some(details);
-        self
-    }
-
     /// The same, saying that it may be sent again.
     pub(super) fn retryable(mut self) -> Self {
         self.error.retryable = true;
@@ -71,11 +64,6 @@ impl Refusal {
     #[cfg(test)]
     pub(super) fn error(&self) -> &CoreError {
         &self.error
-    }
-
-    /// What every surface says about it.
-    pub(in crate::surface) fn into_error(self) -> Box<CoreError> {
-        self.error
     }
 
     /// What it is.

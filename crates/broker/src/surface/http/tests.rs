@@ -14,61 +14,66 @@ use super::*;
 use crate::catalog::{Catalog, Entry, FORMAT, Kind, Span};
 use crate::core::{Mode, Setup};
 
-const TREE: &str = r#"{"path":"/","type":"node","summary":"All","children":[]}"#;
-const HEAD: Span = Span { at: 0, len: 41 };
-const WHOLE: Span = Span {
-    at: 0,
-    len: TREE.len() as u32,
-};
-
-static CATALOG: Catalog = Catalog {
-    format: FORMAT,
-    catalog_digest: "sha256/1:00",
-    root_digest: "",
-    config_digest: "",
-    config_name: "c.json",
-    config: r#"{"tree":[]}"#,
-    blob: TREE,
-    entries: &[Entry {
+/// A surface over a core without sources, whose tree is one node with this summary.
+fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpSurface> {
+    let head = format!(r#"{{"path":"/","type":"node","summary":"{summary}""#);
+    let span = |len: usize| Span {
+        at: 0,
+        len: len as u32,
+    };
+    let text: &'static str = format!(r#"{head},"children":[]}}"#).leak();
+    let entry = Entry {
         path: "/",
         kind: Kind::Node {
             children: &[],
-            tree: WHOLE,
+            tree: span(text.len()),
             tree_etag: "\"e\"",
         },
-        head: HEAD,
-        desc: WHOLE,
-        desc_head: HEAD,
+        head: span(head.len()),
+        desc: span(text.len()),
+        desc_head: span(head.len()),
         desc_etag: "\"d\"",
-    }],
-    tools: &[],
-    sources: &[],
-};
-
-fn surface(secret: Option<&str>, address: &str) -> Arc<Surface> {
-    let config = Config::parse("c.json", CATALOG.config.as_bytes())
+    };
+    let catalog: &'static Catalog = Box::leak(Box::new(Catalog {
+        format: FORMAT,
+        catalog_digest: "sha256/1:00",
+        root_digest: "",
+        config_digest: "",
+        config_name: "c.json",
+        config: r#"{"tree":[]}"#,
+        blob: text,
+        entries: Box::leak(Box::new([entry])),
+        tools: &[],
+        sources: &[],
+        areas: &[],
+    }));
+    let config = Config::parse("c.json", catalog.config.as_bytes())
         .unwrap()
         .config;
     let core = Core::new(Setup {
-        catalog: &CATALOG,
+        catalog,
         config: &config,
         environment: &Environment::new(Default::default(), None),
         base: Path::new("."),
         mode: Mode::Tolerant,
     })
     .unwrap();
-    let policy = Policy {
-        gate: Gate::default(),
+    let settings = Settings {
+        hosts: HostPolicy::default(),
         body_bytes: 100,
     };
-    let secret = secret.map(Secret::new);
-    Surface::new(core, policy, secret, address.parse().unwrap())
+    let (secret, address) = (secret.map(Secret::new), address.parse().unwrap());
+    Arc::new(HttpSurface::new(core, settings, secret, address))
 }
 
-fn caller(surface: &Surface) -> Caller {
+fn surface(secret: Option<&str>, address: &str) -> Arc<HttpSurface> {
+    surface_with("All", secret, address)
+}
+
+fn caller(surface: &HttpSurface) -> Caller {
     Caller {
         account: surface.core.memory().account(),
-        crowded: false,
+        over_limit: false,
     }
 }
 
@@ -83,7 +88,11 @@ fn get(path: &str) -> Builder {
 }
 
 /// Status, code (or an empty text), and the reply's head.
-async fn ask(surface: &Arc<Surface>, request: Builder, body: &str) -> (u16, String, Response<()>) {
+async fn ask(
+    surface: &Arc<HttpSurface>,
+    request: Builder,
+    body: &str,
+) -> (u16, String, Response<()>) {
     let request = request.body(Body::from(body.to_owned())).unwrap();
     let (head, body) = handle(surface.clone(), request, caller(surface))
         .await
@@ -102,7 +111,7 @@ async fn ask(surface: &Arc<Surface>, request: Builder, body: &str) -> (u16, Stri
     (head.status.as_u16(), code, Response::from_parts(head, ()))
 }
 
-async fn code(surface: &Arc<Surface>, request: Builder, body: &str) -> String {
+async fn code(surface: &Arc<HttpSurface>, request: Builder, body: &str) -> String {
     ask(surface, request, body).await.1
 }
 
@@ -213,7 +222,7 @@ async fn health_without_the_secret_is_the_short_view_on_every_bind() {
 #[tokio::test]
 async fn a_broker_that_goes_down_says_so_and_closes() {
     let surface = surface(None, "127.0.0.1:1");
-    surface.begin_shutdown();
+    surface.drain.begin_draining();
     let (status, code, head) = ask(&surface, post("/meta_tree"), "{}").await;
     assert_eq!((status, code.as_str()), (503, "shutting_down"));
     assert_eq!(head.headers()["connection"], "close");

@@ -1,78 +1,18 @@
 //! A caller that takes its reply too slowly, over a real connection and with the clock paused: it is
 //! closed, and the memory of its reply is given back.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::Environment;
-use broker_model::config::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
-use super::{Gate, Policy, Surface, connections};
-use crate::catalog::{Catalog, Entry, FORMAT, Kind, Span};
-use crate::core::{Core, Mode, Setup};
+use super::{connections, surface_with};
 
 /// Bytes of the reply; much more than the system takes in for a reader.
 const REPLY_BYTES: usize = 2 << 20;
 /// Small buffers of the system, so that what a reader takes is soon seen by the broker.
 const SYSTEM_BYTES: u32 = 8 << 10;
-
-/// A surface whose tree is one node with a long summary.
-fn surface() -> Arc<Surface> {
-    let head = format!(
-        r#"{{"path":"/","type":"node","summary":"{}""#,
-        "x".repeat(REPLY_BYTES)
-    );
-    let span = |len: usize| Span {
-        at: 0,
-        len: len as u32,
-    };
-    let text: &'static str = format!(r#"{head},"children":[]}}"#).leak();
-    let entry = Entry {
-        path: "/",
-        kind: Kind::Node {
-            children: &[],
-            tree: span(text.len()),
-            tree_etag: "\"e\"",
-        },
-        head: span(head.len()),
-        desc: span(text.len()),
-        desc_head: span(head.len()),
-        desc_etag: "\"d\"",
-    };
-    let catalog: &'static Catalog = Box::leak(Box::new(Catalog {
-        format: FORMAT,
-        catalog_digest: "sha256/1:00",
-        root_digest: "",
-        config_digest: "",
-        config_name: "c.json",
-        config: r#"{"tree":[]}"#,
-        blob: text,
-        entries: Box::leak(Box::new([entry])),
-        tools: &[],
-        sources: &[],
-    }));
-    let config = Config::parse("c.json", catalog.config.as_bytes())
-        .unwrap()
-        .config;
-    let core = Core::new(Setup {
-        catalog,
-        config: &config,
-        environment: &Environment::new(Default::default(), None),
-        base: Path::new("."),
-        mode: Mode::Tolerant,
-    })
-    .unwrap();
-    let policy = Policy {
-        gate: Gate::default(),
-        body_bytes: 100,
-    };
-    Surface::new(core, policy, None, "127.0.0.1:1".parse().unwrap())
-}
 
 fn listener() -> TcpListener {
     let socket = TcpSocket::new_v4().unwrap();
@@ -96,12 +36,12 @@ async fn ask(listener: &TcpListener) -> TcpStream {
 
 #[tokio::test(start_paused = true)]
 async fn f_35_a_reply_that_is_taken_too_slowly_is_given_up_and_its_memory_given_back() {
-    let surface = surface();
+    let surface = surface_with(&"x".repeat(REPLY_BYTES), None, "127.0.0.1:1");
     let memory = surface.core.memory().clone();
     let listener = listener();
     let mut caller = ask(&listener).await;
-    let stop = CancellationToken::new();
-    let server = tokio::spawn(connections::serve(surface, listener, stop.clone()));
+    let drain = surface.drain.clone();
+    let server = tokio::spawn(connections::serve(surface, listener));
     let began = Instant::now();
     let (mut taken, mut held) = (0, 0);
     let mut piece = [0; 2 << 10];
@@ -118,7 +58,7 @@ async fn f_35_a_reply_that_is_taken_too_slowly_is_given_up_and_its_memory_given_
         "{taken} bytes were taken within {took:?}"
     );
     assert!(took < Duration::from_secs(120), "closed after {took:?}");
-    stop.cancel();
+    drain.finish();
     server.await.unwrap();
     assert_eq!(memory.used(), 0);
 }

@@ -1,0 +1,75 @@
+//! The start of a broker with a listener: its address and its secret come on top of what every start
+//! has.
+
+use std::path::Path;
+use std::time::Duration;
+
+use broker_model::exit::Exit;
+use broker_model::redact::{Redactor, Secret};
+
+use super::failure::Failure;
+use super::startup::{Orders, Startup};
+use super::{listen, warn};
+use crate::secret::{self, Places};
+use crate::surface::http::HttpSurface;
+
+/// How long calls in flight may take once the broker was told to stop.
+pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Serves until a signal or a refused start.
+pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, Failure> {
+    let cli = startup.cli;
+    let address = cli.address.as_deref().unwrap_or_default();
+    let addresses = listen::resolve(address).await?;
+    let settings = startup.settings()?;
+    let secret = load_secret(cli.secret.as_deref(), cli.secret_file.as_deref())?;
+    settings.warnings.iter().for_each(warn);
+
+    // Problems of the address, of hosts and origins, and of the sources are reported together.
+    let mut problems = Vec::new();
+    if secret.is_none() && !cli.allow_unauthenticated {
+        problems.extend(listen::open_bind(address, &addresses));
+    }
+    let for_surface = startup.for_surface(&settings, &mut problems);
+    startup.output.mask(&Redactor::new(secret.clone()));
+    let core = startup.core(&settings, problems)?;
+
+    // The listener comes before the first child: a taken port must not cost a start of every source.
+    let listener = listen::bind(address, &addresses).await?;
+    let local = listener
+        .local_addr()
+        .map_err(|error| Failure::bind(address, &error))?;
+    let surface = HttpSurface::new(core.clone(), for_surface, secret, local);
+    tracing::info!("listening on http://{local}");
+    startup
+        .run(core, surface, listener, DRAIN_TIMEOUT, orders)
+        .await
+}
+
+/// The secret of the command line, a file or the environment.
+pub(super) fn load_secret(
+    argument: Option<&str>,
+    file: Option<&Path>,
+) -> Result<Option<Secret>, Failure> {
+    let variable = match std::env::var(secret::VARIABLE) {
+        Ok(text) => Some(text),
+        Err(std::env::VarError::NotPresent) => None,
+        // Taking this for "no secret" would open the broker.
+        Err(std::env::VarError::NotUnicode(_)) => {
+            return Err(Failure::Usage(format!(
+                "`{}` is not UTF-8",
+                secret::VARIABLE
+            )));
+        }
+    };
+    let loaded = secret::load(&Places {
+        argument,
+        file,
+        variable: variable.as_deref(),
+    })?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    loaded.diagnostics.iter().for_each(warn);
+    Ok(loaded.secret)
+}

@@ -1,0 +1,97 @@
+//! What both kinds of start share: the core is made from the settings, then one path serves, reloads
+//! and stops, whatever the surface is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_mcp::Environment;
+use broker_model::Diagnostic;
+use broker_model::exit::Exit;
+use broker_process::guard::{Hangups, Signals};
+
+use super::failure::{Failure, unless_refused};
+use super::lifecycle::Running;
+use super::reload::Reloader;
+use super::settings::Settings;
+use crate::catalog::Catalog;
+use crate::cli::Cli;
+use crate::core::{Core, Mode, Setup};
+use crate::logging::Output;
+use crate::surface::http::HostPolicy;
+use crate::surface::{self, Surface};
+
+/// The means of a start.
+pub(super) struct Startup<'a> {
+    pub(super) catalog: &'static Catalog,
+    pub(super) cli: &'a Cli,
+    pub(super) environment: Environment,
+    pub(super) output: &'a Output,
+}
+
+/// The signals that a running broker obeys.
+pub(super) struct Orders {
+    pub(super) signals: Signals,
+    pub(super) hangups: Hangups,
+}
+
+impl<'a> Startup<'a> {
+    /// The config of the command line, or the one that was compiled in.
+    pub(super) fn settings(&self) -> Result<Settings, Failure> {
+        Settings::load(self.catalog, self.cli.config.as_deref())
+    }
+
+    /// What `settings` say to the surface; what cannot be used is added to `problems`. Over stdio
+    /// requests have neither `Host` nor `Origin`, so the variables of those lists need not be set.
+    pub(super) fn for_surface(
+        &self,
+        settings: &Settings,
+        problems: &mut Vec<Diagnostic>,
+    ) -> surface::Settings {
+        surface::Settings {
+            hosts: if self.cli.is_stdio() {
+                HostPolicy::default()
+            } else {
+                settings.host_policy(&self.cli.allow_host, &self.environment, problems)
+            },
+            body_bytes: settings.config.limits.body_bytes,
+        }
+    }
+
+    /// A core whose sources are not started. Its problems are reported with those found before.
+    pub(super) fn core(
+        &self,
+        settings: &Settings,
+        problems: Vec<Diagnostic>,
+    ) -> Result<Core, Failure> {
+        let core = Core::new(Setup {
+            catalog: self.catalog,
+            config: &settings.config,
+            environment: &self.environment,
+            base: &settings.base,
+            mode: if self.cli.ignore_broken_tool {
+                Mode::Tolerant
+            } else {
+                Mode::Plain
+            },
+        });
+        let core = unless_refused(core, problems)?;
+        self.output.mask(&core.redactor());
+        Ok(core)
+    }
+
+    /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end.
+    pub(super) async fn run<S: Surface>(
+        self,
+        core: Core,
+        surface: S,
+        listener: S::Listener,
+        drain_timeout: Duration,
+        orders: Orders,
+    ) -> Result<Exit, Failure> {
+        let (surface, output) = (Arc::new(surface), self.output);
+        let reloader = Reloader::new(self, core.clone(), Arc::clone(&surface));
+        let running = Running::start(core, surface, listener, drain_timeout);
+        let reloads = reloader.run(orders.hangups);
+        running.until_end(orders.signals, reloads, output).await
+    }
+}

@@ -1,0 +1,129 @@
+//! The closed list of routes. None of them takes a command, a file or an address.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
+
+use super::health::Report;
+use crate::surface::meta::Listing;
+
+/// Every path, for suggestions.
+pub(super) const PATHS: [&str; 6] = [
+    "/meta_call",
+    "/meta_tree",
+    "/meta_desc",
+    "/healthz",
+    "/readyz",
+    "/sources",
+];
+/// The message of an unknown route.
+pub(super) const MESSAGE: &str = "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz` and `GET /sources`";
+
+/// The meta-tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MetaTool {
+    Call,
+    List(Listing),
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// A meta-tool.
+    Meta(MetaTool),
+    /// The broker's health, which needs no secret.
+    Report(Report),
+    /// A route that takes these methods only.
+    WrongMethod(&'static str),
+    /// No route.
+    Unknown,
+}
+
+/// The routes and their methods. The router only names the route of a request, about 0.5 µs of CPU: a
+/// handler that runs the whole call within the router costs several times that, for the copies of the
+/// request and the allocation of its future.
+#[derive(Clone, Debug)]
+pub(super) struct Routes(TowerToHyperService<Router>);
+
+impl Routes {
+    pub(super) fn new() -> Self {
+        let meta = |tool| post(Route::Meta(tool)).fallback(Route::WrongMethod("POST"));
+        let report = |report| get(Route::Report(report)).fallback(Route::WrongMethod("GET, HEAD"));
+        let router = Router::new()
+            .route("/meta_call", meta(MetaTool::Call))
+            .route("/meta_tree", meta(MetaTool::List(Listing::Tree)))
+            .route("/meta_desc", meta(MetaTool::List(Listing::Desc)))
+            .route("/healthz", report(Report::Alive))
+            .route("/readyz", report(Report::Ready))
+            .route("/sources", report(Report::Sources))
+            .fallback(Route::Unknown);
+        Self(TowerToHyperService::new(router))
+    }
+
+    /// The route of a request, by its method and its path, which is compared byte for byte.
+    pub(super) async fn find(&self, parts: &Parts) -> Route {
+        let mut head = Request::new(Body::empty());
+        *head.method_mut() = parts.method.clone();
+        *head.uri_mut() = parts.uri.clone();
+        match self.0.call(head).await {
+            Ok(mut found) => found.extensions_mut().remove().unwrap_or(Route::Unknown),
+            Err(never) => match never {},
+        }
+    }
+}
+
+impl IntoResponse for Route {
+    fn into_response(self) -> Response {
+        let mut found = Response::new(Body::empty());
+        found.extensions_mut().insert(self);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn find(method: &str, path: &str) -> Route {
+        let request = Request::builder().method(method).uri(path);
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        Routes::new().find(&parts).await
+    }
+
+    #[tokio::test]
+    async fn paths_and_methods() {
+        let tree = Route::Meta(MetaTool::List(Listing::Tree));
+        assert_eq!(find("POST", "/meta_tree").await, tree);
+        assert_eq!(find("POST", "/meta_tree?x=1").await, tree);
+        for unknown in [
+            "/",
+            "/meta_tree/",
+            "/META_TREE",
+            "//meta_tree",
+            "/meta%5ftree",
+            "*",
+        ] {
+            assert_eq!(find("POST", unknown).await, Route::Unknown, "{unknown}");
+        }
+        for path in PATHS {
+            let is_meta = path.starts_with("/meta_");
+            let (wrong, allow) = if is_meta {
+                ("GET", "POST")
+            } else {
+                ("POST", "GET, HEAD")
+            };
+            for method in [wrong, "PUT", "OPTIONS", "CONNECT", "BREW"] {
+                let found = find(method, path).await;
+                assert_eq!(found, Route::WrongMethod(allow), "{method} {path}");
+            }
+        }
+        let ready = Route::Report(Report::Ready);
+        assert_eq!(find("GET", "/readyz").await, ready);
+        assert_eq!(find("HEAD", "/readyz").await, ready);
+    }
+}

@@ -1,0 +1,155 @@
+//! `tools/call`: reads which meta-tool is meant, asks core, and turns what it says into a result.
+
+use std::time::Duration;
+
+use broker_model::CallCode;
+use broker_wire::protocol::INVALID_PARAMS;
+use broker_wire::{Era, Members, RpcError};
+use bytes::Bytes;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::reply::{Answer, Text};
+use super::tools::NAMES;
+use super::{Shared, result};
+use crate::core::{Charge, CoreError, Outcome, no_room_for_request, no_room_for_result};
+use crate::surface::meta::{Asker, Listing, alike};
+
+/// How long a call waits for the sources to be compared with the lock: a client that was just
+/// started calls at once, and would rather wait than be sent away. Below what clients wait at most.
+const START_WAIT: Duration = Duration::from_secs(50);
+
+/// Results longer than this are processed on another thread, so that other answers do not wait for
+/// them.
+const LONG: usize = 256 << 10;
+
+/// The most memory that a reply of the broker's own takes beside itself: as text in JSON it has at most
+/// twice its bytes, and it is copied into a result.
+const OWN_COPIES: usize = 6;
+
+/// A call of one of the three tools.
+#[derive(Debug)]
+pub(super) struct ToolCall {
+    tool: Tool,
+    /// One JSON object, a share of its line.
+    arguments: Bytes,
+    pub(super) era: Era,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Tool {
+    Tree,
+    Desc,
+    Call,
+}
+
+impl ToolCall {
+    /// Reads the parameters of `tools/call`; `line` is what they were read from.
+    pub(super) fn parse(params: &Members<'_>, era: Era, line: &Bytes) -> Result<Self, RpcError> {
+        let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
+        let name: String = params
+            .get("name")
+            .and_then(|raw| serde_json::from_str(raw).ok())
+            .ok_or_else(|| wrong("`name` must be a string"))?;
+        let tool = match NAMES.iter().position(|known| *known == name) {
+            Some(0) => Tool::Tree,
+            Some(1) => Tool::Desc,
+            Some(_) => Tool::Call,
+            None => return Err(unknown(&name)),
+        };
+        let arguments = match params.given("arguments") {
+            None => Bytes::from_static(b"{}"),
+            Some(raw) if raw.starts_with('{') => line.slice_ref(raw.as_bytes()),
+            Some(_) => return Err(wrong("`arguments` must be an object")),
+        };
+        Ok(Self {
+            tool,
+            arguments,
+            era,
+        })
+    }
+
+    /// Does it. What the broker refuses is a result too.
+    pub(super) async fn run(self, shared: &Shared, request_id: &str) -> Answer {
+        let outcome = self.ask(shared, request_id).await;
+        Ok(outcome.unwrap_or_else(|error| {
+            tracing::debug!(request_id, code = error.code.as_str(), "refused");
+            result::error(&error, request_id, self.era).into()
+        }))
+    }
+
+    async fn ask(&self, shared: &Shared, request_id: &str) -> Result<Text, Box<CoreError>> {
+        let asker = Asker {
+            core: &shared.core,
+            identity: &shared.identity,
+            request_id,
+            account: &shared.account,
+        };
+        let era = self.era;
+        let arguments = self.arguments.clone();
+        let listing = match self.tool {
+            Tool::Tree => Listing::Tree,
+            Tool::Desc => Listing::Desc,
+            Tool::Call => {
+                let outcome = match asker.call(arguments.clone()).await {
+                    // Nothing was sent: asking again repeats nothing.
+                    Err(error) if error.code == CallCode::Starting => {
+                        started(shared).await;
+                        asker.call(arguments).await?
+                    }
+                    outcome => outcome?,
+                };
+                return handed_on(shared, outcome, era).await;
+            }
+        };
+        let reply = asker.list(listing, arguments).await?;
+        let needed = OWN_COPIES * reply.body.len();
+        let mut charge = Charge::default();
+        charge
+            .cover(&shared.account, needed)
+            .map_err(|full| Box::new(no_room_for_request(full, needed, &shared.account)))?;
+        Ok(Text::charged(result::own(&reply.body, era), charge))
+    }
+}
+
+/// A server's result in the form of the era.
+async fn handed_on(shared: &Shared, outcome: Outcome, era: Era) -> Result<Text, Box<CoreError>> {
+    let length = outcome.result.len();
+    let mut charge = Charge::default();
+    // The result as the era takes it, beside the one that came.
+    charge
+        .cover(&shared.account, length)
+        .map_err(|full| Box::new(no_room_for_result(full)))?;
+    let result = if length > LONG {
+        let hand_on = move || result::of_server(&outcome, era);
+        shared.core.shape_long(hand_on).await?
+    } else {
+        result::of_server(&outcome, era)?
+    };
+    Ok(Text::charged(result, charge))
+}
+
+/// Waits until the required sources were judged, as far as that is worth it.
+async fn started(shared: &Shared) {
+    let judged = timeout(START_WAIT, shared.core.first_verdict());
+    let draining = shared.drain.draining();
+    tokio::select! {
+        // Judged or not: the next answer says it.
+        _ = judged => {}
+        () = draining.cancelled() => {}
+    }
+}
+
+fn unknown(name: &str) -> RpcError {
+    let shown = broker_model::text::shown_line(name, 80);
+    let message = if name.starts_with('/') {
+        format!("unknown tool `{shown}`: call it by `meta_call` with this as `path`")
+    } else {
+        format!("unknown tool `{shown}`: there are `meta_tree`, `meta_desc` and `meta_call`")
+    };
+    let error = RpcError::new(INVALID_PARAMS, message);
+    match alike(name, &NAMES) {
+        close if close.is_empty() => error,
+        close => error.data(json!({ "did_you_mean": close })),
+    }
+}

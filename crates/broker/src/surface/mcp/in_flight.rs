@@ -1,0 +1,164 @@
+//! Requests that are being worked on: one task each, found by the request's id for cancelling. Also
+//! puts the answers of a batch together. Has one owner, the connection.
+
+use std::collections::HashMap;
+use std::future::Future;
+
+use broker_wire::protocol::INTERNAL_ERROR;
+use broker_wire::write::{Outgoing, batch as batch_of};
+use broker_wire::{Id, RpcError};
+use tokio::task::{AbortHandle, Id as TaskId, JoinError, JoinSet};
+
+use super::reply::{self, Answer};
+
+/// Requests that one client may have open; more are refused.
+pub(super) const MOST: usize = 256;
+
+/// What stands for a batch until all of its requests are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct BatchId(u64);
+
+/// The table.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    tasks: JoinSet<Answer>,
+    requests: HashMap<TaskId, Request>,
+    handles: HashMap<Id, AbortHandle>,
+    batches: HashMap<BatchId, Batch>,
+    next_batch: u64,
+}
+
+#[derive(Debug)]
+struct Request {
+    id: Id,
+    batch: Option<BatchId>,
+}
+
+#[derive(Debug, Default)]
+struct Batch {
+    parts: Vec<Outgoing>,
+    missing: usize,
+}
+
+impl InFlight {
+    /// Whether a request of this id is open.
+    pub(super) fn has(&self, id: &Id) -> bool {
+        self.handles.contains_key(id)
+    }
+
+    /// Whether there is no room for another.
+    pub(super) fn is_full(&self) -> bool {
+        self.handles.len() >= MOST
+    }
+
+    /// Whether nothing is open.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Works on a request.
+    pub(super) fn begin(
+        &mut self,
+        id: Id,
+        batch: Option<BatchId>,
+        work: impl Future<Output = Answer> + Send + 'static,
+    ) {
+        let handle = self.tasks.spawn(work);
+        if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
+            batch.missing += 1;
+        }
+        self.requests.insert(
+            handle.id(),
+            Request {
+                id: id.clone(),
+                batch,
+            },
+        );
+        self.handles.insert(id, handle);
+    }
+
+    /// Ends a request without an answer; one that is not open is none of our business any more.
+    pub(super) fn cancel(&mut self, id: &Id) {
+        if let Some(handle) = self.handles.remove(id) {
+            handle.abort();
+        }
+    }
+
+    /// A batch whose requests come now; [`InFlight::seal`] ends it.
+    pub(super) fn open_batch(&mut self) -> BatchId {
+        let batch = BatchId(self.next_batch);
+        self.next_batch += 1;
+        // The batch itself counts as one that is missing until it is sealed.
+        self.batches.insert(
+            batch,
+            Batch {
+                parts: Vec::new(),
+                missing: 1,
+            },
+        );
+        batch
+    }
+
+    /// An answer that belongs to a batch.
+    pub(super) fn add(&mut self, batch: BatchId, part: Outgoing) {
+        if let Some(batch) = self.batches.get_mut(&batch) {
+            batch.parts.push(part);
+        }
+    }
+
+    /// No further request belongs to the batch; its answer, where that is whole already.
+    pub(super) fn seal(&mut self, batch: BatchId) -> Option<Outgoing> {
+        self.one_less(batch)
+    }
+
+    /// Waits for the end of a request; gives what is to be sent for it. Loses nothing when dropped.
+    pub(super) async fn next(&mut self) -> Option<Outgoing> {
+        let ended = self.tasks.join_next_with_id().await?;
+        self.ended(ended)
+    }
+
+    fn ended(&mut self, ended: Result<(TaskId, Answer), JoinError>) -> Option<Outgoing> {
+        let (task, answer) = match ended {
+            Ok((task, answer)) => (task, Some(answer)),
+            Err(error) if error.is_cancelled() => (error.id(), None),
+            // The panic hook has logged it.
+            Err(error) => {
+                let failed = RpcError::new(INTERNAL_ERROR, "the broker failed; its log says more");
+                (error.id(), Some(Err(failed)))
+            }
+        };
+        let Request { id, batch } = self.requests.remove(&task)?;
+        // A request that was cancelled gets no answer, even where the work was quicker. Another
+        // request may have taken its id since.
+        let open = self
+            .handles
+            .get(&id)
+            .is_some_and(|handle| handle.id() == task);
+        if open {
+            self.handles.remove(&id);
+        }
+        let part = answer
+            .filter(|_| open)
+            .map(|answer| reply::answer(&id, answer));
+        match batch {
+            None => part,
+            Some(batch) => {
+                if let Some(part) = part {
+                    self.add(batch, part);
+                }
+                self.one_less(batch)
+            }
+        }
+    }
+
+    fn one_less(&mut self, id: BatchId) -> Option<Outgoing> {
+        let batch = self.batches.get_mut(&id)?;
+        batch.missing -= 1;
+        if batch.missing > 0 {
+            return None;
+        }
+        let batch = self.batches.remove(&id)?;
+        // A batch of notifications is not answered.
+        (!batch.parts.is_empty()).then(|| batch_of(batch.parts))
+    }
+}

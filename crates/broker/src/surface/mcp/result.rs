@@ -1,0 +1,298 @@
+//! Tool results as each era takes them. A server's own result is handed on member by member, unread;
+//! only what an era knows nothing of, or cannot do without, is taken away or put in.
+
+use broker_model::CallCode;
+use broker_wire::protocol::META_SERVER_INFO;
+use broker_wire::{Era, Members};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::tools::server_info;
+use crate::core::{CoreError, Outcome};
+
+/// Our key for what the broker did to a result, such as cutting it.
+const META_TRUNCATED: &str = "dev.mcp-broker/truncated";
+const META_WARNINGS: &str = "dev.mcp-broker/warnings";
+/// Members of results that the legacy era does not have.
+const MODERN_ONLY: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
+
+/// A result of the broker's own tools: JSON as text, and as it is.
+pub(super) fn own(body: &[u8], era: Era) -> Vec<u8> {
+    let text = String::from_utf8_lossy(body);
+    object(
+        [
+            ("content", text_content(&text)),
+            ("structuredContent", text.into_owned()),
+            ("isError", "false".to_owned()),
+        ],
+        era,
+    )
+}
+
+/// The one place where an error of the broker becomes a tool result: its text is the error object,
+/// which tells a model how to mend its call.
+pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Vec<u8> {
+    let text = json(&hinted(error).members(Some(request_id)));
+    object(
+        [
+            ("content", text_content(&text)),
+            ("isError", "true".to_owned()),
+        ],
+        era,
+    )
+}
+
+/// The error object, for an error that is no tool result.
+pub(super) fn error_object(error: &CoreError, request_id: &str) -> Value {
+    serde_json::to_value(hinted(error).members(Some(request_id))).unwrap_or_default()
+}
+
+/// The error with a hint for this surface.
+fn hinted(error: &CoreError) -> CoreError {
+    let mut error = error.clone();
+    if let Some(hint) = waiting_hint(&error) {
+        error.hint = Some(hint);
+    }
+    error
+}
+
+/// The remedies of these codes speak of headers and routes, which are not there for this caller.
+fn waiting_hint(error: &CoreError) -> Option<String> {
+    let own = error.hint.as_deref() != Some(error.code.remedy());
+    let what = match error.code {
+        _ if own => return None,
+        CallCode::SourceUnavailable => "`details.cause` says what the operator must mend. ",
+        CallCode::Starting | CallCode::Overloaded => "",
+        _ => return None,
+    };
+    let wait = error.retry_after.map_or(1, |wait| wait.as_secs().max(1));
+    Some(format!("{what}Wait {wait} s, then call again."))
+}
+
+/// A server's result, with what the broker says of it in `_meta`.
+pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<CoreError>> {
+    let unreadable = |what: &str| {
+        let message = format!("the server's result cannot be handed on: {what}");
+        let error = CoreError::new(CallCode::SourceProtocol, message);
+        Box::new(error.maybe_executed(true))
+    };
+    let result = std::str::from_utf8(&outcome.result).map_err(|_| unreadable("it is not UTF-8"))?;
+    let cut = outcome.cut.as_ref().map(json);
+    let warnings = (!outcome.warnings.is_empty()).then(|| json(&outcome.warnings));
+    let said: Vec<_> = [(META_TRUNCATED, &cut), (META_WARNINGS, &warnings)]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value.as_deref()?)))
+        .collect();
+    let members = Members::parse(result).map_err(|_| unreadable("it is no object"))?;
+
+    let mut out = Vec::with_capacity(result.len() + 64);
+    let mut has_meta = false;
+    let mut has_type = false;
+    for (name, value) in members.iter() {
+        if name == "resultType" && !is_complete(value) {
+            return Err(unreadable("its `resultType` is not `complete`"));
+        }
+        if name == "_meta" {
+            has_meta = true;
+            if let Some(meta) = meta(value, &said, era) {
+                push(&mut out, name, &meta);
+            }
+        } else if era == Era::Modern || is_legacy(name, value) {
+            has_type |= name == "resultType";
+            push(&mut out, name, value);
+        }
+    }
+    if !has_meta && let Some(meta) = meta("{}", &said, era) {
+        push(&mut out, "_meta", &meta);
+    }
+    if era == Era::Modern && !has_type {
+        push(&mut out, "resultType", "\"complete\"");
+    }
+    out.push(b'}');
+    if out.len() == 1 {
+        out.insert(0, b'{');
+    }
+    Ok(out)
+}
+
+/// Whether a `resultType` has the only value that is handed on: a client would act in the broker's name
+/// on any other.
+fn is_complete(value: &str) -> bool {
+    serde_json::from_str::<String>(value).is_ok_and(|kind| kind == "complete")
+}
+
+/// Whether a legacy client may be given this member.
+fn is_legacy(name: &str, value: &str) -> bool {
+    // Only the modern era lets it be other than an object; clients of the other refuse all of it.
+    let odd = name == "structuredContent" && !value.starts_with('{');
+    !odd && !MODERN_ONLY.contains(&name)
+}
+
+/// `_meta` with what the broker has to say, and for a legacy client without the server's modern
+/// introduction; `None` where nothing is left that was not there as it is.
+fn meta(value: &str, said: &[(&str, &str)], era: Era) -> Option<String> {
+    let members = Members::parse(value).ok()?;
+    let kept = members
+        .iter()
+        .filter(|(name, _)| era == Era::Modern || *name != META_SERVER_INFO);
+    let mut out = Vec::new();
+    let mut count = 0;
+    for (name, value) in kept.chain(said.iter().copied()) {
+        push(&mut out, name, value);
+        count += 1;
+    }
+    if count == 0 && (!members.is_empty() || value == "{}") {
+        return None;
+    }
+    out.push(b'}');
+    String::from_utf8(out).ok()
+}
+
+fn object<const N: usize>(members: [(&str, String); N], era: Era) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in members {
+        push(&mut out, name, &value);
+    }
+    if era == Era::Modern {
+        push(&mut out, "resultType", "\"complete\"");
+        let info = Value::from_iter([(META_SERVER_INFO, server_info())]);
+        push(&mut out, "_meta", &json(&info));
+    }
+    out.push(b'}');
+    out
+}
+
+fn push(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.push(if out.is_empty() { b'{' } else { b',' });
+    out.extend_from_slice(json(&name).as_bytes());
+    out.push(b':');
+    out.extend_from_slice(value.as_bytes());
+}
+
+fn text_content(text: &str) -> String {
+    format!("[{{\"type\":\"text\",\"text\":{}}}]", json(&text))
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("strings and JSON values always serialize")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Cut;
+    use bytes::Bytes;
+    use serde_json::json;
+
+    fn outcome(result: &str) -> Outcome {
+        Outcome {
+            path: "/a/t",
+            result: Bytes::copy_from_slice(result.as_bytes()),
+            cut: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn handed_on(result: &str, era: Era) -> String {
+        String::from_utf8(of_server(&outcome(result), era).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_modern_client_gets_the_result_as_it_is_and_its_type_where_it_lacks() {
+        let result = r#"{"content": [ ],"n":1.00,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}}"#;
+        let expected: Value = serde_json::from_str(result).unwrap();
+        let got = handed_on(result, Era::Modern);
+        assert!(got.contains("\"n\":1.00") && got.contains("[ ]"), "{got}");
+        assert_eq!(serde_json::from_str::<Value>(&got).unwrap(), expected);
+        assert_eq!(
+            handed_on(r#"{"content":[]}"#, Era::Modern),
+            r#"{"content":[],"resultType":"complete"}"#
+        );
+        assert_eq!(handed_on("{}", Era::Modern), r#"{"resultType":"complete"}"#);
+    }
+
+    #[test]
+    fn a_legacy_client_gets_nothing_that_only_the_modern_era_knows() {
+        let result = r#"{"resultType":"complete","ttlMs":5,"cacheScope":"public","isError":true,"_meta":{"io.modelcontextprotocol/serverInfo":{},"x/y":1},"structuredContent":[1]}"#;
+        assert_eq!(
+            handed_on(result, Era::Legacy),
+            r#"{"isError":true,"_meta":{"x/y":1}}"#
+        );
+        let only =
+            r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{}},"structuredContent":{"a":[]}}"#;
+        assert_eq!(
+            handed_on(only, Era::Legacy),
+            r#"{"structuredContent":{"a":[]}}"#
+        );
+        assert_eq!(handed_on("{}", Era::Legacy), "{}");
+    }
+
+    #[test]
+    fn a_result_of_another_type_reaches_no_client() {
+        for result in [
+            r#"{"resultType":"input_required"}"#,
+            r#"{"result\u0054ype":"input_required"}"#,
+            r#"{"resultType":"complete","resultType":"task"}"#,
+            r#"{"resultType":null}"#,
+        ] {
+            for era in [Era::Modern, Era::Legacy] {
+                let error = of_server(&outcome(result), era).unwrap_err();
+                assert_eq!(error.code, CallCode::SourceProtocol, "{result}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_broker_did_to_a_result_is_said_in_meta() {
+        let mut changed = outcome(r#"{"content":[]}"#);
+        changed.warnings = vec!["w".to_owned()];
+        changed.cut = Some(Cut {
+            original_chars: 900,
+            limit: 500,
+            cuts: Vec::new(),
+            unnamed: 0,
+        });
+        let got: Value =
+            serde_json::from_slice(&of_server(&changed, Era::Legacy).unwrap()).unwrap();
+        let meta = json!({
+            "dev.mcp-broker/truncated": {"original_chars": 900, "limit": 500, "cuts": []},
+            "dev.mcp-broker/warnings": ["w"],
+        });
+        assert_eq!(got, json!({"content": [], "_meta": meta}));
+    }
+
+    #[test]
+    fn hints_name_nothing_that_only_http_has() {
+        for &code in CallCode::ALL {
+            let hint = waiting_hint(&CoreError::new(code, "m"));
+            let hint = hint.unwrap_or_else(|| code.remedy().to_owned());
+            let surface_only = [
+                CallCode::HeaderInvalid,
+                CallCode::Unauthorized,
+                CallCode::MethodNotAllowed,
+                CallCode::ContentType,
+                CallCode::RouteNotFound,
+            ];
+            if !surface_only.contains(&code) {
+                for word in ["Retry-After", "GET /", "header"] {
+                    assert!(!hint.contains(word), "{code}: {hint}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_is_a_result_whose_text_is_the_error_object() {
+        let core = CoreError::new(CallCode::PathNotFound, "no entry `/x`").path("/x");
+        let got: Value = serde_json::from_slice(&error(&core, "r-1", Era::Legacy)).unwrap();
+        assert_eq!(
+            (&got["isError"], &got["resultType"]),
+            (&json!(true), &Value::Null)
+        );
+        let text = got["content"][0]["text"].as_str().unwrap();
+        let object: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(object["code"], "path_not_found");
+        assert_eq!(object["request_id"], "r-1");
+        assert!(object["hint"].is_string());
+    }
+}

@@ -1,0 +1,133 @@
+//! The transport over standard input and output: one client, the program that started the broker. Reads
+//! lines, hands them to the connection, and writes its answers in the order in which they get ready.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_wire::write::Outgoing;
+use broker_wire::{Frame, Framer, LineLimit, Peer};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+mod pipes;
+
+use super::Shared;
+use super::connection::Connection;
+use crate::core::{Core, Identity};
+use crate::surface::{Settings, Surface};
+
+/// How long answers that are ready may take to leave, once everything else is over.
+const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// The stdio surface.
+#[derive(Debug)]
+pub(crate) struct StdioSurface {
+    shared: Arc<Shared>,
+    line_bytes: LineLimit,
+    ended: CancellationToken,
+    idle: CancellationToken,
+}
+
+impl StdioSurface {
+    /// A surface over `core`, which takes lines of at most `limits.body_bytes`.
+    pub(crate) fn new(core: Core, settings: Settings) -> Self {
+        let account = core.memory().whole_account();
+        Self {
+            shared: Arc::new(Shared::new(core, Identity::local(), account)),
+            line_bytes: LineLimit::new(settings.body_bytes),
+            ended: CancellationToken::new(),
+            idle: CancellationToken::new(),
+        }
+    }
+
+    /// Hands one line to the connection; gives what is to be sent at once.
+    fn take(&self, connection: &mut Connection, frame: Frame) -> Vec<Outgoing> {
+        match frame {
+            Frame::Line(line) => connection.take(&line),
+            Frame::NoRoom {
+                id,
+                no_room,
+                needed,
+            } => connection.no_room_for_line(id.as_ref(), no_room, needed),
+            // Lines of a client are read past however long they are.
+            Frame::Oversize { .. } | Frame::Endless => {
+                connection.line_too_long(self.line_bytes.get())
+            }
+        }
+    }
+}
+
+impl Surface for StdioSurface {
+    const NAME: &'static str = "standard input and output";
+
+    type Listener = ();
+
+    fn apply(&self, settings: Settings) {
+        self.line_bytes.set(settings.body_bytes);
+    }
+
+    async fn serve(self: Arc<Self>, (): ()) -> io::Result<()> {
+        let finished = self.shared.drain.finished();
+        let limit = self.line_bytes.clone();
+        let framer = Framer::new(Peer::Client, limit, self.shared.account.clone());
+        let mut input = pipes::read(io::stdin(), framer)?;
+        let output = pipes::write(io::stdout())?;
+        let mut connection = Connection::new(Arc::clone(&self.shared));
+        loop {
+            let ready = tokio::select! {
+                // Answers first: a client that floods us is held back by what it has to read.
+                biased;
+                () = finished.cancelled() => break,
+                ready = connection.in_flight.next(), if !connection.in_flight.is_empty() => {
+                    ready.into_iter().collect()
+                }
+                frame = input.recv(), if !self.ended.is_cancelled() => match frame {
+                    Some(frame) => self.take(&mut connection, frame),
+                    None => {
+                        self.ended.cancel();
+                        connection.end_subscriptions();
+                        Vec::new()
+                    }
+                },
+            };
+            for message in ready {
+                tokio::select! {
+                    sent = output.lines.send(message.into_line()) => if sent.is_err() {
+                        self.ended.cancel();
+                    },
+                    // A client that reads nothing must not hold up the end.
+                    () = finished.cancelled() => {}
+                }
+            }
+            if self.ended.is_cancelled() && connection.in_flight.is_empty() {
+                self.idle.cancel();
+            }
+        }
+        while let Ok(true) = timeout(LAST_ANSWERS_TIMEOUT, async {
+            if connection.in_flight.is_empty() {
+                return false;
+            }
+            match connection.in_flight.next().await {
+                Some(message) => output.lines.send(message.into_line()).await.is_ok(),
+                None => true,
+            }
+        })
+        .await
+        {}
+        drop(output.lines);
+        if timeout(LAST_ANSWERS_TIMEOUT, output.written).await.is_err() {
+            tracing::debug!("answers were left unread");
+        }
+        Ok(())
+    }
+
+    /// The input ended, or the output is not read any more.
+    fn ended(&self) -> CancellationToken {
+        self.ended.clone()
+    }
+
+    fn idle(&self) -> CancellationToken {
+        self.idle.clone()
+    }
+}

@@ -1,0 +1,134 @@
+//! Reads the body of a meta-tool and asks core: in place if the body is short, otherwise off
+//! the runtime's own threads and charged to the caller.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::call_body::{CallBody, LongCallBody};
+use super::fields::{DescBody, TreeBody, utf8};
+use super::reply::chars_around;
+use crate::core::{
+    Account, Args, CallContext, CancelMode, Charge, Core, CoreError, Describe, Identity, Operation,
+    Outcome, Reply, ResultForm, SMALL_BYTES, no_room_for_request,
+};
+
+/// The caller of a request.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::surface) struct Asker<'a> {
+    pub(in crate::surface) core: &'a Core,
+    pub(in crate::surface) identity: &'a Identity,
+    pub(in crate::surface) request_id: &'a str,
+    pub(in crate::surface) account: &'a Account,
+}
+
+/// The kind of listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::surface) enum Listing {
+    Tree,
+    Desc,
+}
+
+impl Asker<'_> {
+    /// `meta_call`.
+    pub(in crate::surface) async fn call(&self, body: Bytes) -> Result<Outcome, Box<CoreError>> {
+        if body.len() > SMALL_BYTES {
+            return self.long_call(body).await;
+        }
+        let read = utf8(&body).and_then(CallBody::parse)?;
+        let args = Args::Read {
+            text: read.args.as_bytes(),
+            value: read.args_value,
+        };
+        self.ask(&read.path, args, None).await
+    }
+
+    async fn long_call(&self, body: Bytes) -> Result<Outcome, Box<CoreError>> {
+        let received = Some(Instant::now());
+        let text = body.clone();
+        let read = move || utf8(&text).and_then(LongCallBody::parse);
+        let read = self.core.read_long(read).await??;
+        let args = match read.args {
+            Some(at) => Args::Unread { body: &body, at },
+            None => Args::Read {
+                text: b"{}",
+                value: Value::Object(Map::new()),
+            },
+        };
+        self.ask(&read.path, args, received).await
+    }
+
+    async fn ask(
+        &self,
+        path: &str,
+        args: Args<'_>,
+        received: Option<Instant>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        let context = CallContext {
+            request_id: self.request_id,
+            account: self.account,
+            meta: None,
+            progress: None,
+            received,
+            deadline: None,
+            cancel: CancelMode::OnDrop,
+            form: ResultForm::Configured {
+                reserved_chars: chars_around(path),
+            },
+        };
+        let operation = Operation::CallTool { args };
+        self.core
+            .call(self.identity, &context, path, operation)
+            .await
+    }
+
+    /// `meta_tree` and `meta_desc`.
+    pub(in crate::surface) async fn list(
+        &self,
+        what: Listing,
+        body: Bytes,
+    ) -> Result<Reply, Box<CoreError>> {
+        let mut reply = if body.len() > SMALL_BYTES {
+            // A body longer than fifty paths is nearly always refused.
+            let (core, account) = (self.core.clone(), self.account.clone());
+            let identity = self.identity.clone();
+            let list = move || {
+                let _charge = core.charge_parsed(&account, &body)?;
+                list(&core, &identity, what, &body)
+            };
+            self.core.read_long(list).await?
+        } else {
+            list(self.core, self.identity, what, &body)
+        }?;
+        let mut charge = Charge::default();
+        let needed = reply.body.len();
+        if let Err(full) = charge.cover(self.account, needed) {
+            return Err(Box::new(no_room_for_request(full, needed, self.account)));
+        }
+        reply.body = charge.hold(reply.body);
+        Ok(reply)
+    }
+}
+
+fn list(
+    core: &Core,
+    identity: &Identity,
+    what: Listing,
+    body: &[u8],
+) -> Result<Reply, Box<CoreError>> {
+    let text = utf8(body)?;
+    match what {
+        Listing::Tree => {
+            let body = TreeBody::parse(text)?;
+            core.list(identity, &body.path, body.depth)
+        }
+        Listing::Desc => {
+            let body = DescBody::parse(text)?;
+            let what = match &body {
+                DescBody::One(path) => Describe::One(path),
+                DescBody::Many(paths) => Describe::Many(paths),
+            };
+            core.describe(identity, what)
+        }
+    }
+}

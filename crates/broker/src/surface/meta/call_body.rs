@@ -1,0 +1,301 @@
+//! The body of `meta_call`: read once, strictly, with the arguments kept as they were sent.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use broker_model::json;
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::fields::{args_invalid_type, json_invalid, path_missing, path_type, unknown_field};
+use crate::core::CoreError;
+
+/// A checked body.
+#[derive(Debug)]
+pub(super) struct CallBody<'a> {
+    pub(super) path: Cow<'a, str>,
+    /// One JSON object, byte for byte as sent.
+    pub(super) args: &'a str,
+    /// The same, read strictly: what is validated is what is forwarded.
+    pub(super) args_value: Value,
+}
+
+/// A body whose arguments are not read yet, since that takes long.
+#[derive(Debug)]
+pub(super) struct LongCallBody {
+    pub(super) path: String,
+    /// Where the arguments stand in the body, if there are any.
+    pub(super) args: Option<Range<usize>>,
+}
+
+impl LongCallBody {
+    /// Reads `text`; of the arguments no more than that they are an object.
+    pub(super) fn parse(text: &str) -> Result<Self, Box<CoreError>> {
+        let envelope = Envelope::parse(text)?;
+        let path = envelope.path()?.into_owned();
+        let args = envelope.args.map(RawValue::get);
+        if args.is_some_and(|args| !args.starts_with('{')) {
+            return Err(args_invalid_type());
+        }
+        let at = |args: &str| {
+            let from = args.as_ptr() as usize - text.as_ptr() as usize;
+            from..from + args.len()
+        };
+        Ok(Self {
+            path,
+            args: args.map(at),
+        })
+    }
+}
+
+impl<'a> CallBody<'a> {
+    /// Reads `text`. The whole of it must be JSON before any member is looked at.
+    pub(super) fn parse(text: &'a str) -> Result<Self, Box<CoreError>> {
+        let envelope = Envelope::parse(text)?;
+        let (args, args_value) = match envelope.args {
+            None => ("{}", Value::Object(Map::new())),
+            Some(raw) => {
+                let raw = raw.get();
+                let offset = raw.as_ptr() as usize - text.as_ptr() as usize;
+                let value =
+                    json::parse(raw).map_err(|error| json_invalid(text, offset, raw, &error))?;
+                (raw, value)
+            }
+        };
+        let path = envelope.path()?;
+        if !args_value.is_object() {
+            return Err(args_invalid_type());
+        }
+        Ok(Self {
+            path,
+            args,
+            args_value,
+        })
+    }
+}
+
+/// The members, unchecked.
+#[derive(Default)]
+struct Envelope<'a> {
+    path: Option<Loose<'a>>,
+    args: Option<&'a RawValue>,
+    /// The first name that is not known.
+    unknown: Option<String>,
+}
+
+impl<'a> Envelope<'a> {
+    fn parse(text: &'a str) -> Result<Self, Box<CoreError>> {
+        serde_json::from_str(text).map_err(|error| json_invalid(text, 0, text, &error.into()))
+    }
+
+    /// The path, where there is no member that is not known.
+    fn path(&self) -> Result<Cow<'a, str>, Box<CoreError>> {
+        if let Some(name) = &self.unknown {
+            return Err(unknown_field(name, &["path", "args"]));
+        }
+        match &self.path {
+            None => Err(path_missing()),
+            Some(Loose::Other) => Err(path_type()),
+            Some(Loose::Text(path)) => Ok(path.clone()),
+        }
+    }
+}
+
+/// A string, or something else that is refused later with its own code.
+enum Loose<'a> {
+    Text(Cow<'a, str>),
+    Other,
+}
+
+enum Name {
+    Path,
+    Args,
+    Unknown(String),
+}
+
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EnvelopeVisitor)
+    }
+}
+
+struct EnvelopeVisitor;
+
+impl<'de> Visitor<'de> for EnvelopeVisitor {
+    type Value = Envelope<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut envelope = Envelope::default();
+        while let Some(name) = members.next_key()? {
+            match name {
+                Name::Path if envelope.path.is_some() => {
+                    return Err(A::Error::custom("duplicate key `path`"));
+                }
+                Name::Args if envelope.args.is_some() => {
+                    return Err(A::Error::custom("duplicate key `args`"));
+                }
+                Name::Path => envelope.path = Some(members.next_value()?),
+                Name::Args => envelope.args = Some(members.next_value()?),
+                Name::Unknown(name) => {
+                    members.next_value::<IgnoredAny>()?;
+                    envelope.unknown.get_or_insert(name);
+                }
+            }
+        }
+        Ok(envelope)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+        impl Visitor<'_> for NameVisitor {
+            type Value = Name;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+            fn visit_str<E>(self, name: &str) -> Result<Name, E> {
+                Ok(match name {
+                    "path" => Name::Path,
+                    "args" => Name::Args,
+                    other => Name::Unknown(other.to_owned()),
+                })
+            }
+        }
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Loose<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LooseVisitor)
+    }
+}
+
+struct LooseVisitor;
+
+impl<'de> Visitor<'de> for LooseVisitor {
+    type Value = Loose<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Loose::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Loose::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Loose::Other)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Loose::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Loose::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Loose::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Loose::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Loose::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Loose::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use broker_model::CallCode;
+
+    fn code(text: &str) -> CallCode {
+        CallBody::parse(text).unwrap_err().code
+    }
+
+    #[test]
+    fn args_are_kept_as_sent() {
+        let text = " {\"args\" : {\"n\":1.0, \"s\":\"\\u00e9\" }, \"path\":\"/a\\u002fb\"} ";
+        let body = CallBody::parse(text).unwrap();
+        assert_eq!(body.path, "/a/b");
+        assert_eq!(body.args, "{\"n\":1.0, \"s\":\"\\u00e9\" }");
+        assert_eq!(body.args_value, serde_json::json!({"n": 1.0, "s": "é"}));
+        let body = CallBody::parse(r#"{"path":"/a"}"#).unwrap();
+        assert!(matches!(body.path, Cow::Borrowed("/a")));
+        assert_eq!((body.args, body.args_value), ("{}", serde_json::json!({})));
+    }
+
+    #[test]
+    fn http_11_not_strict_json() {
+        let deep = format!(
+            "{{\"path\":\"/a\",\"args\":{}1{}}}",
+            "[".repeat(200),
+            "]".repeat(200)
+        );
+        for text in [
+            "",
+            "[]",
+            "null",
+            "nope",
+            "{",
+            "{}{}",
+            "{\"path\":\"/a\",}",
+            "{\"path\":NaN}",
+            "\u{feff}{}",
+            "{\"path\":\"/a\",\"path\":\"/b\"}",
+            "{\"args\":{},\"args\":{}}",
+            "{\"path\":\"\u{1}\"}",
+            "{\"path\":\"/a\",\"args\":{\"x\":1,\"x\":2}}",
+            "{\"path\":\"/a\",\"args\":{\"x\":NaN}}",
+            "{\"path\":\"/a\",\"args\":{\"x\":18446744073709551616}}",
+            "{\"path\":\"/a\",\"args\":{\"x\":1e999}}",
+            &deep,
+        ] {
+            assert_eq!(code(text), CallCode::JsonInvalid, "{text}");
+        }
+    }
+
+    #[test]
+    fn http_12_and_15_members() {
+        for text in [
+            "{}",
+            "{\"args\":{}}",
+            "{\"path\":null}",
+            "{\"path\":1}",
+            "{\"path\":[[\"/a\"]]}",
+            "{\"path\":{\"a\":{}}}",
+        ] {
+            assert_eq!(code(text), CallCode::PathInvalid, "{text}");
+        }
+        assert_eq!(
+            code("{\"path\":\"/a\",\"argz\":{}}"),
+            CallCode::FieldUnknown
+        );
+        for args in ["null", "[]", "\"{}\"", "1"] {
+            let text = format!("{{\"path\":\"/a\",\"args\":{args}}}");
+            assert_eq!(code(&text), CallCode::FieldInvalid, "{text}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The three meta-tools, independent of a transport: the JSON bodies that they take, the requests
+//! to core that follow from them, and the reply of `meta_call`.
+
+mod ask;
+mod call_body;
+mod fields;
+mod reply;
+
+pub(super) use ask::{Asker, Listing};
+pub(super) use fields::alike;
+pub(super) use reply::reply;

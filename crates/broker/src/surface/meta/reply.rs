@@ -1,0 +1,105 @@
+//! The reply of `meta_call`: the result of the server within the broker's own object.
+
+use serde::Serialize;
+
+use crate::core::{
+    Account, Charge, CoreError, Outcome, Reply, UNCHARGED_BYTES, no_room_for_result,
+};
+
+const PATH: &str = "{\"path\":\"";
+const RESULT: &str = "\",\"result\":";
+const END: &str = "}";
+/// Bytes of a reply apart from its result.
+const AROUND_RESULT: usize = 1 << 10;
+
+/// Characters around the result in a reply for `path`, apart from warnings and cuts.
+pub(super) fn chars_around(path: &str) -> usize {
+    PATH.len() + path.chars().count() + RESULT.len() + END.len()
+}
+
+/// `{"path":…,"result":…,"warnings"?:[…],"truncated"?:{…}}` with the result byte for byte. Paths need no
+/// escapes.
+pub(in crate::surface) fn reply(
+    outcome: &Outcome,
+    account: &Account,
+) -> Result<Reply, Box<CoreError>> {
+    let result = &outcome.result;
+    let mut charge = Charge::default();
+    charge
+        .cover(account, result.len() + AROUND_RESULT)
+        .map_err(|no_room| Box::new(no_room_for_result(no_room).path(outcome.path)))?;
+    let mut after = String::new();
+    if !outcome.warnings.is_empty() {
+        after.push_str(&member("warnings", &outcome.warnings));
+    }
+    if let Some(cut) = &outcome.cut {
+        after.push_str(&member("truncated", cut));
+    }
+    let parts = [
+        PATH.as_bytes(),
+        outcome.path.as_bytes(),
+        RESULT.as_bytes(),
+        result,
+        after.as_bytes(),
+        END.as_bytes(),
+    ];
+    let body = parts.concat();
+    let is_charged = body.len() > UNCHARGED_BYTES;
+    charge.shrink(if is_charged { body.len() } else { 0 });
+    Ok(Reply {
+        body: charge.hold(body),
+        etag: None,
+    })
+}
+
+fn member(name: &str, value: &impl Serialize) -> String {
+    let value = serde_json::to_string(value).expect("strings and numbers always serialize");
+    format!(",\"{name}\":{value}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    use crate::core::{Cut, MemoryBudget, Shortened};
+
+    #[test]
+    fn the_result_stands_byte_for_byte_between_path_and_notes() {
+        let account = MemoryBudget::new(1 << 20).account();
+        let mut outcome = Outcome {
+            path: "/a/t",
+            result: Bytes::from_static(b" {\"content\": [], \"n\":1.00,\"n\":2}"),
+            cut: None,
+            warnings: Vec::new(),
+        };
+        let plain = reply(&outcome, &account).unwrap();
+        let expected = r#"{"path":"/a/t","result": {"content": [], "n":1.00,"n":2}}"#;
+        assert_eq!(
+            (plain.body.as_ref(), plain.etag),
+            (expected.as_bytes(), None)
+        );
+        assert_eq!(
+            chars_around(outcome.path),
+            expected.len() - outcome.result.len()
+        );
+        outcome.warnings = vec!["w".to_owned()];
+        outcome.cut = Some(Cut {
+            original_chars: 900,
+            limit: 500,
+            cuts: vec![Shortened {
+                pointer: "/n".to_owned(),
+                kind: "list",
+                from: 9,
+                to: 2,
+            }],
+            unnamed: 1,
+        });
+        let noted = reply(&outcome, &account).unwrap();
+        let after = r#","warnings":["w"],"truncated":{"original_chars":900,"limit":500,"cuts":[{"pointer":"/n","kind":"list","from":9,"to":2}],"more":1}}"#;
+        assert_eq!(
+            String::from_utf8_lossy(&noted.body),
+            expected.strip_suffix('}').unwrap().to_owned() + after
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! Who may see and call what. One decision filters listings, suggestions and calls; it can only take away
+//! from the catalog.
+
+use crate::catalog::{Catalog, Kind};
+use crate::identity::AdmissionClass;
+use crate::listing::view::View;
+
+/// What each entry allows, worked out once from the tools of the catalog.
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// By the catalog's entries: the rules that allow a tool, or any tool below a node. A node without
+    /// tools below is there for every class.
+    allow: Box<[u64]>,
+    /// Whether there is an entry that not every rule allows.
+    is_restricted: bool,
+}
+
+impl Admission {
+    pub(super) fn new(catalog: &Catalog) -> Self {
+        let mut allow = vec![u64::MAX; catalog.entries.len()].into_boxed_slice();
+        // A child's path begins with its parent's, so it comes after it.
+        for (at, entry) in catalog.entries.iter().enumerate().rev() {
+            match entry.kind {
+                Kind::Tool(tool) => allow[at] = catalog.tool(tool).allow,
+                Kind::Node { children, .. } if !children.is_empty() => {
+                    let below = children.iter().map(|child| allow[*child as usize]);
+                    allow[at] = below.fold(0, |all, one| all | one);
+                }
+                Kind::Node { .. } => {}
+            }
+        }
+        // The root is there for every class: a listing of nothing is an answer.
+        if let Some(root) = catalog.find("/") {
+            allow[root as usize] = u64::MAX;
+        }
+        let is_restricted = allow.iter().any(|rules| *rules != u64::MAX);
+        Self {
+            allow,
+            is_restricted,
+        }
+    }
+
+    /// Whether an entry is there for a caller of this class. A tool that the config's filter leaves out is
+    /// there for none.
+    pub(super) fn admits(
+        &self,
+        class: AdmissionClass,
+        view: &View,
+        catalog: &Catalog,
+        at: u32,
+    ) -> bool {
+        let is_hidden = match catalog.entry(at).kind {
+            Kind::Node { .. } => false,
+            Kind::Tool(tool) => view.is_hidden(tool),
+        };
+        !is_hidden && class.is_allowed(self.allow[at as usize])
+    }
+
+    /// Whether the entries right below a node are all there for this class, as far as admission goes.
+    pub(super) fn admits_all(&self, class: AdmissionClass, children: &[u32]) -> bool {
+        let allowed = |child: &u32| class.is_allowed(self.allow[*child as usize]);
+        !self.is_restricted || children.iter().all(allowed)
+    }
+}

@@ -1,0 +1,132 @@
+//! The arguments of a call as a surface gives them, the memory that they take, and the pool on which long
+//! requests are read.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use broker_mcp::CallFailure;
+use broker_memory::{Account, Charge, NoRoom, Size};
+use broker_model::CallCode;
+use broker_model::json::Estimate;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::Inner;
+use crate::call::work::Busy;
+use crate::errors::error::CoreError;
+use crate::errors::failure::{self, SHORT_WAIT};
+
+/// Parsed text of at least so many bytes is given back to the system when it is freed. It is made of
+/// small blocks, which the C library would keep for itself beside the budget.
+const TRIM_BYTES: usize = 8 << 20;
+/// The time that a long body of a listing request may wait for the pool.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The arguments of a call: one JSON object as the caller wrote it.
+#[derive(Debug)]
+pub enum Args<'a> {
+    /// Read already, strictly: what is checked is what is forwarded.
+    Read {
+        /// As written.
+        text: &'a [u8],
+        /// The parsed arguments. They are moved out, so that large arguments are not held while the
+        /// call waits.
+        value: Value,
+    },
+    /// Too long to be read in place.
+    Unread {
+        /// The text in which they stand, in UTF-8.
+        body: &'a Bytes,
+        /// Where they stand in it.
+        at: Range<usize>,
+    },
+}
+
+impl<'a> Args<'a> {
+    pub(crate) fn text(&self) -> &'a [u8] {
+        match self {
+            Self::Read { text, .. } => text,
+            Self::Unread { body, at } => &body[at.clone()],
+        }
+    }
+}
+
+/// The charge of parsed text. It is dropped after the text.
+#[derive(Debug)]
+pub struct ParsedCharge(Charge);
+
+impl Drop for ParsedCharge {
+    fn drop(&mut self) {
+        if self.0.bytes() >= TRIM_BYTES {
+            broker_process::trim_heap();
+        }
+    }
+}
+
+impl Inner {
+    /// Runs a long job before the tool is known, within the longest time that a call may take.
+    pub(crate) async fn read_long<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Box<CoreError>> {
+        let settings = self.settings.load();
+        let times = settings.iter().map(|tool| tool.timeout);
+        let time = times.max().unwrap_or(LISTING_TIMEOUT);
+        drop(settings);
+        match timeout(time, self.work.run(move |_| read())).await {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(busy)) => Err(Box::new(overloaded(busy))),
+            Err(_) => Err(failure::from_call(unsent(time), "", "")),
+        }
+    }
+}
+
+/// Charges the memory of a text once parsed, in addition to the `length` bytes of its request.
+pub(crate) fn charge_parsed(
+    account: &Account,
+    length: usize,
+    size: Estimate,
+) -> Result<ParsedCharge, Box<CoreError>> {
+    let parsed = usize::try_from(size.bytes).unwrap_or(usize::MAX);
+    let needed = parsed.saturating_add(length);
+    let refused = |no_room| Box::new(no_room_for_request(no_room, needed, account));
+    if needed > account.request_limit() {
+        return Err(refused(NoRoom::Caller));
+    }
+    let charge = account.charge(parsed, Size::of(length)).map_err(refused)?;
+    Ok(ParsedCharge(charge))
+}
+
+/// The refusal of a request that needs so much memory: for now, or for ever.
+pub fn no_room_for_request(no_room: NoRoom, needed: usize, account: &Account) -> CoreError {
+    let limit = account.request_limit();
+    if needed > limit {
+        let message = format!(
+            "the request takes about {needed} bytes of memory, at most {limit} are allowed: a quarter of `limits.memory_bytes`"
+        );
+        return CoreError::new(CallCode::BodyTooLarge, message)
+            .details(json!({"needed_bytes": needed, "limit_bytes": limit}))
+            .maybe_executed(false);
+    }
+    CoreError::new(CallCode::Overloaded, no_room.to_string())
+        .retry_after(SHORT_WAIT)
+        .maybe_executed(false)
+}
+
+pub(crate) fn overloaded(busy: Busy) -> CoreError {
+    let message = match busy {
+        Busy::Full { waiting } => format!("{waiting} requests wait to be read or checked"),
+        Busy::NoThread => "no thread can be started to read or check the request".to_owned(),
+    };
+    CoreError::new(CallCode::Overloaded, message)
+        .retry_after(SHORT_WAIT)
+        .maybe_executed(false)
+}
+
+pub(crate) fn unsent(after: Duration) -> CallFailure {
+    CallFailure::Timeout {
+        after,
+        maybe_executed: false,
+    }
+}

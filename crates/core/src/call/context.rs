@@ -1,0 +1,76 @@
+//! What a call takes and gives: the context of its caller, the operation, and the outcome.
+
+use broker_mcp::ProgressSink;
+use broker_memory::Account;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::call::arguments::Args;
+use crate::call::cut::Cut;
+
+/// The circumstances of one call, apart from who calls and what is called.
+#[derive(Debug)]
+pub struct CallContext<'a> {
+    /// Names the request in the log.
+    pub request_id: &'a str,
+    /// The account to which the memory of the call is charged.
+    pub account: &'a Account,
+    /// Members for `_meta` of the request to the server, as one JSON object: what the caller sent and the
+    /// surface lets pass.
+    pub meta: Option<&'a str>,
+    /// Takes the progress of the call; without it the server is not asked for any.
+    pub progress: Option<ProgressSink>,
+    /// When the request arrived, if time has passed since: the time of the call runs from here.
+    pub received: Option<Instant>,
+    /// When the caller stops waiting, if that is before the time that the config gives the call.
+    pub deadline: Option<Instant>,
+    /// What ends the call before its result.
+    pub cancel: CancelMode,
+    /// The form of the result.
+    pub form: ResultForm,
+}
+
+/// What ends a call before its result, apart from its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CancelMode {
+    /// Dropping the future of the call cancels it at the server.
+    #[default]
+    OnDrop,
+}
+
+/// The form in which a result is handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultForm {
+    /// As the server gave it, whatever the config says: for callers that read it with types. Its memory is
+    /// the caller's, and not charged any longer.
+    Verbatim,
+    /// In the tool's `render_mode`, cut to its `max_output_chars`.
+    Configured {
+        /// Characters that the surface writes around the result; they count against the limit.
+        reserved_chars: usize,
+    },
+}
+
+/// What is done with the entry that a call names.
+#[derive(Debug)]
+pub enum Operation<'a> {
+    /// `tools/call`.
+    CallTool {
+        /// The arguments; `{}` where there were none.
+        args: Args<'a>,
+    },
+}
+
+/// The result of a call.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The path of the entry that was called.
+    pub path: &'static str,
+    /// The result: one JSON object, byte for byte as the server gave it unless its form changed it.
+    pub result: Bytes,
+    /// What was left out of the result.
+    pub cut: Option<Cut>,
+    /// What a reader of the result should know, in the broker's words.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,193 @@
+//! The limit holds for the whole body, structure survives where it can, and what is not cut is
+//! untouched.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::Cut;
+
+/// The whole reply, in the form of `meta_call`, if the result has to be cut.
+fn cut(path: &str, result: &[u8], beside: &str, limit: usize) -> Option<Vec<u8>> {
+    let before = format!("{{\"path\":\"{path}\",\"result\":");
+    let around = before.len() + beside.len() + 1;
+    let (result, cut): (_, Cut) = super::cut(result, around, limit)?;
+    let cut = serde_json::to_string(&cut).unwrap();
+    let after = format!("{beside},\"truncated\":{cut}}}");
+    Some([before.as_bytes(), &result, after.as_bytes()].concat())
+}
+
+fn chars(body: &[u8]) -> usize {
+    std::str::from_utf8(body)
+        .expect("the body is UTF-8")
+        .chars()
+        .count()
+}
+
+fn value(body: &[u8]) -> Value {
+    serde_json::from_slice(body)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(body)))
+}
+
+#[test]
+fn a_reply_within_its_limit_is_left_alone() {
+    let result = br#"{"content":[]}"#;
+    let whole = br#"{"path":"/a","result":{"content":[]}}"#.len();
+    assert_eq!(cut("/a", result, "", whole), None);
+    assert!(
+        cut(
+            "/a",
+            &[b"{\"content\":[\"", "x".repeat(600).as_bytes(), b"\"]}"].concat(),
+            "",
+            500
+        )
+        .is_some()
+    );
+}
+
+#[test]
+fn the_longest_string_is_cut_first_and_the_rest_is_untouched() {
+    let result = format!(
+        r#"{{ "content":[{{"type":"text","text":"{}"}}] , "n":1.50,"short":"{}" }}"#,
+        "é".repeat(5000),
+        "s".repeat(100)
+    );
+    let body = cut("/a", result.as_bytes(), "", 1000).unwrap();
+    assert!(
+        chars(&body) <= 1000 && chars(&body) > 990,
+        "{}",
+        chars(&body)
+    );
+    let reply = value(&body);
+    let text = String::from_utf8(body).unwrap();
+    assert!(text.contains(r#" , "n":1.50,"short":"sss"#), "{text}");
+    assert_eq!(reply["result"]["short"], "s".repeat(100));
+    assert!(
+        reply["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .ends_with("é…")
+    );
+    let truncated = &reply["truncated"];
+    assert_eq!(truncated["limit"], 1000);
+    assert_eq!(
+        truncated["original_chars"],
+        result.chars().count() + r#"{"path":"/a","result":}"#.len()
+    );
+    assert_eq!(truncated["cuts"][0]["pointer"], "/content/0/text");
+    assert_eq!(truncated["cuts"][0]["kind"], "string");
+    assert_eq!(truncated["cuts"][0]["from"], 5000);
+}
+
+#[test]
+fn long_lists_keep_their_head_and_their_count() {
+    let result =
+        json!({"structuredContent": {"rows/all": (0..2000).collect::<Vec<_>>()}, "isError": true})
+            .to_string();
+    let body = cut("/a", result.as_bytes(), "", 1000).unwrap();
+    assert!(chars(&body) <= 1000);
+    let reply = value(&body);
+    let rows = reply["result"]["structuredContent"]["rows/all"]
+        .as_array()
+        .unwrap();
+    assert!(rows.len() > 100 && rows.iter().enumerate().all(|(at, row)| *row == at));
+    assert_eq!(
+        reply["truncated"]["cuts"][0],
+        json!({"pointer": "/structuredContent/rows~1all", "kind": "list", "from": 2000, "to": rows.len()})
+    );
+    assert_eq!(reply["result"]["isError"], true);
+}
+
+#[test]
+fn a_structure_that_is_too_large_becomes_the_head_of_its_text() {
+    let members: serde_json::Map<_, _> = (0..500).map(|n| (format!("key{n}"), json!(n))).collect();
+    let result = json!({"structuredContent": members, "isError": true}).to_string();
+    let body = cut("/a", result.as_bytes(), "", 700).unwrap();
+    assert!(chars(&body) <= 700);
+    let reply = value(&body);
+    assert_eq!(reply["truncated"]["cuts"][0]["kind"], "head");
+    assert_eq!(reply["result"]["isError"], true);
+    let text = reply["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(
+        result.starts_with(text.trim_end_matches('…')) && text.len() > 200,
+        "{text}"
+    );
+}
+
+#[test]
+fn an_escape_is_never_cut_in_two() {
+    let result = format!(r#"{{"t":"{}"}}"#, r"\ud83d\ude00\n".repeat(400));
+    for limit in 500..530 {
+        let reply = value(&cut("/a", result.as_bytes(), "", limit).unwrap());
+        let text = reply["result"]["t"].as_str().unwrap();
+        assert!(
+            text.trim_end_matches('…')
+                .chars()
+                .all(|c| matches!(c, '😀' | '\n')),
+            "{text:?}"
+        );
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-zé😀\"\\\\\n]{0,400}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 200, 30, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..30).prop_map(Value::from),
+            proptest::collection::btree_map("[a-z/~\"]{1,8}", inner, 0..12)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// Every value of `cut` that stands at the same place in `whole` is the same, a prefix, or a head.
+fn is_part_of(cut: &Value, whole: &Value) -> bool {
+    match (cut, whole) {
+        (Value::String(cut), Value::String(whole)) => {
+            cut == whole
+                || cut
+                    .strip_suffix('…')
+                    .is_some_and(|head| whole.starts_with(head))
+        }
+        (Value::Array(cut), Value::Array(whole)) => {
+            cut.len() <= whole.len()
+                && cut
+                    .iter()
+                    .zip(whole)
+                    .all(|(cut, whole)| is_part_of(cut, whole))
+        }
+        (Value::Object(cut), Value::Object(whole)) => {
+            cut.len() == whole.len()
+                && cut.iter().all(|(key, value)| {
+                    whole.get(key).is_some_and(|whole| is_part_of(value, whole))
+                })
+        }
+        (cut, whole) => cut == whole,
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_limit_holds_and_the_structure_survives(inner in any_json(), limit in 500usize..3000, pretty in any::<bool>()) {
+        let result = json!({"content": [], "structuredContent": inner});
+        let text = if pretty { format!("{result:#}") } else { result.to_string() };
+        match cut("/some/path", text.as_bytes(), "", limit) {
+            None => {
+                let whole = text.chars().count() + r#"{"path":"/some/path","result":}"#.len();
+                prop_assert!(whole <= limit);
+            }
+            Some(body) => {
+                prop_assert!(chars(&body) <= limit, "{} over {}", chars(&body), limit);
+                let reply = value(&body);
+                let head = reply["truncated"]["cuts"][0]["kind"] == "head";
+                prop_assert!(head || is_part_of(&reply["result"], &result));
+                // The same again is the same: equal input, equal bytes, and a cut reply needs no cut.
+                prop_assert_eq!(cut("/some/path", text.as_bytes(), "", limit).unwrap(), body);
+            }
+        }
+    }
+}

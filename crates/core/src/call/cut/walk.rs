@@ -1,0 +1,353 @@
+//! One walk over a JSON text with bounds on strings and lists: what is within them is copied byte for
+//! byte, what is beyond is left out and noted.
+//!
+//! The text is well-formed and at most 512 levels deep; the framer has seen to both.
+
+use memchr::{memchr, memchr2};
+use serde::Serialize;
+
+use super::NAMED_CUTS;
+
+/// What is kept of a string and of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// Characters of a string.
+    pub(super) string: usize,
+    /// Items of a list.
+    pub(super) list: usize,
+}
+
+impl Bounds {
+    /// Everything is kept.
+    pub(super) const NONE: Self = Self {
+        string: usize::MAX,
+        list: usize::MAX,
+    };
+}
+
+/// One part of a result that was shortened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shortened {
+    /// Where, as a JSON pointer into the result.
+    pub pointer: String,
+    /// `string`, `list` or `head`.
+    pub kind: &'static str,
+    /// Characters or items before.
+    pub from: usize,
+    /// Characters or items kept.
+    pub to: usize,
+}
+
+/// What a walk found, and where it wrote, what it wrote.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    /// The bounded text; empty for a measurement.
+    pub(super) out: Vec<u8>,
+    /// Its length in characters.
+    pub(super) chars: usize,
+    /// The first [`NAMED_CUTS`] cuts, in order.
+    pub(super) cuts: Vec<Shortened>,
+    /// How many cuts there are besides.
+    pub(super) unnamed: usize,
+    /// The longest string, in characters.
+    pub(super) longest_string: usize,
+    /// The longest list, in items.
+    pub(super) longest_list: usize,
+}
+
+impl Walk {
+    /// How long the bounded text would be, as far as that is at most `budget`; what is longer is not
+    /// walked to its end.
+    pub(super) fn measure(text: &[u8], bounds: Bounds, budget: usize) -> Self {
+        Walker::run(text, bounds, Some(budget))
+    }
+
+    /// The bounded text.
+    pub(super) fn write(text: &[u8], bounds: Bounds) -> Self {
+        Walker::run(text, bounds, None)
+    }
+}
+
+/// How many Unicode scalar values a UTF-8 text has.
+pub(super) fn chars(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
+}
+
+/// Where the walk is, for pointers.
+enum Place<'t> {
+    /// A member; its key as it is written, without quotes.
+    Member(&'t [u8]),
+    Item(usize),
+}
+
+struct Walker<'t> {
+    text: &'t [u8],
+    bounds: Bounds,
+    /// Characters beyond which a measurement ends; `None` where the text is written.
+    budget: Option<usize>,
+    at: usize,
+    places: Vec<Place<'t>>,
+    walk: Walk,
+}
+
+impl<'t> Walker<'t> {
+    fn run(text: &'t [u8], bounds: Bounds, budget: Option<usize>) -> Walk {
+        let mut walker = Self {
+            text,
+            bounds,
+            budget,
+            at: 0,
+            places: Vec::new(),
+            walk: Walk::default(),
+        };
+        walker.space();
+        walker.value();
+        walker.space();
+        walker.walk
+    }
+
+    fn peek(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+
+    fn emit(&mut self, bytes: &[u8]) {
+        self.walk.chars += chars(bytes);
+        match self.budget {
+            None => self.walk.out.extend_from_slice(bytes),
+            Some(budget) if self.walk.chars > budget => self.at = self.text.len(),
+            Some(_) => {}
+        }
+    }
+
+    /// Copies up to `end`, or nothing where a measurement has ended.
+    fn copy_to(&mut self, end: usize) {
+        let end = end.min(self.text.len());
+        let bytes = &self.text[self.at..end];
+        self.at = end;
+        self.emit(bytes);
+    }
+
+    fn space(&mut self) {
+        let rest = &self.text[self.at..];
+        let length = rest
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace())
+            .count();
+        self.copy_to(self.at + length);
+    }
+
+    fn value(&mut self) {
+        match self.peek() {
+            b'"' => self.string(),
+            b'[' => self.list(),
+            b'{' => self.object(),
+            _ => {
+                let end = skip_scalar(self.text, self.at);
+                self.copy_to(end);
+            }
+        }
+    }
+
+    fn string(&mut self) {
+        let end = skip_string(self.text, self.at);
+        let content = &self.text[self.at + 1..end - 1];
+        // A string of fewer bytes has fewer characters; most need no count.
+        let length = if content.len() > self.walk.longest_string.min(self.bounds.string) {
+            length(content)
+        } else {
+            0
+        };
+        self.walk.longest_string = self.walk.longest_string.max(length);
+        if length <= self.bounds.string {
+            self.copy_to(end);
+            return;
+        }
+        let kept = prefix(content, self.bounds.string);
+        self.emit(b"\"");
+        self.emit(kept);
+        self.emit("…\"".as_bytes());
+        self.at = end;
+        self.note("string", length, self.bounds.string);
+    }
+
+    fn object(&mut self) {
+        self.copy_to(self.at + 1);
+        self.space();
+        while self.peek() == b'"' {
+            let end = skip_string(self.text, self.at);
+            self.places
+                .push(Place::Member(&self.text[self.at + 1..end - 1]));
+            self.copy_to(end);
+            self.space();
+            self.copy_to(self.at + 1);
+            self.space();
+            self.value();
+            self.places.pop();
+            self.space();
+            if self.peek() == b',' {
+                self.copy_to(self.at + 1);
+                self.space();
+            }
+        }
+        self.copy_to(self.at + 1);
+    }
+
+    fn list(&mut self) {
+        self.copy_to(self.at + 1);
+        self.space();
+        let mut items = 0;
+        while !matches!(self.peek(), b']' | 0) {
+            if items < self.bounds.list {
+                if items > 0 {
+                    self.emit(b",");
+                    self.space();
+                }
+                self.places.push(Place::Item(items));
+                self.value();
+                self.places.pop();
+                self.space();
+            } else {
+                self.at = skip_value(self.text, self.at);
+                self.skip_space();
+            }
+            items += 1;
+            if self.peek() == b',' {
+                self.at += 1;
+                if items >= self.bounds.list {
+                    self.skip_space();
+                }
+            }
+        }
+        self.walk.longest_list = self.walk.longest_list.max(items);
+        self.copy_to(self.at + 1);
+        if items > self.bounds.list {
+            self.note("list", items, self.bounds.list);
+        }
+    }
+
+    fn skip_space(&mut self) {
+        while self.peek().is_ascii_whitespace() {
+            self.at += 1;
+        }
+    }
+
+    fn note(&mut self, kind: &'static str, from: usize, to: usize) {
+        if self.walk.cuts.len() == NAMED_CUTS {
+            self.walk.unnamed += 1;
+            return;
+        }
+        let pointer = self.places.iter().map(|place| match place {
+            Place::Item(index) => format!("/{index}"),
+            Place::Member(key) => format!("/{}", broker_model::json::escape_token(&decoded(key))),
+        });
+        self.walk.cuts.push(Shortened {
+            pointer: pointer.collect(),
+            kind,
+            from,
+            to,
+        });
+    }
+}
+
+/// A string's content as text.
+fn decoded(content: &[u8]) -> String {
+    let quoted = [b"\"", content, b"\""].concat();
+    // A lone surrogate has no text; its escape is shown as it is written.
+    serde_json::from_slice(&quoted)
+        .unwrap_or_else(|_| String::from_utf8_lossy(content).into_owned())
+}
+
+/// The bytes of one character of a string's content: an escape, a pair of surrogate escapes, or one
+/// UTF-8 sequence.
+fn character(content: &[u8]) -> usize {
+    let is_surrogate = |at: usize, range: std::ops::RangeInclusive<u8>| {
+        content.get(at..at + 4).is_some_and(|escape| {
+            escape.starts_with(b"\\u")
+                && matches!(escape[2], b'd' | b'D')
+                && range.contains(&escape[3].to_ascii_lowercase())
+        })
+    };
+    match content {
+        [b'\\', b'u', ..] => {
+            let pair = is_surrogate(0, b'8'..=b'b') && is_surrogate(6, b'c'..=b'f');
+            (if pair { 12 } else { 6 }).min(content.len())
+        }
+        [b'\\', ..] => 2.min(content.len()),
+        [first, ..] => match first {
+            0..=0x7f => 1,
+            0x80..=0xdf => 2.min(content.len()),
+            0xe0..=0xef => 3.min(content.len()),
+            _ => 4.min(content.len()),
+        },
+        [] => 0,
+    }
+}
+
+/// How many characters a string's content has.
+fn length(content: &[u8]) -> usize {
+    let (mut at, mut count) = (0, 0);
+    while let Some(plain) = memchr(b'\\', &content[at..]) {
+        count += chars(&content[at..at + plain]) + 1;
+        at += plain;
+        at += character(&content[at..]);
+    }
+    count + chars(&content[at..])
+}
+
+/// The first `count` characters of a string's content.
+fn prefix(content: &[u8], count: usize) -> &[u8] {
+    let mut at = 0;
+    for _ in 0..count {
+        at += character(&content[at..]);
+    }
+    &content[..at]
+}
+
+/// The index behind the string that begins at `at`.
+fn skip_string(text: &[u8], at: usize) -> usize {
+    let mut at = at + 1;
+    while let Some(plain) = text.get(at..).and_then(|rest| memchr2(b'\\', b'"', rest)) {
+        at += plain;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    text.len()
+}
+
+fn skip_scalar(text: &[u8], at: usize) -> usize {
+    let rest = &text[at..];
+    at + rest
+        .iter()
+        .take_while(|byte| !matches!(byte, b',' | b']' | b'}') && !byte.is_ascii_whitespace())
+        .count()
+        .max(usize::from(!rest.is_empty()))
+}
+
+/// The index behind the value that begins at `at`.
+fn skip_value(text: &[u8], mut at: usize) -> usize {
+    match text.get(at) {
+        Some(b'"') => skip_string(text, at),
+        Some(b'[' | b'{') => {
+            let mut depth = 0usize;
+            while at < text.len() {
+                match text[at] {
+                    b'"' => {
+                        at = skip_string(text, at);
+                        continue;
+                    }
+                    b'[' | b'{' => depth += 1,
+                    b']' | b'}' => depth -= 1,
+                    _ => {}
+                }
+                at += 1;
+                if depth == 0 {
+                    break;
+                }
+            }
+            at
+        }
+        _ => skip_scalar(text, at),
+    }
+}

@@ -1,0 +1,122 @@
+//! Step 6: the call goes to the process that serves the source, and once more where the config lets it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_mcp::{CallFailure, RawResult, ToolCall};
+use broker_memory::Charge;
+use tokio::time::Instant;
+
+use super::gate::Slot;
+use super::limit::Limits;
+use super::resolve::{Target, out_of_service};
+use crate::Inner;
+use crate::call::arguments::no_room_for_request;
+use crate::call::context::CallContext;
+use crate::errors::error::CoreError;
+use crate::errors::failure;
+
+impl Inner {
+    /// Sends the call and waits for its result.
+    pub(super) async fn dispatch(
+        &self,
+        target: &Target,
+        slot: Slot<'_>,
+        args: &[u8],
+        context: &CallContext<'_>,
+        limits: &Limits,
+    ) -> Result<RawResult, Box<CoreError>> {
+        // The line that is made from the arguments.
+        let mut line_charge = Charge::default();
+        line_charge
+            .cover(context.account, args.len())
+            .map_err(|no_room| {
+                let error = no_room_for_request(no_room, args.len(), context.account);
+                Box::new(error.path(target.path))
+            })?;
+        let call = ToolCall {
+            tool: target.tool.name,
+            args,
+            meta: context.meta,
+            progress: context.progress.as_ref(),
+        };
+        let mut answer = self.send(target, slot, call, limits.left()).await?;
+        let has_died = matches!(answer, Err(CallFailure::Exited { .. }));
+        if limits.settings.again && has_died && !self.drain.is_closing() {
+            tracing::info!(
+                source = target.source,
+                path = target.path,
+                "the server died with a call, which is sent once more"
+            );
+            // If it could not be sent again, the first answer says more.
+            match self.send(target, slot, call, limits.left()).await {
+                Ok(Err(unsent)) if !unsent.maybe_executed() => {}
+                Ok(second) => answer = second,
+                Err(_withdrawn) => {}
+            }
+        }
+        answer.map_err(|failure| self.failed(failure, target, limits.time))
+    }
+
+    /// Sends the call to the source that is in the slot, within `time`. Of the errors, only a withdrawal
+    /// is final.
+    async fn send(
+        &self,
+        target: &Target,
+        slot: Slot<'_>,
+        call: ToolCall<'_>,
+        time: Duration,
+    ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
+        let mut left = time;
+        loop {
+            // Held until the call ends: a source that takes over waits for it.
+            let seat = slot.load_full();
+            let session = match seat.upstream.ready() {
+                Some(session) => Ok(session),
+                None => {
+                    let began = Instant::now();
+                    let session = seat.upstream.session(left).await;
+                    left = left.saturating_sub(began.elapsed());
+                    session
+                }
+            };
+            // The withdrawal is checked again now that the session is known: the session's verdict was
+            // stored before the session was handed out, and may have withdrawn the tool.
+            let withdrawn = self.verdicts.view.load().withdrawn(target.at).cloned();
+            // A source that took over meanwhile was in its place before its verdict was in the view: a
+            // process that left it was not judged by that view, if it was judged at all.
+            if !Arc::ptr_eq(&slot.load(), &seat) {
+                continue;
+            }
+            if let Some(withdrawn) = withdrawn {
+                return Err(out_of_service(target, &withdrawn));
+            }
+            return Ok(match session {
+                Ok(session) => session.call(call, left).await,
+                Err(failure) => Err(failure),
+            });
+        }
+    }
+
+    fn failed(&self, failure: CallFailure, target: &Target, time: Duration) -> Box<CoreError> {
+        let (path, source) = (target.path, target.source);
+        let closing = self.drain.is_closing();
+        match failure {
+            // It ended because we end it: that, and not how it died, is what the caller can use.
+            CallFailure::Exited { maybe_executed, .. } if closing => {
+                let error = failure::shutting_down().maybe_executed(maybe_executed);
+                let retryable = !maybe_executed;
+                Box::new(CoreError { retryable, ..error }.path(path))
+            }
+            // Of a call that waited for its source, the whole time is said.
+            CallFailure::Timeout { maybe_executed, .. } => {
+                let failure = CallFailure::Timeout {
+                    after: time,
+                    maybe_executed,
+                };
+                failure::from_call(failure, path, source)
+            }
+            failure => failure::from_call(failure, path, source),
+        }
+    }
+}

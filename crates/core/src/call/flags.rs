@@ -1,0 +1,174 @@
+//! Points out what a reader of a result does not see: characters that steer a terminal, turn the
+//! order of a text, or spell one that nothing draws. The result itself is handed on as it is.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use broker_model::unseen::{Unseen, spots};
+use memchr::memmem::Finder;
+
+/// The escapes by which a character that hides can be written.
+static ESCAPES: LazyLock<[Finder<'static>; 2]> =
+    LazyLock::new(|| [Finder::new(b"\\u"), Finder::new(b"\\b")]);
+
+/// Whether [`unseen`] has to look closely; most results are plain ASCII without such escapes.
+pub(crate) fn may_hide(result: &[u8]) -> bool {
+    !result.is_ascii() || ESCAPES.iter().any(|escape| escape.find(result).is_some())
+}
+
+/// Bytes of text that are looked at together: memory must not grow with the result.
+const PIECE: usize = 64 << 10;
+/// What is counted, in the order in which it is told.
+const KINDS: [(Unseen, &str); 3] = [
+    (Unseen::Control, "control"),
+    (Unseen::Bidirectional, "bidirectional"),
+    (Unseen::Tag, "tag"),
+];
+
+/// What is told of a result that hides something, from its JSON.
+pub(crate) fn unseen(result: &[u8]) -> Option<String> {
+    if !may_hide(result) {
+        return None;
+    }
+    let mut counter = Counter::default();
+    counter.read(&String::from_utf8_lossy(result));
+    let mut counts = String::new();
+    for (count, (_, name)) in counter.counts.into_iter().zip(KINDS) {
+        if count > 0 {
+            let comma = if counts.is_empty() { "" } else { ", " };
+            // Writing to memory does not fail.
+            let _ = write!(counts, "{comma}{count} {name}");
+        }
+    }
+    (!counts.is_empty())
+        .then(|| format!("the output holds characters that a reader does not see: {counts}"))
+}
+
+/// Reads JSON text with its escapes of characters, piece by piece. Other escapes hide nothing.
+#[derive(Default)]
+struct Counter {
+    counts: [usize; KINDS.len()],
+    /// What was read and not looked at.
+    text: String,
+    /// Escapes in a row; two may be one character.
+    units: Vec<u16>,
+}
+
+impl Counter {
+    fn read(&mut self, json: &str) {
+        let mut rest = json;
+        while let Some(at) = rest.find('\\') {
+            self.plain(&rest[..at]);
+            let unit = match rest.as_bytes().get(at + 1) {
+                Some(b'u') => rest
+                    .get(at + 2..at + 6)
+                    .and_then(|digits| u16::from_str_radix(digits, 16).ok()),
+                Some(b'b') => Some(8),
+                _ => None,
+            };
+            let escape = rest.as_bytes().get(at + 1) == Some(&b'u');
+            match unit {
+                Some(unit) => self.units.push(unit),
+                None => self.end_escapes(),
+            }
+            let used = if escape && unit.is_some() { 6 } else { 2 };
+            rest = rest.get(at + used..).unwrap_or_default();
+            if self.units.len() >= PIECE {
+                self.end_escapes();
+            }
+        }
+        self.plain(rest);
+        self.end_escapes();
+        self.look(self.text.len());
+    }
+
+    fn plain(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.end_escapes();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE));
+            self.text.push_str(piece);
+            self.look_if_full();
+            rest = more;
+        }
+    }
+
+    /// Line ends are no control characters here, written or escaped.
+    fn end_escapes(&mut self) {
+        let chars = char::decode_utf16(self.units.drain(..));
+        let chars = chars.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+        let chars = chars.map(|c| if c == '\r' { '\n' } else { c });
+        self.text.extend(chars);
+        self.look_if_full();
+    }
+
+    /// Ends a piece behind a plain letter where there is one, since emoji and scripts are judged by what
+    /// stands around them.
+    fn look_if_full(&mut self) {
+        if self.text.len() < PIECE {
+            return;
+        }
+        let plain = self.text.bytes().rposition(|byte| byte.is_ascii());
+        self.look(plain.map_or(self.text.len(), |at| at + 1));
+    }
+
+    fn look(&mut self, to: usize) {
+        for spot in spots(&self.text[..to]) {
+            // Of the control characters those that move or colour what was written before.
+            let acts = spot.kind != Unseen::Control
+                || matches!(spot.c, '\u{8}' | '\u{1b}' | '\u{80}'..='\u{9f}');
+            let kind = KINDS.iter().position(|(kind, _)| *kind == spot.kind);
+            if let Some(at) = kind.filter(|_| acts) {
+                self.counts[at] += 1;
+            }
+        }
+        self.text.drain(..to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_18_what_acts_or_hides_is_counted_however_it_is_written() {
+        let told = |json: &str| unseen(json.as_bytes());
+        for (json, counts) in [
+            (r#"{"a":"\u001b[31mred\u001B[0m"}"#, "2 control"),
+            ("{\"a\":\"\u{9b}31m\"}", "1 control"),
+            (r#"{"a":"x\by"}"#, "1 control"),
+            (r#"{"a":"user\u202egnp.exe"}"#, "1 bidirectional"),
+            ("{\"a\":\"user\u{202e}gnp.exe\"}", "1 bidirectional"),
+            (r#"{"a":"\udb40\udc41\udb40\udc42"}"#, "2 tag"),
+            (r#"{"a":"\u202e \u001b"}"#, "1 control, 1 bidirectional"),
+        ] {
+            let text = told(json).unwrap_or_else(|| panic!("{json}"));
+            assert!(text.ends_with(&format!(": {counts}")), "{json}: {text}");
+        }
+        for json in [
+            r#"{"a":"plain\ttext\r\n\"quoted\" \\u001b \/ \u00e9 \u000a \ud83d\ude00"}"#,
+            // What takes no place, and what nothing acts on, is part of many honest texts.
+            r#"{"a":"\ufeffpage\u200b \u0000 \f"}"#,
+            "{\"a\":\"é 日本語 👩\u{200d}💻 می\u{200c}خواهم\"}",
+            r#"{"a":"\\"}"#,
+            "{}",
+        ] {
+            assert_eq!(told(json), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn f_18_a_long_result_is_looked_at_in_pieces() {
+        for filler in ["日本語", "a", r"\u00e9", r"\ud83d\ude00"] {
+            let long = filler.repeat(3 * PIECE);
+            let json = format!(r#"{{"a":"\u001b{long}\u202e{long}\u001b"}}"#);
+            let mut counter = Counter::default();
+            counter.read(&json);
+            assert_eq!(counter.counts, [2, 1, 0], "{filler}");
+            assert!(counter.text.capacity() <= 8 * PIECE, "{filler}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! One call, as a list of steps. Each step has a file of its own: `drain`, `resolve`, `gate`, `limit`,
+//! `validate`, `dispatch`, `shape`, `record`; the other files are what the steps use. Nothing is sent before
+//! all checks have passed, and a result is not parsed beyond its form.
+
+pub(crate) mod arguments;
+pub(crate) mod context;
+pub(crate) mod cut;
+mod dispatch;
+mod drain;
+mod flags;
+mod gate;
+mod limit;
+mod record;
+mod render_mode;
+mod resolve;
+mod shape;
+mod validate;
+pub(crate) mod validator;
+pub(crate) mod work;
+
+use context::{CallContext, Operation, Outcome};
+use record::Record;
+
+use crate::Inner;
+use crate::errors::error::CoreError;
+use crate::identity::Identity;
+
+impl Inner {
+    /// Runs an operation on the entry at `path`. Dropping the future cancels it.
+    pub(super) async fn call(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        path: &str,
+        operation: Operation<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        let mut record = Record::new(context, path);
+        let outcome = self
+            .steps(identity, context, path, operation, &mut record)
+            .await;
+        record.end(&outcome);
+        outcome
+    }
+
+    async fn steps(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        path: &str,
+        operation: Operation<'_>,
+        record: &mut Record<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        let Operation::CallTool { args } = operation;
+        let text = args.text();
+        let _in_flight = self.enter()?;
+        let target = self.resolve(identity, path, record)?;
+        let slot = self.pass_gate(&target)?;
+        let limits = self.limits(&target, context);
+        self.validate(&target, args, context, &limits).await?;
+        let answer = self.dispatch(&target, slot, text, context, &limits).await?;
+        self.shape(&target, answer, context, &limits.settings).await
+    }
+}

@@ -1,0 +1,64 @@
+//! Step 2: from the path to the tool, if the tool is there for the caller and in service.
+
+use super::record::Record;
+use crate::Inner;
+use crate::catalog::{Kind, Tool};
+use crate::errors::error::CoreError;
+use crate::identity::Identity;
+use crate::listing::lookup;
+use crate::listing::view::Withdrawn;
+use broker_model::CallCode;
+
+/// The tool that a call names.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    /// Its place in the catalog's tools.
+    pub(super) at: u32,
+    pub(super) tool: &'static Tool,
+    pub(super) path: &'static str,
+    /// The path of its source.
+    pub(super) source: &'static str,
+}
+
+impl Inner {
+    pub(super) fn resolve(
+        &self,
+        identity: &Identity,
+        path: &str,
+        record: &mut Record<'_>,
+    ) -> Result<Target, Box<CoreError>> {
+        let view = self.verdicts.view.load();
+        let entry = self
+            .catalog
+            .entry(lookup::resolve(self.scope(&view, identity), path)?);
+        let Kind::Tool(at) = entry.kind else {
+            return Err(lookup::is_node(entry.path));
+        };
+        let tool = self.catalog.tool(at);
+        let target = Target {
+            at,
+            tool,
+            path: entry.path,
+            source: self.catalog.sources[tool.source as usize].path,
+        };
+        record.resolved(&target);
+        match view.withdrawn(at) {
+            Some(withdrawn) => Err(out_of_service(&target, withdrawn)),
+            None => Ok(target),
+        }
+    }
+}
+
+/// The error for a tool that is withdrawn.
+pub(super) fn out_of_service(target: &Target, withdrawn: &Withdrawn) -> Box<CoreError> {
+    let details = serde_json::json!({
+        "class": withdrawn.class.as_str(),
+        "rules": withdrawn.rules,
+        "expected": target.tool.digest,
+        "found": withdrawn.found,
+        "since": withdrawn.since,
+    });
+    let message = format!("`{}` is withdrawn: {}", target.path, withdrawn.reason.told);
+    let error = CoreError::new(CallCode::ToolWithdrawn, message).path(target.path);
+    Box::new(error.details(details).maybe_executed(false))
+}

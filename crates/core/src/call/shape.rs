@@ -1,0 +1,186 @@
+//! Step 7: the result in the form that the caller asks for: as it is, or as the config says, within its
+//! limit and with warnings about it.
+
+use std::borrow::Cow;
+
+use broker_mcp::RawResult;
+use broker_memory::{Account, Charge, UNCHARGED_BYTES};
+use broker_model::CallCode;
+use broker_model::config::RenderMode;
+use bytes::Bytes;
+
+use super::flags;
+use super::resolve::Target;
+use crate::Inner;
+use crate::call::context::{CallContext, Outcome, ResultForm};
+use crate::call::cut::cut;
+use crate::call::render_mode::render;
+use crate::errors::error::CoreError;
+use crate::errors::failure;
+use crate::sources::setup::ToolSettings;
+
+/// Results of more bytes are cut and searched on threads of their own: other calls must not wait for it.
+const LONG: usize = 256 << 10;
+
+/// The warning about a result whose text had to be repaired.
+const REPAIRED: &str =
+    "the server sent text that is not UTF-8; what could not be read was replaced";
+
+/// A form with the settings of the tool.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Verbatim,
+    Configured {
+        mode: RenderMode,
+        /// Characters of the whole reply.
+        limit: Option<usize>,
+        /// Of them, those around the result.
+        reserved: usize,
+    },
+}
+
+impl Form {
+    /// The most memory that making the result takes beside the server's own.
+    fn working_bytes(self, result: usize) -> usize {
+        match self {
+            Self::Verbatim => result,
+            // The memory that cutting takes; a test asserts it.
+            Self::Configured { limit: Some(_), .. } => 4 * result,
+            Self::Configured {
+                mode: RenderMode::Json,
+                ..
+            } => 0,
+            Self::Configured { .. } => 3 * result,
+        }
+    }
+
+    const fn is_cut(self) -> bool {
+        matches!(self, Self::Configured { limit: Some(_), .. })
+    }
+}
+
+impl Inner {
+    pub(super) async fn shape(
+        &self,
+        target: &Target,
+        answer: RawResult,
+        context: &CallContext<'_>,
+        settings: &ToolSettings,
+    ) -> Result<Outcome, Box<CoreError>> {
+        let form = match context.form {
+            ResultForm::Verbatim => Form::Verbatim,
+            ResultForm::Configured { reserved_chars } => Form::Configured {
+                mode: settings.form,
+                limit: settings.limit,
+                reserved: reserved_chars,
+            },
+        };
+        let path = target.path;
+        let result = &answer.result;
+        if result.len() <= LONG || (!form.is_cut() && !flags::may_hide(result)) {
+            return shaped(path, answer, form, context.account);
+        }
+        let account = context.account.clone();
+        let shape = move || shaped(path, answer, form, &account);
+        self.shaping.run_bounded(shape).await
+    }
+}
+
+fn shaped(
+    path: &'static str,
+    answer: RawResult,
+    form: Form,
+    account: &Account,
+) -> Result<Outcome, Box<CoreError>> {
+    let result = &answer.result[..];
+    let mut charge = Charge::default();
+    charge
+        .cover(account, form.working_bytes(result.len()))
+        .map_err(|no_room| Box::new(failure::no_room_for_result(no_room).path(path)))?;
+    let first = result.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'{') {
+        let error = CoreError::new(CallCode::SourceProtocol, "the server's result is no object");
+        return Err(Box::new(error.path(path).maybe_executed(true)));
+    }
+    let repaired = answer.repaired.then(|| REPAIRED.to_owned());
+    let warnings: Vec<String> = repaired.into_iter().chain(flags::unseen(result)).collect();
+    let mut outcome = Outcome {
+        path,
+        result: Bytes::new(),
+        cut: None,
+        warnings,
+    };
+    match form {
+        // A copy, since the server's own bytes stay charged as long as they are held.
+        Form::Verbatim => outcome.result = Bytes::copy_from_slice(result),
+        Form::Configured {
+            mode,
+            limit,
+            reserved,
+        } => {
+            let rendered = render(mode, result);
+            let around = reserved + chars_of(&outcome.warnings);
+            let cut = limit.and_then(|limit| cut(&rendered, around, limit));
+            let changed = match cut {
+                Some((text, cut)) => {
+                    outcome.cut = Some(cut);
+                    Some(text)
+                }
+                None => match rendered {
+                    Cow::Borrowed(_) => None,
+                    Cow::Owned(text) => Some(text),
+                },
+            };
+            outcome.result = match changed {
+                Some(text) => {
+                    let is_charged = text.len() > UNCHARGED_BYTES;
+                    charge.shrink(if is_charged { text.len() } else { 0 });
+                    charge.hold(text)
+                }
+                None => answer.result,
+            };
+        }
+    }
+    Ok(outcome)
+}
+
+/// Characters of the member `warnings` in a reply.
+fn chars_of(warnings: &[String]) -> usize {
+    if warnings.is_empty() {
+        return 0;
+    }
+    let json = serde_json::to_string(warnings).expect("strings always serialize");
+    ",\"warnings\":".len() + json.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use broker_memory::MemoryBudget;
+
+    #[test]
+    fn a_result_is_handed_on_byte_for_byte() {
+        let account = MemoryBudget::new(1 << 20).account();
+        let form = Form::Configured {
+            mode: RenderMode::Json,
+            limit: None,
+            reserved: 0,
+        };
+        let answer = |result: &'static [u8], repaired| RawResult {
+            result: Bytes::from_static(result),
+            repaired,
+        };
+        let raw = b" {\"content\": [], \"n\":1.00,\"n\":2}";
+        for form in [form, Form::Verbatim] {
+            let outcome = shaped("/a/t", answer(raw, false), form, &account).unwrap();
+            assert_eq!((outcome.path, &outcome.result[..]), ("/a/t", &raw[..]));
+            assert!(outcome.warnings.is_empty() && outcome.cut.is_none());
+        }
+        let repaired = shaped("/a/t", answer(b"{}", true), form, &account).unwrap();
+        assert_eq!(repaired.warnings, [REPAIRED]);
+        for bad in [&b"[]"[..], b"", b"  ", b"null"] {
+            let error = shaped("/a/t", answer(bad, false), form, &account).unwrap_err();
+            assert_eq!(error.code, CallCode::SourceProtocol);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Step 5: the arguments match the schema of the tool. A small check is made in place; one that takes
+//! longer is made on the pool, charged to the caller and within the call's time.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use broker_memory::Account;
+use broker_model::CallCode;
+use broker_model::json::{self, MAX_VALUES};
+use broker_model::schema::Budget;
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::limit::Limits;
+use super::resolve::Target;
+use crate::Inner;
+use crate::call::arguments::{Args, ParsedCharge, charge_parsed, overloaded, unsent};
+use crate::call::context::CallContext;
+use crate::call::validator::{self, LazyValidator, Refusal};
+use crate::call::work::Stop;
+use crate::catalog::{Catalog, Tool};
+use crate::errors::error::CoreError;
+use crate::errors::failure;
+use crate::errors::json_error::json_invalid;
+
+/// Steps of a check that is made in place; one that needs more is made on the pool.
+const INLINE_STEPS: u64 = 50_000;
+
+/// Arguments on their way to the pool.
+enum Long {
+    Value(Value, ParsedCharge),
+    Text(Bytes, Range<usize>),
+}
+
+impl Inner {
+    /// Refuses arguments that must not be sent, within the time that the call has left.
+    pub(super) async fn validate(
+        &self,
+        target: &Target,
+        args: Args<'_>,
+        context: &CallContext<'_>,
+        limits: &Limits,
+    ) -> Result<(), Box<CoreError>> {
+        let Target { at, tool, path, .. } = *target;
+        let account = context.account;
+        let long = match args {
+            Args::Read { text, value } => {
+                let budget = Budget::steps(INLINE_STEPS);
+                let checked =
+                    self.validators[at as usize].check(self.catalog, tool, &value, &budget);
+                match checked {
+                    Ok(()) => return Ok(()),
+                    Err(Refusal::Final(error)) => return Err(error),
+                    Err(Refusal::OverBudget(_)) => {}
+                }
+                let size = json::estimate(text);
+                Long::Value(value, charge_parsed(account, text.len(), size)?)
+            }
+            Args::Unread { body, at } => Long::Text(body.clone(), at),
+        };
+        let check = Check {
+            validators: Arc::clone(&self.validators),
+            at: at as usize,
+            catalog: self.catalog,
+            tool,
+            path,
+            account: account.clone(),
+        };
+        let checked = self.work.run(move |stop| check.run(long, stop));
+        match timeout(limits.left(), checked).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(busy)) => Err(Box::new(overloaded(busy).path(path))),
+            Err(_) => Err(failure::from_call(unsent(limits.time), path, target.source)),
+        }
+    }
+}
+
+/// A check of one call on the pool.
+struct Check {
+    validators: Arc<[LazyValidator]>,
+    at: usize,
+    catalog: &'static Catalog,
+    tool: &'static Tool,
+    path: &'static str,
+    account: Account,
+}
+
+impl Check {
+    fn run(&self, long: Long, stop: &Stop) -> Result<(), Box<CoreError>> {
+        let (_charge, value) = match long {
+            Long::Value(value, charge) => (charge, value),
+            Long::Text(body, at) => self.read(&body, at)?,
+        };
+        let stopped = || stop.is_set();
+        let budget = Budget::of_values(broker_model::schema::count_values(&value)).until(&stopped);
+        self.validators[self.at]
+            .check(self.catalog, self.tool, &value, &budget)
+            .map_err(Refusal::into_error)
+    }
+
+    /// The charge stands first, so that it outlives the value.
+    fn read(&self, body: &[u8], at: Range<usize>) -> Result<(ParsedCharge, Value), Box<CoreError>> {
+        let invalid = || {
+            Box::new(CoreError::new(
+                CallCode::JsonInvalid,
+                "the body is not UTF-8",
+            ))
+        };
+        let body = std::str::from_utf8(body).map_err(|_| invalid())?;
+        let text = body.get(at.clone()).ok_or_else(invalid)?;
+        let size = json::estimate(text.as_bytes());
+        if size.values > MAX_VALUES {
+            return Err(validator::too_many_values(self.path, size.values));
+        }
+        let charge = charge_parsed(&self.account, body.len(), size)?;
+        let value = json::parse(text)
+            .map_err(|error| Box::new(json_invalid(body, at.start, text, &error)))?;
+        Ok((charge, value))
+    }
+}

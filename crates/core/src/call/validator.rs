@@ -1,0 +1,290 @@
+//! Arguments against a tool's untouched schema, before anything is sent. Never shows a value.
+
+use std::sync::OnceLock;
+
+use broker_model::CallCode;
+use broker_model::json::MAX_VALUES;
+use broker_model::redact::is_secret_name;
+use broker_model::schema::{self, Budget, SchemaError, Validator, Verdict, count_values};
+use broker_model::text::shown_line;
+use serde_json::{Map, Value, json};
+
+use crate::catalog::{Catalog, Tool};
+use crate::errors::error::CoreError;
+
+/// Errors in one reply.
+const MAX_ERRORS: usize = 20;
+/// The longest schema that a reply includes whole, in bytes; also for its failing parts together.
+const MAX_SCHEMA_BYTES: usize = 8 << 10;
+
+/// A tool's validator, compiled when it is first needed.
+#[derive(Debug, Default)]
+pub(crate) struct LazyValidator(OnceLock<Option<Validator>>);
+
+/// Why arguments are not sent.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The arguments do not match, and the error gives every reason.
+    Final(Box<CoreError>),
+    /// The budget was spent on the verdict or on its explanation: with a larger budget the outcome may
+    /// differ. The error is the answer if there is no larger budget.
+    OverBudget(Box<CoreError>),
+}
+
+impl Refusal {
+    pub(crate) fn into_error(self) -> Box<CoreError> {
+        match self {
+            Self::Final(error) | Self::OverBudget(error) => error,
+        }
+    }
+}
+
+impl LazyValidator {
+    /// Whether `args` may be sent. What cannot be checked within `budget` is refused.
+    pub(crate) fn check(
+        &self,
+        catalog: &Catalog,
+        tool: &Tool,
+        args: &Value,
+        budget: &Budget<'_>,
+    ) -> Result<(), Refusal> {
+        let path = catalog.entry(tool.entry).path;
+        let values = count_values(args);
+        if values > MAX_VALUES {
+            return Err(Refusal::Final(too_many_values(path, values)));
+        }
+        let Some(validator) = self.0.get_or_init(|| compile(catalog, tool)) else {
+            let message = format!("the schema of `{path}` cannot be compiled");
+            let error = CoreError::new(CallCode::Internal, message).path(path);
+            return Err(Refusal::Final(Box::new(error)));
+        };
+        match validator.evaluate(args, budget).verdict {
+            Verdict::Valid => Ok(()),
+            Verdict::Invalid => {
+                let schema = catalog.text(tool.args_schema);
+                Err(refused(validator, schema, path, args, budget))
+            }
+            Verdict::OverBudget { pointer } => {
+                Err(Refusal::OverBudget(over_budget(path, &pointer)))
+            }
+        }
+    }
+}
+
+pub(crate) fn too_many_values(path: &str, values: u64) -> Box<CoreError> {
+    let message = format!(
+        "the arguments hold {values} values, at most {MAX_VALUES} are taken: send less at a time"
+    );
+    let error = json!({
+        "pointer": "",
+        "keyword": "budget",
+        "expected": format!("at most {MAX_VALUES} values"),
+        "got": format!("{values} values"),
+    });
+    args_invalid(path, message, json!({"errors": [error], "more": false}))
+}
+
+/// The tool's schema is too costly on these arguments. No value is shown, nor is it known which of
+/// them would match.
+fn over_budget(path: &str, pointer: &str) -> Box<CoreError> {
+    let place = if pointer.is_empty() {
+        String::new()
+    } else {
+        format!(" at `{}`", shown_line(pointer, 120))
+    };
+    let message = format!(
+        "checking the arguments against the tool's schema took too many steps and was given up{place}: \
+         send fewer or less deeply nested values"
+    );
+    let error = show(&SchemaError::over_budget(pointer.to_owned()), &Value::Null);
+    args_invalid(path, message, json!({"errors": [error], "more": true}))
+}
+
+fn args_invalid(path: &str, message: String, details: Value) -> Box<CoreError> {
+    Box::new(
+        CoreError::new(CallCode::ArgsInvalid, message)
+            .path(path)
+            .details(details)
+            .maybe_executed(false),
+    )
+}
+
+fn compile(catalog: &Catalog, tool: &Tool) -> Option<Validator> {
+    let text = catalog.text(tool.args_schema);
+    let problem = match serde_json::from_str::<Value>(text) {
+        Ok(schema) => match schema::compile(&schema) {
+            Ok(validator) => return Some(validator),
+            Err(problem) => problem.message,
+        },
+        Err(problem) => problem.to_string(),
+    };
+    tracing::error!(
+        path = catalog.entry(tool.entry).path,
+        problem,
+        "a schema that the lock admitted does not compile; calls of the tool are refused"
+    );
+    None
+}
+
+fn refused(
+    validator: &Validator,
+    schema: &str,
+    path: &str,
+    args: &Value,
+    budget: &Budget<'_>,
+) -> Refusal {
+    // It compiled, so it parses.
+    let tree = serde_json::from_str(schema).unwrap_or(Value::Null);
+    let explanation = validator.explain(&tree, args, MAX_ERRORS, budget);
+    let errors = explanation.places;
+    let shown: Vec<_> = errors.iter().map(|error| show(error, args)).collect();
+    let mut details = Map::new();
+    details.insert("errors".to_owned(), shown.into());
+    details.insert("more".to_owned(), explanation.more.into());
+    if schema.len() <= MAX_SCHEMA_BYTES {
+        details.insert("args_schema".to_owned(), tree);
+    } else {
+        let parts = failing_parts(&tree, &errors);
+        details.insert("args_schema_parts".to_owned(), parts);
+    }
+    let message = match errors.first() {
+        Some(first) if first.pointer.is_empty() => {
+            format!("the arguments do not match: expected {}", first.expected)
+        }
+        Some(first) => format!(
+            "the arguments do not match at `{}`: expected {}",
+            shown_line(&first.pointer, 120),
+            first.expected
+        ),
+        None => "the arguments do not match the tool's schema".to_owned(),
+    };
+    let error = args_invalid(path, message, details.into());
+    if explanation.is_cut {
+        Refusal::OverBudget(error)
+    } else {
+        Refusal::Final(error)
+    }
+}
+
+/// One error as callers see it. The type alone is shown of what was there, less for a member whose
+/// name says that it is secret: its length would tell something.
+fn show(error: &SchemaError, args: &Value) -> Value {
+    let secret = error.pointer.split('/').any(is_secret_name);
+    let got = match args.pointer(&error.pointer) {
+        Some(value) if secret => type_of(value).to_owned(),
+        _ => shown_line(&error.got, 80),
+    };
+    json!({
+        "pointer": shown_line(&error.pointer, 300),
+        "keyword": error.keyword,
+        "expected": error.expected,
+        "got": got,
+    })
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The subschemas that failed, by their pointers, as many as fit.
+fn failing_parts(schema: &Value, errors: &[SchemaError]) -> Value {
+    let mut room = MAX_SCHEMA_BYTES;
+    let mut parts = Map::new();
+    for error in errors {
+        // The keyword's own pointer is the last token's; what a caller needs is what it stands in.
+        let Some((part, keyword)) = error.schema_pointer.rsplit_once('/') else {
+            continue;
+        };
+        let whole = schema.pointer(part);
+        let candidates = [
+            whole.map(|value| (part.to_owned(), value.clone())),
+            whole.and_then(|value| {
+                let value = value.get(keyword)?.clone();
+                Some((error.schema_pointer.clone(), value))
+            }),
+        ];
+        for (pointer, value) in candidates.into_iter().flatten() {
+            if parts.contains_key(&pointer) {
+                break;
+            }
+            let cost = pointer.len() + value.to_string().len();
+            if cost <= room {
+                room -= cost;
+                parts.insert(pointer, value);
+                break;
+            }
+        }
+    }
+    parts.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuse(schema: Value, args: Value) -> Value {
+        let validator = schema::compile(&schema).unwrap();
+        assert!(!validator.is_valid(&args));
+        let budget = Budget::of_values(count_values(&args));
+        let refusal = refused(&validator, &schema.to_string(), "/a/t", &args, &budget);
+        let Refusal::Final(error) = refusal else {
+            panic!("{refusal:?}");
+        };
+        assert_eq!(error.code, CallCode::ArgsInvalid);
+        error.details.unwrap()
+    }
+
+    #[test]
+    fn http_14_failing_pointers_and_the_schema_but_no_value() {
+        let schema = json!({"type": "object", "required": ["city"], "properties": {
+            "city": {"type": "string"}, "days": {"type": "integer", "maximum": 3}, "api_key": {"maxLength": 2}}});
+        let details = refuse(
+            schema.clone(),
+            json!({"days": "canary-1", "api_key": "canary-2"}),
+        );
+        assert_eq!(details["args_schema"], schema);
+        assert_eq!(details["more"], false);
+        let errors = details["errors"].as_array().unwrap();
+        assert_eq!(errors.len(), 3);
+        let at = |pointer: &str| errors.iter().find(|e| e["pointer"] == pointer).unwrap();
+        assert_eq!(at("/days")["keyword"], "type");
+        assert_eq!(at("/days")["expected"], "integer");
+        assert_eq!(at("/api_key")["got"], "string");
+        assert_eq!(at("")["keyword"], "required");
+        assert!(!details.to_string().contains("canary"));
+    }
+
+    #[test]
+    fn http_14_at_most_twenty_errors_also_for_large_arguments() {
+        let schema = json!({"additionalProperties": {"type": "string"}});
+        let of = |count: usize| -> Value {
+            let members: Map<_, _> = (0..count).map(|n| (format!("m{n}"), n.into())).collect();
+            members.into()
+        };
+        let details = refuse(schema.clone(), of(30));
+        assert_eq!(details["errors"].as_array().unwrap().len(), 20);
+        assert_eq!(details["more"], true);
+        let details = refuse(schema, of(3000));
+        assert_eq!(details["errors"].as_array().unwrap().len(), 20);
+    }
+
+    #[test]
+    fn a_large_schema_is_shown_by_its_failing_parts() {
+        let schema = json!({"description": "x".repeat(MAX_SCHEMA_BYTES), "properties": {
+            "n": {"type": "integer", "title": "count"},
+            "big": {"description": "y".repeat(MAX_SCHEMA_BYTES), "type": "string"}}});
+        let details = refuse(schema, json!({"n": "1", "big": 2}));
+        assert_eq!(
+            details["args_schema_parts"],
+            json!({"/properties/n": {"type": "integer", "title": "count"}, "/properties/big/type": "string"})
+        );
+        assert!(details.get("args_schema").is_none());
+    }
+}

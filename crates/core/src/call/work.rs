@@ -1,0 +1,412 @@
+//! Work on a request that takes long: a bounded number of own threads for it, and a bounded number of
+//! requests that wait for one. The runtime's threads, which answer the other callers, take no part in it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, available_parallelism};
+
+use tokio::sync::oneshot;
+
+/// Requests that wait for a thread.
+const MAX_WAITING: usize = 64;
+/// The stack of a thread. Checking arguments takes at most half of it.
+const STACK_BYTES: usize = 2 << 20;
+
+/// Runs jobs on half the cores, in the order in which they come. A job must not wait for another job of
+/// the same pool. The threads end when the pool is dropped.
+pub(crate) struct WorkPool(Arc<Shared>);
+
+/// The part of a pool that its threads share.
+struct Shared {
+    name: &'static str,
+    max_threads: usize,
+    start_thread: fn(thread::Builder, Arc<Self>) -> io::Result<()>,
+    state: Mutex<State>,
+    /// Notified for each job that is added, and when the pool is closed.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// In the order of their numbers.
+    queue: VecDeque<Job>,
+    /// The number of the next job.
+    next: u64,
+    /// Threads that were started.
+    threads: usize,
+    /// Threads that wait for a job.
+    idle: usize,
+    is_closed: bool,
+}
+
+struct Job {
+    number: u64,
+    run: Box<dyn FnOnce() + Send>,
+}
+
+/// Tells a running job to stop: set when the caller has dropped the future of the job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+/// Why a job is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// So many requests wait already.
+    Full { waiting: usize },
+    /// The pool has no thread, and the operating system refused to start one.
+    NoThread,
+}
+
+impl WorkPool {
+    /// A pool whose threads are called `name` and a number. They are started when they are needed.
+    pub(crate) fn new(name: &'static str) -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        Self::of_threads(name, (cores / 2).max(1), start_thread)
+    }
+
+    fn of_threads(
+        name: &'static str,
+        max_threads: usize,
+        start_thread: fn(thread::Builder, Arc<Shared>) -> io::Result<()>,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            name,
+            max_threads,
+            start_thread,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// Runs a job as soon as a thread is free. Dropping the future takes it out of the queue, or asks
+    /// it to stop. A panic of the job goes on here.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Stop) -> T + Send + 'static,
+    ) -> Result<T, Busy> {
+        let stop = Stop::default();
+        let of_job = stop.clone();
+        let submitted = self.submit(stop, MAX_WAITING, move || job(&of_job));
+        Ok(submitted.map_err(|(busy, _)| busy)?.outcome().await)
+    }
+
+    /// Runs a job that must not be refused and whose number is bounded elsewhere: it waits for a thread
+    /// without a limit, and runs in place where the operating system starts none.
+    pub(crate) async fn run_bounded<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        match self.submit(Stop::default(), usize::MAX, job) {
+            Ok(submitted) => submitted.outcome().await,
+            Err((_, job)) => job(),
+        }
+    }
+
+    /// Adds a job to the queue, or gives it back.
+    fn submit<T: Send + 'static, J: FnOnce() -> T + Send + 'static>(
+        &self,
+        stop: Stop,
+        max_waiting: usize,
+        job: J,
+    ) -> Result<Submitted<'_, T>, (Busy, J)> {
+        let shared = &self.0;
+        let mut state = shared.state();
+        let waiting = state.queue.len().saturating_sub(state.idle);
+        if waiting >= max_waiting {
+            return Err((Busy::Full { waiting }, job));
+        }
+        if state.idle <= state.queue.len() && state.threads < shared.max_threads {
+            let name = format!("{}-{}", shared.name, state.threads);
+            let thread = thread::Builder::new().name(name).stack_size(STACK_BYTES);
+            match (shared.start_thread)(thread, Arc::clone(shared)) {
+                Ok(()) => state.threads += 1,
+                Err(error) if state.threads == 0 => {
+                    tracing::error!(%error, "no thread for long requests can be started");
+                    return Err((Busy::NoThread, job));
+                }
+                // The threads that there are do it.
+                Err(error) => {
+                    tracing::debug!(%error, "no further thread for long requests can be started");
+                }
+            }
+        }
+        let (sender, receiver) = oneshot::channel();
+        let number = state.next;
+        state.next += 1;
+        state.queue.push_back(Job {
+            number,
+            run: Box::new(move || {
+                let outcome = catch_unwind(AssertUnwindSafe(job));
+                // The one who asked may be gone.
+                drop(sender.send(outcome));
+            }),
+        });
+        drop(state);
+        shared.changed.notify_one();
+        Ok(Submitted {
+            shared,
+            number,
+            stop,
+            receiver,
+        })
+    }
+}
+
+impl Drop for WorkPool {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.is_closed = true;
+        // Every future of a job borrows the pool, so none waits for these.
+        let left = std::mem::take(&mut state.queue);
+        drop(state);
+        self.0.changed.notify_all();
+        drop(left);
+    }
+}
+
+fn start_thread(thread: thread::Builder, shared: Arc<Shared>) -> io::Result<()> {
+    thread.spawn(move || shared.serve()).map(drop)
+}
+
+impl Shared {
+    /// Runs jobs until the pool is closed.
+    fn serve(&self) {
+        while let Some(job) = self.next_job() {
+            (job.run)();
+        }
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        let mut state = self.state();
+        loop {
+            if let Some(job) = state.queue.pop_front() {
+                return Some(job);
+            }
+            if state.is_closed {
+                return None;
+            }
+            state.idle += 1;
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+
+    /// Takes a job out of the queue, if it is still there.
+    fn withdraw(&self, number: u64) {
+        let mut state = self.state();
+        let place = state.queue.binary_search_by_key(&number, |job| job.number);
+        let job = place.ok().and_then(|at| state.queue.remove(at));
+        // The closure of a job is dropped after the lock was released: its drop may take long.
+        drop(state);
+        drop(job);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A job in the queue or on a thread, until its outcome is there.
+struct Submitted<'a, T> {
+    shared: &'a Shared,
+    number: u64,
+    stop: Stop,
+    receiver: oneshot::Receiver<thread::Result<T>>,
+}
+
+impl<T> Submitted<'_, T> {
+    async fn outcome(mut self) -> T {
+        match (&mut self.receiver).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(panic)) => resume_unwind(panic),
+            // A job leaves the queue without being run only when this is dropped.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl<T> Drop for Submitted<'_, T> {
+    fn drop(&mut self) {
+        self.stop.0.store(true, Ordering::Relaxed);
+        if !self.receiver.is_terminated() {
+            self.shared.withdraw(self.number);
+        }
+    }
+}
+
+impl Stop {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    fn pool(threads: usize) -> WorkPool {
+        WorkPool::of_threads("test-work", threads, start_thread)
+    }
+
+    fn waiting(pool: &WorkPool) -> usize {
+        pool.0.state().queue.len()
+    }
+
+    /// Runs until it is asked to stop.
+    fn endless(stop: &Stop) {
+        while !stop.is_set() {
+            thread::yield_now();
+        }
+    }
+
+    /// Whether a future is still not ready, once it was polled.
+    async fn is_pending<T>(future: impl Future<Output = T>) -> bool {
+        timeout(Duration::ZERO, future).await.is_err()
+    }
+
+    /// Waits until a thread has taken the only job that was added.
+    async fn taken(pool: &WorkPool) {
+        while waiting(pool) > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn jobs_run_on_named_threads_of_the_pool_which_are_not_more_than_it_may_have() {
+        let pool = pool(2);
+        let mut running: Vec<_> = (0..3).map(|_| Box::pin(pool.run(endless))).collect();
+        for job in &mut running {
+            assert!(is_pending(job).await);
+        }
+        while waiting(&pool) > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(pool.0.state().threads, 2);
+        running.clear();
+        let name = pool.run(|_| thread::current().name().map(str::to_owned));
+        let name = name.await.unwrap().unwrap();
+        assert!(["test-work-0", "test-work-1"].contains(&&*name), "{name}");
+        assert_eq!(pool.0.state().threads, 2);
+    }
+
+    #[tokio::test]
+    async fn a_job_that_is_given_up_stops_and_makes_room() {
+        let pool = pool(1);
+        let mut given_up = Box::pin(pool.run(endless));
+        assert!(is_pending(&mut given_up).await);
+        taken(&pool).await;
+        drop(given_up);
+        assert_eq!(pool.run(|_| 7).await, Ok(7));
+        assert_eq!(waiting(&pool), 0);
+    }
+
+    #[tokio::test]
+    async fn a_job_that_leaves_the_queue_is_dropped_and_never_run() {
+        let pool = pool(1);
+        let mut running = pin!(pool.run(endless));
+        assert!(is_pending(&mut running).await);
+        taken(&pool).await;
+        let held = Arc::new(());
+        let of_job = Arc::clone(&held);
+        let mut queued = Box::pin(pool.run(move |_| drop(of_job)));
+        assert!(is_pending(&mut queued).await);
+        assert_eq!((waiting(&pool), Arc::strong_count(&held)), (1, 2));
+        drop(queued);
+        assert_eq!((waiting(&pool), Arc::strong_count(&held)), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_and_a_job_that_leaves_it_makes_room() {
+        let pool = pool(1);
+        let mut running = Box::pin(pool.run(endless));
+        assert!(is_pending(&mut running).await);
+        taken(&pool).await;
+        let mut queue: Vec<_> = (0..MAX_WAITING)
+            .map(|_| Box::pin(pool.run(|_| ())))
+            .collect();
+        for waiting in &mut queue {
+            assert!(is_pending(waiting).await);
+        }
+        let full = Busy::Full {
+            waiting: MAX_WAITING,
+        };
+        assert_eq!(pool.run(|_| ()).await, Err(full));
+        // A job that must not be refused waits.
+        let mut bounded = Box::pin(pool.run_bounded(|| 5));
+        assert!(is_pending(&mut bounded).await);
+        drop(bounded);
+        queue.pop();
+        let mut next = Box::pin(pool.run(|_| ()));
+        assert!(is_pending(&mut next).await, "it waits");
+        drop(running);
+        drop(queue);
+        assert_eq!(next.await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn jobs_run_in_the_order_in_which_they_came() {
+        let pool = pool(1);
+        let mut running = Box::pin(pool.run(endless));
+        assert!(is_pending(&mut running).await);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut jobs: Vec<_> = (0..9)
+            .map(|number| {
+                let order = Arc::clone(&order);
+                Box::pin(pool.run(move |_| order.lock().unwrap().push(number)))
+            })
+            .collect();
+        for job in &mut jobs {
+            assert!(is_pending(job).await);
+        }
+        drop(jobs.remove(4));
+        drop(running);
+        for job in jobs {
+            assert_eq!(job.await, Ok(()));
+        }
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 5, 6, 7, 8]);
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_a_job_goes_on_and_the_thread_serves_the_next() {
+        let pool = Arc::new(pool(1));
+        let failing = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(|_| panic!("planned")).await }
+        });
+        assert!(failing.await.is_err_and(|error| error.is_panic()));
+        assert_eq!(pool.run(|_| 7).await, Ok(7));
+        assert_eq!(pool.0.state().threads, 1);
+    }
+
+    #[tokio::test]
+    async fn threads_end_with_the_pool() {
+        let pool = pool(2);
+        let mut running = Box::pin(pool.run(endless));
+        assert!(is_pending(&mut running).await);
+        assert_eq!(pool.run(|_| 7).await, Ok(7));
+        drop(running);
+        let shared = Arc::downgrade(&pool.0);
+        drop(pool);
+        // Each thread holds the shared part until it ends.
+        while shared.strong_count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_thread_requests_are_refused_and_results_are_shaped_in_place() {
+        let pool = WorkPool::of_threads("test-work", 1, |_, _| Err(io::Error::other("planned")));
+        assert_eq!(pool.run(|_| 7).await, Err(Busy::NoThread));
+        let here = thread::current().id();
+        let there = pool.run_bounded(|| thread::current().id()).await;
+        assert_eq!(there, here);
+        assert_eq!(waiting(&pool), 0);
+    }
+}

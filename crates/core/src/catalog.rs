@@ -1,0 +1,141 @@
+//! The catalog: what the build compiled in, as plain tables over one text. Holds data and finds
+//! entries by path; which of them are served at a moment is in `view`.
+
+/// The version of the tables that this library reads.
+pub const FORMAT: u32 = 2;
+
+/// A piece of [`Catalog::blob`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where it begins, in bytes.
+    pub at: u32,
+    /// How long it is, in bytes.
+    pub len: u32,
+}
+
+/// Everything that was reviewed, compiled in.
+#[derive(Debug)]
+pub struct Catalog {
+    /// The version of these tables.
+    pub format: u32,
+    /// The digest of everything that callers can see and call.
+    pub catalog_digest: &'static str,
+    /// The lock's own digest.
+    pub root_digest: &'static str,
+    /// The digest of what of the config the lock was made for.
+    pub config_digest: &'static str,
+    /// The config's file name, for messages.
+    pub config_name: &'static str,
+    /// The config as JSON, literal secrets replaced by variables.
+    pub config: &'static str,
+    /// The text that spans point into.
+    pub blob: &'static str,
+    /// Nodes and tools, sorted by the bytes of their paths.
+    pub entries: &'static [Entry],
+    /// Tools, in the order of their entries.
+    pub tools: &'static [Tool],
+    /// Sources, in the order of the config.
+    pub sources: &'static [Source],
+    /// The children of the root, in the order of its listing.
+    pub areas: &'static [Area],
+}
+
+/// An entry directly below the root, for texts that introduce the tree.
+#[derive(Debug)]
+pub struct Area {
+    /// Its place in [`Catalog::entries`].
+    pub entry: u32,
+    /// Its summary as plain text.
+    pub summary: &'static str,
+}
+
+/// What a path names.
+#[derive(Debug)]
+pub struct Entry {
+    /// Where it stands.
+    pub path: &'static str,
+    /// A node or a tool.
+    pub kind: Kind,
+    /// `{"path":…,"type":…,"summary":…` without the closing brace.
+    pub head: Span,
+    /// The complete `meta_desc` reply.
+    pub desc: Span,
+    /// A node's description before `,"children":[`; a tool's without its closing brace.
+    pub desc_head: Span,
+    /// The description's entity tag, with its quotes.
+    pub desc_etag: &'static str,
+}
+
+/// What an entry is.
+#[derive(Debug)]
+pub enum Kind {
+    /// Navigation.
+    Node {
+        /// Entries directly below: nodes in the config's order, then tools by leaf name.
+        children: &'static [u32],
+        /// The complete `meta_tree` reply of depth 1.
+        tree: Span,
+        /// Its entity tag, with its quotes.
+        tree_etag: &'static str,
+    },
+    /// A tool, by its place in [`Catalog::tools`].
+    Tool(u32),
+}
+
+/// A tool of a source.
+#[derive(Debug)]
+pub struct Tool {
+    /// Its entry.
+    pub entry: u32,
+    /// Its source.
+    pub source: u32,
+    /// The server's name for it.
+    pub name: &'static str,
+    /// The digest of the raw tool that was reviewed.
+    pub digest: &'static str,
+    /// The schema of its arguments, as the server gave it.
+    pub args_schema: Span,
+    /// Whether its reviewed annotations say that a second call has no further effect: `readOnlyHint` or
+    /// `idempotentHint` is true.
+    pub idempotent: bool,
+    /// The admission classes that may see and call it, one bit each.
+    pub allow: u64,
+}
+
+/// A server mounted on a node.
+#[derive(Debug)]
+pub struct Source {
+    /// The path of its node.
+    pub path: &'static str,
+    /// The revision that it spoke when it was locked.
+    pub protocol_version: &'static str,
+    /// Its element of the lock's `sources`.
+    pub lock: Span,
+    /// Its exposed tools.
+    pub tools: &'static [u32],
+}
+
+impl Catalog {
+    /// The text of a span.
+    pub fn text(&self, span: Span) -> &'static str {
+        &self.blob[span.at as usize..span.at as usize + span.len as usize]
+    }
+
+    /// The place of the entry with this path.
+    pub fn find(&self, path: &str) -> Option<u32> {
+        self.entries
+            .binary_search_by(|entry| entry.path.as_bytes().cmp(path.as_bytes()))
+            .ok()
+            .map(|at| at as u32)
+    }
+
+    /// An entry by its place.
+    pub fn entry(&self, at: u32) -> &'static Entry {
+        &self.entries[at as usize]
+    }
+
+    /// A tool by its place.
+    pub fn tool(&self, at: u32) -> &'static Tool {
+        &self.tools[at as usize]
+    }
+}

@@ -1,0 +1,155 @@
+//! The one handle by which a broker goes down: core, the surfaces and the app ask it for the phase.
+//! One word holds the phase and the number of calls in flight, so that no call begins between the
+//! last look at the number and the change of the phase.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+const DRAINING: usize = 1;
+const CLOSING: usize = 2;
+const ONE_CALL: usize = 4;
+
+/// The phases of a shutdown, each of which includes those before it:
+///
+/// 1. serving;
+/// 2. draining: new calls are refused, calls in flight go on;
+/// 3. closing: sources stop, and calls that are still in flight fail;
+/// 4. finished: surfaces send their last replies and end.
+#[derive(Clone, Debug, Default)]
+pub struct Drain(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    word: AtomicUsize,
+    empty: Notify,
+    draining: CancellationToken,
+    finished: CancellationToken,
+}
+
+/// A call in flight; it has ended when this is dropped.
+#[derive(Debug)]
+pub(super) struct Ticket<'a>(&'a State);
+
+impl Drain {
+    /// Counts a call in; `None` once new calls are refused.
+    pub(super) fn enter(&self) -> Option<Ticket<'_>> {
+        let before = self.0.word.fetch_add(ONE_CALL, Ordering::AcqRel);
+        let ticket = Ticket(&self.0);
+        (before & DRAINING == 0).then_some(ticket)
+    }
+
+    /// No further call may begin.
+    pub fn begin_draining(&self) {
+        self.0.advance(DRAINING);
+        self.0.draining.cancel();
+    }
+
+    /// Calls that are still in flight fail.
+    pub(super) fn begin_closing(&self) {
+        self.0.advance(DRAINING | CLOSING);
+        self.0.draining.cancel();
+    }
+
+    /// Surfaces end after their last replies.
+    pub fn finish(&self) {
+        self.begin_closing();
+        self.0.finished.cancel();
+    }
+
+    /// Whether new calls are refused.
+    pub fn is_draining(&self) -> bool {
+        self.0.word.load(Ordering::Acquire) & DRAINING != 0
+    }
+
+    /// Whether calls in flight fail.
+    pub fn is_closing(&self) -> bool {
+        self.0.word.load(Ordering::Acquire) & CLOSING != 0
+    }
+
+    /// A token that is cancelled once new calls are refused. To cancel it has no effect on the drain.
+    pub fn draining(&self) -> CancellationToken {
+        self.0.draining.child_token()
+    }
+
+    /// A token that is cancelled once surfaces have to end. To cancel it has no effect on the drain.
+    pub fn finished(&self) -> CancellationToken {
+        self.0.finished.child_token()
+    }
+
+    /// Waits until new calls are refused and no call is in flight.
+    pub async fn drained(&self) {
+        loop {
+            let mut wake = std::pin::pin!(self.0.empty.notified());
+            // Registered before the look, so that a notification in between is not lost.
+            wake.as_mut().enable();
+            let word = self.0.word.load(Ordering::Acquire);
+            if word < ONE_CALL && word & DRAINING != 0 {
+                return;
+            }
+            wake.await;
+        }
+    }
+}
+
+impl State {
+    fn advance(&self, phase: usize) {
+        if self.word.fetch_or(phase, Ordering::AcqRel) < ONE_CALL {
+            self.empty.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let before = self.0.word.fetch_sub(ONE_CALL, Ordering::AcqRel);
+        if before & DRAINING != 0 && before < 2 * ONE_CALL {
+            self.0.empty.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn drained_when_the_last_call_ends_and_none_begins_after() {
+        let drain = Drain::default();
+        let first = drain.enter().unwrap();
+        let second = drain.enter().unwrap();
+        drain.begin_draining();
+        assert!(drain.is_draining() && !drain.is_closing());
+        assert!(drain.enter().is_none());
+        let waiter = tokio::spawn({
+            let drain = drain.clone();
+            async move { drain.drained().await }
+        });
+        drop(first);
+        tokio::task::yield_now().await;
+        assert!(!waiter.is_finished());
+        drain.begin_closing();
+        tokio::task::yield_now().await;
+        assert!(!waiter.is_finished());
+        drop(second);
+        tokio::time::timeout(std::time::Duration::from_secs(10), waiter)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn each_phase_includes_those_before_it_and_tokens_tell_of_it() {
+        let drain = Drain::default();
+        let (draining, finished) = (drain.draining(), drain.finished());
+        drain.finished().cancel();
+        assert!(!drain.is_draining() && !finished.is_cancelled());
+        drain.begin_closing();
+        assert!(drain.is_draining() && drain.is_closing());
+        assert!(draining.is_cancelled() && !finished.is_cancelled());
+        drain.finish();
+        assert!(finished.is_cancelled() && drain.finished().is_cancelled());
+    }
+}

@@ -1,0 +1,322 @@
+//! The core of the broker: catalog, admission, call path, drift state. It is the only way to a server,
+//! and it names no transport of callers: surfaces give it an identity and raw arguments.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec};
+use broker_model::config::Config;
+use broker_model::json::estimate;
+use broker_model::redact::Redactor;
+use broker_model::{CallCode, Diagnostic};
+use tokio_util::task::TaskTracker;
+
+use crate::catalog::{Catalog, Kind};
+
+mod admission;
+mod call;
+pub mod catalog;
+mod drain;
+mod errors;
+mod identity;
+mod listing;
+mod sources;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use broker_mcp::{Progress, ProgressSink};
+pub use broker_memory::{
+    Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
+};
+pub use call::arguments::{Args, ParsedCharge, no_room_for_request};
+pub use call::context::{CallContext, CancelMode, Operation, Outcome, ResultForm};
+#[doc(hidden)]
+pub use call::cut::fuzzing;
+pub use call::cut::{Cut, Shortened};
+pub use drain::Drain;
+pub use errors::error::{CoreError, ErrorMembers};
+pub use errors::failure::no_room_for_result;
+pub use errors::json_error::json_invalid;
+pub use identity::{AdmissionClass, Identity, Subject};
+pub use sources::examine::{Checkup, Examined, Started};
+pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
+pub use sources::reload::{Refused, ReloadError, Reloaded};
+pub use sources::setup::Prepared;
+pub use types::{AreaRef, Describe, EntryRef, Mode, RefuseExit, Reply, Setup, StartOutcome};
+
+use admission::Admission;
+use call::arguments;
+use call::validator::LazyValidator;
+use call::work::WorkPool;
+use listing::lookup;
+use listing::scope::Scope;
+use listing::view::View;
+use sources::seat::Seat;
+use sources::setup::{self, ToolSettings};
+use sources::upstream::Upstream;
+use sources::verdict::Verdicts;
+
+/// Entries that one `meta_desc` describes.
+pub const MAX_DESCRIBED: usize = 50;
+/// How deep `meta_tree` goes.
+pub const MAX_DEPTH: u8 = 16;
+
+/// The domain: lists, describes and calls tools by their paths. Cheap to clone, safe to share.
+#[derive(Clone)]
+pub struct Core(Arc<Inner>);
+
+struct Inner {
+    catalog: &'static Catalog,
+    heights: Box<[u8]>,
+    admission: Admission,
+    /// By the catalog's tools.
+    validators: Arc<[LazyValidator]>,
+    /// By the catalog's tools; a reload puts others in their place.
+    settings: ArcSwap<Box<[ToolSettings]>>,
+    verdicts: Arc<Verdicts>,
+    memory: MemoryBudget,
+    /// Limits that all sources share, also those that a reload starts.
+    concurrency: ConcurrencyLimits,
+    /// The pool for long jobs before a call is sent,
+    work: WorkPool,
+    /// and the pool for long results.
+    shaping: WorkPool,
+    drain: Drain,
+    /// What is started; taken when it is.
+    launches: Mutex<Vec<SourceSpec>>,
+    /// By the catalog's sources, once they are started: who takes their calls.
+    seats: OnceLock<Box<[ArcSwap<Seat>]>>,
+    /// Sources in no seat: on trial, or with their last calls. They stop with the others.
+    guests: Mutex<Vec<Upstream>>,
+    /// Held while a reload is under way.
+    reloading: tokio::sync::Mutex<()>,
+    tasks: TaskTracker,
+    made: SystemTime,
+}
+
+impl Core {
+    /// Resolves every source's command and variables; starts nothing. All problems are reported.
+    pub fn new(setup: Setup<'_>) -> Result<Self, Vec<Diagnostic>> {
+        setup::build(setup).map(|inner| Self(Arc::new(inner)))
+    }
+
+    /// Gives sources no more than `grace` to leave once they are stopped, and as much again after
+    /// SIGTERM, for a caller who is waited for. Counts for what [`Core::start`] starts.
+    pub fn shorten_stop(&self, grace: Duration) {
+        self.0.shorten_stop(grace);
+    }
+
+    /// Starts every source, side by side. Must be called within a runtime, once.
+    pub fn start(&self) {
+        self.0.start_sources();
+    }
+
+    /// What a config would make of the catalog. Changes nothing; all problems are reported.
+    pub fn prepare(
+        &self,
+        config: &Config,
+        environment: &Environment,
+        base: &Path,
+    ) -> Result<Prepared, Vec<Diagnostic>> {
+        let shared = (&self.0.memory, &self.0.concurrency);
+        setup::prepare(self.0.catalog, config, environment, base, shared)
+    }
+
+    /// Puts a config into force, whole or not at all. Sources whose command line, variables or bounds
+    /// changed are started beside those that run and take over once they were compared with the
+    /// lock; the others keep their process. No call is dropped. Meant for after
+    /// [`Core::first_verdict`]; where several are asked for at one time, one goes after the other.
+    pub async fn reload(&self, prepared: Prepared) -> Result<Reloaded, ReloadError> {
+        self.0.reload(prepared).await
+    }
+
+    /// Waits until every required source was judged, or failed to start, once.
+    pub async fn first_verdict(&self) -> StartOutcome {
+        self.0.verdicts.gate.outcome().await
+    }
+
+    /// The tree below `path`, `depth` levels deep (1 to 16).
+    pub fn list(
+        &self,
+        identity: &Identity,
+        path: &str,
+        depth: u8,
+    ) -> Result<Reply, Box<CoreError>> {
+        if !(1..=MAX_DEPTH).contains(&depth) {
+            let message = format!("`depth` is {depth}, and 1 to {MAX_DEPTH} is allowed");
+            return Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)));
+        }
+        let view = self.0.verdicts.view.load();
+        let scope = self.0.scope(&view, identity);
+        let at = lookup::resolve(scope, path)?;
+        let entry = self.0.catalog.entry(at);
+        match entry.kind {
+            Kind::Tool(_) => Err(lookup::is_tool(entry.path)),
+            Kind::Node { .. } => Ok(scope.tree(at, depth)),
+        }
+    }
+
+    /// One entry, or several. Of several, each that cannot be described has its error in its place.
+    pub fn describe(
+        &self,
+        identity: &Identity,
+        what: Describe<'_>,
+    ) -> Result<Reply, Box<CoreError>> {
+        let view = self.0.verdicts.view.load();
+        let scope = self.0.scope(&view, identity);
+        match what {
+            Describe::One(path) => {
+                let at = lookup::resolve(scope, path)?;
+                Ok(scope.description(at))
+            }
+            Describe::Many(paths) if paths.len() > MAX_DESCRIBED => {
+                let message = format!(
+                    "`paths` has {} items, and at most {MAX_DESCRIBED} are allowed",
+                    paths.len()
+                );
+                Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)))
+            }
+            Describe::Many(paths) => {
+                let mut budget = lookup::MAX_COMPARED;
+                let found = paths
+                    .iter()
+                    .map(|path| lookup::resolve_within(scope, path, &mut budget));
+                Ok(scope.descriptions(paths, found))
+            }
+        }
+    }
+
+    /// Runs an operation on the entry at `path`, as [`CancelMode`] says until its result.
+    ///
+    /// # Errors
+    ///
+    /// Every code of the call path: nothing was sent unless `maybe_executed` says so.
+    pub async fn call(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        path: &str,
+        operation: Operation<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        self.0.call(identity, context, path, operation).await
+    }
+
+    /// The entries directly below the root that are there for the caller, in the order of a listing.
+    pub fn areas(&self, identity: &Identity) -> Vec<AreaRef> {
+        let view = self.0.verdicts.view.load();
+        let scope = self.0.scope(&view, identity);
+        let areas = self.0.catalog.areas.iter();
+        areas
+            .filter(|area| scope.admits(area.entry))
+            .map(|area| AreaRef {
+                path: self.0.catalog.entry(area.entry).path,
+                summary: area.summary,
+            })
+            .collect()
+    }
+
+    /// Charges the memory of a long body other than a call, once parsed.
+    pub fn charge_parsed(
+        &self,
+        account: &Account,
+        body: &[u8],
+    ) -> Result<ParsedCharge, Box<CoreError>> {
+        arguments::charge_parsed(account, body.len(), estimate(body))
+    }
+
+    /// Runs a long job of a request whose tool is not known yet, off the runtime's own threads.
+    pub async fn read_long<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Box<CoreError>> {
+        self.0.read_long(read).await
+    }
+
+    /// Runs a long job on a result, off the runtime's own threads; waits for a thread without a limit.
+    pub async fn shape_long<T: Send + 'static>(
+        &self,
+        shape: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        self.0.shaping.run_bounded(shape).await
+    }
+
+    /// The budget to which callers' requests and results are charged.
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.0.memory
+    }
+
+    /// What a path names, without invoking it.
+    pub fn lookup(&self, identity: &Identity, path: &str) -> Result<EntryRef, Box<CoreError>> {
+        let view = self.0.verdicts.view.load();
+        let at = lookup::resolve(self.0.scope(&view, identity), path)?;
+        let entry = self.0.catalog.entry(at);
+        let (digest, withdrawn) = match entry.kind {
+            Kind::Node { .. } => (None, false),
+            Kind::Tool(tool) => (
+                Some(self.0.catalog.tool(tool).digest),
+                view.withdrawn(tool).is_some(),
+            ),
+        };
+        Ok(EntryRef {
+            path: entry.path,
+            digest,
+            withdrawn,
+        })
+    }
+
+    /// Whether it is ready, and every source's state.
+    pub fn health(&self) -> Health {
+        self.0.health()
+    }
+
+    /// The phases of the shutdown. Once it drains, new calls are answered `shutting_down`.
+    pub fn drain(&self) -> &Drain {
+        &self.0.drain
+    }
+
+    /// Fails what is left with `shutting_down` and stops every source, side by side. Idempotent.
+    pub async fn close(&self) {
+        self.close_within(sources::lifecycle::STOP).await;
+    }
+
+    /// The same within about `time`: servers get less of it to leave by themselves. Hastens a close
+    /// that is under way.
+    pub async fn close_within(&self, time: Duration) {
+        self.0.stop_sources(time).await;
+    }
+
+    /// Knows every source's secrets.
+    pub fn redactor(&self) -> Redactor {
+        self.0.verdicts.redactor()
+    }
+
+    /// The digest of the catalog it serves.
+    pub fn catalog_digest(&self) -> &'static str {
+        self.0.catalog.catalog_digest
+    }
+}
+
+impl Inner {
+    fn scope<'a>(&'a self, view: &'a View, identity: &Identity) -> Scope<'a> {
+        Scope {
+            catalog: self.catalog,
+            heights: &self.heights,
+            admission: &self.admission,
+            view,
+            class: identity.class(),
+        }
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core")
+            .field("catalog_digest", &self.catalog_digest())
+            .finish_non_exhaustive()
+    }
+}

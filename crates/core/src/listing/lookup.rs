@@ -1,0 +1,137 @@
+//! From a path to an entry, or to an error that says which path was meant.
+
+use broker_model::CallCode;
+use broker_model::path;
+use broker_model::text::shown_line;
+
+use crate::catalog::Kind;
+use crate::errors::error::CoreError;
+use crate::listing::scope::Scope;
+
+/// Suggestions in one error.
+const SUGGESTIONS: usize = 3;
+/// Names that one request compares, over all its paths: unknown paths must stay cheap whatever the
+/// catalog and however many a request names.
+pub(crate) const MAX_COMPARED: usize = 4000;
+/// Of a longer last segment only the beginning is compared.
+const MAX_COMPARED_CHARS: usize = 64;
+/// Below this likeness a name is no suggestion.
+const LEAST_LIKENESS: f64 = 0.6;
+
+/// The place of the entry that a caller names.
+pub(crate) fn resolve(scope: Scope<'_>, text: &str) -> Result<u32, Box<CoreError>> {
+    resolve_within(scope, text, &mut { MAX_COMPARED })
+}
+
+/// [`resolve`] for one of several paths of a request: suggestions compare at most `budget` names, and
+/// take what they compared from it. An error made after the budget was spent suggests nothing.
+pub(crate) fn resolve_within(
+    scope: Scope<'_>,
+    text: &str,
+    budget: &mut usize,
+) -> Result<u32, Box<CoreError>> {
+    if let Some(at) = scope.catalog.find(text)
+        && scope.admits(at)
+    {
+        return Ok(at);
+    }
+    let shown = shown_line(text, 120);
+    if let Err(rule) = path::check(text) {
+        let error = CoreError::new(
+            CallCode::PathInvalid,
+            format!("`{shown}` is not a path: {rule}"),
+        );
+        return Err(Box::new(error));
+    }
+    let mut error =
+        CoreError::new(CallCode::PathNotFound, format!("nothing is at `{shown}`")).path(text);
+    error.did_you_mean = nearest(scope, text, budget);
+    Err(Box::new(error))
+}
+
+/// The error for `meta_tree` on a tool.
+pub(crate) fn is_tool(path: &str) -> Box<CoreError> {
+    let hint = format!(
+        "describe it by `meta_desc` with {{\"path\":\"{path}\"}}, call it by `meta_call` with {{\"path\":\"{path}\",\"args\":{{…}}}}"
+    );
+    let error = CoreError::new(CallCode::PathIsTool, format!("`{path}` is a tool"));
+    Box::new(error.path(path).hint(hint))
+}
+
+/// The error for `meta_call` on a node.
+pub(crate) fn is_node(path: &str) -> Box<CoreError> {
+    let hint = format!(
+        "list it by `meta_tree` with {{\"path\":\"{path}\"}}, then call one of its tools by `meta_call`"
+    );
+    let error = CoreError::new(CallCode::PathIsNode, format!("`{path}` is a node"));
+    Box::new(error.path(path).hint(hint))
+}
+
+/// At most three paths that may have been meant: names beside it first, then the same or a similar
+/// name anywhere.
+fn nearest(scope: Scope<'_>, text: &str, budget: &mut usize) -> Vec<String> {
+    if *budget == 0 {
+        return Vec::new();
+    }
+    let (parent, wanted) = split(text);
+    let wanted: String = wanted.chars().take(MAX_COMPARED_CHARS).collect();
+    let mut found: Vec<(f64, &'static str)> = Vec::new();
+    let catalog = scope.catalog;
+    let mut offer = |at: u32, bonus: f64| {
+        let entry = catalog.entry(at);
+        let leaf = split(entry.path).1;
+        let like = if leaf.eq_ignore_ascii_case(&wanted) {
+            1.0
+        } else if *budget > 0 && may_be_like(&wanted, leaf) {
+            *budget -= 1;
+            likeness(&wanted, leaf)
+        } else {
+            0.0
+        };
+        if like >= LEAST_LIKENESS && scope.admits(at) {
+            found.push((like + bonus, entry.path));
+        }
+    };
+    let siblings: &[u32] = match catalog.find(parent).map(|at| &catalog.entry(at).kind) {
+        Some(Kind::Node { children, .. }) => children,
+        _ => &[],
+    };
+    for child in siblings {
+        offer(*child, 1.0);
+    }
+    for (at, entry) in catalog.entries.iter().enumerate() {
+        if entry.path != "/" && split(entry.path).0 != parent {
+            offer(at as u32, 0.0);
+        }
+    }
+    found.sort_by(|a, b| {
+        // Equal names are told apart by the rest of their paths.
+        let whole = |path: &str| strsim::jaro_winkler(text, path);
+        b.0.total_cmp(&a.0)
+            .then_with(|| whole(b.1).total_cmp(&whole(a.1)))
+            .then_with(|| a.1.cmp(b.1))
+    });
+    let paths = found.into_iter().take(SUGGESTIONS);
+    paths.map(|(_, path)| path.to_owned()).collect()
+}
+
+/// Whether names can be like enough at all: they differ in at least as many places as in length.
+fn may_be_like(wanted: &str, name: &str) -> bool {
+    let (short, long) = (wanted.len().min(name.len()), wanted.len().max(name.len()));
+    long <= 2 * MAX_COMPARED_CHARS && short as f64 >= LEAST_LIKENESS * long as f64
+}
+
+/// 1 for equal names, 0 for names with nothing in common; a swap of neighbours is one edit.
+fn likeness(wanted: &str, name: &str) -> f64 {
+    let longest = wanted.len().max(name.len()).max(1);
+    1.0 - strsim::osa_distance(wanted, name) as f64 / longest as f64
+}
+
+/// The path above and the last segment.
+fn split(path: &str) -> (&str, &str) {
+    match path.rsplit_once('/') {
+        Some(("", leaf)) => ("/", leaf),
+        Some((parent, leaf)) => (parent, leaf),
+        None => ("/", path),
+    }
+}

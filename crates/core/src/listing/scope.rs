@@ -1,0 +1,189 @@
+//! The catalog as one caller sees it at one moment, and the listings and descriptions made from it: the
+//! compiled bytes where they are right, else composed from the same parts, with `withdrawn` added.
+
+use broker_model::digest::etag;
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::Reply;
+use crate::admission::Admission;
+use crate::catalog::{Catalog, Entry, Kind};
+use crate::errors::error::{CoreError, ErrorMembers};
+use crate::identity::AdmissionClass;
+use crate::listing::view::View;
+
+/// The catalog for one class of callers at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub(crate) catalog: &'static Catalog,
+    pub(crate) heights: &'a [u8],
+    pub(crate) admission: &'a Admission,
+    pub(crate) view: &'a View,
+    pub(crate) class: AdmissionClass,
+}
+
+/// The element for an entry that cannot be described.
+#[derive(Serialize)]
+struct Missing<'a> {
+    path: &'a str,
+    error: ErrorMembers<'a>,
+}
+
+/// How many levels of nodes stand below each entry, itself included: 0 for a tool. More depth than
+/// that changes no reply.
+pub(crate) fn heights(catalog: &Catalog) -> Box<[u8]> {
+    let mut heights = vec![0u8; catalog.entries.len()].into_boxed_slice();
+    // A child's path begins with its parent's, so it comes after it.
+    for (at, entry) in catalog.entries.iter().enumerate().rev() {
+        if let Kind::Node { children, .. } = entry.kind {
+            let below = children.iter().map(|child| heights[*child as usize]).max();
+            heights[at] = below.unwrap_or(0).saturating_add(1);
+        }
+    }
+    heights
+}
+
+impl Scope<'_> {
+    /// Whether an entry is there for the caller.
+    pub(crate) fn admits(&self, at: u32) -> bool {
+        self.admission
+            .admits(self.class, self.view, self.catalog, at)
+    }
+
+    /// Whether the compiled replies of a node are right: the entries right below it are as compiled, and
+    /// all of them are there for the caller.
+    fn is_as_compiled(&self, at: u32, children: &[u32]) -> bool {
+        !self.view.is_touched(at) && self.admission.admits_all(self.class, children)
+    }
+
+    /// The tree below a node.
+    pub(crate) fn tree(&self, at: u32, depth: u8) -> Reply {
+        let entry = self.catalog.entry(at);
+        if let Kind::Node {
+            tree,
+            tree_etag,
+            children,
+        } = entry.kind
+            && depth == 1
+            && self.is_as_compiled(at, children)
+        {
+            return self.compiled(tree, tree_etag);
+        }
+        let depth = depth.min(self.heights[at as usize]);
+        self.view.cached((at, depth, self.class), || {
+            let mut out = String::with_capacity(1024);
+            self.push_tree(&mut out, entry, depth);
+            composed(out)
+        })
+    }
+
+    /// One entry described.
+    pub(crate) fn description(&self, at: u32) -> Reply {
+        let entry = self.catalog.entry(at);
+        match self.changed_description(at, entry) {
+            Some(text) => composed(text),
+            None => self.compiled(entry.desc, entry.desc_etag),
+        }
+    }
+
+    /// Several entries described, in the order of `paths`; `found` has the place of each, or why it
+    /// has none.
+    pub(crate) fn descriptions(
+        &self,
+        paths: &[String],
+        found: impl Iterator<Item = Result<u32, Box<CoreError>>>,
+    ) -> Reply {
+        let mut out = "{\"entries\":[".to_owned();
+        for (index, (path, found)) in paths.iter().zip(found).enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            match found {
+                Ok(at) => self.push_description(&mut out, at),
+                Err(error) => push_json(
+                    &mut out,
+                    &Missing {
+                        path,
+                        error: error.members(None),
+                    },
+                ),
+            }
+        }
+        out.push_str("]}");
+        composed(out)
+    }
+
+    fn push_description(&self, out: &mut String, at: u32) {
+        let entry = self.catalog.entry(at);
+        match self.changed_description(at, entry) {
+            Some(text) => out.push_str(&text),
+            None => out.push_str(self.catalog.text(entry.desc)),
+        }
+    }
+
+    /// The description where it is not as compiled.
+    fn changed_description(&self, at: u32, entry: &Entry) -> Option<String> {
+        let head = self.catalog.text(entry.desc_head);
+        match entry.kind {
+            Kind::Node { children, .. } if self.is_as_compiled(at, children) => None,
+            Kind::Node { children, .. } => {
+                let mut out = head.to_owned();
+                self.push_children(&mut out, children, 0);
+                out.push('}');
+                Some(out)
+            }
+            Kind::Tool(tool) => {
+                let withdrawn = self.view.withdrawn(tool)?;
+                Some(format!("{head},{}}}", withdrawn.member))
+            }
+        }
+    }
+
+    fn push_tree(&self, out: &mut String, entry: &Entry, depth: u8) {
+        out.push_str(self.catalog.text(entry.head));
+        match entry.kind {
+            Kind::Node { children, .. } if depth > 0 => {
+                self.push_children(out, children, depth - 1);
+            }
+            Kind::Node { .. } => {}
+            Kind::Tool(tool) => {
+                if let Some(withdrawn) = self.view.withdrawn(tool) {
+                    out.push(',');
+                    out.push_str(&withdrawn.member);
+                }
+            }
+        }
+        out.push('}');
+    }
+
+    fn push_children(&self, out: &mut String, children: &[u32], depth: u8) {
+        out.push_str(",\"children\":[");
+        let before = out.len();
+        for child in children.iter().filter(|child| self.admits(**child)) {
+            if out.len() > before {
+                out.push(',');
+            }
+            self.push_tree(out, self.catalog.entry(*child), depth);
+        }
+        out.push(']');
+    }
+
+    fn compiled(&self, span: crate::catalog::Span, etag: &str) -> Reply {
+        Reply {
+            body: Bytes::from_static(self.catalog.text(span).as_bytes()),
+            etag: Some(etag.to_owned()),
+        }
+    }
+}
+
+fn push_json(out: &mut String, value: &impl Serialize) {
+    out.push_str(&serde_json::to_string(value).expect("strings and JSON values always serialize"));
+}
+
+/// A reply whose entity tag is made of its bytes.
+fn composed(text: String) -> Reply {
+    Reply {
+        etag: Some(etag(text.as_bytes())),
+        body: Bytes::from(text),
+    }
+}

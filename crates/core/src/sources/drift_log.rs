@@ -1,0 +1,73 @@
+//! What drift looks like in the log: a line for each tool that went or came back, and for each
+//! difference that withdraws nothing. Whatever a server wrote is shown in one safe line.
+
+use broker_model::drift::Report;
+use broker_model::path::NodePath;
+use broker_model::text::shown_line;
+
+use crate::catalog::Catalog;
+use crate::listing::view::View;
+use crate::sources::verdict::MAX_MESSAGE;
+
+/// Logs which tools of a source went out of service and which came back.
+pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: &View) {
+    let tools = catalog.sources[source].tools.iter();
+    for at in tools.filter(|tool| !now.is_hidden(**tool)) {
+        let tool = catalog.tool(*at);
+        let path = catalog.entry(tool.entry).path;
+        match (before.withdrawn(*at), now.withdrawn(*at)) {
+            (before, Some(now)) if before.is_none_or(|before| !before.same_reason(now)) => {
+                tracing::warn!(
+                    source = catalog.sources[source].path,
+                    path,
+                    class = now.class.as_str(),
+                    rules = ?now.rules,
+                    expected = tool.digest,
+                    found = now.found.as_deref(),
+                    reason = now.reason.logged,
+                    "tool withdrawn"
+                );
+            }
+            (Some(_), None) => tracing::info!(
+                source = catalog.sources[source].path,
+                path,
+                digest = tool.digest,
+                "tool restored"
+            ),
+            _ => {}
+        }
+    }
+}
+
+/// Logs what differs and withdraws nothing; withdrawals have lines of their own.
+pub(crate) fn differences(report: &Report) {
+    let about_tools = report
+        .tools
+        .iter()
+        .filter(|tool| !tool.class.withdraws())
+        .flat_map(|tool| {
+            let findings = tool.findings.iter();
+            findings.map(move |finding| (&tool.source, tool.path.as_str(), finding))
+        });
+    let about_sources = report.sources.iter().flat_map(|one| {
+        let findings = one.findings.iter();
+        findings.map(move |finding| (&one.source, one.source.as_str(), finding))
+    });
+    for (source, path, finding) in about_tools.chain(about_sources) {
+        let path = shown_line(path, MAX_MESSAGE);
+        // Not `message`: that is the event's own, and a JSON line would have two.
+        let reason = shown_line(&finding.message, MAX_MESSAGE);
+        let (rule, class) = (finding.rule, finding.class);
+        let class = class.as_str();
+        if finding.class.refuses() {
+            tracing::warn!(%source, path, class, rule, reason, "source differs from the lock");
+        } else {
+            tracing::info!(%source, path, class, rule, reason, "source has news");
+        }
+    }
+}
+
+/// Logs that nothing differs any more.
+pub(crate) fn matches_again(source: &NodePath) {
+    tracing::info!(%source, "source matches the lock again");
+}

@@ -1,0 +1,109 @@
+//! A stand-in for a server in tests: answers from a script and shows the status it is told to.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use broker_mcp::{CallFailure, RawResult, SourceFailure, State, Status, ToolCall};
+use bytes::Bytes;
+use tokio::sync::watch;
+
+/// One call as the server would see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) tool: String,
+    pub(crate) args: String,
+    pub(crate) meta: Option<String>,
+    pub(crate) wants_progress: bool,
+    pub(crate) timeout: Duration,
+}
+
+/// A scripted source. A call beyond the script waits until the source is stopped.
+#[derive(Debug)]
+pub(crate) struct Fake {
+    status: watch::Sender<Status>,
+    answers: Mutex<VecDeque<Result<RawResult, CallFailure>>>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl Fake {
+    pub(crate) fn new() -> Arc<Self> {
+        let status = Status {
+            state: State::Starting,
+            since: SystemTime::UNIX_EPOCH,
+            failure: None,
+            attempts: 0,
+            verdicts: 0,
+            next_attempt: None,
+            restarts: 0,
+            counters: Arc::default(),
+        };
+        Arc::new(Self {
+            status: watch::Sender::new(status),
+            answers: Mutex::default(),
+            seen: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn answer(&self, answer: Result<&'static str, CallFailure>) {
+        let answer = answer.map(|text| RawResult {
+            result: Bytes::from_static(text.as_bytes()),
+            repaired: false,
+        });
+        self.answers.lock().unwrap().push_back(answer);
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub(crate) fn set(&self, state: State, failure: Option<SourceFailure>) {
+        self.status.send_modify(|status| {
+            status.state = state;
+            status.attempts += 1;
+            status.failure = failure;
+        });
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.status.borrow().state == State::Ready
+    }
+
+    /// Returns when no start is in progress.
+    pub(crate) async fn started(&self) {
+        let mut status = self.status();
+        let up = status.wait_for(|status| status.state != State::Starting);
+        up.await.unwrap();
+    }
+
+    pub(crate) async fn call(
+        &self,
+        call: ToolCall<'_>,
+        timeout: Duration,
+    ) -> Result<RawResult, CallFailure> {
+        self.seen.lock().unwrap().push(Seen {
+            tool: call.tool.to_owned(),
+            args: String::from_utf8(call.args.to_vec()).unwrap(),
+            meta: call.meta.map(str::to_owned),
+            wants_progress: call.progress.is_some(),
+            timeout,
+        });
+        let answer = self.answers.lock().unwrap().pop_front();
+        if let Some(answer) = answer {
+            return answer;
+        }
+        let mut status = self.status();
+        let stopped = status.wait_for(|status| status.state == State::Stopping);
+        stopped.await.unwrap();
+        Err(CallFailure::Stopping)
+    }
+
+    pub(crate) fn status(&self) -> watch::Receiver<Status> {
+        self.status.subscribe()
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.status
+            .send_modify(|status| status.state = State::Stopping);
+    }
+}

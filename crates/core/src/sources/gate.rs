@@ -1,0 +1,249 @@
+//! When calls are admitted: after the verdict on every required source in a plain start, after each
+//! source's own otherwise. Decides once whether a plain start is refused.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use broker_model::drift::{Report, name_moves};
+use tokio::sync::watch;
+
+use crate::{Mode, RefuseExit, StartOutcome};
+
+/// The gate of one start.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    mode: Mode,
+    /// The first outcome of each source: its report, or that it could not be checked.
+    first: Box<[OnceLock<Report>]>,
+    required: Box<[bool]>,
+    /// Required sources without an outcome.
+    awaited: AtomicUsize,
+    open: AtomicBool,
+    outcome: watch::Sender<Option<StartOutcome>>,
+}
+
+impl Gate {
+    pub(crate) fn new(mode: Mode, required: Vec<bool>) -> Self {
+        let awaited = required.iter().filter(|required| **required).count();
+        let gate = Self {
+            mode,
+            first: required.iter().map(|_| OnceLock::new()).collect(),
+            required: required.into(),
+            awaited: AtomicUsize::new(awaited),
+            open: AtomicBool::new(mode == Mode::Tolerant),
+            outcome: watch::Sender::new(None),
+        };
+        if awaited == 0 {
+            gate.decide();
+        }
+        gate
+    }
+
+    /// Takes the first outcome of a source; later ones change nothing here. Whether it was the one
+    /// that let a plain start through.
+    pub(crate) fn settle(&self, source: usize, report: &Report) -> bool {
+        let new = self.first[source].set(report.clone()).is_ok();
+        if new && self.required[source] && self.awaited.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.decide();
+            return self.mode == Mode::Plain && self.open.load(Ordering::Acquire);
+        }
+        false
+    }
+
+    /// The first outcomes of the required sources, as far as they are known.
+    pub(crate) fn first_of_required(&self) -> impl Iterator<Item = &Report> {
+        let required = self.first.iter().zip(&self.required);
+        required.filter_map(|(first, required)| first.get().filter(|_| *required))
+    }
+
+    /// Whether a source was judged or failed.
+    pub(crate) fn is_settled(&self, source: usize) -> bool {
+        self.first[source].get().is_some()
+    }
+
+    /// Whether a source is under the plain column: one attempt, and any difference refuses.
+    pub(crate) fn is_strict(&self, source: usize) -> bool {
+        self.mode == Mode::Plain && self.required[source] && !self.open.load(Ordering::Acquire)
+    }
+
+    /// Whether calls of a source are admitted.
+    pub(crate) fn admits(&self, source: usize) -> bool {
+        self.open.load(Ordering::Acquire) && self.is_settled(source)
+    }
+
+    /// Whether the broker counts as ready, shutdown apart.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.open.load(Ordering::Acquire) && self.awaited.load(Ordering::Acquire) == 0
+    }
+
+    /// Waits for the outcome of the start.
+    pub(crate) async fn outcome(&self) -> StartOutcome {
+        let mut outcome = self.outcome.subscribe();
+        let known = outcome.wait_for(Option::is_some).await;
+        known
+            .ok()
+            .and_then(|known| known.clone())
+            .expect("the sender lives as long as the gate, and the value was waited for")
+    }
+
+    fn decide(&self) {
+        let mut report = Report::default();
+        for first in self.first_of_required() {
+            report.merge(first.clone());
+        }
+        // Only all of them together tell where a tool of one went.
+        name_moves(&mut report);
+        let refuse = match self.mode {
+            Mode::Tolerant => None,
+            Mode::Plain if report.has_unchecked() => Some(RefuseExit::Unchecked),
+            Mode::Plain if report.has_drift() => Some(RefuseExit::Drift),
+            Mode::Plain => None,
+        };
+        if refuse.is_none() {
+            self.open.store(true, Ordering::Release);
+        }
+        self.outcome
+            .send_replace(Some(StartOutcome { report, refuse }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use broker_model::drift::{Class, Finding, FindingSeverity, SourceDrift, ToolDrift, unchecked};
+    use broker_model::{NodePath, SourceCause};
+
+    fn path() -> NodePath {
+        NodePath::parse("/s").unwrap()
+    }
+
+    fn failed() -> Report {
+        unchecked(&path(), SourceCause::SpawnNotFound, "no such command", &[])
+    }
+
+    fn of_class(class: Class) -> Report {
+        let finding = Finding {
+            rule: "r",
+            class,
+            severity: FindingSeverity::Note,
+            pointer: String::new(),
+            old: None,
+            new: None,
+            witness: None,
+            message: String::new(),
+            remedy: String::new(),
+        };
+        Report {
+            sources: vec![SourceDrift {
+                source: path(),
+                class,
+                findings: vec![finding],
+            }],
+            ..Report::default()
+        }
+    }
+
+    async fn refusal(mode: Mode, reports: [Report; 2]) -> (Option<RefuseExit>, bool) {
+        let gate = Gate::new(mode, vec![true, true]);
+        for (source, report) in reports.iter().enumerate() {
+            gate.settle(source, report);
+        }
+        let outcome = gate.outcome().await;
+        assert_eq!(
+            outcome.report.sources.len(),
+            reports.iter().map(|r| r.sources.len()).sum::<usize>()
+        );
+        (outcome.refuse, gate.admits(0))
+    }
+
+    #[tokio::test]
+    async fn a_plain_start_is_refused_over_anything_but_notes_and_unchecked_wins() {
+        use Mode::Plain;
+        let same = Report::default;
+        assert_eq!(refusal(Plain, [same(), same()]).await, (None, true));
+        assert_eq!(
+            refusal(Plain, [of_class(Class::Same), of_class(Class::Added)]).await,
+            (None, true)
+        );
+        for class in [Class::Equivalent, Class::Text, Class::Unknown, Class::Gone] {
+            assert_eq!(
+                refusal(Plain, [same(), of_class(class)]).await,
+                (Some(RefuseExit::Drift), false),
+                "{class:?}"
+            );
+        }
+        assert_eq!(
+            refusal(Plain, [failed(), of_class(Class::Gone)]).await,
+            (Some(RefuseExit::Unchecked), false)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_moved_to_another_source_is_named() {
+        let at = |source: &str, class, digest: &str| {
+            let digest = Some(serde_json::json!({"digest": digest}));
+            let (rule, old, new) = match class {
+                Class::Gone => ("tool-gone", digest, None),
+                _ => ("tool-added", None, digest),
+            };
+            let one = &of_class(class).sources[0].findings[0];
+            Report {
+                tools: vec![ToolDrift {
+                    source: NodePath::parse(source).unwrap(),
+                    tool: "t".to_owned(),
+                    path: format!("{source}/t"),
+                    class,
+                    findings: vec![Finding {
+                        rule,
+                        old,
+                        new,
+                        ..one.clone()
+                    }],
+                }],
+                ..Report::default()
+            }
+        };
+        let gate = Gate::new(Mode::Plain, vec![true, true]);
+        gate.settle(0, &at("/a", Class::Gone, "sha256/1:0a"));
+        gate.settle(1, &at("/b", Class::Added, "sha256/1:0a"));
+        let outcome = gate.outcome().await;
+        let found = &outcome.report.tools[0].findings[0];
+        assert_eq!(found.rule, "tool-moved");
+        assert!(found.message.contains("`/b/t`"), "{}", found.message);
+        assert_eq!(outcome.refuse, Some(RefuseExit::Drift));
+    }
+
+    #[tokio::test]
+    async fn a_tolerant_start_is_never_refused() {
+        let outcome = refusal(Mode::Tolerant, [failed(), of_class(Class::Gone)]).await;
+        assert_eq!(outcome, (None, true));
+    }
+
+    #[test]
+    fn plain_calls_wait_for_every_required_source_and_optional_ones_for_their_own_too() {
+        let gate = Gate::new(Mode::Plain, vec![true, true, false]);
+        gate.settle(2, &failed());
+        gate.settle(0, &Report::default());
+        assert!(!gate.admits(0) && !gate.admits(2) && !gate.is_ready());
+        gate.settle(1, &Report::default());
+        assert!(gate.admits(0) && gate.admits(1) && gate.admits(2) && gate.is_ready());
+        let gate = Gate::new(Mode::Plain, vec![true, false]);
+        gate.settle(0, &Report::default());
+        assert!(gate.admits(0) && !gate.admits(1));
+    }
+
+    #[test]
+    fn tolerant_calls_wait_for_their_own_source_only() {
+        let gate = Gate::new(Mode::Tolerant, vec![true, true]);
+        assert!(!gate.admits(0));
+        gate.settle(0, &failed());
+        assert!(gate.admits(0) && !gate.admits(1) && !gate.is_ready());
+    }
+
+    #[tokio::test]
+    async fn without_required_sources_the_gate_is_open_at_once() {
+        let gate = Gate::new(Mode::Plain, vec![false]);
+        assert!(gate.outcome().await.refuse.is_none());
+        assert!(gate.is_ready());
+    }
+}

@@ -1,0 +1,210 @@
+//! What a broker shows of itself: whether it is ready, and the state of every source.
+
+use broker_mcp::{State, Status};
+use serde::Serialize;
+
+use crate::Inner;
+use crate::catalog::Source;
+use crate::listing::view::View;
+use crate::sources::time::rfc3339;
+
+/// The reply of `/readyz`, in the order of its members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Health {
+    /// Whether the gate is open and no shutdown has begun.
+    pub ready: bool,
+    /// The digest of the catalog.
+    pub catalog_digest: &'static str,
+    /// Every source, in the order of the config.
+    pub sources: Vec<SourceHealth>,
+    /// What the catalog was built from; `/healthz` says it.
+    #[serde(skip)]
+    pub built_from: BuiltFrom,
+}
+
+/// What a catalog was built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BuiltFrom {
+    /// The config's file name.
+    pub config: &'static str,
+    /// The digest of what of the config the lock was made for.
+    pub config_digest: &'static str,
+    /// The lock's digest.
+    pub root_digest: &'static str,
+}
+
+/// One source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceHealth {
+    /// The path of its node.
+    pub path: &'static str,
+    /// `starting`, `ready`, `backoff`, `failed`, `withdrawn` or `stopping`.
+    pub state: &'static str,
+    /// Why it is not ready, one of the source causes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// Since when, RFC 3339 in UTC.
+    pub since: String,
+    /// How many tools it exposes.
+    pub tools: usize,
+    /// How many of them are withdrawn.
+    pub withdrawn: usize,
+    /// What happened since the broker started; not part of `/readyz`.
+    #[serde(skip)]
+    pub counters: SourceCounters,
+    /// Its processes; not part of `/readyz`.
+    #[serde(skip)]
+    pub instances: Vec<InstanceHealth>,
+}
+
+/// One process of a source, as `/sources` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InstanceHealth {
+    /// As of a source.
+    pub state: &'static str,
+    /// Why it is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// Since when, RFC 3339 in UTC.
+    pub since: String,
+    /// When it is started again by itself, RFC 3339 in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt: Option<String>,
+}
+
+impl From<&Status> for InstanceHealth {
+    fn from(status: &Status) -> Self {
+        let failure = status.failure.as_ref();
+        Self {
+            state: status.state.as_str(),
+            cause: failure
+                .filter(|_| status.state != State::Ready)
+                .map(|failure| failure.cause.as_str()),
+            since: rfc3339(status.since),
+            next_attempt: status.next_attempt.map(rfc3339),
+        }
+    }
+}
+
+/// Counts of one source over all its processes, as `/sources` shows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SourceCounters {
+    /// Calls that were handed to it.
+    pub calls: u64,
+    /// Those of them that ended without a result.
+    pub failures: u64,
+    /// Attempts to start it after the first.
+    pub restarts: u64,
+    /// Lines on its stdout that were no message.
+    pub noise_lines: u64,
+    /// Lines over the limit.
+    pub oversize_lines: u64,
+    /// Lines whose text had to be repaired.
+    pub invalid_utf8_lines: u64,
+    /// Answers to calls that were never made.
+    pub unknown_ids: u64,
+    /// Answers to calls that had ended.
+    pub late_answers: u64,
+    /// Requests that it made of the broker.
+    pub server_requests: u64,
+    /// Those of them that got no answer, since their id is too long.
+    pub unanswered_requests: u64,
+}
+
+impl SourceCounters {
+    /// Over all processes of a source, which share their counters but for the restarts.
+    fn of(statuses: &[Status]) -> Self {
+        let Some(status) = statuses.first() else {
+            return Self::default();
+        };
+        let counters = &status.counters;
+        Self {
+            calls: counters.calls(),
+            failures: counters.failures(),
+            restarts: statuses.iter().map(|status| status.restarts).sum(),
+            noise_lines: counters.noise_lines(),
+            oversize_lines: counters.oversize_lines(),
+            invalid_utf8_lines: counters.invalid_utf8_lines(),
+            unknown_ids: counters.unknown_ids(),
+            late_answers: counters.late_answers(),
+            server_requests: counters.server_requests(),
+            unanswered_requests: counters.unanswered_requests(),
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn health(&self) -> Health {
+        let view = self.verdicts.view.load();
+        let sources = self.catalog.sources.iter().enumerate();
+        Health {
+            ready: self.verdicts.gate.is_ready() && !self.drain.is_draining(),
+            catalog_digest: self.catalog.catalog_digest,
+            sources: sources
+                .map(|(at, source)| self.source_health(at, source, &view))
+                .collect(),
+            built_from: BuiltFrom {
+                config: self.catalog.config_name,
+                config_digest: self.catalog.config_digest,
+                root_digest: self.catalog.root_digest,
+            },
+        }
+    }
+
+    fn source_health(&self, at: usize, source: &'static Source, view: &View) -> SourceHealth {
+        let shown = source.tools.iter().filter(|tool| !view.is_hidden(**tool));
+        let (mut tools, mut withdrawn) = (0, 0);
+        for tool in shown {
+            tools += 1;
+            withdrawn += usize::from(view.withdrawn(*tool).is_some());
+        }
+        let seat = self.seats.get().map(|all| all[at].load_full());
+        let statuses = seat.map_or_else(Vec::new, |seat| seat.upstream.statuses());
+        let statuses: Vec<Status> = statuses.iter().map(|one| one.borrow().clone()).collect();
+        // What the best of its processes can do, the source can do.
+        let best = statuses.iter().min_by_key(|status| rank(status.state));
+        let (mut state, mut since, mut cause) = match best {
+            Some(status) => (
+                status.state,
+                rfc3339(status.since),
+                status.failure.as_ref().map(|failure| failure.cause),
+            ),
+            None => (State::Starting, rfc3339(self.made), None),
+        };
+        if state == State::Ready {
+            cause = None;
+            if tools > 0 && withdrawn == tools {
+                state = State::Withdrawn;
+                let shown = source.tools.iter().filter(|tool| !view.is_hidden(**tool));
+                let withdrawals = shown.filter_map(|tool| view.withdrawn(*tool));
+                // RFC 3339 in UTC sorts as text.
+                since = withdrawals
+                    .map(|withdrawn| withdrawn.since.clone())
+                    .max()
+                    .unwrap_or(since);
+            }
+        }
+        SourceHealth {
+            path: source.path,
+            state: state.as_str(),
+            cause: cause.map(|cause| cause.as_str()),
+            since,
+            tools,
+            withdrawn,
+            counters: SourceCounters::of(&statuses),
+            instances: statuses.iter().map(InstanceHealth::from).collect(),
+        }
+    }
+}
+
+/// The order in which states are of use to a caller.
+fn rank(state: State) -> u8 {
+    match state {
+        State::Ready => 0,
+        State::Starting => 1,
+        State::Backoff => 2,
+        State::Failed => 3,
+        State::Withdrawn => 4,
+        State::Stopping => 5,
+    }
+}

@@ -1,0 +1,17 @@
+//! The sources behind the catalog: how each is started from the config, compared with the lock, replaced by
+//! a reload, watched and stopped.
+
+pub(crate) mod drift_log;
+pub(crate) mod examine;
+#[cfg(test)]
+pub(crate) mod fake;
+pub(crate) mod gate;
+pub(crate) mod health;
+pub(crate) mod lifecycle;
+pub(crate) mod reason;
+pub(crate) mod reload;
+pub(crate) mod seat;
+pub(crate) mod setup;
+mod time;
+pub(crate) mod upstream;
+pub(crate) mod verdict;

@@ -1,0 +1,203 @@
+//! Why something is out of service, in two forms: for the log whatever was found, for callers the
+//! rule's own words and places of the reviewed tool. What a live server calls its properties, hosts
+//! or tools is text as well, and nobody reviewed it.
+
+use broker_model::drift::{Finding, SourceDrift, ToolDrift, rules};
+use broker_model::text::shown_line;
+use serde_json::{Map, Value};
+
+use crate::sources::verdict::MAX_MESSAGE;
+
+/// What a rule that is not listed means.
+const UNLISTED: &str = "it is not what was reviewed";
+
+/// The reason that callers get for a withdrawal that the config asks for.
+const CHANGED_TEXT: &str = "a reviewed text changed, and the config withdraws on changed texts";
+/// The note in the log on such a withdrawal.
+const BY_CONFIG: &str = "withdrawn by `on_text_drift`";
+
+/// One reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reason {
+    /// For callers: nothing in it was written by a live server.
+    pub(crate) told: String,
+    /// For the log.
+    pub(crate) logged: String,
+}
+
+impl Reason {
+    /// A reason that the broker gives itself, the same for everybody.
+    pub(crate) fn own(message: &str) -> Self {
+        let message = shown_line(message, MAX_MESSAGE);
+        Self {
+            told: message.clone(),
+            logged: message,
+        }
+    }
+
+    /// Why one tool is withdrawn.
+    pub(crate) fn of_tool(drift: &ToolDrift, reviewed: Option<&Map<String, Value>>) -> Self {
+        let Some(first) = drift.findings.first() else {
+            return Self::own(UNLISTED);
+        };
+        let mut told = words(first.rule);
+        if let Some(place) = reviewed.and_then(|tool| place(&first.pointer, tool)) {
+            told = format!("{told} (`{}`)", shown_line(&place, MAX_MESSAGE / 2));
+        }
+        let mut logged = shown_line(&first.message, MAX_MESSAGE);
+        if drift.findings.len() > 1 {
+            let more = format!(", and {} more", drift.findings.len() - 1);
+            told.push_str(&more);
+            logged.push_str(&more);
+        }
+        Self { told, logged }
+    }
+
+    /// The reason for withdrawing one tool whose texts alone changed. Its pointer may name a property
+    /// that the live server added, so callers do not get the pointer.
+    pub(crate) fn changed_text(drift: &ToolDrift) -> Self {
+        let found = drift.findings.iter().find(|one| one.is_text_drift());
+        let logged = found
+            .or(drift.findings.first())
+            .map_or(UNLISTED, |one| &one.message);
+        Self {
+            told: CHANGED_TEXT.to_owned(),
+            logged: shown_line(&format!("{logged}; {BY_CONFIG}"), MAX_MESSAGE),
+        }
+    }
+
+    /// The reason for withdrawing every tool of a source whose own text changed.
+    pub(crate) fn changed_text_of_source(finding: &Finding) -> Self {
+        Self {
+            told: format!("about the whole source: {CHANGED_TEXT}"),
+            logged: shown_line(&format!("{}; {BY_CONFIG}", finding.message), MAX_MESSAGE),
+        }
+    }
+
+    /// Why a whole source is withdrawn.
+    pub(crate) fn of_source(about: &SourceDrift) -> Self {
+        worst(about).map_or_else(
+            || Self::own(UNLISTED),
+            |finding| Self {
+                told: format!("about the whole source: {}", words(finding.rule)),
+                logged: shown_line(&finding.message, MAX_MESSAGE),
+            },
+        )
+    }
+}
+
+/// The finding that gave a source its class.
+pub(crate) fn worst(about: &SourceDrift) -> Option<&Finding> {
+    let mut findings = about.findings.iter();
+    findings.find(|finding| finding.class == about.class)
+}
+
+/// The reason of a rule as a fragment.
+fn words(rule: &str) -> String {
+    let reason = rules().iter().find(|one| one.id == rule);
+    let sentence = reason.map_or(UNLISTED, |one| one.reason);
+    let sentence = sentence.strip_suffix('.').unwrap_or(sentence);
+    let mut chars = sentence.chars();
+    let first = chars.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(chars).collect()
+}
+
+/// The deepest part of a pointer that the reviewed tool has, so that every name in it was reviewed.
+fn place(pointer: &str, reviewed: &Map<String, Value>) -> Option<String> {
+    let mut value: Option<&Value> = None;
+    let mut known = String::new();
+    for token in pointer.split('/').skip(1) {
+        let name = token.replace("~1", "/").replace("~0", "~");
+        let next = match value {
+            None => reviewed.get(&name),
+            Some(Value::Object(members)) => members.get(&name),
+            Some(Value::Array(items)) => name.parse().ok().and_then(|at: usize| items.get(at)),
+            Some(_) => None,
+        };
+        let Some(next) = next else { break };
+        value = Some(next);
+        known = format!("{known}/{token}");
+    }
+    value.map(|_| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use broker_model::NodePath;
+    use broker_model::drift::{Class, FindingSeverity};
+    use serde_json::json;
+
+    fn finding(rule: &'static str, class: Class, pointer: &str) -> Finding {
+        Finding {
+            rule,
+            class,
+            severity: FindingSeverity::Error,
+            pointer: pointer.to_owned(),
+            old: None,
+            new: None,
+            witness: None,
+            message: "the property `OBEY` is there".to_owned(),
+            remedy: String::new(),
+        }
+    }
+
+    fn told(rule: &'static str, pointer: &str) -> String {
+        let reviewed = json!({"inputSchema": {"properties": {"a/b": {"type": "string"}}}});
+        let drift = ToolDrift {
+            source: NodePath::parse("/s").unwrap(),
+            tool: "t".to_owned(),
+            path: "/s/t".to_owned(),
+            class: Class::Breaking,
+            findings: vec![finding(rule, Class::Breaking, pointer)],
+        };
+        let reason = Reason::of_tool(&drift, reviewed.as_object());
+        assert_eq!(reason.logged, "the property `OBEY` is there");
+        reason.told
+    }
+
+    #[test]
+    fn callers_read_the_rule_and_reviewed_places_only() {
+        let required = "calls that leave the property out were good and are refused now";
+        for (pointer, place) in [
+            (
+                "/inputSchema/properties/a~1b/type",
+                " (`/inputSchema/properties/a~1b/type`)",
+            ),
+            (
+                "/inputSchema/properties/OBEY/type",
+                " (`/inputSchema/properties`)",
+            ),
+            (
+                "/inputSchema/properties/a~1b/type/OBEY",
+                " (`/inputSchema/properties/a~1b/type`)",
+            ),
+            ("/OBEY", ""),
+            ("", ""),
+        ] {
+            assert_eq!(
+                told("input-required-added", pointer),
+                format!("{required}{place}")
+            );
+        }
+        assert_eq!(told("of-tomorrow", ""), UNLISTED);
+    }
+
+    #[test]
+    fn the_worst_finding_speaks_for_a_source() {
+        let about = SourceDrift {
+            source: NodePath::parse("/s").unwrap(),
+            class: Class::Security,
+            findings: vec![
+                finding("server-name-changed", Class::Text, "/server_info/name"),
+                finding("hidden-characters", Class::Security, "/instructions"),
+            ],
+        };
+        assert_eq!(worst(&about).map(|one| one.rule), Some("hidden-characters"));
+        let told = Reason::of_source(&about).told;
+        assert!(
+            told.starts_with("about the whole source: characters that"),
+            "{told}"
+        );
+    }
+}

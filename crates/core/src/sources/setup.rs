@@ -1,0 +1,216 @@
+//! What a config makes of a catalog: which tools are served, with which bounds, and how their servers
+//! are started. Reports every problem at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec};
+use broker_memory::MemoryBudget;
+use broker_model::config::{self, Config, RenderMode};
+use broker_model::redact::Redactor;
+use broker_model::{Diagnostic, DiagnosticCode};
+use tokio_util::task::TaskTracker;
+
+use crate::admission::Admission;
+use crate::call::validator::LazyValidator;
+use crate::call::work::WorkPool;
+use crate::catalog::{Catalog, FORMAT};
+use crate::drain::Drain;
+use crate::listing::scope::heights;
+use crate::listing::view::View;
+use crate::sources::gate::Gate;
+use crate::sources::verdict::{Reviewed, Verdicts};
+use crate::{Inner, Setup};
+
+/// A config that fits the catalog, worked out and not yet in force.
+#[derive(Debug)]
+pub struct Prepared {
+    /// How each source is started, by the catalog's sources, and what its verdicts need to know.
+    pub(crate) sources: Vec<(SourceSpec, Reviewed)>,
+    /// Whether a plain start waits for a source.
+    required: Vec<bool>,
+    pub(crate) tools: Box<[ToolSettings]>,
+    /// The tools that the config's filters leave out.
+    pub(crate) hidden: BTreeSet<u32>,
+    /// `limits.memory_bytes`.
+    pub(crate) memory_bytes: usize,
+}
+
+/// What the config says about the calls of one tool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToolSettings {
+    pub(crate) timeout: Duration,
+    /// Characters of a reply beyond which it is cut.
+    pub(crate) limit: Option<usize>,
+    pub(crate) form: RenderMode,
+    /// Whether a call that a dying server may have run is sent once more.
+    pub(crate) again: bool,
+}
+
+impl Prepared {
+    /// Knows every secret of its sources.
+    pub fn redactor(&self) -> Redactor {
+        let launches = self.sources.iter().map(|(launch, _)| launch);
+        launches.fold(Redactor::default(), |known, launch| {
+            known.merge(&launch.redactor)
+        })
+    }
+}
+
+pub(crate) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
+    let catalog = setup.catalog;
+    if catalog.format != FORMAT {
+        return Err(vec![Diagnostic::error(
+            DiagnosticCode::LockVersion,
+            format!(
+                "the catalog was compiled in format {}, and this library reads {FORMAT}",
+                catalog.format
+            ),
+        )]);
+    }
+    let memory = MemoryBudget::new(setup.config.limits.memory_bytes);
+    let concurrency = ConcurrencyLimits::new();
+    let prepared = prepare(
+        catalog,
+        setup.config,
+        setup.environment,
+        setup.base,
+        (&memory, &concurrency),
+    )?;
+    let (launches, reviewed) = prepared.sources.into_iter().unzip();
+    let verdicts = Verdicts::new(
+        catalog,
+        View::new(catalog, prepared.hidden),
+        Gate::new(setup.mode, prepared.required),
+        reviewed,
+    );
+    let validators = catalog.tools.iter().map(|_| LazyValidator::default());
+    Ok(Inner {
+        catalog,
+        heights: heights(catalog),
+        admission: Admission::new(catalog),
+        validators: validators.collect(),
+        settings: ArcSwap::from_pointee(prepared.tools),
+        verdicts: Arc::new(verdicts),
+        memory,
+        concurrency,
+        work: WorkPool::new("broker-work"),
+        shaping: WorkPool::new("broker-shape"),
+        drain: Drain::default(),
+        launches: Mutex::new(launches),
+        seats: OnceLock::new(),
+        guests: Mutex::default(),
+        reloading: tokio::sync::Mutex::new(()),
+        tasks: TaskTracker::new(),
+        made: SystemTime::now(),
+    })
+}
+
+/// Works out what `config` says about every source and tool of the catalog.
+pub(crate) fn prepare(
+    catalog: &'static Catalog,
+    config: &Config,
+    environment: &Environment,
+    base: &Path,
+    (memory, concurrency): (&MemoryBudget, &ConcurrencyLimits),
+) -> Result<Prepared, Vec<Diagnostic>> {
+    let configured: BTreeMap<_, _> = config
+        .sources()
+        .map(|source| (source.path.as_str(), source))
+        .collect();
+
+    let (mut problems, mut sources, mut required) = (Vec::new(), Vec::new(), Vec::new());
+    for source in catalog.sources {
+        let Some(given) = configured.get(source.path).copied() else {
+            problems.push(mismatch(format!(
+                "the config has no source at `{}`, which was compiled in",
+                source.path
+            )));
+            continue;
+        };
+        required.push(given.required);
+        match broker_mcp::resolve(given, &config.limits, environment, base, concurrency) {
+            Ok(mut launch) => {
+                launch.memory = memory.clone();
+                let reviewed = Reviewed {
+                    path: given.path.clone(),
+                    filter: given.filter.clone(),
+                    redactor: launch.redactor.clone(),
+                    text_drift: config.text_drift(given),
+                };
+                sources.push((launch, reviewed));
+            }
+            Err(found) => problems.extend(found.into_iter().map(|one| config.place(one))),
+        }
+    }
+    for path in configured
+        .keys()
+        .filter(|path| !catalog.sources.iter().any(|s| s.path == **path))
+    {
+        problems.push(mismatch(format!(
+            "the config has a source at `{path}`, which was not compiled in"
+        )));
+    }
+    let limits = problems_of_limits(catalog, &configured);
+    problems.extend(limits.map(|problem| config.place(problem)));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let (tools, hidden) = tools(catalog, &configured);
+    Ok(Prepared {
+        sources,
+        required,
+        tools,
+        hidden,
+        memory_bytes: config.limits.memory_bytes,
+    })
+}
+
+/// The bounds of every tool, and which tools the config's filters leave out.
+pub(crate) fn tools(
+    catalog: &Catalog,
+    configured: &BTreeMap<&str, &config::Source>,
+) -> (Box<[ToolSettings]>, BTreeSet<u32>) {
+    let mut hidden = BTreeSet::new();
+    let settings = catalog.tools.iter().enumerate().map(|(at, tool)| {
+        let source = configured[catalog.sources[tool.source as usize].path];
+        if !source.filter.admits(tool.name) {
+            hidden.insert(at as u32);
+        }
+        let own = source.overrides.get(tool.name);
+        ToolSettings {
+            timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
+            limit: own.and_then(|own| own.max_output_chars),
+            form: own.map(|own| own.render_mode).unwrap_or_default(),
+            again: source.retry_idempotent && tool.idempotent,
+        }
+    });
+    (settings.collect(), hidden)
+}
+
+/// Limits that were set since the build and leave no room for what stands around a result.
+fn problems_of_limits(
+    catalog: &'static Catalog,
+    configured: &BTreeMap<&str, &config::Source>,
+) -> impl Iterator<Item = Diagnostic> {
+    catalog.tools.iter().filter_map(|tool| {
+        let source = configured.get(catalog.sources[tool.source as usize].path)?;
+        let limit = source.overrides.get(tool.name)?.max_output_chars?;
+        let path = catalog.entry(tool.entry).path;
+        let least = config::least_output_chars(path);
+        let message = format!("`max_output_chars` {limit} leaves no room for a reply of `{path}`");
+        let pointer = format!("{}/tool_overrides", source.pointer);
+        (limit < least).then(|| {
+            Diagnostic::error(DiagnosticCode::ConfigRange, message)
+                .at(pointer)
+                .help(format!("Write at least {least}."))
+        })
+    })
+}
+
+fn mismatch(message: String) -> Diagnostic {
+    Diagnostic::error(DiagnosticCode::LockMismatch, message)
+}

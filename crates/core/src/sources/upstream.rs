@@ -1,0 +1,162 @@
+//! The seam to the servers: a supervised source, or in tests a stand-in with a script.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_mcp::{
+    CallFailure, Judge, RawResult, SessionHandle, Settings, Source, SourceSpec, State, Status,
+    ToolCall,
+};
+use broker_wire::Era;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+
+/// Where calls go. Cheap to clone.
+#[derive(Clone)]
+pub(crate) enum Upstream {
+    /// A real server, as one process or several.
+    Server(Arc<[Source]>),
+    /// A stand-in.
+    #[cfg(test)]
+    Fake(Arc<super::fake::Fake>),
+}
+
+/// What takes one call: a session whose verdict was taken in before it was handed out.
+pub(crate) enum Session {
+    /// A real server's.
+    Server(SessionHandle),
+    /// A stand-in's.
+    #[cfg(test)]
+    Fake(Arc<super::fake::Fake>),
+}
+
+impl Upstream {
+    /// Starts as many processes as `launch` wants; `judge` makes the judge of each. Beside another,
+    /// whose place they may take, they count together with it.
+    pub(crate) fn start(
+        launch: &SourceSpec,
+        era: Option<Era>,
+        judge: impl Fn(usize) -> Arc<dyn Judge>,
+        tasks: &TaskTracker,
+        beside: Option<&Self>,
+    ) -> Self {
+        let mut all: Vec<Source> = Vec::with_capacity(launch.instances);
+        for instance in 0..launch.instances {
+            let judge = judge(instance);
+            let before = beside.and_then(|other| other.instance(instance));
+            let (first, launch) = (all.first(), launch.clone());
+            all.push(match (before, first) {
+                (Some(before), _) => before.start_beside(launch, era, judge, tasks, true),
+                (None, Some(first)) => first.start_beside(launch, era, judge, tasks, false),
+                (None, None) => Source::start(launch, era, judge, tasks),
+            });
+        }
+        Self::Server(all.into())
+    }
+
+    fn instance(&self, instance: usize) -> Option<&Source> {
+        match self {
+            Self::Server(all) => all.get(instance),
+            #[cfg(test)]
+            Self::Fake(_) => None,
+        }
+    }
+
+    /// The session that takes calls right now, if there is one: the least busy.
+    pub(crate) fn ready(&self) -> Option<Session> {
+        match self {
+            Self::Server(all) => match &**all {
+                [one] => one.ready(),
+                all => all
+                    .iter()
+                    .filter_map(Source::ready)
+                    .min_by_key(SessionHandle::load),
+            }
+            .map(Session::Server),
+            #[cfg(test)]
+            Self::Fake(fake) => fake.is_ready().then(|| Session::Fake(fake.clone())),
+        }
+    }
+
+    /// The same, waited for and asked for.
+    pub(crate) async fn session(&self, time: Duration) -> Result<Session, CallFailure> {
+        match self {
+            Self::Server(all) => {
+                // Prefers a source that is already starting, then one that can be woken. A source that
+                // runs and owes a listing cannot be woken.
+                let rank = |one: &&Source| match &*one.status().borrow() {
+                    status if status.is_recheck_pending() => 2,
+                    status if status.state == State::Starting => 0,
+                    _ => 1,
+                };
+                let one = all.iter().min_by_key(rank).unwrap_or(&all[0]);
+                one.session(time).await.map(Session::Server)
+            }
+            #[cfg(test)]
+            Self::Fake(fake) => {
+                fake.started().await;
+                Ok(Session::Fake(fake.clone()))
+            }
+        }
+    }
+
+    /// Replaces the settings of every instance of the source.
+    pub(crate) fn set(&self, settings: Settings) {
+        match self {
+            Self::Server(all) => all.iter().for_each(|one| one.set(settings)),
+            #[cfg(test)]
+            Self::Fake(_) => {}
+        }
+    }
+
+    /// Whether both are the same one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Server(all), Self::Server(other)) => Arc::ptr_eq(all, other),
+            #[cfg(test)]
+            (Self::Fake(fake), Self::Fake(other)) => Arc::ptr_eq(fake, other),
+            #[cfg(test)]
+            _ => false,
+        }
+    }
+
+    /// The status of each of its processes, now and whenever it changes.
+    pub(crate) fn statuses(&self) -> Vec<watch::Receiver<Status>> {
+        match self {
+            Self::Server(all) => all.iter().map(Source::status).collect(),
+            #[cfg(test)]
+            Self::Fake(fake) => vec![fake.status()],
+        }
+    }
+
+    /// Stops it, within about `time`; calls in flight fail.
+    pub(crate) async fn stop_within(&self, time: Duration) {
+        match self {
+            Self::Server(all) => {
+                let stops = all.iter().map(|one| {
+                    let one = one.clone();
+                    async move { one.stop_within(time).await }
+                });
+                stops.collect::<JoinSet<()>>().join_all().await;
+            }
+            #[cfg(test)]
+            Self::Fake(fake) => fake.stop().await,
+        }
+    }
+}
+
+impl Session {
+    /// Calls a tool.
+    pub(crate) async fn call(
+        &self,
+        call: ToolCall<'_>,
+        timeout: Duration,
+    ) -> Result<RawResult, CallFailure> {
+        match self {
+            Self::Server(session) => session.call(call, timeout).await,
+            #[cfg(test)]
+            Self::Fake(fake) => fake.call(call, timeout).await,
+        }
+    }
+}

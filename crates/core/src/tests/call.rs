@@ -1,0 +1,214 @@
+//! The call path, from admission to shutdown.
+
+use std::time::Duration;
+
+use broker_mcp::{CallFailure, SourceFailure, State};
+use broker_model::{CallCode, SourceCause};
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use super::fixture::{CALLER, call_in, context, fixture, fixture_of};
+use crate::{CallContext, Mode, ProgressSink};
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn arguments_and_result_pass_as_they_are() {
+    let over = json!({"timeout": 7, "tool_overrides": {"twin": {"timeout": 3}}});
+    let broker = fixture_of(Mode::Plain, over, json!({}));
+    broker.matches(0);
+    broker.matches(1);
+    broker.sources[0].answer(Ok(r#"{"content":[],"x":1.0}"#));
+    broker.sources[0].answer(Ok(r#"{"isError":true}"#));
+    let reply = broker.call("/a/echo", json!({"text": "ü"})).await.unwrap();
+    assert_eq!(
+        (reply.path, &reply.result[..]),
+        ("/a/echo", &br#"{"content":[],"x":1.0}"#[..])
+    );
+    let failed = broker.call("/a/twin", json!({"text": ""})).await.unwrap();
+    assert_eq!(&failed.result[..], br#"{"isError":true}"#);
+    let seen = broker.sources[0].seen();
+    assert_eq!(
+        (seen[0].tool.as_str(), seen[0].args.as_str()),
+        ("echo", r#"{"text":"ü"}"#)
+    );
+    let seconds = |time: std::time::Duration| time.as_millis().div_ceil(1000);
+    let timeouts: Vec<_> = seen.iter().map(|call| seconds(call.timeout)).collect();
+    assert_eq!(timeouts, [7, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_of_the_caller_shortens_the_time_of_a_call_and_never_extends_it() {
+    let broker = fixture_of(Mode::Plain, json!({"timeout": 7}), json!({}));
+    broker.matches(0);
+    broker.matches(1);
+    let now = Instant::now();
+    for seconds in [3, 60] {
+        broker.sources[0].answer(Ok("{}"));
+        let account = broker.core.memory().account();
+        let context = CallContext {
+            deadline: Some(now + Duration::from_secs(seconds)),
+            ..context(&account)
+        };
+        let args = json!({"text": ""});
+        let call = call_in(&broker.core, &CALLER, &context, "/a/echo", args);
+        call.await.unwrap();
+    }
+    let given: Vec<_> = broker.sources[0]
+        .seen()
+        .iter()
+        .map(|call| call.timeout)
+        .collect();
+    assert_eq!(given, [3, 7].map(Duration::from_secs));
+}
+
+#[tokio::test]
+async fn members_of_meta_and_the_wish_for_progress_reach_the_server() {
+    let broker = fixture(Mode::Plain);
+    broker.matches(0);
+    broker.matches(1);
+    let account = broker.core.memory().account();
+    let (sink, _progress) = ProgressSink::new(1);
+    for (meta, progress) in [(None, None), (Some(r#"{"x/y":1}"#), Some(sink))] {
+        broker.sources[0].answer(Ok("{}"));
+        let context = CallContext {
+            meta,
+            progress,
+            ..context(&account)
+        };
+        let args = json!({"text": ""});
+        let call = call_in(&broker.core, &CALLER, &context, "/a/echo", args);
+        call.await.unwrap();
+    }
+    let seen = broker.sources[0].seen();
+    assert_eq!(
+        (seen[0].meta.as_deref(), seen[0].wants_progress),
+        (None, false)
+    );
+    let wanted = (Some(r#"{"x/y":1}"#), true);
+    assert_eq!((seen[1].meta.as_deref(), seen[1].wants_progress), wanted);
+}
+
+#[tokio::test]
+async fn what_is_refused_never_reaches_the_server() {
+    let broker = fixture(Mode::Plain);
+    let starting = broker
+        .call("/a/echo", json!({"text": ""}))
+        .await
+        .unwrap_err();
+    assert_eq!(starting.code, CallCode::Starting);
+    assert!(starting.retryable && starting.retry_after.is_some());
+    broker.matches(0);
+    let starting = broker
+        .call("/a/echo", json!({"text": ""}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        starting.code,
+        CallCode::Starting,
+        "the other source was not yet judged"
+    );
+    broker.matches(1);
+    for (path, args, code) in [
+        ("/a", json!({}), CallCode::PathIsNode),
+        ("/a/none", json!({}), CallCode::PathNotFound),
+        ("/a/", json!({}), CallCode::PathInvalid),
+        ("/a/echo", json!({}), CallCode::ArgsInvalid),
+        ("/a/echo", json!({"text": 1}), CallCode::ArgsInvalid),
+    ] {
+        assert_eq!(
+            broker.call(path, args).await.unwrap_err().code,
+            code,
+            "{path}"
+        );
+    }
+    assert!(broker.sources.iter().all(|source| source.seen().is_empty()));
+}
+
+#[tokio::test]
+async fn a_tolerant_start_admits_each_source_at_its_own_verdict() {
+    let broker = fixture(Mode::Tolerant);
+    broker.matches(1);
+    broker.sources[1].answer(Ok("{}"));
+    assert!(
+        broker
+            .call("/a/deep/b/echo", json!({"text": ""}))
+            .await
+            .is_ok()
+    );
+    let other = broker
+        .call("/a/echo", json!({"text": ""}))
+        .await
+        .unwrap_err();
+    assert_eq!(other.code, CallCode::Starting);
+    assert!(!broker.core.health().ready);
+    // A failure is an outcome, too: from then on a call may wake the source.
+    let failure = SourceFailure::new(SourceCause::SpawnNotFound, "`server` was not found");
+    broker.sources[0].set(State::Failed, Some(failure.clone()));
+    timeout(SOON, broker.core.first_verdict()).await.unwrap();
+    broker.sources[0].answer(Err(CallFailure::Unavailable {
+        failure,
+        retry_after: None,
+    }));
+    let down = broker
+        .call("/a/echo", json!({"text": ""}))
+        .await
+        .unwrap_err();
+    assert_eq!(down.code, CallCode::SourceUnavailable);
+    assert_eq!(down.details.as_ref().unwrap()["cause"], "spawn_not_found");
+    let health = broker.core.health();
+    assert!(health.ready);
+    assert_eq!(
+        (health.sources[0].state, health.sources[0].cause),
+        ("failed", Some("spawn_not_found"))
+    );
+}
+
+#[tokio::test]
+async fn a_broker_that_goes_down_drains_and_then_fails_the_rest() {
+    let broker = fixture(Mode::Plain);
+    broker.matches(0);
+    broker.matches(1);
+    let running = tokio::spawn({
+        let (core, source) = (broker.core.clone(), broker.sources[0].clone());
+        let other = super::fixture::Fixture {
+            core,
+            sources: [source.clone(), source],
+        };
+        async move { other.call("/a/echo", json!({"text": ""})).await }
+    });
+    while broker.sources[0].seen().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    broker.core.drain().begin_draining();
+    let refused = broker
+        .call("/a/twin", json!({"text": ""}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (refused.code, refused.maybe_executed),
+        (CallCode::ShuttingDown, Some(false))
+    );
+    assert!(!broker.core.health().ready);
+    assert!(
+        timeout(Duration::from_millis(10), broker.core.drain().drained())
+            .await
+            .is_err()
+    );
+    timeout(SOON, broker.core.close()).await.unwrap();
+    let failed = timeout(SOON, running).await.unwrap().unwrap().unwrap_err();
+    assert_eq!(failed.code, CallCode::ShuttingDown);
+    timeout(SOON, broker.core.drain().drained()).await.unwrap();
+    timeout(SOON, broker.core.close()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_caller_who_goes_away_leaves_nothing_in_flight() {
+    let broker = fixture(Mode::Plain);
+    broker.matches(0);
+    broker.matches(1);
+    let call = broker.call("/a/echo", json!({"text": ""}));
+    assert!(timeout(Duration::from_millis(1), call).await.is_err());
+    broker.core.drain().begin_draining();
+    timeout(SOON, broker.core.drain().drained()).await.unwrap();
+}

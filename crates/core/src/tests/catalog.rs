@@ -1,0 +1,167 @@
+//! Listing, describing and looking up.
+
+use broker_model::CallCode;
+use broker_model::digest::etag;
+use serde_json::json;
+
+use super::fixture::{CALLER, catalog, fixture, fixture_of, json_of, setup};
+use crate::listing::lookup;
+use crate::{Describe, Mode};
+
+#[tokio::test]
+async fn an_unchanged_tree_is_the_compiled_bytes() {
+    let core = fixture(Mode::Plain).core;
+    let compiled = catalog();
+    let reply = core.list(&CALLER, "/a", 1).unwrap();
+    assert_eq!(reply.etag.as_deref(), Some(etag(&reply.body).as_str()));
+    let again = core.list(&CALLER, "/a", 1).unwrap();
+    assert_eq!(reply.body.as_ptr(), again.body.as_ptr(), "not copied");
+    let described = core.describe(&CALLER, Describe::One("/a/echo")).unwrap();
+    let at = compiled.find("/a/echo").unwrap();
+    assert_eq!(described.body, compiled.text(compiled.entry(at).desc));
+    assert_eq!(
+        described.etag.as_deref(),
+        Some(compiled.entry(at).desc_etag)
+    );
+}
+
+#[tokio::test]
+async fn depth_opens_nodes_level_by_level() {
+    let core = fixture(Mode::Plain).core;
+    let one = json_of(&core.list(&CALLER, "/", 1).unwrap());
+    assert_eq!(
+        one,
+        json!({"path": "/", "type": "node", "summary": "at /", "children": [
+            {"path": "/a", "type": "node", "summary": "at /a"},
+            {"path": "/empty", "type": "node", "summary": "at /empty"}]})
+    );
+    let two = json_of(&core.list(&CALLER, "/", 2).unwrap());
+    assert_eq!(
+        two["children"],
+        json!([
+            {"path": "/a", "type": "node", "summary": "at /a", "children": [
+                {"path": "/a/deep", "type": "node", "summary": "at /a/deep"},
+                {"path": "/a/echo", "type": "tool", "summary": "at /a/echo"},
+                {"path": "/a/twin", "type": "tool", "summary": "at /a/twin"}]},
+            {"path": "/empty", "type": "node", "summary": "at /empty", "children": []}])
+    );
+    let all = core.list(&CALLER, "/", 4).unwrap();
+    let tool = &json_of(&all)["children"][0]["children"][0]["children"][0]["children"][0];
+    assert_eq!(tool["path"], "/a/deep/b/echo");
+    let deeper = core.list(&CALLER, "/", 16).unwrap();
+    assert_eq!(deeper.body.as_ptr(), all.body.as_ptr(), "composed once");
+    for depth in [0, 17] {
+        let error = core.list(&CALLER, "/", depth).unwrap_err();
+        assert_eq!(error.code, CallCode::FieldInvalid);
+    }
+}
+
+#[tokio::test]
+async fn several_are_described_in_the_order_asked_each_with_its_error() {
+    let core = fixture(Mode::Plain).core;
+    let paths = ["/a/twin", "/nothing", "/empty"].map(str::to_owned);
+    let reply = core.describe(&CALLER, Describe::Many(&paths)).unwrap();
+    let entries = &json_of(&reply)["entries"];
+    assert_eq!(entries[0]["path"], "/a/twin");
+    assert_eq!(entries[1]["path"], "/nothing");
+    assert_eq!(entries[1]["error"]["code"], "path_not_found");
+    assert_eq!(entries[2]["children"], json!([]));
+    assert_eq!(reply.etag.unwrap(), etag(&reply.body));
+    let many = vec!["/".to_owned(); 51];
+    let error = core.describe(&CALLER, Describe::Many(&many)).unwrap_err();
+    assert_eq!(error.code, CallCode::FieldInvalid);
+    assert!(core.describe(&CALLER, Describe::Many(&many[..50])).is_ok());
+}
+
+#[tokio::test]
+async fn http_12_paths_outside_the_grammar_and_unknown_ones() {
+    let core = fixture(Mode::Plain).core;
+    for bad in ["", "a", "/a/", "/a/../b", "/%61", "//"] {
+        let error = core.lookup(&CALLER, bad).unwrap_err();
+        assert_eq!(error.code, CallCode::PathInvalid, "{bad}");
+    }
+    for (unknown, nearest) in [
+        ("/a/ehco", vec!["/a/echo", "/a/deep/b/echo"]),
+        ("/a/Twin", vec!["/a/twin"]),
+        ("/aa/deep/echo", vec!["/a/deep/b/echo", "/a/echo"]),
+        ("/a/zzzzzzzz", vec![]),
+    ] {
+        let error = core.lookup(&CALLER, unknown).unwrap_err();
+        assert_eq!(error.code, CallCode::PathNotFound);
+        assert_eq!(error.did_you_mean, nearest, "{unknown}");
+    }
+    let long = format!("/{}", "x".repeat(500).replace("xxxxxxxxxx", "/xxxxxxxxx"));
+    assert!(core.lookup(&CALLER, &long).is_err());
+}
+
+#[tokio::test]
+async fn suggestions_of_one_request_share_a_budget_of_comparisons() {
+    let core = fixture(Mode::Plain).core;
+    let view = core.0.verdicts.view.load();
+    let mut budget = 4;
+    let mut suggested = |path| {
+        lookup::resolve_within(core.0.scope(&view, &CALLER), path, &mut budget)
+            .unwrap_err()
+            .did_you_mean
+    };
+    assert_eq!(suggested("/a/ehco"), ["/a/echo", "/a/deep/b/echo"]);
+    assert!(suggested("/a/ehco").is_empty(), "the budget is spent");
+    assert_eq!(budget, 0);
+}
+
+#[tokio::test]
+async fn http_13_a_tool_is_not_listed() {
+    let core = fixture(Mode::Plain).core;
+    let error = core.list(&CALLER, "/a/echo", 1).unwrap_err();
+    assert_eq!(error.code, CallCode::PathIsTool);
+    assert!(
+        error
+            .hint
+            .as_deref()
+            .unwrap()
+            .contains(r#"{"path":"/a/echo""#)
+    );
+}
+
+#[tokio::test]
+async fn a_tighter_filter_leaves_tools_out_of_everything() {
+    let narrow = fixture_of(Mode::Plain, json!({"tool_filter": ["!twin"]}), json!({}));
+    let core = &narrow.core;
+    let tree = core.list(&CALLER, "/a", 1).unwrap();
+    assert!(!json_of(&tree).to_string().contains("twin"));
+    assert_ne!(
+        tree.etag,
+        fixture(Mode::Plain)
+            .core
+            .list(&CALLER, "/a", 1)
+            .unwrap()
+            .etag
+    );
+    let described = core.describe(&CALLER, Describe::One("/a")).unwrap();
+    assert!(!json_of(&described).to_string().contains("twin"));
+    let error = core.lookup(&CALLER, "/a/twin").unwrap_err();
+    assert_eq!(error.code, CallCode::PathNotFound);
+    let error = core.lookup(&CALLER, "/a/twinn").unwrap_err();
+    assert!(error.did_you_mean.is_empty(), "not even suggested");
+    assert_eq!(core.health().sources[0].tools, 1);
+    // Its drift is nobody's business either.
+    narrow.matches(1);
+    narrow.lists(0, &super::fixture::snapshot(&["echo"]));
+    assert!(core.first_verdict().await.refuse.is_none());
+}
+
+#[test]
+fn cfg_10_every_missing_variable_of_every_source_is_reported() {
+    let missing = json!({"env": {"X": "${NOT_SET_ONE}", "Y": "${NOT_SET_TWO}"}});
+    let problems = setup(
+        Mode::Plain,
+        missing,
+        json!({"env": {"Z": "${NOT_SET_THREE}"}}),
+    )
+    .unwrap_err();
+    let text = format!("{problems:?}");
+    for name in ["NOT_SET_ONE", "NOT_SET_TWO", "NOT_SET_THREE"] {
+        assert!(text.contains(name), "{text}");
+    }
+    assert!(problems.iter().all(|problem| problem.position.is_some()));
+}

@@ -1,0 +1,331 @@
+//! Two sources under one tree: `/a` with tools `echo` and `twin`, `/a/deep/b` with tool `echo`,
+//! and a node without any, `/empty`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use broker_mcp::{Environment, Judge as _, State};
+use broker_model::config::Config;
+use broker_model::digest::{Digest, etag};
+use broker_model::lock::LockedSource;
+use broker_model::{NodePath, Snapshot};
+use serde_json::{Value, json};
+
+use crate::catalog::{Area, Catalog, Entry, FORMAT, Kind, Source, Span, Tool};
+use crate::sources::fake::Fake;
+use crate::sources::seat::{Role, Seat, SourceJudge, Standing};
+use crate::sources::upstream::Upstream;
+use crate::{
+    Account, Args, CallContext, CancelMode, Core, CoreError, Identity, Mode, Operation, Outcome,
+    Reply, ResultForm, Setup,
+};
+
+pub(super) static CALLER: Identity = Identity::anonymous();
+
+/// What a source lists while nothing has drifted.
+pub(super) fn snapshot(names: &[&str]) -> Snapshot {
+    let schema =
+        json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+    let tools = names.iter().map(|name| {
+        let tool = json!({"name": name, "description": "Says it back.", "inputSchema": schema});
+        tool.as_object().unwrap().clone().into()
+    });
+    Snapshot {
+        server_info: json!({"name": "fixture", "version": "1"}),
+        protocol_version: "2025-11-25".to_owned(),
+        capabilities: json!({"tools": {}}),
+        instructions: None,
+        tools: tools.collect(),
+    }
+}
+
+struct Blob(String);
+
+impl Blob {
+    fn push(&mut self, text: &str) -> Span {
+        let at = self.0.len() as u32;
+        self.0.push_str(text);
+        Span {
+            at,
+            len: text.len() as u32,
+        }
+    }
+}
+
+fn leak<T>(items: Vec<T>) -> &'static [T] {
+    Box::leak(items.into_boxed_slice())
+}
+
+fn text(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+fn head(path: &str, kind: &str) -> String {
+    format!("{{\"path\":\"{path}\",\"type\":\"{kind}\",\"summary\":\"at {path}\"")
+}
+
+/// The tree as a catalog, rendered the way the build renders it.
+pub(super) fn catalog() -> &'static Catalog {
+    catalog_that_allows(|_| u64::MAX)
+}
+
+/// The same with the rules that allow each tool, by its path.
+pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catalog {
+    let mut blob = Blob(String::new());
+    let nodes = ["/", "/a", "/a/deep", "/a/deep/b", "/empty"];
+    let tools = [
+        ("/a/echo", 0u32, "echo"),
+        ("/a/twin", 0, "twin"),
+        ("/a/deep/b/echo", 1, "echo"),
+    ];
+    let mut paths = nodes.to_vec();
+    paths.extend(tools.iter().map(|(path, ..)| *path));
+    paths.sort_unstable();
+    let at = |path: &str| paths.iter().position(|known| *known == path).unwrap() as u32;
+    let children_of = |node: &str| -> Vec<u32> {
+        match node {
+            "/" => vec![at("/a"), at("/empty")],
+            "/a" => vec![at("/a/deep"), at("/a/echo"), at("/a/twin")],
+            "/a/deep" => vec![at("/a/deep/b")],
+            "/a/deep/b" => vec![at("/a/deep/b/echo")],
+            _ => vec![],
+        }
+    };
+    let is_tool = |path: &str| tools.iter().any(|(tool, ..)| *tool == path);
+    let kind = |path: &str| if is_tool(path) { "tool" } else { "node" };
+    let schema = snapshot(&["x"]).tools[0].read()["inputSchema"].to_string();
+    let mut tables = Vec::new();
+    let mut entries = Vec::new();
+    for (index, path) in paths.iter().enumerate() {
+        let own = head(path, kind(path));
+        let head_span = blob.push(&own);
+        let (entry_kind, desc, desc_head) =
+            if let Some((_, source, name)) = tools.iter().find(|(tool, ..)| tool == path) {
+                let before = format!("{own},\"args_schema\":");
+                let desc = format!("{before}{schema}}}");
+                let span = blob.push(&desc);
+                let raw = &snapshot(&[name]).tools[0].read();
+                tables.push(Tool {
+                    entry: index as u32,
+                    source: *source,
+                    name: text((*name).to_owned()),
+                    digest: text(Digest::of_tool(raw).as_str().to_owned()),
+                    args_schema: Span {
+                        at: span.at + before.len() as u32,
+                        len: schema.len() as u32,
+                    },
+                    idempotent: false,
+                    allow: allow(path),
+                });
+                let desc_head = Span {
+                    len: span.len - 1,
+                    ..span
+                };
+                (Kind::Tool(tables.len() as u32 - 1), (span, desc), desc_head)
+            } else {
+                let children = children_of(path);
+                let heads: Vec<_> = children
+                    .iter()
+                    .map(|child| head(paths[*child as usize], kind(paths[*child as usize])) + "}")
+                    .collect();
+                let heads = heads.join(",");
+                let tree = format!("{own},\"children\":[{heads}]}}");
+                let before = format!("{own},\"description\":\"d\"");
+                let desc = format!("{before},\"children\":[{heads}]}}");
+                let span = blob.push(&desc);
+                let desc_head = Span {
+                    len: before.len() as u32,
+                    ..span
+                };
+                let kind = Kind::Node {
+                    children: leak(children),
+                    tree_etag: text(etag(tree.as_bytes())),
+                    tree: blob.push(&tree),
+                };
+                (kind, (span, desc), desc_head)
+            };
+        entries.push(Entry {
+            path: text((*path).to_owned()),
+            kind: entry_kind,
+            head: head_span,
+            desc: desc.0,
+            desc_head,
+            desc_etag: text(etag(desc.1.as_bytes())),
+        });
+    }
+    let config = config(json!({}), json!({}));
+    let sources = [("/a", vec!["echo", "twin"]), ("/a/deep/b", vec!["echo"])]
+        .into_iter()
+        .enumerate()
+        .map(|(index, (path, names))| {
+            let source = config.source(&NodePath::parse(path).unwrap()).unwrap();
+            let locked = LockedSource::from_snapshot(source, &snapshot(&names));
+            let of_source = tables
+                .iter()
+                .enumerate()
+                .filter(|(_, tool)| tool.source == index as u32);
+            Source {
+                path,
+                protocol_version: "2025-11-25",
+                lock: blob.push(&locked.to_json().to_string()),
+                tools: leak(of_source.map(|(at, _)| at as u32).collect()),
+            }
+        })
+        .collect();
+    let area = |path: &str| Area {
+        entry: at(path),
+        summary: text(format!("at {path}")),
+    };
+    Box::leak(Box::new(Catalog {
+        format: FORMAT,
+        catalog_digest: "sha256/1:catalog",
+        root_digest: "",
+        config_digest: "",
+        config_name: "config.json",
+        config: "{}",
+        blob: text(blob.0),
+        entries: leak(entries),
+        tools: leak(tables),
+        sources: leak(sources),
+        areas: leak(vec![area("/a"), area("/empty")]),
+    }))
+}
+
+/// A core over [`catalog`], its sources scripted and not yet heard of.
+pub(super) struct Fixture {
+    pub(super) core: Core,
+    pub(super) sources: [Arc<Fake>; 2],
+}
+
+/// `a` and `b` are further members of the two sources.
+pub(super) fn config(a: Value, b: Value) -> Config {
+    let source = |more: Value| {
+        let mut source = json!({"backend": "stdio", "command": "server"});
+        let more = more.as_object().unwrap().clone();
+        source.as_object_mut().unwrap().extend(more);
+        source
+    };
+    let config = json!({"tree": [
+        {"path": "/a", "type": "node", "source": source(a), "children": [
+            {"path": "/a/deep", "type": "node", "children": [
+                {"path": "/a/deep/b", "type": "node", "source": source(b)}]}]},
+        {"path": "/empty", "type": "node"},
+    ]});
+    let parsed = Config::parse("config.json", config.to_string().as_bytes());
+    parsed.unwrap().config
+}
+
+/// A core that runs with further members of its sources in its config.
+pub(super) fn setup(mode: Mode, a: Value, b: Value) -> Result<Core, Vec<broker_model::Diagnostic>> {
+    setup_of(catalog(), mode, a, b)
+}
+
+fn setup_of(
+    catalog: &'static Catalog,
+    mode: Mode,
+    a: Value,
+    b: Value,
+) -> Result<Core, Vec<broker_model::Diagnostic>> {
+    Core::new(Setup {
+        catalog,
+        config: &config(a, b),
+        environment: &Environment::new(BTreeMap::new(), None),
+        base: Path::new("."),
+        mode,
+    })
+}
+
+pub(super) fn fixture_of(mode: Mode, a: Value, b: Value) -> Fixture {
+    served(setup(mode, a, b).unwrap())
+}
+
+/// A plain broker over another catalog of the same tree.
+pub(super) fn fixture_over(catalog: &'static Catalog) -> Fixture {
+    served(setup_of(catalog, Mode::Plain, json!({}), json!({})).unwrap())
+}
+
+fn served(core: Core) -> Fixture {
+    let sources = [Fake::new(), Fake::new()];
+    let seats = sources.iter().map(|fake| {
+        let standing = Standing::new(Role::Serving, 1);
+        Seat::new(Upstream::Fake(fake.clone()), None, standing)
+    });
+    core.0.adopt(seats.collect());
+    Fixture { core, sources }
+}
+
+pub(super) fn fixture(mode: Mode) -> Fixture {
+    fixture_of(mode, json!({}), json!({}))
+}
+
+impl Fixture {
+    /// A source lists what it listed when it was locked.
+    pub(super) fn matches(&self, source: usize) {
+        let names: &[&str] = [&["echo", "twin"][..], &["echo"]][source];
+        self.lists(source, &snapshot(names));
+    }
+
+    pub(super) fn lists(&self, source: usize, snapshot: &Snapshot) -> broker_mcp::Verdict {
+        let inner = &self.core.0;
+        let seat = inner.seats.get().expect("it was adopted")[source].load_full();
+        let judge = SourceJudge {
+            verdicts: inner.verdicts.clone(),
+            source,
+            instance: 0,
+            standing: seat.standing.clone(),
+        };
+        let verdict = judge.judge(snapshot);
+        self.sources[source].set(State::Ready, None);
+        verdict
+    }
+
+    pub(super) async fn call(&self, path: &str, args: Value) -> Result<Outcome, Box<CoreError>> {
+        call(&self.core, &CALLER, path, args).await
+    }
+}
+
+/// Calls the tool at `path`.
+pub(super) async fn call(
+    core: &Core,
+    caller: &Identity,
+    path: &str,
+    args: Value,
+) -> Result<Outcome, Box<CoreError>> {
+    let account = core.memory().account();
+    call_in(core, caller, &context(&account), path, args).await
+}
+
+/// The context of a caller that asks for nothing in particular.
+pub(super) fn context(account: &Account) -> CallContext<'_> {
+    CallContext {
+        request_id: "r-1",
+        account,
+        meta: None,
+        progress: None,
+        received: None,
+        deadline: None,
+        cancel: CancelMode::OnDrop,
+        form: ResultForm::Configured { reserved_chars: 0 },
+    }
+}
+
+pub(super) async fn call_in(
+    core: &Core,
+    caller: &Identity,
+    context: &CallContext<'_>,
+    path: &str,
+    args: Value,
+) -> Result<Outcome, Box<CoreError>> {
+    let raw = args.to_string();
+    let args = Args::Read {
+        text: raw.as_bytes(),
+        value: args,
+    };
+    core.call(caller, context, path, Operation::CallTool { args })
+        .await
+}
+
+pub(super) fn json_of(reply: &Reply) -> Value {
+    serde_json::from_slice(&reply.body).unwrap()
+}

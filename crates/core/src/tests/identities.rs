@@ -1,0 +1,131 @@
+//! Two callers share one broker, and one may see less: nothing that is made or kept for the other reaches it.
+
+use broker_model::CallCode;
+use serde_json::json;
+
+use super::fixture::{CALLER, Fixture, call, catalog_that_allows, fixture_over, json_of, snapshot};
+use crate::{AdmissionClass, Describe, Identity, Subject};
+
+const FIRST_RULE: u64 = 0b01;
+const SECOND_RULE: u64 = 0b10;
+
+/// `/a/echo` is allowed by both rules, the two other tools by the first.
+fn shared() -> Fixture {
+    fixture_over(catalog_that_allows(|path| match path {
+        "/a/echo" => FIRST_RULE | SECOND_RULE,
+        _ => FIRST_RULE,
+    }))
+}
+
+fn identity(rules: u64) -> Identity {
+    let groups = vec!["readers".to_owned()];
+    Identity::new(Subject::Anonymous, groups, AdmissionClass::new(rules))
+}
+
+/// Whether a text names an entry that only the first rule allows.
+fn names_what_is_denied(text: &str) -> bool {
+    text.contains("twin") || text.contains("deep")
+}
+
+#[tokio::test]
+async fn listings_and_their_tags_are_those_of_the_caller_in_any_order() {
+    let narrow = identity(SECOND_RULE);
+    for first in [&CALLER, &narrow] {
+        let core = shared().core;
+        // Fills what is kept, whichever of the two comes first.
+        for path in ["/", "/a"] {
+            for depth in [1, 4] {
+                core.list(first, path, depth).unwrap();
+            }
+        }
+        for (path, depth) in [("/", 1), ("/", 4), ("/a", 1), ("/a", 4)] {
+            let whole = core.list(&CALLER, path, depth).unwrap();
+            let less = core.list(&narrow, path, depth).unwrap();
+            let text = json_of(&less).to_string();
+            assert!(!names_what_is_denied(&text), "{path} {depth}: {text}");
+            let same = (path, depth) == ("/", 1);
+            assert_eq!(whole.body == less.body, same, "{path} {depth}");
+            assert_eq!(whole.etag == less.etag, same, "{path} {depth}");
+        }
+        let whole = json_of(&core.list(&CALLER, "/", 4).unwrap()).to_string();
+        assert!(whole.contains("/a/twin") && whole.contains("/a/deep/b/echo"));
+    }
+}
+
+#[tokio::test]
+async fn descriptions_suggestions_and_errors_do_not_name_what_is_denied() {
+    let core = shared().core;
+    let narrow = identity(SECOND_RULE);
+    let whole = core.describe(&CALLER, Describe::One("/a")).unwrap();
+    let less = core.describe(&narrow, Describe::One("/a")).unwrap();
+    assert!(!names_what_is_denied(&json_of(&less).to_string()));
+    assert_ne!(whole.etag, less.etag);
+    for denied in ["/a/twin", "/a/deep", "/a/deep/b", "/a/deep/b/echo"] {
+        assert!(core.lookup(&CALLER, denied).is_ok());
+        let error = core.lookup(&narrow, denied).unwrap_err();
+        let absent = core.lookup(&narrow, "/a/zzzzzzzz").unwrap_err();
+        assert_eq!(error.code, CallCode::PathNotFound);
+        assert_eq!(
+            error.message.replace(denied, "/a/zzzzzzzz"),
+            absent.message,
+            "{denied}"
+        );
+        assert!(core.list(&narrow, denied, 1).is_err());
+    }
+    let suggested =
+        |caller: &Identity, path: &str| core.lookup(caller, path).unwrap_err().did_you_mean;
+    assert_eq!(suggested(&CALLER, "/a/ehco"), ["/a/echo", "/a/deep/b/echo"]);
+    assert_eq!(suggested(&narrow, "/a/ehco"), ["/a/echo"]);
+    assert!(suggested(&narrow, "/a/twinn").is_empty());
+    let paths = ["/a/echo", "/a/twin"].map(str::to_owned);
+    let several = json_of(&core.describe(&narrow, Describe::Many(&paths)).unwrap());
+    assert_eq!(several["entries"][0]["path"], "/a/echo");
+    assert_eq!(several["entries"][1]["error"]["code"], "path_not_found");
+}
+
+#[tokio::test]
+async fn a_denied_tool_is_not_called_and_its_withdrawal_is_not_told() {
+    let broker = shared();
+    let narrow = identity(SECOND_RULE);
+    broker.matches(0);
+    broker.matches(1);
+    let error = call(&broker.core, &narrow, "/a/twin", json!({"text": ""}))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, CallCode::PathNotFound);
+    assert!(broker.sources[0].seen().is_empty());
+    for caller in [&CALLER, &narrow] {
+        broker.sources[0].answer(Ok("{}"));
+        let called = call(&broker.core, caller, "/a/echo", json!({"text": ""})).await;
+        assert_eq!(called.unwrap().path, "/a/echo");
+    }
+    // `twin` is gone from the server, and withdrawn.
+    broker.lists(0, &snapshot(&["echo"]));
+    let told = |code: CallCode| code.as_str().to_owned();
+    for (caller, code) in [
+        (&CALLER, CallCode::ToolWithdrawn),
+        (&narrow, CallCode::PathNotFound),
+    ] {
+        let error = call(&broker.core, caller, "/a/twin", json!({"text": ""}))
+            .await
+            .unwrap_err();
+        assert_eq!(told(error.code), told(code));
+    }
+    let less = json_of(&broker.core.list(&narrow, "/a", 1).unwrap()).to_string();
+    assert!(!names_what_is_denied(&less) && !less.contains("withdrawn"));
+}
+
+#[tokio::test]
+async fn the_areas_of_an_introduction_are_those_of_the_caller() {
+    let core = shared().core;
+    let areas = |caller: &Identity| -> Vec<_> {
+        let areas = core.areas(caller).into_iter();
+        areas.map(|area| (area.path, area.summary)).collect()
+    };
+    let all = [("/a", "at /a"), ("/empty", "at /empty")];
+    assert_eq!(areas(&CALLER), all);
+    assert_eq!(areas(&identity(SECOND_RULE)), all);
+    assert_eq!(areas(&identity(0b100)), all[1..]);
+    let root = json_of(&core.list(&identity(0b100), "/", 4).unwrap());
+    assert_eq!(root["children"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,145 @@
+//! Which era a request is framed in, and whether what it says of itself holds. One message of a
+//! connection may be modern and the next legacy: each decides for itself.
+
+use serde_json::{Value, json};
+
+use crate::protocol::{
+    INVALID_PARAMS, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, MODERN,
+    UNSUPPORTED_VERSION, legacy_revision,
+};
+use crate::{Era, Members, RpcError};
+
+/// The revisions that `server/discover` names and that a refused one is answered with.
+pub const SUPPORTED: [&str; 1] = [MODERN];
+
+const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const LOG_LEVELS: [&str; 8] = [
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
+/// Revisions whose receivers take arrays of messages.
+const BATCHING: [&str; 2] = ["2025-03-26", "2024-11-05"];
+
+/// The era of a request with these params; for a modern one, everything that it must carry is there.
+pub fn of_request(params: &Members<'_>) -> Result<Era, RpcError> {
+    let wrong = |message: String| RpcError::new(INVALID_PARAMS, message);
+    let Some(meta) = params.given("_meta") else {
+        return Ok(Era::Legacy);
+    };
+    let meta = Members::parse(meta).map_err(|_| wrong("`_meta` must be an object".to_owned()))?;
+    let version = meta.get(META_PROTOCOL_VERSION);
+    let capabilities = meta.get(META_CLIENT_CAPABILITIES);
+    if version.is_none() && capabilities.is_none() {
+        return Ok(Era::Legacy);
+    }
+    let text = |raw: &str| serde_json::from_str::<String>(raw).ok();
+    let Some(version) = version.and_then(text) else {
+        return Err(wrong(format!(
+            "`_meta` needs `{META_PROTOCOL_VERSION}`, a string"
+        )));
+    };
+    if !capabilities.is_some_and(|raw| raw.starts_with('{')) {
+        return Err(wrong(format!(
+            "`_meta` needs `{META_CLIENT_CAPABILITIES}`, an object, which may be empty"
+        )));
+    }
+    if !SUPPORTED.contains(&version.as_str()) {
+        let message = "this protocol version is not supported in requests that describe themselves";
+        let data = json!({ "supported": SUPPORTED, "requested": version });
+        return Err(RpcError::new(UNSUPPORTED_VERSION, message).data(data));
+    }
+    match meta.get(META_LOG_LEVEL).map(text) {
+        Some(level) if !level.as_deref().is_some_and(|l| LOG_LEVELS.contains(&l)) => {
+            Err(wrong(format!("`{META_LOG_LEVEL}` is not a log level")))
+        }
+        _ => Ok(Era::Modern),
+    }
+}
+
+/// The revision that answers `initialize`: the one asked for, else our latest.
+pub fn negotiate(params: &Members<'_>) -> Result<&'static str, RpcError> {
+    let asked = params
+        .given("protocolVersion")
+        .and_then(|raw| serde_json::from_str::<Value>(raw).ok());
+    let Some(Value::String(asked)) = asked else {
+        let message = "`protocolVersion` must be a string";
+        return Err(RpcError::new(INVALID_PARAMS, message));
+    };
+    Ok(legacy_revision(&asked).unwrap_or(LEGACY_LATEST))
+}
+
+/// Whether a connection of this negotiated revision may send batches.
+pub fn takes_batches(revision: Option<&str>) -> bool {
+    revision.is_some_and(|revision| BATCHING.contains(&revision))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::LEGACY;
+
+    fn era(params: &Value) -> Result<Era, i64> {
+        let text = params.to_string();
+        of_request(&Members::parse(&text).unwrap()).map_err(|error| error.code)
+    }
+
+    fn meta(version: Value, capabilities: Value) -> Value {
+        json!({"_meta": {META_PROTOCOL_VERSION: version, META_CLIENT_CAPABILITIES: capabilities}})
+    }
+
+    #[test]
+    fn a_request_is_modern_by_what_it_says_of_itself() {
+        assert_eq!(era(&json!({})), Ok(Era::Legacy));
+        assert_eq!(era(&json!({"_meta": null})), Ok(Era::Legacy));
+        assert_eq!(
+            era(&json!({"_meta": {"progressToken": 1}})),
+            Ok(Era::Legacy)
+        );
+        assert_eq!(era(&meta(json!(MODERN), json!({}))), Ok(Era::Modern));
+    }
+
+    #[test]
+    fn rpc_08_what_a_modern_request_lacks_or_gets_wrong() {
+        for params in [
+            json!({"_meta": 1}),
+            json!({"_meta": {META_PROTOCOL_VERSION: MODERN}}),
+            json!({"_meta": {META_CLIENT_CAPABILITIES: {}}}),
+            meta(json!(1), json!({})),
+            meta(json!(MODERN), json!([])),
+            meta(json!(MODERN), json!(null)),
+        ] {
+            assert_eq!(era(&params), Err(INVALID_PARAMS), "{params}");
+        }
+        let mut params = meta(json!(MODERN), json!({}));
+        params["_meta"][META_LOG_LEVEL] = json!("loud");
+        assert_eq!(era(&params), Err(INVALID_PARAMS));
+        for version in ["2025-11-25", "2030-01-01", ""] {
+            let params = meta(json!(version), json!({})).to_string();
+            let error = of_request(&Members::parse(&params).unwrap()).unwrap_err();
+            assert_eq!(error.code, UNSUPPORTED_VERSION, "{version}");
+            let data = json!({"supported": [MODERN], "requested": version});
+            assert_eq!(error.data, Some(data));
+        }
+    }
+
+    #[test]
+    fn initialize_gets_its_revision_or_our_latest() {
+        let negotiated = |version: Value| {
+            let params = json!({ "protocolVersion": version }).to_string();
+            negotiate(&Members::parse(&params).unwrap()).map_err(|error| error.code)
+        };
+        for revision in LEGACY {
+            assert_eq!(negotiated(json!(revision)), Ok(revision));
+        }
+        assert_eq!(negotiated(json!("2026-07-28")), Ok(LEGACY_LATEST));
+        assert_eq!(negotiated(json!("1.0")), Ok(LEGACY_LATEST));
+        assert_eq!(negotiated(json!(1)), Err(INVALID_PARAMS));
+        assert!(takes_batches(Some("2025-03-26")) && !takes_batches(Some("2025-06-18")));
+    }
+}

@@ -1,0 +1,286 @@
+//! Cuts a stream of bytes into lines, without copying them and without trusting their length. A line
+//! that is too long, or for which there is no room in memory, is read past, so that its tail never counts
+//! as a line of its own, and reported once. Knows nothing of JSON but strings and brackets.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use broker_memory::{Account, Charge, NoRoom, reserve};
+use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr;
+
+use crate::Id;
+use crate::scan::HeadScan;
+
+#[cfg(test)]
+mod tests;
+
+/// The room that a read is given.
+const READ_BYTES: usize = 64 << 10;
+/// A buffer that held a longer line than this is not kept for the lines after it.
+const KEPT_BYTES: usize = 1 << 20;
+/// A line of a server that is this many times longer than allowed: the connection cannot go on.
+const ENDLESS_FACTOR: usize = 4;
+/// But not below this.
+const ENDLESS_LEAST: usize = 64 << 20;
+
+/// The program at the other end of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// It sends requests. One that has no room is answered under its id; a line over the limit is reported
+    /// at once, without an id.
+    Client,
+    /// It sends answers. A line that is read past is reported under the id of the request that it answers.
+    Server,
+}
+
+/// The longest line that is taken. All clones are one limit.
+#[derive(Clone, Debug)]
+pub struct LineLimit(Arc<AtomicUsize>);
+
+impl LineLimit {
+    /// Lines of at most so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(bytes)))
+    }
+
+    /// Sets the limit of lines that are read from here on.
+    pub fn set(&self, bytes: usize) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes of the longest line.
+    pub fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What came out of the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// One line without its end, blanks and byte order mark; not empty. It is charged until its last share
+    /// is dropped.
+    Line(Bytes),
+    /// A line over the limit, thrown away.
+    Oversize {
+        /// The id of the request that it answers, if it can be read; `None` for a line of a client.
+        id: Option<Id>,
+    },
+    /// A line for which there is no room in memory, thrown away.
+    NoRoom {
+        /// The id of the request that the line is, or answers, if it can be read.
+        id: Option<Id>,
+        /// Why there is no room.
+        no_room: NoRoom,
+        /// The bytes of the line for which there is none.
+        needed: usize,
+    },
+    /// A line of a server that does not end.
+    Endless,
+}
+
+/// Splits bytes into lines. Bytes go in by [`Framer::buffer`] or [`Framer::push`], frames come out of
+/// [`Framer::next_frame`], which is called until it gives nothing before the next bytes.
+#[derive(Debug)]
+pub struct Framer {
+    peer: Peer,
+    buffer: BytesMut,
+    /// Bytes at the front of `buffer` that are known to hold no newline.
+    scanned: usize,
+    limit: LineLimit,
+    account: Account,
+    /// The memory charged so far for the line at the front of `buffer`.
+    charge: Charge,
+    skipped: Option<Skipped>,
+}
+
+/// A line while it is read past.
+#[derive(Debug)]
+struct Skipped {
+    scan: HeadScan,
+    drained: usize,
+    reason: Reason,
+    reported: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Reason {
+    Oversize,
+    NoRoom { no_room: NoRoom, needed: usize },
+}
+
+impl Reason {
+    fn frame(self, id: Option<Id>) -> Frame {
+        match self {
+            Self::Oversize => Frame::Oversize { id },
+            Self::NoRoom { no_room, needed } => Frame::NoRoom {
+                id,
+                no_room,
+                needed,
+            },
+        }
+    }
+}
+
+impl Framer {
+    /// Lines of `peer` of at most `limit` bytes, charged to `account` while they are read and until the
+    /// last share of them is dropped.
+    pub fn new(peer: Peer, limit: LineLimit, account: Account) -> Self {
+        Self {
+            peer,
+            buffer: BytesMut::new(),
+            scanned: 0,
+            limit,
+            account,
+            charge: Charge::default(),
+            skipped: None,
+        }
+    }
+
+    /// The account to which lines are charged.
+    pub const fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Where the next bytes go; has room for a read.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
+            reserve(&mut self.buffer, READ_BYTES);
+        }
+        &mut self.buffer
+    }
+
+    /// Takes in what was read elsewhere.
+    pub fn push(&mut self, bytes: &[u8]) {
+        reserve(&mut self.buffer, bytes.len());
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next frame, `None` where more bytes are needed.
+    pub fn next_frame(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.read_past() {
+                return Some(frame);
+            }
+            if self.skipped.is_some() {
+                return None;
+            }
+            let end = memchr(b'\n', &self.buffer[self.scanned..]);
+            let length = end.map_or(self.buffer.len(), |at| self.scanned + at);
+            if let Err(reason) = self.cover(length) {
+                self.begin_skip(reason);
+                continue;
+            }
+            if end.is_none() {
+                self.scanned = length;
+                return None;
+            }
+            self.scanned = 0;
+            let charge = std::mem::take(&mut self.charge);
+            let mut line = self.buffer.split_to(length + 1);
+            line.truncate(length);
+            if length > KEPT_BYTES {
+                self.release();
+            }
+            if let Some(line) = self.trim(charge.hold(line)) {
+                return Some(line);
+            }
+        }
+    }
+
+    /// The last line, if the stream ended without a newline.
+    pub fn finish(&mut self) -> Option<Frame> {
+        if let Some(skipped) = self.skipped.take() {
+            let frame = skipped.reason.frame(skipped.scan.id(self.peer));
+            return (!skipped.reported).then_some(frame);
+        }
+        self.scanned = 0;
+        let line = std::mem::take(&mut self.charge).hold(self.buffer.split());
+        self.trim(line)
+    }
+
+    /// Charges the line at the front up to `length` bytes. A line of a client that alone exceeds what a
+    /// request may ask for is refused, whatever is free.
+    fn cover(&mut self, length: usize) -> Result<(), Reason> {
+        // One more than the limit may be a carriage return.
+        if length > self.limit.get().saturating_add(1) {
+            return Err(Reason::Oversize);
+        }
+        let covered = if self.peer == Peer::Client && length > self.account.request_limit() {
+            Err(NoRoom::Caller)
+        } else {
+            self.charge.cover(&self.account, length)
+        };
+        covered.map_err(|no_room| Reason::NoRoom {
+            no_room,
+            needed: length,
+        })
+    }
+
+    /// Strips a byte order mark at the start of a line and blanks, a carriage return among them; `None`
+    /// if nothing is left.
+    fn trim(&self, mut line: Bytes) -> Option<Frame> {
+        if line.starts_with(b"\xef\xbb\xbf") {
+            line.advance(3);
+        }
+        line.truncate(line.trim_ascii_end().len());
+        line.advance(line.len() - line.trim_ascii_start().len());
+        if line.len() > self.limit.get() {
+            let mut scan = HeadScan::default();
+            if self.peer == Peer::Server {
+                scan.feed(&line);
+            }
+            let id = scan.id(self.peer);
+            return Some(Frame::Oversize { id });
+        }
+        (!line.is_empty()).then_some(Frame::Line(line))
+    }
+
+    fn begin_skip(&mut self, reason: Reason) {
+        self.scanned = 0;
+        self.charge = Charge::default();
+        self.skipped = Some(Skipped {
+            scan: HeadScan::default(),
+            drained: 0,
+            reason,
+            reported: false,
+        });
+    }
+
+    /// Reads past a line up to its newline and reports it once: as soon as its id is known, else at its
+    /// end. A line over the limit of a client is reported at once.
+    fn read_past(&mut self) -> Option<Frame> {
+        let peer = self.peer;
+        let skipped = self.skipped.as_mut()?;
+        let end = memchr(b'\n', &self.buffer);
+        let length = end.unwrap_or(self.buffer.len());
+        let needs_id = !matches!((peer, skipped.reason), (Peer::Client, Reason::Oversize));
+        if needs_id && !skipped.reported {
+            skipped.scan.feed(&self.buffer[..length]);
+        }
+        skipped.drained += length;
+        let is_due = end.is_some() || !needs_id || skipped.scan.is_conclusive(peer);
+        let report = is_due && !skipped.reported;
+        skipped.reported |= is_due;
+        let frame = report.then(|| skipped.reason.frame(skipped.scan.id(peer)));
+        let most = ENDLESS_LEAST.max(self.limit.get().saturating_mul(ENDLESS_FACTOR));
+        let is_endless = peer == Peer::Server && end.is_none() && skipped.drained > most;
+        if end.is_some() {
+            self.skipped = None;
+        }
+        self.buffer.advance(length + usize::from(end.is_some()));
+        if length > KEPT_BYTES || (end.is_some() && self.buffer.capacity() > KEPT_BYTES) {
+            self.release();
+        }
+        if is_endless {
+            return Some(Frame::Endless);
+        }
+        frame
+    }
+
+    /// Lets go of the memory of a long line: what is left in the buffer would hold on to it until more is
+    /// read, which may be never.
+    fn release(&mut self) {
+        self.buffer = BytesMut::from(&self.buffer[..]);
+    }
+}

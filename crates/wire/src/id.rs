@@ -1,0 +1,110 @@
+//! Ids of requests: numbers that the broker counts, and whatever its clients and servers choose.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::Raw;
+
+/// Longer ids are refused: every request in flight keeps its own.
+pub const MAX_ID_BYTES: usize = 1024;
+/// Digits that fit into 64 bits, however large they are.
+const MAX_PLAIN_DIGITS: usize = 18;
+
+/// What names a request. `1` and `"1"` are two.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Id {
+    /// An integer.
+    Integer(i128),
+    /// A string.
+    Text(String),
+    /// Another JSON value, or one that is too long. Only messages of servers have it; it is echoed as it
+    /// was written.
+    Other(Raw),
+}
+
+impl Id {
+    /// Reads an id; `None` if it is neither string nor integer, or too long.
+    pub fn parse(raw: &str) -> Option<Self> {
+        if raw.len() > MAX_ID_BYTES {
+            return None;
+        }
+        // Nearly every id is a short number.
+        if raw.len() <= MAX_PLAIN_DIGITS && is_digits(raw) && !raw.starts_with('0') {
+            return raw.parse().ok().map(Self::Integer);
+        }
+        match serde_json::from_str(raw).ok()? {
+            Value::String(text) => Some(Self::Text(text)),
+            Value::Number(number) => {
+                let signed = number.as_i64().map(i128::from);
+                let integer = signed.or_else(|| number.as_u64().map(i128::from))?;
+                Some(Self::Integer(integer))
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of a request of our own. A server that gives it back as a string means the same.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Self::Integer(integer) => u64::try_from(*integer).ok(),
+            Self::Text(text) if is_digits(text) => text.parse().ok(),
+            Self::Text(_) | Self::Other(_) => None,
+        }
+    }
+
+    /// Whether the id is longer than one that is answered.
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, Self::Other(raw) if raw.bytes().len() > MAX_ID_BYTES)
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// As JSON.
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(integer) => integer.fmt(f),
+            Self::Text(text) => Value::from(text.as_str()).fmt(f),
+            Self::Other(raw) => f.write_str(&String::from_utf8_lossy(raw.bytes())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_keep_their_type() {
+        let id = |text: &str| Id::parse(text).unwrap();
+        assert_ne!(id("1"), id("\"1\""));
+        assert_eq!(id("\"a\\u0062\\n\"").to_string(), "\"ab\\n\"");
+        for text in [
+            "0",
+            "-5",
+            "999999999999999999",
+            "18446744073709551615",
+            "-9223372036854775808",
+        ] {
+            assert_eq!(id(text).to_string(), text);
+        }
+        for text in ["", "00", "01", "1.0", "null", "[1]", "99999999999999999999"] {
+            assert_eq!(Id::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_ours_is_known_as_a_string_too() {
+        let number = |text: &str| Id::parse(text).and_then(|id| id.number());
+        assert_eq!(number("7"), Some(7));
+        assert_eq!(number("\"007\""), Some(7));
+        assert_eq!(number("18446744073709551615"), Some(u64::MAX));
+        for text in ["-7", "\"-7\"", "\"+7\"", "\"\"", "\"a\"", "1.5"] {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+}

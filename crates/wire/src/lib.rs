@@ -1,0 +1,31 @@
+//! JSON-RPC and MCP as bytes, for both sides of the broker: framing, messages in and out, ids, protocol
+//! revisions. Pure: no IO, no async.
+
+mod batch;
+mod envelope;
+pub mod era;
+mod error;
+mod framer;
+#[doc(hidden)]
+pub mod fuzzing;
+mod id;
+mod lenient;
+mod members;
+mod message;
+pub mod protocol;
+mod raw;
+mod repair;
+mod scan;
+mod strict;
+pub mod write;
+
+pub use batch::Batch;
+pub use error::RpcError;
+pub use framer::{Frame, Framer, LineLimit, Peer};
+pub use id::{Id, MAX_ID_BYTES};
+pub use lenient::{Messages, ServerLine, read_server_line};
+pub use members::Members;
+pub use message::{Incoming, Problem, cancelled_request};
+pub use protocol::Era;
+pub use raw::Raw;
+pub use strict::{ClientLine, read_client_line};

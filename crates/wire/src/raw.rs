@@ -1,0 +1,31 @@
+//! A JSON value that is handed on unread.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+/// One JSON value as it was written. A share of the line that it came in, whose memory it keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Raw(Bytes);
+
+impl Raw {
+    /// `value` was read from `line`.
+    pub(crate) fn of(line: &Bytes, value: &RawValue) -> Self {
+        Self(line.slice_ref(value.get().as_bytes()))
+    }
+
+    /// Its text, JSON in UTF-8.
+    pub const fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The same without a copy.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+}
+
+impl AsRef<[u8]> for Raw {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}

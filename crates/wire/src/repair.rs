@@ -1,0 +1,100 @@
+//! Repairs text that is not UTF-8. The copy is charged before it is made.
+
+use bytes::Bytes;
+
+use broker_memory::{Account, Charge, NoRoom};
+
+/// Stands for bytes that are not UTF-8.
+const REPLACEMENT: &str = "\u{fffd}";
+
+/// A copy of `line` in which every sequence that is not UTF-8 is replaced. It is charged to `account`
+/// until its last share is dropped.
+pub(crate) fn repaired(line: &[u8], account: &Account) -> Result<Bytes, NoRoom> {
+    let length = parts(line).map(str::len).sum();
+    let mut charge = Charge::default();
+    charge.cover(account, length)?;
+    let mut text = Vec::with_capacity(length);
+    for part in parts(line) {
+        text.extend_from_slice(part.as_bytes());
+    }
+    Ok(charge.hold(text))
+}
+
+/// The parts of the copy, in their order.
+fn parts(line: &[u8]) -> impl Iterator<Item = &str> {
+    line.utf8_chunks().flat_map(|chunk| {
+        let mark = if chunk.invalid().is_empty() {
+            ""
+        } else {
+            REPLACEMENT
+        };
+        [chunk.valid(), mark]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Id, Incoming, Messages, Problem, read_server_line};
+    use broker_memory::{MemoryBudget, Size};
+
+    /// An answer of 100 000 bytes that are not UTF-8, and the size of its repaired copy.
+    fn answer() -> (Bytes, usize) {
+        let filler = vec![0xff; 100_000];
+        let line = [b"{\"id\":3,\"result\":{\"t\":\"", &filler[..], b"\"}}"].concat();
+        let copy = line.len() + 2 * filler.len();
+        (line.into(), copy)
+    }
+
+    #[test]
+    fn a_repaired_copy_is_charged_until_its_last_share_is_dropped() {
+        let budget = MemoryBudget::new(1 << 20);
+        let (line, copy) = answer();
+        let parsed = read_server_line(line, &budget.whole_account());
+        let Messages::One(Incoming::Response {
+            outcome: Ok(result),
+            ..
+        }) = parsed.messages
+        else {
+            panic!("a result");
+        };
+        let result = result.into_bytes();
+        assert!(parsed.repaired);
+        assert_eq!(budget.used(), copy);
+        let share = result.slice(..5);
+        drop(result);
+        assert_eq!(budget.used(), copy);
+        drop(share);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_copy_without_room_is_not_made_and_the_request_is_named() {
+        let budget = MemoryBudget::new(1 << 20);
+        let account = budget.whole_account();
+        let taken = account.charge(800_000, Size::Large).unwrap();
+        let (line, _) = answer();
+        let no_room = |id: Option<i128>| {
+            let id = id.map(Id::Integer);
+            let problem = Problem::NoRoom;
+            Messages::One(Incoming::Invalid { id, problem })
+        };
+        let messages = |line| read_server_line(line, &account).messages;
+        assert_eq!(messages(line.clone()), no_room(Some(3)));
+        let batch = [b"[", &line[..], b"]"].concat();
+        assert_eq!(messages(batch.into()), no_room(None));
+        assert_eq!(budget.used(), taken.bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn a_copy_is_that_of_the_standard_library(line in prop::collection::vec(any::<u8>(), 0..200)) {
+            let account = MemoryBudget::new(1 << 20).whole_account();
+            let copy = repaired(&line, &account).unwrap();
+            let expected = String::from_utf8_lossy(&line).into_owned();
+            prop_assert_eq!(copy, expected.into_bytes());
+        }
+    }
+}
