@@ -1,13 +1,13 @@
 //! Which upstream tools a source exposes: glob patterns, `!` denies, order never matters.
 
-use globset::{Glob, GlobMatcher};
+use globset::{Glob, GlobSet, GlobSetBuilder};
 
 /// A checked `tool_filter`. Empty: everything is exposed.
 #[derive(Clone, Debug, Default)]
 pub struct ToolFilter {
     patterns: Vec<String>,
-    allow: Vec<GlobMatcher>,
-    deny: Vec<GlobMatcher>,
+    allow: GlobSet,
+    deny: GlobSet,
 }
 
 /// A pattern that is no glob.
@@ -25,18 +25,19 @@ pub struct FilterError {
 impl ToolFilter {
     /// Compiles `patterns`; every bad one is reported.
     pub fn compile<S: AsRef<str>>(patterns: &[S]) -> Result<Self, Vec<FilterError>> {
-        let mut filter = Self::default();
+        let (mut allow, mut deny) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        let mut written = Vec::new();
         let mut errors = Vec::new();
         for (index, pattern) in patterns.iter().enumerate() {
             let pattern = pattern.as_ref();
-            let (list, glob) = match pattern.strip_prefix('!') {
-                Some(rest) => (&mut filter.deny, rest),
-                None => (&mut filter.allow, pattern),
+            let (set, glob) = match pattern.strip_prefix('!') {
+                Some(rest) => (&mut deny, rest),
+                None => (&mut allow, pattern),
             };
             match Glob::new(glob) {
                 Ok(compiled) if !glob.is_empty() => {
-                    list.push(compiled.compile_matcher());
-                    filter.patterns.push(pattern.to_owned());
+                    set.add(compiled);
+                    written.push(pattern.to_owned());
                 }
                 outcome => errors.push(FilterError {
                     pattern: pattern.to_owned(),
@@ -48,11 +49,24 @@ impl ToolFilter {
                 }),
             }
         }
-        if errors.is_empty() {
-            Ok(filter)
-        } else {
-            Err(errors)
+        if !errors.is_empty() {
+            return Err(errors);
         }
+        // A set compiles its patterns together, so it can be too large where each of them is not.
+        let build = |set: GlobSetBuilder| {
+            set.build().map_err(|error| {
+                vec![FilterError {
+                    pattern: written.join(" "),
+                    reason: format!("together, {}", error.kind()),
+                    index: 0,
+                }]
+            })
+        };
+        Ok(Self {
+            allow: build(allow)?,
+            deny: build(deny)?,
+            patterns: written,
+        })
     }
 
     /// The patterns as written.
@@ -63,8 +77,7 @@ impl ToolFilter {
     /// Whether a tool of this upstream name is exposed: no positive pattern allows all, at least one
     /// allows only what matches one; a deny always wins.
     pub fn admits(&self, name: &str) -> bool {
-        (self.allow.is_empty() || self.allow.iter().any(|glob| glob.is_match(name)))
-            && !self.deny.iter().any(|glob| glob.is_match(name))
+        (self.allow.is_empty() || self.allow.is_match(name)) && !self.deny.is_match(name)
     }
 }
 

@@ -26,13 +26,16 @@ pub(super) struct Settings {
 impl Settings {
     /// Reads `file`, where given, and compares it with what was compiled in.
     pub(super) fn load(catalog: &Catalog, file: Option<&Path>) -> Result<Self, Failure> {
-        let compiled = Config::parse(catalog.config_name, catalog.config.as_bytes())
-            .map_err(Failure::Diagnostics)?;
+        let compiled = || {
+            Config::parse(catalog.config_name, catalog.config.as_bytes())
+                .map_err(Failure::Diagnostics)
+        };
         let Some(file) = file else {
+            let Parsed { config, warnings } = compiled()?;
             return Ok(Self {
-                config: compiled.config,
+                config,
                 base: PathBuf::from("."),
-                warnings: compiled.warnings,
+                warnings,
             });
         };
         let name = file.display().to_string();
@@ -46,7 +49,10 @@ impl Settings {
         })?;
         let Parsed { config, warnings } =
             Config::parse(&name, &bytes).map_err(Failure::Diagnostics)?;
-        fits(catalog, &compiled.config, &config)?;
+        // The usual file is the one that the build read; there is nothing to compare then.
+        if config.compiled_text() != catalog.config {
+            fits(catalog, &compiled()?.config, &config)?;
+        }
         Ok(Self {
             config,
             base: file.parent().unwrap_or(Path::new("")).to_owned(),
@@ -110,7 +116,7 @@ fn known_tools(catalog: &Catalog, path: &NodePath) -> KnownTools {
         .iter()
         .find(|source| source.path == path.as_str())
         .and_then(|source| serde_json::from_str::<Value>(catalog.text(source.lock)).ok())
-        .and_then(|value| LockedSource::from_json(&value).ok());
+        .and_then(|value| LockedSource::from_verified(&value).ok());
     let Some(locked) = locked else {
         return KnownTools::default();
     };

@@ -7,15 +7,19 @@ use super::fields;
 use super::findings::{Cursor, Findings};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
-use crate::filter::ToolFilter;
+use crate::filter::{FilterError, ToolFilter};
 use crate::text::shown_line;
 
 pub(super) fn tool_filter(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolFilter {
     let patterns = fields::strings(findings, cursor, |findings, item, text| {
         check_glob(findings, item, text).then(|| text.to_owned())
     });
-    // Each pattern was compiled alone; a bad one has refused the config.
-    ToolFilter::compile(&patterns).unwrap_or_default()
+    // Each pattern was compiled alone, so what fails here is the whole: an error of the config too,
+    // since a filter that is left out would expose every tool.
+    ToolFilter::compile(&patterns).unwrap_or_else(|errors| {
+        report(findings, cursor, errors);
+        ToolFilter::default()
+    })
 }
 
 pub(super) fn inherit_env(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<String> {
@@ -33,15 +37,19 @@ fn check_glob(findings: &mut Findings<'_>, item: &Cursor<'_>, text: &str) -> boo
     let Err(errors) = ToolFilter::compile(&[text]) else {
         return true;
     };
+    report(findings, item, errors);
+    false
+}
+
+fn report(findings: &mut Findings<'_>, at: &Cursor<'_>, errors: Vec<FilterError>) {
     for error in errors {
         let message = format!(
             "`{}` is not a glob: {}",
             shown_line(&error.pattern, 80),
             error.reason
         );
-        findings.add(item, Diagnostic::error(Code::GlobSyntax, message));
+        findings.add(at, Diagnostic::error(Code::GlobSyntax, message));
     }
-    false
 }
 
 /// Pointers below a tool, so that no tool leaves the lock as a whole.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::tool::{from_lines, to_lines};
+use super::tool::{Digests, from_lines, to_lines};
 use super::{HiddenTool, LockedSource, LockedTool, strip_volatile};
 use crate::codes::DiagnosticCode;
 use crate::config;
@@ -127,6 +127,16 @@ impl LockedSource {
     /// Reads one element of the lock's `sources` back, and verifies its tools' digests. Pointers of
     /// the diagnostics are into the element.
     pub fn from_json(value: &Value) -> Result<Self, Vec<Diagnostic>> {
+        Self::read(value, Digests::Verify)
+    }
+
+    /// The same for an element whose digests were verified before, as the build does with what it
+    /// compiles in.
+    pub fn from_verified(value: &Value) -> Result<Self, Vec<Diagnostic>> {
+        Self::read(value, Digests::Trust)
+    }
+
+    fn read(value: &Value, digests: Digests) -> Result<Self, Vec<Diagnostic>> {
         let mut problems = Vec::new();
         let mut wrong = |code, pointer: String, message: String| {
             problems.push(Diagnostic::error(code, message).at(pointer))
@@ -195,7 +205,7 @@ impl LockedSource {
             .flatten()
             .enumerate()
         {
-            match LockedTool::from_json(tool) {
+            match LockedTool::from_json(tool, digests) {
                 Ok(tool) if !names.insert(tool.upstream_name.clone()) => {
                     wrong(
                         DiagnosticCode::LockOrphan,

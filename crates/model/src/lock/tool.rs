@@ -74,6 +74,15 @@ pub fn strip_volatile<'a>(
     }
 }
 
+/// What a reader does with the digests of a tool.
+#[derive(Clone, Copy)]
+pub(super) enum Digests {
+    /// Computes them again; a difference is an error.
+    Verify,
+    /// Takes them as written.
+    Trust,
+}
+
 impl LockedTool {
     pub(super) fn new(raw: Map<String, Value>, exposed_name: String) -> Self {
         Self {
@@ -99,7 +108,7 @@ impl LockedTool {
     }
 
     /// Reads one tool back. The error is a pointer below the tool and what is wrong there.
-    pub(super) fn from_json(value: &Value) -> Result<Self, (String, String)> {
+    pub(super) fn from_json(value: &Value, digests: Digests) -> Result<Self, (String, String)> {
         let wrong = |pointer: &str, message: &str| (pointer.to_owned(), message.to_owned());
         let Some(mut raw) = value.get("raw").and_then(Value::as_object).cloned() else {
             return Err(wrong("/raw", "a tool is missing"));
@@ -112,9 +121,23 @@ impl LockedTool {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let exposed_name =
             text("exposed_name").ok_or_else(|| wrong("/exposed_name", "the name is missing"))?;
-        let tool = Self::new(raw, exposed_name);
+        let trusted = match digests {
+            Digests::Verify => None,
+            Digests::Trust => value.pointer("/digests/whole").and_then(Value::as_str),
+        };
+        let trusted = trusted.and_then(Digest::from_written);
+        let verified = trusted.is_some();
+        let tool = Self {
+            upstream_name: crate::snapshot::tool_name(&raw).to_owned(),
+            exposed_name,
+            digest: trusted.unwrap_or_else(|| Digest::of_tool(&raw)),
+            raw,
+        };
         if text("upstream_name").as_deref() != Some(&tool.upstream_name) {
             return Err(wrong("/upstream_name", "the name is not the tool's"));
+        }
+        if verified {
+            return Ok(tool);
         }
         let expected = ToolDigests::of(&tool.raw).to_json();
         if value.get("digests") != Some(&expected) {

@@ -218,11 +218,11 @@ fn while_the_memory_is_taken_small_requests_and_health_are_served_and_others_are
 #[test]
 fn a_caller_holds_at_most_a_quarter_of_the_memory() {
     let quarter = 8 << 20;
-    let stage = Stage::with(&json!({"on_call": {"echo": {"big": 5 << 20}}}), |config| {
+    let stage = Stage::with(&json!({"on_call": {"echo": {"big": 7 << 20}}}), |config| {
         config["limits"] =
             json!({"memory_bytes": 4 * quarter, "line_bytes": 16 << 20, "body_bytes": 16 << 20});
     });
-    // Body, line and result together are more than a quarter, each of them is less.
+    // Body and result together are more than a quarter, each of them is less.
     let error = refusal(&stage.echo(&"x".repeat(2 << 20)), 502, "output_too_large");
     let message = error["message"].as_str().unwrap_or_default();
     assert!(message.contains("this caller holds its part"), "{message}");
