@@ -209,6 +209,11 @@ fn rooms_depend_only_on_the_rooms_below() {
     assert_eq!(ours("broker-model"), names(&[]));
     assert_eq!(ours("broker-files"), names(&[]));
     assert_eq!(ours("broker-memory"), names(&[]));
+    assert_eq!(ours("broker-schema"), names(&["broker-model"]));
+    assert_eq!(
+        ours("broker-drift"),
+        names(&["broker-model", "broker-schema"])
+    );
     assert_eq!(ours("broker-process"), names(&["broker-model"]));
     assert_eq!(
         ours("broker-wire"),
@@ -226,19 +231,23 @@ fn rooms_depend_only_on_the_rooms_below() {
     assert_eq!(
         ours("broker-core"),
         names(&[
+            "broker-drift",
             "broker-memory",
             "broker-model",
             "broker-mcp",
             "broker-process",
+            "broker-schema",
             "broker-wire"
         ])
     );
     let client = names(&[
+        "broker-drift",
         "broker-files",
         "broker-memory",
         "broker-model",
         "broker-mcp",
         "broker-process",
+        "broker-schema",
         "broker-wire",
     ]);
     assert_eq!(ours("broker-gen"), client);
@@ -261,7 +270,13 @@ fn rooms_depend_only_on_the_rooms_below() {
             "core names no transport of callers, yet links {transport}"
         );
     }
-    for pure in ["broker-memory", "broker-model", "broker-wire"] {
+    for pure in [
+        "broker-drift",
+        "broker-memory",
+        "broker-model",
+        "broker-schema",
+        "broker-wire",
+    ] {
         let linked = tree.linked(pure);
         for runtime in ["tokio", "mio", "tracing"] {
             assert!(

@@ -10,7 +10,11 @@ mod build_script;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod emit;
+#[cfg(feature = "cli")]
+pub mod lint;
 pub mod plan;
+#[cfg(feature = "cli")]
+pub mod provenance;
 mod text;
 pub mod types;
 

@@ -227,7 +227,7 @@ fn a_large_catalog_is_typed_whole_but_for_a_few_places() {
 #[test]
 fn the_largest_recorded_output_is_no_map() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../crates/model/tests/pairs/own/brave-2-pattern.json");
+        .join("../crates/drift/tests/pairs/own/brave-2-pattern.json");
     let pair: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let types = types_of("brave", &pair["new"]["tools"]);
     let maps: Vec<_> = types

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::lint;
 use broker_model::exit::Exit;
-use broker_model::lint;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};

@@ -1,9 +1,9 @@
 //! Two locks compared with each other: the new one's sources stand for live ones. Reads nothing.
 
-use broker_model::drift::{self, Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
+use broker_drift::SeenPackage;
+use broker_drift::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
 use broker_model::filter::ToolFilter;
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
-use broker_model::provenance::Seen;
 use broker_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) fn between(old: &Lock, new: &Lock) -> Report {
             report.merge(added(source));
         }
     }
-    drift::name_moves(&mut report);
+    broker_drift::name_moves(&mut report);
     // The words of the classifier are for a person who runs a server; here both sides are files.
     let tools = report.tools.iter_mut().map(|tool| &mut tool.findings);
     let sources = report.sources.iter_mut().map(|source| &mut source.findings);
@@ -48,9 +48,12 @@ fn both(old: &LockedSource, new: &LockedSource) -> Report {
             .collect(),
     };
     // The new lock's filter was already applied: what it exposes is admitted.
-    let mut report = drift::classify(old, &snapshot, &ToolFilter::default());
+    let mut report = broker_drift::classify(old, &snapshot, &ToolFilter::default());
     let package = new.package.clone();
-    report.add_package(old, &package.map_or(Seen::Nothing, Seen::Found));
+    report.add_package(
+        old,
+        &package.map_or(SeenPackage::Nothing, SeenPackage::Found),
+    );
     for tool in &old.exposed {
         if let Some(hidden) = new
             .hidden

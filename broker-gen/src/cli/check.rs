@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::lint::Linted;
+use broker_drift::Report;
 use broker_mcp::{Endpoint, SourceSpec};
-use broker_model::drift::{self, Report};
 use broker_model::exit::Exit;
-use broker_model::lint::Linted;
 use broker_model::lock::Lock;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
@@ -109,7 +109,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
             Err(Failure::Source(failure)) => {
                 let (message, last_words) = with_stderr(&failure);
                 let cause = failure.cause;
-                report.merge(drift::unchecked(
+                report.merge(broker_drift::unchecked(
                     &answer.source,
                     cause,
                     &message,
@@ -144,7 +144,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
         }
         report.merge(found);
     }
-    drift::name_moves(&mut report);
+    broker_drift::name_moves(&mut report);
     report.mask(&redactor);
     report.name_config(&args.file.config.to_string_lossy());
     sources.sort_by(|a, b| a.path.cmp(&b.path));

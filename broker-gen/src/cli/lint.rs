@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use broker_model::drift::{Class, Finding, FindingSeverity};
+use crate::lint::{Linted, lint};
+use broker_drift::{Class, Finding, FindingSeverity};
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
-use broker_model::lint::{Linted, lint};
 use broker_model::lock::LockedSource;
 use broker_model::redact::Redactor;
 use broker_model::terminal::Text;

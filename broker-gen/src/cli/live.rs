@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use broker_drift::Report;
 use broker_mcp::ConcurrencyLimits;
 use broker_model::NodePath;
 use broker_model::config::Source;
-use broker_model::drift::{self, Report};
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::{ListedTool, Snapshot};
 
@@ -57,7 +57,7 @@ pub(super) async fn compared(
     let (source, lock) = (source.clone(), lock.clone());
     let work = concurrency.parse_aside(move || {
         let locked = lock.source(source.path.as_str())?;
-        let report = drift::classify(locked, &snapshot, &source.filter);
+        let report = broker_drift::classify(locked, &snapshot, &source.filter);
         Some((report, to_locked(&source, &snapshot)))
     });
     work.await.unwrap_or_else(resume)

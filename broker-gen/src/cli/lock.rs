@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use broker_drift::BetweenLocks;
+use broker_drift::SeenPackage;
 use broker_mcp::Endpoint;
 use broker_model::config::Source;
-use broker_model::drift::BetweenLocks;
 use broker_model::exit::Exit;
+use broker_model::lock::Package;
 use broker_model::lock::{LOCK_VERSION, Lock, LockedSource, MAX_BYTES};
-use broker_model::provenance::{Package, Seen};
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use broker_process::ProcessSpec;
@@ -311,9 +312,9 @@ async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnos
 /// The package that a source ran. One that cannot be looked at fails no lock.
 fn package(source: &Source, process: &ProcessSpec) -> Option<Package> {
     match provenance::look(source, process) {
-        Seen::Found(package) => Some(package),
-        Seen::Nothing => None,
-        Seen::Unseen(why) => {
+        SeenPackage::Found(package) => Some(package),
+        SeenPackage::Nothing => None,
+        SeenPackage::Unseen(why) => {
             output::diagnostics(provenance::unseen(source, process, &why).as_slice());
             None
         }

@@ -1,8 +1,8 @@
 //! `rules`: what a report and the lint can name, in a table, one by one, and as JSON.
 
-use broker_model::drift::{self, Rule};
+use crate::lint;
+use broker_drift::Rule;
 use broker_model::exit::Exit;
-use broker_model::lint;
 use broker_model::terminal::Text;
 use broker_model::text;
 use clap::Args;
@@ -25,7 +25,7 @@ pub(super) type Explained = (&'static Rule, String);
 
 /// Every rule of drift, then those of the lint.
 fn all() -> impl Iterator<Item = Explained> {
-    let of_drift = drift::rules().iter().map(|rule| (rule, rule.page()));
+    let of_drift = broker_drift::rules().iter().map(|rule| (rule, rule.page()));
     let of_lint = lint::rules().iter();
     of_drift.chain(of_lint.map(|rule| (rule, format!("docs/lint.md#{}", rule.id))))
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use broker_model::config::Config;
 use broker_model::lock::LockedSource;
-use broker_model::schema::{compile, inspect};
 use broker_model::{Diagnostic, DiagnosticCode};
+use broker_schema::{compile, inspect};
 use serde_json::Value;
 
 /// How long one schema may take to compile; real ones take milliseconds.

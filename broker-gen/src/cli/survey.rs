@@ -9,7 +9,7 @@ use broker_mcp::{Session, SourceFailure, SourceSpec};
 use broker_model::json::child_pointer;
 use broker_model::lock::strip_volatile;
 use broker_model::snapshot::{ListedTool, Snapshot};
-use broker_model::{NodePath, SourceCause, drift, text};
+use broker_model::{NodePath, SourceCause, text};
 use broker_process::StderrTail;
 use broker_wire::Era;
 use serde_json::Value;
@@ -189,7 +189,7 @@ fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<Stri
 
 /// The pointers below `at` at which two values differ.
 fn pointers(first: &Value, second: &Value, at: &str) -> Vec<String> {
-    let places = drift::differences(first, second).into_iter();
+    let places = broker_drift::differences(first, second).into_iter();
     places
         .map(|place| format!("{at}{}", place.pointer))
         .collect()

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use broker_model::provenance::npm::npx_folder;
+use broker_gen::provenance::npm::npx_folder;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Output, contains, tool};

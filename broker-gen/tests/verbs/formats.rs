@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use broker_model::schema::compile;
+use broker_schema::compile;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Output, config, contains, tool};

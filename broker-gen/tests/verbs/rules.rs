@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
-use broker_model::drift::{Class, rules};
-use broker_model::lint;
+use broker_drift::{Class, rules};
+use broker_gen::lint;
 use serde_json::Value;
 
 use crate::bench::{Bench, contains, workspace};
@@ -33,7 +33,7 @@ const SECTIONS: [(&str, &[&str]); 4] = [
 ];
 
 fn page() -> String {
-    let mut out = "# Drift rules\n\nMade from the table in `crates/model/src/drift/rules.rs`; `broker-gen rules` prints the same. What a\nrule means for a broker is its class. A change of a schema gets a milder class than its rule's where a proof\nsays so.\n\n## Classes\n\nFrom harmless to worst; `added` and `unchecked` stand outside. A tool's class is its worst finding's.\n\n| class | what it says, and what a broker does |\n|---|---|\n".to_owned();
+    let mut out = "# Drift rules\n\nMade from the table in `crates/drift/src/rules.rs`; `broker-gen rules` prints the same. What a\nrule means for a broker is its class. A change of a schema gets a milder class than its rule's where a proof\nsays so.\n\n## Classes\n\nFrom harmless to worst; `added` and `unchecked` stand outside. A tool's class is its worst finding's.\n\n| class | what it says, and what a broker does |\n|---|---|\n".to_owned();
     for class in Class::ALL {
         let _ = writeln!(out, "| {} | {} |", class.as_str(), class.meaning());
     }

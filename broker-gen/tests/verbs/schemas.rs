@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use broker_model::config::Config;
-use broker_model::json_schema::Document;
-use broker_model::schema::compile;
+use broker_model::json::to_review_text;
+use broker_schema::compile;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, config, tool, workspace};
@@ -15,6 +15,38 @@ const UPDATE: &str = "MCP_BROKER_UPDATE_SCHEMAS";
 
 /// Keys that the config knows and this version refuses.
 const LATER: [&str; 5] = ["headers", "mcp", "trust", "url", "mcpServers"];
+
+/// A file that has a schema.
+#[derive(Clone, Copy, Debug)]
+enum Document {
+    Config,
+    Lock,
+    Report,
+}
+
+impl Document {
+    const ALL: [Self; 3] = [Self::Config, Self::Lock, Self::Report];
+
+    const fn file_name(self) -> &'static str {
+        match self {
+            Self::Config => "config.schema.json",
+            Self::Lock => "lock.schema.json",
+            Self::Report => "report.schema.json",
+        }
+    }
+
+    fn schema(self) -> Value {
+        match self {
+            Self::Config => broker_model::json_schema::config(),
+            Self::Lock => broker_model::json_schema::lock(),
+            Self::Report => broker_drift::json_schema::report(),
+        }
+    }
+
+    fn text(self) -> String {
+        to_review_text(&self.schema())
+    }
+}
 
 #[track_caller]
 fn valid(document: Document, value: &Value) {
@@ -216,4 +248,13 @@ fn the_schema_and_the_parser_agree() {
         assert!(Config::parse("c.json", text.as_bytes()).is_err(), "{text}");
         assert!(!validator.is_valid(&value), "the schema takes {text}");
     }
+}
+
+#[test]
+fn a_lock_of_version_1_is_valid_under_the_published_schema_and_a_damaged_one_is_not() {
+    let mut lock = read("crates/model/tests/fixtures/lock-v1.json");
+    valid(Document::Lock, &lock);
+    lock["sources"][0]["exposed"][0]["raw"]["description"] = "one text".into();
+    let validator = compile(&Document::Lock.schema()).expect("the schema compiles");
+    assert!(!validator.is_valid(&lock));
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use broker_drift::Report;
 use broker_mcp::Environment;
 use broker_model::config::Config;
-use broker_model::drift::Report;
 use bytes::Bytes;
 
 use crate::catalog::Catalog;

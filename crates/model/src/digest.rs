@@ -56,7 +56,8 @@ pub fn etag(reply: &[u8]) -> String {
     format!("\"{}\"", hex(&Sha256::digest(reply)[..16]))
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+/// Lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     digits

@@ -2,7 +2,6 @@
 
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
-use crate::drift::{FailOn, Report};
 
 /// How a program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,26 +108,6 @@ impl Exit {
             .into_iter()
             .filter(|d| d.is_error())
             .fold(Self::Ok, |exit, d| exit.or(Self::of_code(d.code)))
-    }
-
-    /// What a report ends with: drift, or a source that could not be compared with the lock.
-    pub fn of_report(report: &Report) -> Self {
-        Self::of_report_failing(report, FailOn::default())
-    }
-
-    /// The same, with other classes that count as drift.
-    pub fn of_report_failing(report: &Report, fail_on: FailOn) -> Self {
-        let drift = if report.fails(fail_on) {
-            Self::Drift
-        } else {
-            Self::Ok
-        };
-        let unchecked = if report.has_unchecked() {
-            Self::Unchecked
-        } else {
-            Self::Ok
-        };
-        drift.or(unchecked)
     }
 
     fn of_code(code: DiagnosticCode) -> Self {

@@ -1,4 +1,4 @@
-//! Data and rules of the broker: config, lock, digests, drift and diagnostics.
+//! Data of the broker: config, lock, digests, codes and diagnostics.
 //!
 //! Everything here is pure: no file, no process, no socket, no clock, no async. Callers read bytes
 //! and hand them in; what comes out is either a value that cannot be wrong or every reason why not.
@@ -10,19 +10,14 @@ pub mod codes;
 pub mod config;
 pub mod diagnostic;
 pub mod digest;
-pub mod drift;
 pub mod exit;
 pub mod filter;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;
-#[cfg(feature = "validate")]
-pub mod lint;
 pub mod lock;
 pub mod path;
-pub mod provenance;
 pub mod redact;
-pub mod schema;
 pub mod snapshot;
 pub mod terminal;
 pub mod text;

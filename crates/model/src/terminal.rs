@@ -3,8 +3,7 @@
 
 mod text;
 
-pub(crate) use text::one_line;
-pub use text::{Escaped, Part, Text};
+pub use text::{Escaped, Part, Text, one_line};
 
 /// Columns that everything fits into.
 pub const WIDTH: usize = 80;
@@ -90,7 +89,7 @@ fn end_line(out: &mut String, line: &str) {
 
 /// One line as lines of at most `width` characters, broken behind a blank where there is one, the
 /// others behind `indent`. Unlike [`wrap`] it keeps every blank; each line ends.
-pub(crate) fn fold(line: &str, width: usize, indent: &str) -> String {
+pub fn fold(line: &str, width: usize, indent: &str) -> String {
     let mut out = String::with_capacity(line.len() + 1);
     let mut rest: Vec<char> = line.chars().collect();
     while rest.len() > width {

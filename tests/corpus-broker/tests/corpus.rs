@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use broker_model::schema::compile;
+use broker_schema::compile;
 use harness::{Broker, Run, binary};
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use broker_model::drift::{Finding, FindingSeverity};
-use broker_model::lint::{Linted, advice};
+use crate::lint::{Linted, advice};
+use broker_drift::{Finding, FindingSeverity};
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::{counted, is_invisible, shell_word, shown, shown_line};

@@ -4,11 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::provenance::{self, Request, Wanted, without_user};
+use broker_drift::SeenPackage;
+use broker_drift::{Class, Report};
 use broker_mcp::SourceSpec;
 use broker_model::config::{Config, Source};
-use broker_model::drift::{Class, Report};
 use broker_model::lock::{Lock, LockedSource};
-use broker_model::provenance::{self, Kind, Package, Request, Seen, Wanted, without_user};
+use broker_model::lock::{Package, PackageKind as Kind};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 use broker_process::ProcessSpec;
@@ -44,13 +46,13 @@ impl Installed {
 }
 
 /// What a source runs, as far as it can be seen now.
-pub(super) fn look(source: &Source, process: &ProcessSpec) -> Seen {
+pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
     let Some(Request { word, what }) = provenance::request(&source.command) else {
-        return Seen::Nothing;
+        return SeenPackage::Nothing;
     };
     if source.is_shell() {
         // It may change the folder or the environment first.
-        return Seen::Unseen("a shell runs the command".to_owned());
+        return SeenPackage::Unseen("a shell runs the command".to_owned());
     }
     let pinned = what.is_pinned();
     let found = match what {
@@ -87,13 +89,13 @@ pub(super) fn look(source: &Source, process: &ProcessSpec) -> Seen {
         )),
         Wanted::Module(name) => match pypi::of_module(&name, process) {
             Some(one) => Ok(one.package(Kind::Pypi, pinned)),
-            None => return Seen::Nothing,
+            None => return SeenPackage::Nothing,
         },
         Wanted::Script | Wanted::Program => return file(source, process, word),
     };
     match found {
-        Ok(package) => Seen::Found(package),
-        Err(why) => Seen::Unseen(why),
+        Ok(package) => SeenPackage::Found(package),
+        Err(why) => SeenPackage::Unseen(why),
     }
 }
 
@@ -124,7 +126,7 @@ pub(super) fn unpinned(config: &Config, launches: &[SourceSpec], strict: bool) -
 pub(super) fn swapped(old: &Lock, new: &[LockedSource]) -> Vec<Diagnostic> {
     let mut found = Report::default();
     for source in new {
-        let package = source.package.clone().map(Seen::Found);
+        let package = source.package.clone().map(SeenPackage::Found);
         if let (Some(before), Some(now)) = (old.source(source.path.as_str()), package) {
             found.add_package(before, &now);
         }
@@ -167,42 +169,42 @@ pub(super) fn unseen(source: &Source, process: &ProcessSpec, why: &str) -> Optio
 
 /// The file that a word names, or the package that it belongs to. A bare name is looked for in folders
 /// of this machine, so the file behind it is not recorded.
-fn file(source: &Source, process: &ProcessSpec, word: usize) -> Seen {
+fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
     let is_program = word == 0;
     let as_written = written(source, word);
     let path = if is_program {
         match process.program_file() {
             Some(path) => path,
-            None => return Seen::Unseen("the program is not there any more".to_owned()),
+            None => return SeenPackage::Unseen("the program is not there any more".to_owned()),
         }
     } else {
         let Some(argument) = word.checked_sub(1).and_then(|at| process.args.get(at)) else {
-            return Seen::Nothing;
+            return SeenPackage::Nothing;
         };
         process.cwd.clone().unwrap_or_default().join(argument)
     };
     if let Some(installed) = npm::of_path(&path) {
-        return Seen::Found(installed.package(Kind::Npm, true));
+        return SeenPackage::Found(installed.package(Kind::Npm, true));
     }
     if let Some(installed) = pypi::of_script(&path) {
-        return Seen::Found(installed.package(Kind::Pypi, true));
+        return SeenPackage::Found(installed.package(Kind::Pypi, true));
     }
     let name = as_written.rsplit('/').next().unwrap_or_default();
     let named_by_path = !is_program || as_written.contains('/');
     // What a package manager writes to start a package names folders of this machine.
     let is_shim = pypi::lies_in_environment(&path) || npm::is_shim(&path);
     if !named_by_path || name.is_empty() || name.contains("${") || is_shim || !path.is_file() {
-        return Seen::Nothing;
+        return SeenPackage::Nothing;
     }
     match read(&path, LARGEST) {
-        Ok(content) => Seen::Found(Package {
+        Ok(content) => SeenPackage::Found(Package {
             kind: Kind::File,
             name: name.to_owned(),
             version: None,
             integrity: Some(provenance::file_integrity(&content)),
             pinned: true,
         }),
-        Err(why) => Seen::Unseen(why),
+        Err(why) => SeenPackage::Unseen(why),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use broker_model::provenance::{Version, npm};
+use crate::provenance::{Version, npm};
 use broker_model::text::shown_line;
 use broker_process::ProcessSpec;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use broker_model::provenance::python::{self, canonical_name, same_version};
-use broker_model::provenance::{PythonRunner, Version};
+use crate::provenance::python::{self, canonical_name, same_version};
+use crate::provenance::{PythonRunner, Version};
 use broker_model::text::shown_line;
 use broker_process::ProcessSpec;
 

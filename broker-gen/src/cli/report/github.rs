@@ -1,6 +1,6 @@
 //! Workflow commands of GitHub Actions: an annotation for each finding, on its line of the lock.
 
-use broker_model::drift::FindingSeverity;
+use broker_drift::FindingSeverity;
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::shown;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use broker_model::drift::{Class, FailOn};
+use broker_drift::{Class, FailOn};
 use broker_model::terminal::Text;
 use broker_model::text;
 

@@ -1,6 +1,6 @@
 //! A comment on a pull request: a table of what matters, the details folded away.
 
-use broker_model::drift::{Class, FailOn, Finding};
+use broker_drift::{Class, FailOn, Finding};
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::{counted, shown_line};

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::lint::Linted;
+use broker_drift::{BetweenLocks, Class, FailOn, Finding, FindingSeverity, Report};
 use broker_model::NodePath;
-use broker_model::drift::{BetweenLocks, Class, FailOn, Finding, FindingSeverity, Report};
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
-use broker_model::lint::Linted;
 use broker_model::lock::Lock;
 use broker_model::terminal::Text;
 use broker_model::text;
@@ -155,7 +155,7 @@ impl ReportArgs {
     pub(super) fn deliver(&self, shown: &Shown<'_>) -> Exit {
         let fail_on = self.fail_on();
         output::data(&shown.text(self.format, fail_on));
-        let mut exit = Exit::of_report_failing(shown.report, fail_on);
+        let mut exit = shown.report.exit(fail_on);
         if shown.linted.iter().any(lint::has_errors) {
             exit = exit.or(Exit::Lint);
         }

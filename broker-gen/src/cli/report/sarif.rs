@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use broker_drift::{Class, Finding, FindingSeverity};
 use broker_model::digest::Digest;
-use broker_model::drift::{Class, Finding, FindingSeverity};
 use serde_json::{Value, json};
 
 use super::places::Places;

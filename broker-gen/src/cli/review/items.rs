@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use broker_model::drift::{Class, Finding, Report};
+use broker_drift::{Class, Finding, Report};
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 

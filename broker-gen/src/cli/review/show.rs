@@ -1,7 +1,7 @@
 //! How one item looks in a terminal of 80 columns: what it is, what the classifier found, and the
 //! change. Everything a server wrote is escaped.
 
-use broker_model::drift::{Finding, unified};
+use broker_drift::{Finding, unified};
 use broker_model::terminal::{Text, WIDTH};
 use broker_model::text;
 use broker_model::text::shown_line;

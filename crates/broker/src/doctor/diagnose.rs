@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use broker_drift::{Class, Finding as Difference, Report};
 use broker_mcp::SourceFailure;
 use broker_model::Diagnostic;
-use broker_model::drift::{Class, Finding as Difference, Report};
 use broker_model::text::{counted, shown_line};
 
 use super::finding::{Code, Finding, Severity};

@@ -11,8 +11,8 @@ mod symptoms;
 
 use std::time::Duration;
 
+use broker_drift::Report;
 use broker_mcp::SourceFailure;
-use broker_model::drift::Report;
 use broker_wire::Era;
 
 use crate::core::Examined;

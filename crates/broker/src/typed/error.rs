@@ -1,6 +1,6 @@
 //! What opening a broker and calling a tool can fail with.
 
-use broker_model::drift::Report;
+use broker_drift::Report;
 use broker_model::{CallCode, Diagnostic};
 use thiserror::Error;
 

@@ -35,8 +35,8 @@ mod error;
 mod number;
 mod result;
 
+pub use broker_drift::Report;
 pub use broker_mcp::Environment;
-pub use broker_model::drift::Report;
 pub use broker_model::{CallCode, Diagnostic};
 pub use error::{CallError, OpenError};
 pub use number::Number;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use broker_memory::Account;
 use broker_model::CallCode;
 use broker_model::json::{self, MAX_VALUES};
-use broker_model::schema::Budget;
+use broker_schema::Budget;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -93,7 +93,7 @@ impl Check {
             Long::Text(body, at) => self.read(&body, at)?,
         };
         let stopped = || stop.is_set();
-        let budget = Budget::of_values(broker_model::schema::count_values(&value)).until(&stopped);
+        let budget = Budget::of_values(broker_schema::count_values(&value)).until(&stopped);
         self.validators[self.at]
             .check(self.catalog, self.tool, &value, &budget)
             .map_err(Refusal::into_error)

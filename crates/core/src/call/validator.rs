@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use broker_model::CallCode;
 use broker_model::json::MAX_VALUES;
 use broker_model::redact::is_secret_name;
-use broker_model::schema::{self, Budget, SchemaError, Validator, Verdict, count_values};
 use broker_model::text::shown_line;
+use broker_schema::{Budget, SchemaError, Validator, Verdict, count_values};
 use serde_json::{Map, Value, json};
 
 use crate::catalog::{Catalog, Tool};
@@ -112,7 +112,7 @@ fn args_invalid(path: &str, message: String, details: Value) -> Box<CoreError> {
 fn compile(catalog: &Catalog, tool: &Tool) -> Option<Validator> {
     let text = catalog.text(tool.args_schema);
     let problem = match serde_json::from_str::<Value>(text) {
-        Ok(schema) => match schema::compile(&schema) {
+        Ok(schema) => match broker_schema::compile(&schema) {
             Ok(validator) => return Some(validator),
             Err(problem) => problem.message,
         },
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     fn refuse(schema: Value, args: Value) -> Value {
-        let validator = schema::compile(&schema).unwrap();
+        let validator = broker_schema::compile(&schema).unwrap();
         assert!(!validator.is_valid(&args));
         let budget = Budget::of_values(count_values(&args));
         let refusal = refused(&validator, &schema.to_string(), "/a/t", &args, &budget);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use broker_model::drift::Class;
+use broker_drift::Class;
 use serde::Serialize;
 
 use crate::Reply;

@@ -1,7 +1,7 @@
 //! What drift looks like in the log: a line for each tool that went or came back, and for each
 //! difference that withdraws nothing. Whatever a server wrote is shown in one safe line.
 
-use broker_model::drift::Report;
+use broker_drift::Report;
 use broker_model::path::NodePath;
 use broker_model::text::shown_line;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker_drift::Report;
 use broker_mcp::{ConcurrencyLimits, Endpoint, Examination, SourceSpec};
-use broker_model::drift::Report;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, Snapshot};
 use broker_wire::Era;

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use broker_model::drift::{Report, name_moves};
+use broker_drift::{Report, name_moves};
 use tokio::sync::watch;
 
 use crate::{Mode, RefuseExit, StartOutcome};
@@ -110,7 +110,7 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use broker_model::drift::{Class, Finding, FindingSeverity, SourceDrift, ToolDrift, unchecked};
+    use broker_drift::{Class, Finding, FindingSeverity, SourceDrift, ToolDrift, unchecked};
     use broker_model::{NodePath, SourceCause};
 
     fn path() -> NodePath {

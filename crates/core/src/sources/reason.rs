@@ -2,7 +2,7 @@
 //! rule's own words and places of the reviewed tool. What a live server calls its properties, hosts
 //! or tools is text as well, and nobody reviewed it.
 
-use broker_model::drift::{Finding, SourceDrift, ToolDrift, rules};
+use broker_drift::{Finding, SourceDrift, ToolDrift, rules};
 use broker_model::text::shown_line;
 use serde_json::{Map, Value};
 
@@ -124,8 +124,8 @@ fn place(pointer: &str, reviewed: &Map<String, Value>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use broker_drift::{Class, FindingSeverity};
     use broker_model::NodePath;
-    use broker_model::drift::{Class, FindingSeverity};
     use serde_json::json;
 
     fn finding(rule: &'static str, class: Class, pointer: &str) -> Finding {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use broker_drift::{Class, Report, ToolDrift};
 use broker_mcp::{SourceFailure, Verdict};
 use broker_model::config::TextDrift;
 use broker_model::digest::Digest;
-use broker_model::drift::{self, Class, Report, ToolDrift};
 use broker_model::filter::ToolFilter;
 use broker_model::lock::{LockedSource, strip_volatile};
 use broker_model::path::NodePath;
@@ -112,7 +112,7 @@ impl Verdicts {
         let reviewed = reviewed.unwrap_or(&now);
         let (report, withdrawn, changed_texts) = match self.locked(source) {
             Ok(locked) => {
-                let mut report = drift::classify(&locked, snapshot, &reviewed.filter);
+                let mut report = broker_drift::classify(&locked, snapshot, &reviewed.filter);
                 report.mask(&reviewed.redactor);
                 report.name_config(self.catalog.config_name);
                 // Of hidden tools as well: a reload may bring them back.
@@ -122,8 +122,12 @@ impl Verdicts {
             }
             // What cannot be compared is not served.
             Err(problem) => {
-                let report =
-                    drift::unchecked(&reviewed.path, SourceCause::DriftSource, &problem, &[]);
+                let report = broker_drift::unchecked(
+                    &reviewed.path,
+                    SourceCause::DriftSource,
+                    &problem,
+                    &[],
+                );
                 let reason = Reason::own(&problem);
                 let withdrawn = self.all_of(source, Class::Unknown, "lock-unreadable", &reason);
                 (report, withdrawn, BTreeMap::new())
@@ -194,7 +198,7 @@ impl Verdicts {
         if !self.gate.is_settled(source) && !self.gate.is_strict(source) {
             tracing::warn!(source = %path, cause = %failure.cause, reason = message, "source not checked");
         }
-        let report = drift::unchecked(path, failure.cause, &message, &[]);
+        let report = broker_drift::unchecked(path, failure.cause, &message, &[]);
         self.gate.settle(source, &report);
     }
 

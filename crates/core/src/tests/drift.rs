@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use broker_drift::Class;
 use broker_mcp::{SourceFailure, State, Verdict};
-use broker_model::drift::Class;
 use broker_model::snapshot::ListedTool;
 use broker_model::{CallCode, SourceCause};
 use serde_json::{Map, Value, json};

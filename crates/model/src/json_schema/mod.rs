@@ -1,4 +1,4 @@
-//! JSON Schemas of the files that people and programs read: config, lock and report.
+//! JSON Schemas of the files that people and programs read: config and lock.
 //!
 //! The types below describe the wire and nothing else: the domain types are never serialized by
 //! derive, so that a renamed field cannot change a file. `schemas/` holds what this makes, kept
@@ -7,8 +7,6 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
-
-use crate::json::to_review_text;
 
 #[expect(
     dead_code,
@@ -20,52 +18,19 @@ mod config;
     reason = "the fields describe a file; nothing is read into them"
 )]
 mod lock;
-#[expect(
-    dead_code,
-    reason = "the fields describe a file; nothing is read into them"
-)]
-mod report;
 
-/// What has a schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Document {
-    /// The config that an operator writes.
-    Config,
-    /// The lock beside it.
-    Lock,
-    /// The drift report.
-    Report,
+/// The schema of the config that an operator writes.
+pub fn config() -> Value {
+    config::with_entries(generate::<config::Config>())
 }
 
-impl Document {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Config, Self::Lock, Self::Report];
-
-    /// The name of its schema file.
-    pub const fn file_name(self) -> &'static str {
-        match self {
-            Self::Config => "config.schema.json",
-            Self::Lock => "lock.schema.json",
-            Self::Report => "report.schema.json",
-        }
-    }
-
-    /// Its schema, draft 7: what editors understand.
-    pub fn schema(self) -> Value {
-        match self {
-            Self::Config => config::with_entries(generate::<config::Config>()),
-            Self::Lock => generate::<lock::Lock>(),
-            Self::Report => generate::<report::Report>(),
-        }
-    }
-
-    /// The content of its schema file.
-    pub fn text(self) -> String {
-        to_review_text(&self.schema())
-    }
+/// The schema of the lock beside it.
+pub fn lock() -> Value {
+    generate::<lock::Lock>()
 }
 
-fn generate<T: JsonSchema>() -> Value {
+/// The schema of a type, draft 7 (which editors understand), as the schemas of this project are written.
+pub fn generate<T: JsonSchema>() -> Value {
     let schema: Schema = SchemaSettings::draft07()
         .into_generator()
         .into_root_schema_for::<T>();

@@ -18,13 +18,14 @@ use serde_json::{Map, Value};
 
 use crate::digest::Digest;
 use crate::path::NodePath;
-use crate::provenance::Package;
 
 mod file;
 mod format2;
+mod package;
 mod source;
 mod tool;
 
+pub use package::{Package, PackageKind};
 pub use tool::{MEMBERS, ToolDigests, strip_volatile};
 
 /// The largest lock, in bytes. A listing has at most 32 MiB, so that eight of the largest fit.

@@ -6,13 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::tool::{Digests, from_lines, to_lines};
-use super::{HiddenTool, LockedSource, LockedTool, strip_volatile};
+use super::{HiddenTool, LockedSource, LockedTool, Package, strip_volatile};
 use crate::codes::DiagnosticCode;
 use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::digest::Digest;
 use crate::path::NodePath;
-use crate::provenance::Package;
 use crate::snapshot::Snapshot;
 
 /// The members that this program knows.

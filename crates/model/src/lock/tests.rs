@@ -85,7 +85,7 @@ fn a_package_is_covered_by_the_root_digest_and_a_lock_without_one_is_read() {
     let without = lock.to_text();
     assert!(!without.contains("\"package\""), "{without}");
     lock.sources[0].package = Some(Package {
-        kind: crate::provenance::Kind::Npm,
+        kind: super::PackageKind::Npm,
         name: "@a/b".to_owned(),
         version: Some("1.0.0".to_owned()),
         integrity: Some("sha512-AA==".to_owned()),

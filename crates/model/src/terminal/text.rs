@@ -150,7 +150,7 @@ impl fmt::Display for Escaped {
 }
 
 /// Every character that cannot be seen, and every line end, as an escape; tabs become spaces.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     if !text
         .chars()
         .any(|c| is_invisible(c) || matches!(c, '\n' | '\t'))

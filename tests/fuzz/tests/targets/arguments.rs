@@ -2,7 +2,7 @@
 //! and the values of the text are counted as the parser makes them.
 
 use broker_model::json::{estimate, parse};
-use broker_model::schema::{
+use broker_schema::{
     Budget, MIN_STEPS, STEPS_PER_VALUE, Validator, Verdict, compile, count_values,
 };
 use fuzz::behaviour;

@@ -1,0 +1,18 @@
+//! Encoded runs that read as instructions once they are decoded.
+
+use broker_drift::encoded;
+
+use super::{Found, phrases};
+
+/// One finding for each run.
+pub(super) fn check(text: &str) -> Vec<Found> {
+    let phrased = |decoded: &str| !phrases::check(decoded).is_empty();
+    let found = encoded::instructions(text, &phrased).into_iter();
+    let found = found.map(|(run, decoded)| Found {
+        rule: "encoded-payload",
+        at: run.at,
+        to: run.to,
+        message: format!("{} that decodes to {}", run.coding, super::quoted(&decoded)),
+    });
+    found.collect()
+}

@@ -1,0 +1,131 @@
+//! Every text of a tool, and every text of a source about itself: strings and names of members, each
+//! with its place and its purpose.
+
+use serde_json::{Map, Value};
+
+use broker_model::json::child_pointer;
+use broker_model::lock::{LockedSource, LockedTool};
+
+/// What a text is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The tool's name or title.
+    Name,
+    /// The name of a property in the input schema.
+    Parameter,
+    /// The name of another member.
+    Key,
+    /// Words for the reader.
+    Prose,
+    /// A value: of an enum, a default, a pattern.
+    Data,
+}
+
+/// One text.
+#[derive(Debug)]
+pub(super) struct Text<'a> {
+    /// Into the raw tool, or into the source's snapshot; of a member's name, to the member.
+    pub(super) pointer: String,
+    pub(super) text: &'a str,
+    pub(super) role: Role,
+    /// Of the name of a member: what the member is.
+    pub(super) member: Option<&'a Value>,
+}
+
+/// How the members of an object are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Schema {
+        input: bool,
+    },
+    /// Names and their schemas.
+    Schemas {
+        input: bool,
+    },
+    Data,
+    /// A text of the server about itself.
+    Itself,
+    Other,
+}
+
+/// The texts of a source about itself: its instructions, every text of its `serverInfo`, and the names
+/// and texts of its capabilities.
+pub(super) fn texts_of_source(source: &LockedSource) -> Vec<Text<'_>> {
+    let mut texts = Vec::new();
+    if let Some(text) = &source.instructions {
+        texts.push(Text {
+            pointer: "/instructions".to_owned(),
+            text,
+            role: Role::Prose,
+            member: None,
+        });
+    }
+    let own = [
+        (&source.server_info, "/server_info", Place::Itself),
+        (&source.capabilities, "/capabilities", Place::Data),
+    ];
+    for (value, at, place) in own {
+        below(value, at.to_owned(), place, Role::Prose, &mut texts);
+    }
+    texts
+}
+
+/// In the order of the tool.
+pub(super) fn texts_of(tool: &LockedTool) -> Vec<Text<'_>> {
+    let mut texts = Vec::new();
+    members(&tool.raw, "", Place::Other, &mut texts);
+    texts
+}
+
+fn members<'a>(object: &'a Map<String, Value>, at: &str, place: Place, texts: &mut Vec<Text<'a>>) {
+    for (name, value) in object {
+        let pointer = child_pointer(at, name);
+        let role = match place {
+            Place::Schemas { input: true } => Role::Parameter,
+            _ => Role::Key,
+        };
+        texts.push(Text {
+            pointer: pointer.clone(),
+            text: name,
+            role,
+            member: Some(value),
+        });
+        let inner = match (place, name.as_str()) {
+            (Place::Other, "inputSchema") if at.is_empty() => Place::Schema { input: true },
+            (Place::Other, "outputSchema") if at.is_empty() => Place::Schema { input: false },
+            (Place::Schemas { input }, _) => Place::Schema { input },
+            (Place::Schema { input }, "properties") => Place::Schemas { input },
+            (
+                Place::Schema { .. },
+                "enum" | "const" | "default" | "required" | "pattern" | "$ref" | "$schema" | "$id"
+                | "format" | "type",
+            ) => Place::Data,
+            (place, _) => place,
+        };
+        let role = match (inner, name.as_str()) {
+            (Place::Other, "name" | "title") if at.is_empty() => Role::Name,
+            (Place::Itself, "name" | "title") => Role::Name,
+            (Place::Data, _) => Role::Data,
+            _ => Role::Prose,
+        };
+        below(value, pointer, inner, role, texts);
+    }
+}
+
+fn below<'a>(value: &'a Value, at: String, place: Place, role: Role, texts: &mut Vec<Text<'a>>) {
+    match value {
+        Value::String(text) => texts.push(Text {
+            pointer: at,
+            text,
+            role,
+            member: None,
+        }),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                below(item, format!("{at}/{index}"), place, role, texts);
+            }
+        }
+        Value::Object(object) => members(object, &at, place, texts),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

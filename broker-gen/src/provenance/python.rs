@@ -1,0 +1,192 @@
+//! Names of packages of Python, and the files that pip, pipx and uv leave behind.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::{Version, plain};
+use broker_model::digest::hex;
+
+/// `name`, `name[extra]==1.2`, `name>=1`: the name as an index spells it, and what is asked of it.
+pub(super) fn requirement(text: &str) -> Option<(String, Version)> {
+    let (name, rest) = name_and_rest(text)?;
+    if rest.contains("://") || rest.starts_with('@') {
+        return None;
+    }
+    let rest = rest.split(';').next().unwrap_or_default().trim();
+    let version = rest.strip_prefix("===").or_else(|| rest.strip_prefix("=="));
+    match version.map(str::trim) {
+        Some(version) if is_version(version) => Some((name, Version::Exactly(version.to_owned()))),
+        _ => Some((name, Version::Moving(rest.to_owned()))),
+    }
+}
+
+/// What uv takes besides: `name@1.2`, `name@latest`.
+pub(super) fn uv_spec(text: &str) -> Option<(String, Version)> {
+    if let Some((name, rest)) = name_and_rest(text)
+        && let Some(version) = rest.strip_prefix('@')
+        && !version.contains([':', '/'])
+    {
+        let version = version.trim();
+        return Some(if is_version(version) {
+            (name, Version::Exactly(version.to_owned()))
+        } else {
+            (name, Version::Moving(version.to_owned()))
+        });
+    }
+    requirement(text)
+}
+
+fn name_and_rest(text: &str) -> Option<(String, &str)> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))
+        .unwrap_or(text.len());
+    let (name, mut rest) = text.split_at(end);
+    let edges = |name: &str| {
+        let bytes = name.as_bytes();
+        bytes
+            .first()
+            .zip(bytes.last())
+            .is_some_and(|(a, b)| a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric())
+    };
+    if !edges(name) {
+        return None;
+    }
+    rest = rest.trim_start();
+    if let Some(inner) = rest.strip_prefix('[') {
+        rest = inner.split_once(']')?.1.trim_start();
+    }
+    // Anything else than a version after the name is an address or a path.
+    let fits = rest.is_empty() || rest.starts_with(['=', '<', '>', '!', '~', '@', ';', '(']);
+    fits.then(|| (canonical_name(name), rest))
+}
+
+fn is_version(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit() || c == 'v')
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-+!".contains(&b))
+}
+
+/// The one spelling of a name: lower case, and `-` for any run of `-`, `_` and `.`.
+pub fn canonical_name(name: &str) -> String {
+    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+/// Whether two spellings of a version are one: `2025.08.4` is `2025.8.4`, `6.0` is `6.0.0`.
+pub fn same_version(a: &str, b: &str) -> bool {
+    canonical_version(a) == canonical_version(b)
+}
+
+fn canonical_version(version: &str) -> String {
+    let version = version.trim_start_matches(['v', 'V']).to_ascii_lowercase();
+    let (release, local) = version.split_once('+').unwrap_or((&version, ""));
+    let number = |part: &str| match part.trim_start_matches('0') {
+        "" if part.bytes().all(|b| b == b'0') => "0".to_owned(),
+        trimmed if part.bytes().all(|b| b.is_ascii_digit()) => trimmed.to_owned(),
+        _ => part.to_owned(),
+    };
+    let mut parts: Vec<String> = release.split(['.', '-', '_']).map(number).collect();
+    while parts.len() > 1 && parts.last().is_some_and(|part| part == "0") {
+        parts.pop();
+    }
+    format!("{}+{local}", parts.join("."))
+}
+
+/// Name and version of the package whose `.dist-info` folder has this name.
+pub fn dist_info(folder: &str) -> Option<(String, String)> {
+    let (name, version) = folder.strip_suffix(".dist-info")?.split_once('-')?;
+    Some((canonical_name(&plain(name)?), plain(version)?))
+}
+
+/// What a `RECORD` says of the package's own files, as `record-sha256:…`: every file with its hash, but
+/// for what the installer itself wrote and what differs from machine to machine. `None` where that
+/// leaves nothing.
+pub fn record_integrity(record: &str) -> Option<String> {
+    let written_by_installer = |path: &str| {
+        let name = path.split_once(".dist-info/").map_or("", |(_, name)| name);
+        matches!(
+            name,
+            "INSTALLER"
+                | "REQUESTED"
+                | "RECORD"
+                | "direct_url.json"
+                | "uv_cache.json"
+                | "uv_build.json"
+        )
+    };
+    let mut lines: Vec<&str> = record
+        .lines()
+        .map(str::trim)
+        .filter(|line| {
+            let path = line.trim_start_matches('"');
+            let path = path.split([',', '"']).next().unwrap_or_default();
+            // Scripts outside of the package name the interpreter by its folder.
+            let outside = path.starts_with("..") || path.starts_with('/');
+            let hashed =
+                line.contains(",sha256=") || line.contains(",sha384=") || line.contains(",sha512=");
+            hashed && !outside && !path.ends_with(".pyc") && !written_by_installer(path)
+        })
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    lines.sort_unstable();
+    Some(format!(
+        "record-sha256:{}",
+        hex(&Sha256::digest(lines.join("\n")))
+    ))
+}
+
+/// What `direct_url.json` says of a package that came from no index: a commit or an archive's hash.
+pub fn direct_url(text: &str) -> Option<String> {
+    let document: Value = serde_json::from_str(text).ok()?;
+    if let Some(commit) = document.pointer("/vcs_info/commit_id") {
+        return plain(&format!("git:{}", commit.as_str()?));
+    }
+    let archive = document.get("archive_info")?;
+    let hash = archive
+        .pointer("/hashes/sha256")
+        .and_then(Value::as_str)
+        .or_else(|| {
+            let hash = archive.get("hash").and_then(Value::as_str)?;
+            hash.strip_prefix("sha256=")
+        })?;
+    plain(&format!("sha256:{hash}"))
+}
+
+/// The archive's hash in a pointer file of uv's cache (`wheels-v*/…/VERSION-TAGS.http`,
+/// `sdists-v*/…/revision.http`), which is binary: the formula's name, then 64 digits.
+pub fn cached_archive(bytes: &[u8]) -> Option<String> {
+    let mark = b"Sha256";
+    let starts = bytes
+        .windows(mark.len())
+        .enumerate()
+        .filter(|(_, window)| window == mark);
+    starts.map(|(at, _)| at + mark.len()).find_map(|from| {
+        // One or two bytes say how long the text is.
+        [2, 1, 0].into_iter().find_map(|skip| {
+            let digits = bytes.get(from + skip..from + skip + 64)?;
+            let is_hex = digits
+                .iter()
+                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+            is_hex.then(|| format!("sha256:{}", String::from_utf8_lossy(digits)))
+        })
+    })
+}
+
+/// Whether an `entry_points.txt` has this program.
+pub fn has_script(entry_points: &str, name: &str) -> bool {
+    let mut inside = false;
+    entry_points.lines().map(str::trim).any(|line| {
+        if line.starts_with('[') {
+            inside = matches!(line, "[console_scripts]" | "[gui_scripts]");
+            return false;
+        }
+        inside
+            && line
+                .split_once('=')
+                .is_some_and(|(key, _)| key.trim() == name)
+    })
+}

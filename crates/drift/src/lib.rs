@@ -1,0 +1,38 @@
+//! Drift: a live source compared with what was reviewed of it.
+//!
+//! [`classify`] is one pure function: it takes a lock and a snapshot, and returns a [`Report`].
+//! `broker-gen check` and a refused start print that report, and a running broker keeps it.
+
+#![forbid(unsafe_code)]
+
+mod annotations;
+mod classify;
+mod difference;
+pub mod encoded;
+mod human;
+mod icons;
+#[cfg(feature = "schema")]
+pub mod json_schema;
+mod package;
+mod rename;
+mod report;
+mod rules;
+mod schema;
+mod source;
+mod text_diff;
+mod tool;
+mod wording;
+
+pub use classify::{classify, unchecked};
+pub use difference::{Difference, differences};
+pub use human::BetweenLocks;
+pub use package::SeenPackage;
+pub use rename::name_moves;
+pub use report::{
+    Class, FailOn, Finding, FindingSeverity, REPORT_VERSION, Report, SourceDrift, ToolDrift,
+};
+pub use rules::{Rule, rules};
+pub use text_diff::{text_diff, unified};
+
+#[cfg(test)]
+mod tests;

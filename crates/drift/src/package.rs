@@ -1,0 +1,251 @@
+//! The package that a source runs, compared with the one that the lock records.
+
+use serde_json::{Value, json};
+
+use super::classify::relock;
+use super::report::{Class, Finding, Report, SourceDrift};
+use super::rules::rule;
+use broker_model::lock::LockedSource;
+use broker_model::lock::Package;
+
+/// What could be told of the package that a source ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SeenPackage {
+    /// The command runs nothing that has a record.
+    Nothing,
+    /// This one.
+    Found(Package),
+    /// It could not be looked at, for this reason.
+    Unseen(String),
+}
+
+impl Report {
+    /// Adds what is to be said of the package that a source runs now.
+    pub fn add_package(&mut self, locked: &LockedSource, seen: &SeenPackage) {
+        let mut found = changes(locked.package.as_ref(), seen);
+        if found.is_empty() {
+            return;
+        }
+        for one in &mut found {
+            one.remedy = if one.class == Class::Same {
+                "nothing; the next lock records it".to_owned()
+            } else {
+                format!(
+                    "find out where it comes from before it runs again; if it is right, {}",
+                    relock(&locked.path)
+                )
+            };
+        }
+        let of_source = |drift: &SourceDrift| drift.source == locked.path;
+        match self.sources.iter().position(of_source) {
+            Some(at) => {
+                // What the source is made of comes before what it says of itself.
+                found.append(&mut self.sources[at].findings);
+                self.sources[at] = SourceDrift::new(&locked.path, found);
+            }
+            None => self.sources.push(SourceDrift::new(&locked.path, found)),
+        }
+    }
+}
+
+fn changes(old: Option<&Package>, seen: &SeenPackage) -> Vec<Finding> {
+    match (old, seen) {
+        (None, SeenPackage::Nothing | SeenPackage::Unseen(_)) => Vec::new(),
+        (None, SeenPackage::Found(new)) => vec![Finding {
+            pointer: "/package".to_owned(),
+            new: Some(new.to_json()),
+            ..finding(
+                "package-unrecorded",
+                format!("the package was not recorded; it is the {new}"),
+            )
+        }],
+        (Some(old), SeenPackage::Nothing) => vec![unseen(
+            old,
+            "no package is recorded or found any more".to_owned(),
+        )],
+        (Some(old), SeenPackage::Unseen(why)) => {
+            vec![unseen(old, format!("could not look at the package: {why}"))]
+        }
+        (Some(old), SeenPackage::Found(new)) => compare(old, new).into_iter().collect(),
+    }
+}
+
+fn compare(old: &Package, new: &Package) -> Option<Finding> {
+    let changed = |id, pointer: &str, values: (Value, Value), message: String| {
+        let some = |value: Value| Some(value).filter(|value| !value.is_null());
+        Some(Finding {
+            pointer: format!("/package{pointer}"),
+            old: some(values.0),
+            new: some(values.1),
+            ..finding(id, message)
+        })
+    };
+    if (old.kind, &old.name) != (new.kind, &new.name) {
+        let message = format!("the command runs the {new} now; it was the {old}");
+        return changed(
+            "package-changed",
+            "",
+            (old.to_json(), new.to_json()),
+            message,
+        );
+    }
+    if old.version != new.version {
+        let message = format!("it is the {new} now; the lock has the {old}");
+        let values = (json!(old.version), json!(new.version));
+        return changed("package-version-changed", "/version", values, message);
+    }
+    match (&old.integrity, &new.integrity) {
+        (Some(before), Some(now)) if before == now => None,
+        (Some(before), Some(now)) if formula(before) == formula(now) => changed(
+            "package-integrity-changed",
+            "/integrity",
+            (json!(before), json!(now)),
+            format!(
+                "the {new} has another content than the reviewed one of the same name{}",
+                if new.version.is_some() {
+                    " and version"
+                } else {
+                    ""
+                }
+            ),
+        ),
+        (Some(before), Some(now)) => Some(unseen(
+            old,
+            format!(
+                "could not compare the content of the package: the lock has `{}`, and here is `{}`",
+                formula(before),
+                formula(now)
+            ),
+        )),
+        (Some(_), None) => Some(unseen(
+            old,
+            "could not look at the content of the package: nothing records its integrity"
+                .to_owned(),
+        )),
+        (None, Some(now)) => changed(
+            "package-unrecorded",
+            "/integrity",
+            (Value::Null, json!(now)),
+            format!("the integrity of the {new} was not recorded"),
+        ),
+        (None, None) => None,
+    }
+}
+
+/// It was not looked at, which is another thing than to be unchanged.
+fn unseen(old: &Package, what: String) -> Finding {
+    Finding {
+        pointer: "/package".to_owned(),
+        old: Some(old.to_json()),
+        ..finding(
+            "package-unseen",
+            format!("{what}; whether it still is the {old} of the lock is not known"),
+        )
+    }
+}
+
+fn finding(id: &str, message: String) -> Finding {
+    Finding::of(rule(id), message, "")
+}
+
+/// What an integrity was made by: what stands before its value.
+fn formula(integrity: &str) -> &str {
+    let end = match integrity.find(':') {
+        Some(at) => at,
+        // The form of npm, `sha512-…`.
+        None => integrity.find('-').unwrap_or(integrity.len()),
+    };
+    &integrity[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FindingSeverity;
+    use broker_model::lock::PackageKind as Kind;
+
+    fn package(kind: Kind, name: &str, version: &str, integrity: &str) -> Package {
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        Package {
+            kind,
+            name: name.to_owned(),
+            version: some(version),
+            integrity: some(integrity),
+            pinned: true,
+        }
+    }
+
+    #[test]
+    fn what_a_package_turned_into() {
+        let npm = |version, integrity| package(Kind::Npm, "p", version, integrity);
+        let old = npm("1.0.0", "sha512-AA==");
+        let found = |new: Package| SeenPackage::Found(new);
+        let unseen = SeenPackage::Unseen("the cache is gone".to_owned());
+        use {Class::*, FindingSeverity::*};
+        let rows = [
+            (Some(&old), found(old.clone()), None),
+            (
+                Some(&old),
+                found(npm("1.0.0", "sha512-BB==")),
+                Some(("package-integrity-changed", Security, Error)),
+            ),
+            (
+                Some(&old),
+                found(npm("1.1.0", "sha512-BB==")),
+                Some(("package-version-changed", Same, Note)),
+            ),
+            (
+                Some(&old),
+                found(package(Kind::Npm, "q", "1.0.0", "sha512-AA==")),
+                Some(("package-changed", Security, Error)),
+            ),
+            (
+                Some(&old),
+                found(package(Kind::File, "p", "", "sha256:1")),
+                Some(("package-changed", Security, Error)),
+            ),
+            (
+                Some(&old),
+                found(npm("1.0.0", "sha1-AA==")),
+                Some(("package-unseen", Same, Warning)),
+            ),
+            (
+                Some(&old),
+                found(npm("1.0.0", "")),
+                Some(("package-unseen", Same, Warning)),
+            ),
+            (
+                Some(&old),
+                unseen.clone(),
+                Some(("package-unseen", Same, Warning)),
+            ),
+            (
+                Some(&old),
+                SeenPackage::Nothing,
+                Some(("package-unseen", Same, Warning)),
+            ),
+            (
+                None,
+                found(old.clone()),
+                Some(("package-unrecorded", Same, Note)),
+            ),
+            (None, unseen, None),
+            (None, SeenPackage::Nothing, None),
+        ];
+        for (old, seen, expected) in rows {
+            let found = changes(old, &seen);
+            let got = found.first().map(|one| (one.rule, one.class, one.severity));
+            assert_eq!(
+                (got, found.len()),
+                (expected, usize::from(expected.is_some())),
+                "{seen:?}"
+            );
+        }
+        let file = |integrity| package(Kind::File, "server.py", "", integrity);
+        let found = changes(
+            Some(&file("sha256:1")),
+            &SeenPackage::Found(file("sha256:2")),
+        );
+        assert_eq!(found[0].rule, "package-integrity-changed");
+    }
+}

@@ -1,0 +1,206 @@
+//! Tools that are there under another name, or at another source. They are gone all the same; this
+//! only says where to look, by name, members and text, since real renames never keep their bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use serde_json::{Map, Value, json};
+
+use super::report::{Class, Report};
+use super::rules::rule;
+use broker_model::digest::Digest;
+use broker_model::lock::LockedTool;
+use broker_model::snapshot::ListedTool;
+
+/// Tools on each side that are compared with each other.
+const MAX_TOOLS: usize = 300;
+/// Bytes of a description whose words are compared.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+/// Members of a schema that are compared.
+const MAX_MEMBERS: usize = 1000;
+
+/// What a tool is recognised by.
+struct Features {
+    name: String,
+    words: BTreeSet<u64>,
+    members: BTreeSet<u64>,
+    text: BTreeSet<u64>,
+    schemas: [Option<Digest>; 2],
+}
+
+/// For each tool that left, the new tool that it seems to be now.
+pub(super) fn successors<'a>(
+    left: &[&'a LockedTool],
+    listed: &BTreeMap<&'a str, &ListedTool>,
+    read: impl Fn(&ListedTool) -> Map<String, Value>,
+) -> BTreeMap<&'a str, &'a str> {
+    let of = |name: &str, raw: &Map<String, Value>| Features::of(name, raw);
+    let old: Vec<_> = left
+        .iter()
+        .take(MAX_TOOLS)
+        .map(|tool| {
+            (
+                tool.upstream_name.as_str(),
+                of(&tool.upstream_name, &tool.raw),
+            )
+        })
+        .collect();
+    // Without a removed tool there is no rename to look for.
+    let new: Vec<_> = listed
+        .iter()
+        .take(if left.is_empty() { 0 } else { MAX_TOOLS })
+        .map(|(name, tool)| (*name, of(name, &read(tool))))
+        .collect();
+    let mut pairs: Vec<(u32, &str, &str)> = Vec::new();
+    for (from, before) in &old {
+        for (to, after) in &new {
+            if let Some(score) = before.likeness(after) {
+                pairs.push((score, from, to));
+            }
+        }
+    }
+    pairs.sort_by(|a, b| b.cmp(a));
+    let mut taken = BTreeSet::new();
+    let mut found = BTreeMap::new();
+    for (_, from, to) in pairs {
+        if !found.contains_key(from) && taken.insert(to) {
+            found.insert(from, to);
+        }
+    }
+    found
+}
+
+/// Names tools that left one source and came up at another, over the reports of several sources: the
+/// same bytes, or the same name.
+pub fn name_moves(report: &mut Report) {
+    let digest = |value: &Option<Value>| {
+        value
+            .as_ref()
+            .and_then(|value| value.get("digest"))
+            .cloned()
+    };
+    let added: Vec<_> = report
+        .tools
+        .iter()
+        .filter(|tool| tool.class == Class::Added)
+        .map(|tool| {
+            let digest = tool.findings.first().and_then(|one| digest(&one.new));
+            (
+                tool.source.clone(),
+                tool.tool.clone(),
+                tool.path.clone(),
+                digest,
+            )
+        })
+        .collect();
+    for tool in report
+        .tools
+        .iter_mut()
+        .filter(|tool| tool.class == Class::Gone)
+    {
+        let Some(found) = tool.findings.iter_mut().find(|one| one.rule == "tool-gone") else {
+            continue;
+        };
+        let own = digest(&found.old);
+        let elsewhere = || added.iter().filter(|(source, ..)| *source != tool.source);
+        let same_bytes = elsewhere().find(|(.., digest)| digest.is_some() && *digest == own);
+        let same_name = || elsewhere().find(|(_, name, ..)| *name == tool.tool);
+        if let Some((source, _, path, _)) = same_bytes.or_else(same_name) {
+            found.rule = rule("tool-moved").id;
+            found.new = Some(json!({"source": source.as_str(), "path": path}));
+            let how = if same_bytes.is_some() {
+                "is"
+            } else {
+                "seems to be"
+            };
+            found.message = format!("{}; it {how} at `{path}` now", found.message);
+        }
+    }
+}
+
+impl Features {
+    fn of(name: &str, raw: &Map<String, Value>) -> Self {
+        let schema = |member: &str| {
+            raw.get(member)
+                .map(|schema| Digest::of_member(member, schema))
+        };
+        let properties = raw
+            .get("inputSchema")
+            .and_then(|schema| schema.get("properties"));
+        let members = properties
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(Map::keys);
+        let text = raw
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        Self {
+            name: name
+                .chars()
+                .filter(|c| c.is_alphanumeric())
+                .flat_map(char::to_lowercase)
+                .collect(),
+            words: words(name),
+            members: members.take(MAX_MEMBERS).map(|name| hash(name)).collect(),
+            text: words(&text[..text.floor_char_boundary(MAX_TEXT_BYTES)]),
+            schemas: [schema("inputSchema"), schema("outputSchema")],
+        }
+    }
+
+    /// How alike two tools are, in hundredths; `None` where they are not.
+    fn likeness(&self, other: &Self) -> Option<u32> {
+        let name = if self.name == other.name {
+            100
+        } else {
+            shared(&self.words, &other.words)
+        };
+        let members = shared(&self.members, &other.members);
+        let text = shared(&self.text, &other.text);
+        let same_schemas = self.schemas == other.schemas && !self.members.is_empty();
+        let alike = name == 100
+            || (same_schemas && (name >= 25 || text >= 25))
+            || (members >= 80 && (text >= 40 || name >= 40))
+            || (members == 100 && self.members.len() > 1 && text >= 25)
+            || (name >= 25 && text >= 70)
+            || (name >= 50 && text >= 50);
+        alike.then_some(name * 2 + members + text + u32::from(same_schemas) * 100)
+    }
+}
+
+/// Hundredths of all that both have; nothing shares nothing.
+fn shared(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> u32 {
+    let all = one.union(other).count();
+    let both = one.intersection(other).count() * 100;
+    both.checked_div(all)
+        .and_then(|share| u32::try_from(share).ok())
+        .unwrap_or(0)
+}
+
+/// The words of a text, as hashes: they are only compared.
+fn words(text: &str) -> BTreeSet<u64> {
+    let mut words = BTreeSet::new();
+    let (mut word, mut lower) = (String::new(), false);
+    let mut end = |word: &mut String| {
+        if !word.is_empty() {
+            words.insert(hash(word));
+            word.clear();
+        }
+    };
+    for c in text.chars().chain([' ']) {
+        if !c.is_alphanumeric() || (c.is_uppercase() && lower) {
+            end(&mut word);
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+        lower = c.is_lowercase();
+    }
+    words
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,485 @@
+//! The report: what differs, how bad it is, and what mends it. One JSON shape wherever it appears.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use broker_model::exit::Exit;
+use broker_model::path::NodePath;
+use broker_model::redact::Redactor;
+use broker_model::text::shell_word;
+
+/// The command that accepts what the server says now.
+pub(super) const RELOCK: &str = "`broker-gen lock";
+
+/// Rules of what only the strict view shows.
+const STRICT: [&str; 2] = ["input-strictly-narrowed", "output-strictly-widened"];
+
+/// The version of the JSON shape.
+pub const REPORT_VERSION: u64 = 1;
+
+/// What a difference means. The order is from harmless to worst; a tool's class is its worst
+/// finding's. `Added` and `Unchecked` stand outside of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// A new upstream tool that the filter would admit; never exposed.
+    Added,
+    /// Nothing that was reviewed moved.
+    Same,
+    /// Bytes moved, the meaning is proven the same.
+    Equivalent,
+    /// Text that a model reads moved; the reviewed text is served.
+    Text,
+    /// The schema moved, every call and answer of the lock is proven still good.
+    Compatible,
+    /// Not provable either way.
+    Unknown,
+    /// Calls or answers of the lock are no longer good.
+    Breaking,
+    /// Less safe than reviewed.
+    Security,
+    /// No longer listed by a source that answered.
+    Gone,
+    /// The source could not be started or listed; it has not drifted.
+    Unchecked,
+}
+
+/// Which classes fail a check: the least bad one and everything worse, since a worse outcome is never
+/// hidden behind a milder one; and new tools, where that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailOn {
+    least: Option<Class>,
+    added: bool,
+}
+
+impl Default for FailOn {
+    fn default() -> Self {
+        Self {
+            least: Some(Class::Equivalent),
+            added: false,
+        }
+    }
+}
+
+impl FailOn {
+    /// From the classes that were named; `same` and `unchecked` count for nothing.
+    pub fn of(classes: &[Class]) -> Self {
+        let named = classes.iter().copied();
+        Self {
+            least: named
+                .filter(|class| class.refuses() && class.is_drift())
+                .min(),
+            added: classes.contains(&Class::Added),
+        }
+    }
+
+    /// Whether this class fails.
+    pub fn counts(self, class: Class) -> bool {
+        match class {
+            Class::Added => self.added,
+            Class::Same => false,
+            class => self.least.is_some_and(|least| class >= least),
+        }
+    }
+}
+
+/// How loud a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingSeverity {
+    /// Worth knowing.
+    Note,
+    /// Worth a look.
+    Warning,
+    /// Needs a decision.
+    Error,
+}
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The rule's stable id, kebab-case.
+    pub rule: &'static str,
+    /// What it means.
+    pub class: Class,
+    /// How loud it is.
+    pub severity: FindingSeverity,
+    /// Where: into the raw tool, or into the source's snapshot.
+    pub pointer: String,
+    /// The reviewed value; `None` where there was none.
+    pub old: Option<Value>,
+    /// The live value; `None` where there is none.
+    pub new: Option<Value>,
+    /// A call or an answer that shows it.
+    pub witness: Option<Value>,
+    /// What happened, in one sentence.
+    pub message: String,
+    /// The command that mends it.
+    pub remedy: String,
+}
+
+/// A tool that is not the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDrift {
+    /// The node its source is mounted on.
+    pub source: NodePath,
+    /// The server's name for it.
+    pub tool: String,
+    /// Where callers find it; for an added tool, where they would.
+    pub path: String,
+    /// The worst finding's.
+    pub class: Class,
+    /// At least one.
+    pub findings: Vec<Finding>,
+}
+
+/// What concerns a whole source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceDrift {
+    /// The node it is mounted on.
+    pub source: NodePath,
+    /// The worst finding's.
+    pub class: Class,
+    /// At least one.
+    pub findings: Vec<Finding>,
+}
+
+/// Everything that differs between some sources and the lock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// One for each tool that is not the same.
+    pub tools: Vec<ToolDrift>,
+    /// Sources with something to say about themselves.
+    pub sources: Vec<SourceDrift>,
+    /// How many tools are the same.
+    pub same: usize,
+}
+
+impl Class {
+    /// All, in the order of the summary.
+    pub const ALL: [Self; 10] = [
+        Self::Same,
+        Self::Equivalent,
+        Self::Text,
+        Self::Compatible,
+        Self::Unknown,
+        Self::Breaking,
+        Self::Security,
+        Self::Gone,
+        Self::Added,
+        Self::Unchecked,
+    ];
+
+    /// The name in reports and replies.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Same => "same",
+            Self::Equivalent => "equivalent",
+            Self::Text => "text",
+            Self::Compatible => "compatible",
+            Self::Unknown => "unknown",
+            Self::Breaking => "breaking",
+            Self::Security => "security",
+            Self::Gone => "gone",
+            Self::Unchecked => "unchecked",
+        }
+    }
+
+    /// What the class says, and what a running broker does, in one sentence.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Added => {
+                "A new tool: never exposed before it was reviewed, and no reason to fail."
+            }
+            Self::Same => "Nothing that was reviewed moved: the tool is served.",
+            Self::Equivalent => {
+                "The bytes moved and the meaning is proven the same: a plain start refuses, a running broker serves on."
+            }
+            Self::Text => {
+                "A text moved: a plain start refuses, a running broker serves on under the reviewed text, or withdraws the tool where `on_text_drift` says so."
+            }
+            Self::Compatible => {
+                "Every call and answer of the lock is proven still good: a plain start refuses, a running broker serves on under the reviewed schema."
+            }
+            Self::Unknown => {
+                "Neither a proof nor a counterexample was found: a plain start refuses, a running broker withdraws the tool."
+            }
+            Self::Breaking => {
+                "Calls or answers of the lock are no longer good: a plain start refuses, a running broker withdraws the tool."
+            }
+            Self::Security => {
+                "Less safe than reviewed: a plain start refuses, a running broker withdraws the tool, or the source where it is the source."
+            }
+            Self::Gone => {
+                "No longer listed: a plain start refuses, a running broker withdraws the tool."
+            }
+            Self::Unchecked => {
+                "The source could not be started or listed: a plain start refuses, a running broker keeps its tools listed and tries again."
+            }
+        }
+    }
+
+    /// Whether a running broker takes a tool of this class out of service.
+    pub const fn withdraws(self) -> bool {
+        matches!(
+            self,
+            Self::Unknown | Self::Breaking | Self::Security | Self::Gone
+        )
+    }
+
+    /// Whether a plain start, and a check, fails over it. A source that was not checked fails as well.
+    pub const fn refuses(self) -> bool {
+        !matches!(self, Self::Same | Self::Added)
+    }
+
+    /// Whether a rule of this class says what was found out, and not that nothing could be.
+    const fn is_drift(self) -> bool {
+        !matches!(self, Self::Unchecked)
+    }
+}
+
+impl ToolDrift {
+    /// Whether a text of the tool changed, other than in white space.
+    pub fn has_text_drift(&self) -> bool {
+        self.findings.iter().any(Finding::is_text_drift)
+    }
+}
+
+impl Finding {
+    /// Whether a reviewed text changed, so that a broker with `on_text_drift: withdraw` does not serve
+    /// it. A change of white space alone does not count, and neither does the server's name for itself,
+    /// which no caller reads.
+    pub fn is_text_drift(&self) -> bool {
+        let of_server = matches!(self.rule, "server-name-changed" | "server-info-changed");
+        self.class == Class::Text && !of_server && !self.is_respaced()
+    }
+
+    /// Two texts that differ in white space only. Values that masking made equal were not.
+    fn is_respaced(&self) -> bool {
+        let text =
+            |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
+        match (text(&self.old), text(&self.new)) {
+            (Some(old), Some(new)) => {
+                old != new && old.split_whitespace().eq(new.split_whitespace())
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FindingSeverity {
+    /// `note`, `warning` or `error`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+fn mask(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.redact(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, redactor)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| mask(member, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+impl Report {
+    /// Adds another source's report.
+    pub fn merge(&mut self, other: Self) {
+        self.tools.extend(other.tools);
+        self.sources.extend(other.sources);
+        self.same += other.same;
+    }
+
+    /// Takes secrets out: a server may have put one into its texts.
+    pub fn mask(&mut self, redactor: &Redactor) {
+        for finding in self.findings_mut() {
+            finding.message = redactor.redact(&finding.message);
+            let values = [&mut finding.old, &mut finding.new, &mut finding.witness];
+            for value in values.into_iter().flatten() {
+                mask(value, redactor);
+            }
+        }
+    }
+
+    /// Names the config in the commands of the remedies, so that they can be run as they are.
+    pub fn name_config(&mut self, file: &str) {
+        let file = shell_word(file);
+        for finding in self.findings_mut() {
+            finding.remedy = finding
+                .remedy
+                .replace(RELOCK, &format!("{RELOCK} --config {file}"));
+        }
+    }
+
+    fn findings_mut(&mut self) -> impl Iterator<Item = &mut Finding> {
+        let about_tools = self.tools.iter_mut().flat_map(|tool| &mut tool.findings);
+        let about_sources = self.sources.iter_mut().flat_map(|one| &mut one.findings);
+        about_tools.chain(about_sources)
+    }
+
+    /// Whether anything drifted: a tool or a source of a class that refuses, unchecked ones apart.
+    pub fn has_drift(&self) -> bool {
+        self.fails(FailOn::default())
+    }
+
+    /// The exit code of a program that ends with this report: drift, or a source that could not be
+    /// compared with the lock.
+    pub fn exit(&self, fail_on: FailOn) -> Exit {
+        let when = |is: bool, exit: Exit| if is { exit } else { Exit::Ok };
+        let drift = when(self.fails(fail_on), Exit::Drift);
+        drift.or(when(self.has_unchecked(), Exit::Unchecked))
+    }
+
+    /// Whether a tool or a source drifted in a way that fails, unchecked ones apart.
+    pub fn fails(&self, fail_on: FailOn) -> bool {
+        self.classes()
+            .any(|class| class.is_drift() && fail_on.counts(class))
+    }
+
+    /// Counts what only the schemas as written show: a warning of the practical view becomes what it
+    /// is in the strict one.
+    pub fn strict(&mut self) {
+        for finding in self.findings_mut() {
+            if STRICT.contains(&finding.rule) {
+                (finding.class, finding.severity) = (Class::Breaking, FindingSeverity::Error);
+            }
+        }
+        let about_tools = self
+            .tools
+            .iter_mut()
+            .map(|one| (&mut one.class, &one.findings));
+        let about_sources = self
+            .sources
+            .iter_mut()
+            .map(|one| (&mut one.class, &one.findings));
+        for (class, findings) in about_tools.chain(about_sources) {
+            *class = worst(findings);
+        }
+    }
+
+    /// Whether a source could not be compared with the lock.
+    pub fn has_unchecked(&self) -> bool {
+        self.classes().any(|class| class == Class::Unchecked)
+    }
+
+    fn classes(&self) -> impl Iterator<Item = Class> {
+        self.tools
+            .iter()
+            .map(|tool| tool.class)
+            .chain(self.sources.iter().map(|source| source.class))
+    }
+
+    /// How many tools and sources there are of each class. Tools count once, as do sources with an
+    /// entry of their own.
+    pub fn summary(&self) -> BTreeMap<Class, usize> {
+        let mut counts: BTreeMap<_, _> = Class::ALL.into_iter().map(|class| (class, 0)).collect();
+        for tool in &self.tools {
+            *counts.entry(tool.class).or_default() += 1;
+        }
+        for source in self
+            .sources
+            .iter()
+            .filter(|source| source.class != Class::Same)
+        {
+            *counts.entry(source.class).or_default() += 1;
+        }
+        *counts.entry(Class::Same).or_default() += self.same;
+        counts
+    }
+
+    /// `{"format_version", "tools", "sources", "summary"}`.
+    pub fn to_json(&self) -> Value {
+        let summary: Map<_, _> = self
+            .summary()
+            .into_iter()
+            .map(|(class, count)| (class.as_str().to_owned(), count.into()))
+            .collect();
+        json!({
+            "format_version": REPORT_VERSION,
+            "tools": self.tools.iter().map(ToolDrift::to_json).collect::<Vec<_>>(),
+            "sources": self.sources.iter().map(SourceDrift::to_json).collect::<Vec<_>>(),
+            "summary": summary,
+        })
+    }
+}
+
+impl ToolDrift {
+    pub(super) fn new(source: &NodePath, tool: &str, path: String, findings: Vec<Finding>) -> Self {
+        let class = worst(&findings);
+        Self {
+            source: source.clone(),
+            tool: tool.to_owned(),
+            path,
+            class,
+            findings,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "source": self.source.as_str(),
+            "tool": self.tool,
+            "path": self.path,
+            "class": self.class.as_str(),
+            "findings": self.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The ids of its rules, each once, in order.
+    pub fn rules(&self) -> Vec<&'static str> {
+        let mut rules: Vec<_> = self.findings.iter().map(|finding| finding.rule).collect();
+        rules.dedup();
+        rules
+    }
+}
+
+impl SourceDrift {
+    pub(super) fn new(source: &NodePath, findings: Vec<Finding>) -> Self {
+        let class = worst(&findings);
+        Self {
+            source: source.clone(),
+            class,
+            findings,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "source": self.source.as_str(),
+            "class": self.class.as_str(),
+            "findings": self.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Finding {
+    /// Its object in the JSON form.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "rule": self.rule,
+            "class": self.class.as_str(),
+            "severity": self.severity.as_str(),
+            "pointer": self.pointer,
+            "old": self.old,
+            "new": self.new,
+            "witness": self.witness,
+            "message": self.message,
+            "remedy": self.remedy,
+        })
+    }
+}
+
+fn worst(findings: &[Finding]) -> Class {
+    findings
+        .iter()
+        .map(|finding| finding.class)
+        .max()
+        .unwrap_or(Class::Same)
+}

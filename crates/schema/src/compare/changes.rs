@@ -1,0 +1,498 @@
+//! Names the places where two schemas differ, and the direction of each change. The proof and the
+//! counterexample decide what a change means.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::alternatives;
+use super::node::{Conjunction, Node, same_value};
+use super::text;
+use super::types::Type;
+use super::view::{Side, speaks_of_members};
+use crate::SchemaError;
+use broker_model::json::child_pointer;
+
+/// Subschemas that are looked at, each as often as it is read.
+const MAX_STEPS: usize = 100_000;
+/// Places within places, since references make chains of any length.
+const MAX_DEPTH: usize = 64;
+/// Changes that are named.
+const MAX_CHANGES: usize = 1000;
+
+/// The direction of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The new schema accepts fewer values here.
+    Narrowed,
+    /// The new schema accepts more values here.
+    Widened,
+    /// The new schema accepts other values here.
+    Changed,
+    /// The rule decides what the change means; a proof does not matter.
+    RuleDefined,
+}
+
+/// One change.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The id of the rule without its prefix `input-` or `output-`.
+    pub rule: String,
+    /// Its direction.
+    pub direction: Direction,
+    /// The JSON pointer of the place in the old schema, or in the new one if the place is new.
+    pub pointer: String,
+    /// The JSON pointer in the new schema, if that is another one.
+    pub new_pointer: Option<String>,
+    /// The value in the old schema.
+    pub old: Option<Value>,
+    /// The value in the new schema.
+    pub new: Option<Value>,
+    /// One sentence about the change.
+    pub message: String,
+}
+
+impl Change {
+    /// How well this change explains that a value is refused for these reasons, from 0 to 3: 2 for the
+    /// keyword, 1 for the place.
+    pub fn explains(&self, reasons: &[SchemaError]) -> u8 {
+        let property = self.pointer.rsplit_once("/properties/");
+        let property = property.map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
+        let of_one = |reason: &SchemaError| {
+            let family: &[&str] = match reason.keyword.as_str() {
+                "required" => &["required-"],
+                "enum" | "const" => &["enum-"],
+                "type" => &["type-"],
+                "pattern" => &["pattern-"],
+                "anyOf" | "oneOf" | "not" => &["alternatives-"],
+                "additionalProperties" | "unevaluatedProperties" => &["object-", "property-"],
+                _ => &["limit-"],
+            };
+            let family = family.iter().any(|begin| self.rule.starts_with(begin));
+            let here = property.is_some_and(|name| {
+                reason.expected.contains(&format!("`{name}`"))
+                    || reason.pointer.rsplit('/').next() == Some(name)
+            });
+            2 * u8::from(family) + u8::from(here)
+        };
+        reasons.iter().map(of_one).max().unwrap_or(0)
+    }
+}
+
+/// Walks two schemas side by side.
+#[derive(Debug)]
+pub(super) struct Walk {
+    side: Side,
+    seen: BTreeSet<(String, String)>,
+    steps: usize,
+    depth: usize,
+    pub(super) changes: Vec<Change>,
+}
+
+/// A place that can be shown: its pointer and value on one side.
+type Origin<'a> = Option<(String, &'a Value)>;
+
+impl Walk {
+    pub(super) fn new(side: Side) -> Self {
+        Self {
+            side,
+            seen: BTreeSet::new(),
+            steps: 0,
+            depth: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        rule: &str,
+        direction: Direction,
+        at: [Origin<'_>; 2],
+        message: String,
+    ) {
+        let [old, new] = at;
+        let pointer = old
+            .as_ref()
+            .or(new.as_ref())
+            .map(|(pointer, _)| pointer.clone())
+            .unwrap_or_default();
+        let new_pointer = new
+            .as_ref()
+            .map(|(at, _)| at.clone())
+            .filter(|at| *at != pointer);
+        let known = |one: &Change| one.rule == rule && one.pointer == pointer;
+        let full = self.changes.len() >= MAX_CHANGES && rule != "header-changed";
+        if full || self.changes.iter().any(known) {
+            return;
+        }
+        self.changes.push(Change {
+            rule: rule.to_owned(),
+            direction,
+            pointer,
+            new_pointer,
+            old: old.map(|(_, value)| value.clone()),
+            new: new.map(|(_, value)| value.clone()),
+            message,
+        });
+    }
+
+    pub(super) fn compare(&mut self, old: &Conjunction<'_>, new: &Conjunction<'_>) {
+        if self.steps > MAX_STEPS
+            || self.depth >= MAX_DEPTH
+            || !self.seen.insert((old.key(), new.key()))
+        {
+            return;
+        }
+        self.depth += 1;
+        self.compare_level(old, new);
+        self.depth -= 1;
+    }
+
+    fn compare_level(&mut self, old: &Conjunction<'_>, new: &Conjunction<'_>) {
+        let (old, old_null) = folded(old);
+        let (new, new_null) = folded(new);
+        let (mut from, mut to) = (old.read(), new.read());
+        self.steps += from.size() + to.size();
+        for (node, null) in [(&mut from, old_null), (&mut to, new_null)] {
+            if null {
+                node.types = node.types.with(Type::Null);
+            }
+            gather_constants(node);
+        }
+        text::compare(self, &from, &to);
+        if alternatives::one_side_has_a_like(&from, &to) {
+            // What stood plainly is one of several now, or was: it is compared with that one alone.
+            self.groups(&old, &from, &new, &to);
+            self.opaque(&from, &to);
+            return;
+        }
+        self.types(&from, &to);
+        self.values(&from, &to);
+        self.limits(&from, &to);
+        if from.types.has(Type::Object) && to.types.has(Type::Object) {
+            self.objects(&from, &to);
+        }
+        if from.types.has(Type::Array) && to.types.has(Type::Array) {
+            self.arrays(&from, &to);
+        }
+        self.groups(&old, &from, &new, &to);
+        self.opaque(&from, &to);
+    }
+
+    pub(super) fn directed(
+        &mut self,
+        rule: &str,
+        narrower: bool,
+        wider: bool,
+        at: [Origin<'_>; 2],
+        what: &str,
+    ) {
+        let (direction, ending) = match (narrower, wider) {
+            (true, true) => return,
+            (true, false) => (Direction::Narrowed, "narrowed"),
+            (false, true) => (Direction::Widened, "widened"),
+            (false, false) => (Direction::Changed, "changed"),
+        };
+        let message = format!(
+            "{what} {}",
+            if direction == Direction::Changed {
+                "changed".to_owned()
+            } else {
+                format!("was {ending}")
+            }
+        );
+        self.add(&format!("{rule}-{ending}"), direction, at, message);
+    }
+
+    fn types(&mut self, from: &Node<'_>, to: &Node<'_>) {
+        // Listed values say their types themselves.
+        if from.values.is_some() || to.values.is_some() {
+            return;
+        }
+        let at = [type_origin(from), type_origin(to)];
+        self.directed(
+            "type",
+            to.types.within(from.types),
+            from.types.within(to.types),
+            at,
+            "the type",
+        );
+    }
+
+    fn values(&mut self, from: &Node<'_>, to: &Node<'_>) {
+        let within = |one: &Option<Vec<&Value>>, other: &Option<Vec<&Value>>| match (one, other) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(one), Some(other)) => one.iter().all(|x| other.iter().any(|y| same_value(x, y))),
+        };
+        let at = [value_origin(from), value_origin(to)];
+        self.directed(
+            "enum",
+            within(&to.values, &from.values),
+            within(&from.values, &to.values),
+            at,
+            "the list of values",
+        );
+    }
+
+    fn objects(&mut self, from: &Node<'_>, to: &Node<'_>) {
+        let emptied = !from.properties.is_empty() && !speaks_of_members(to) && to.groups.is_empty();
+        if emptied {
+            let at = [from.origin("properties"), to.origin("properties")];
+            self.add(
+                "schema-emptied",
+                Direction::RuleDefined,
+                at,
+                "every declared property left, and anything is taken".to_owned(),
+            );
+        } else {
+            self.properties(from, to);
+        }
+        self.required(from, to);
+        if !emptied {
+            self.additional(from, to);
+        }
+        self.compare(&from.names, &to.names);
+    }
+
+    fn properties(&mut self, from: &Node<'_>, to: &Node<'_>) {
+        for (name, old) in &from.properties {
+            if let Some(new) = to.properties.get(name) {
+                self.compare(old, new);
+                continue;
+            }
+            let open =
+                to.additional.is_anything() && !(to.properties.is_empty() && to.says_additional);
+            let direction = if self.side == Side::Output || open {
+                Direction::RuleDefined
+            } else {
+                Direction::Narrowed
+            };
+            let message = format!("the declared property `{name}` left");
+            self.add(
+                "property-removed",
+                direction,
+                [declaration(from, name), None],
+                message,
+            );
+        }
+        for name in to
+            .properties
+            .keys()
+            .filter(|name| !from.properties.contains_key(*name))
+        {
+            let at = [None, declaration(to, name)];
+            if self.side == Side::Output {
+                let message = format!("the property `{name}` was added");
+                self.add("property-added", Direction::Widened, at, message);
+            } else if !to.required.contains(name) {
+                let asks = text::asks_for_more(
+                    name,
+                    to.properties[name]
+                        .locations
+                        .first()
+                        .map(|location| location.value),
+                );
+                let (rule, what) = if asks {
+                    (
+                        "channel-added",
+                        ", and asks for context, credentials, addresses or the like",
+                    )
+                } else {
+                    ("property-added", "")
+                };
+                let message =
+                    format!("the optional property `{name}` was added: a new input channel{what}");
+                self.add(rule, Direction::RuleDefined, at, message);
+            }
+        }
+    }
+
+    fn required(&mut self, from: &Node<'_>, to: &Node<'_>) {
+        let has_default = |name: &str| {
+            let locations = to
+                .properties
+                .get(name)
+                .map(|schema| schema.read().locations);
+            locations.is_some_and(|locations| {
+                locations
+                    .iter()
+                    .any(|location| location.value.get("default").is_some())
+            })
+        };
+        for name in to.required.difference(&from.required) {
+            let note = if has_default(name) {
+                "; it has a default, so the server may still fill it in"
+            } else {
+                ""
+            };
+            self.add(
+                "required-added",
+                Direction::Narrowed,
+                [None, declaration(to, name).or(to.origin("required"))],
+                format!("`{name}` is now required{note}"),
+            );
+        }
+        for name in from.required.difference(&to.required) {
+            if self.side == Side::Input && !to.properties.contains_key(name) {
+                continue;
+            }
+            self.add(
+                "required-removed",
+                Direction::Widened,
+                [declaration(from, name).or(from.origin("required")), None],
+                format!("`{name}` is no longer required"),
+            );
+        }
+    }
+
+    fn additional(&mut self, from: &Node<'_>, to: &Node<'_>) {
+        let (old, new) = (&from.additional, &to.additional);
+        let at = [
+            from.origin("additionalProperties"),
+            to.origin("additionalProperties"),
+        ];
+        let at = if at[0].is_none() && at[1].is_none() {
+            [
+                from.origin("unevaluatedProperties"),
+                to.origin("unevaluatedProperties"),
+            ]
+        } else {
+            at
+        };
+        let rank = |one: &Conjunction<'_>| {
+            if one.is_nothing() {
+                0
+            } else {
+                1 + u8::from(one.is_anything())
+            }
+        };
+        match rank(new).cmp(&rank(old)) {
+            std::cmp::Ordering::Less => {
+                self.add(
+                    "object-closed",
+                    Direction::Narrowed,
+                    at,
+                    "the open object was closed".to_owned(),
+                );
+            }
+            std::cmp::Ordering::Greater => {
+                self.add(
+                    "object-opened",
+                    Direction::Widened,
+                    at,
+                    "the closed object was opened".to_owned(),
+                );
+            }
+            std::cmp::Ordering::Equal => self.compare(old, new),
+        }
+    }
+
+    fn arrays(&mut self, from: &Node<'_>, to: &Node<'_>) {
+        for (old, new) in from.prefix.iter().zip(&to.prefix) {
+            self.compare(old, new);
+        }
+        if from.prefix.len() != to.prefix.len() {
+            let at = [tuple_origin(from), tuple_origin(to)];
+            let message = "the places of the tuple changed".to_owned();
+            self.add("alternatives-changed", Direction::Changed, at, message);
+        }
+        self.compare(&from.rest, &to.rest);
+    }
+
+    fn opaque(&mut self, from: &Node<'_>, to: &Node<'_>) {
+        const KEYWORDS: [&str; 16] = [
+            "not",
+            "if",
+            "then",
+            "else",
+            "contains",
+            "minContains",
+            "maxContains",
+            "dependencies",
+            "dependentRequired",
+            "dependentSchemas",
+            "patternProperties",
+            "unevaluatedProperties",
+            "unevaluatedItems",
+            "$dynamicRef",
+            "extends",
+            "disallow",
+        ];
+        for keyword in KEYWORDS {
+            let at = [from.origin(keyword), to.origin(keyword)];
+            let [old, new] = [&at[0], &at[1]].map(|one| one.as_ref().map(|(_, value)| *value));
+            if old != new {
+                self.add(
+                    "condition-changed",
+                    Direction::Changed,
+                    at,
+                    format!("`{keyword}` changed"),
+                );
+            }
+        }
+    }
+}
+
+/// Where the type of a node is said: by `type`, else by what makes it so.
+fn type_origin<'a>(node: &Node<'a>) -> Origin<'a> {
+    ["type", "anyOf", "oneOf", "const", "enum"]
+        .into_iter()
+        .find_map(|keyword| node.origin(keyword))
+}
+
+fn value_origin<'a>(node: &Node<'a>) -> Origin<'a> {
+    ["enum", "const", "anyOf", "oneOf"]
+        .into_iter()
+        .find_map(|keyword| node.origin(keyword))
+}
+
+fn tuple_origin<'a>(node: &Node<'a>) -> Origin<'a> {
+    ["prefixItems", "items"]
+        .into_iter()
+        .find_map(|keyword| node.origin(keyword))
+}
+
+fn declaration<'a>(node: &Node<'a>, name: &str) -> Origin<'a> {
+    node.locations.iter().find_map(|location| {
+        let value = location.members()?.get("properties")?.get(name)?;
+        let pointer = child_pointer(&child_pointer(&location.pointer, "properties"), name);
+        Some((pointer, value))
+    })
+}
+
+/// `anyOf [T, null]` as T, and whether null was among the alternatives.
+pub(super) fn folded<'a>(schema: &Conjunction<'a>) -> (Conjunction<'a>, bool) {
+    let node = schema.read();
+    let [group] = node.groups.as_slice() else {
+        return (schema.clone(), false);
+    };
+    let is_null = |index: &usize| {
+        let branch = Conjunction::of(group.branches[*index].clone()).read();
+        !branch.never && branch.types.each().eq([Type::Null])
+    };
+    let (nulls, others): (Vec<usize>, Vec<usize>) = (0..group.branches.len()).partition(is_null);
+    match others.as_slice() {
+        [one] => (
+            schema.choosing(group, *one),
+            !nulls.is_empty() && node.types.has(Type::Null),
+        ),
+        _ => (schema.clone(), false),
+    }
+}
+
+/// A list of alternatives that are constants is one list of values.
+fn gather_constants(node: &mut Node<'_>) {
+    let [group] = node.groups.as_slice() else {
+        return;
+    };
+    let values: Option<Vec<Vec<&Value>>> = group
+        .branches
+        .iter()
+        .map(|branch| Conjunction::of(branch.clone()).read().values)
+        .collect();
+    if let (Some(values), None) = (values, &node.values) {
+        node.values = Some(values.concat());
+        node.groups.clear();
+    }
+}

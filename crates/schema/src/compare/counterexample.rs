@@ -1,0 +1,117 @@
+//! The search for a value that the writer's schema accepts and the reader's does not. A value that is
+//! found was validated against both schemas, each under its own dialect.
+
+use std::cell::Cell;
+
+use serde_json::Value;
+
+use super::candidates::Candidates;
+use super::node::Conjunction;
+use super::view::{Side, View};
+use crate::{Budget, MIN_STEPS, SchemaError, Validator, Verdict, compile, count_values};
+
+/// Values that are tried.
+const MAX_TRIED: usize = 6000;
+/// Bytes of values that are tried: a validator is linear at best.
+const MAX_BYTES: usize = 16 << 20;
+
+/// Steps of checking all of them, each within the budget of a call.
+const MAX_STEPS: u64 = 20_000_000;
+
+/// Reasons that are asked for.
+const MAX_REASONS: usize = 5;
+
+/// Both schemas, ready to try values on.
+#[derive(Debug)]
+pub(super) struct Search<'s, 'a> {
+    writer: &'s Conjunction<'a>,
+    reader: &'s Conjunction<'a>,
+    takes: [Validator; 2],
+    comparable: bool,
+    side: Side,
+    /// Whether only objects are tried: arguments and structured results are objects.
+    objects_only: bool,
+    cut: Cell<bool>,
+}
+
+impl<'s, 'a> Search<'s, 'a> {
+    /// The error says which side cannot be compiled.
+    pub(super) fn new(
+        side: Side,
+        writer: &'s Conjunction<'a>,
+        reader: &'s Conjunction<'a>,
+    ) -> Result<Self, &'static str> {
+        let root = |side: &Conjunction<'a>| side.locations[0].document;
+        let (one, other) = (root(writer), root(reader));
+        let validator = |document: &super::document::Document| {
+            compile(document.root()).map_err(|_| "a schema cannot be compiled")
+        };
+        Ok(Self {
+            takes: [validator(one)?, validator(other)?],
+            writer,
+            reader,
+            side,
+            objects_only: true,
+            cut: Cell::new(false),
+            comparable: super::numbers_mean_the_same(one, other),
+        })
+    }
+
+    /// The same search over values of every type.
+    pub(super) fn of_any_type(self) -> Self {
+        Self {
+            objects_only: false,
+            ..self
+        }
+    }
+
+    /// Whether numbers have one meaning in both schemas, which a proof needs.
+    pub(super) const fn is_comparable(&self) -> bool {
+        self.comparable
+    }
+
+    /// Why the reader does not accept a value.
+    pub(super) fn reasons(&self, value: &Value) -> Vec<SchemaError> {
+        let budget = Budget::of_values(count_values(value));
+        let schema = self.reader.locations[0].document.root();
+        let found = self.takes[1].explain(schema, value, MAX_REASONS, &budget);
+        found.places
+    }
+
+    /// Why no counterexample was found where nothing was proven either.
+    pub(super) fn why_unknown(&self) -> &'static str {
+        if self.cut.get() {
+            "values take too many steps to be checked against the schemas"
+        } else {
+            "neither a proof nor a counterexample was found"
+        }
+    }
+
+    /// The simplest value found.
+    pub(super) fn counterexample(&self, view: View) -> Option<Value> {
+        let mut bytes = 0;
+        let left = Cell::new(MAX_STEPS);
+        let verdict = |validator: &Validator, value: &Value| {
+            let budget = Budget::steps(left.get().min(MIN_STEPS));
+            let evaluation = validator.evaluate(value, &budget);
+            left.set(left.get() - evaluation.steps);
+            if let Verdict::OverBudget { .. } = evaluation.verdict {
+                self.cut.set(true);
+            }
+            evaluation.verdict
+        };
+        let tried = Candidates::new(self.side, view).of(self.writer, Some(self.reader), 0);
+        tried
+            .into_iter()
+            .take(MAX_TRIED)
+            .take_while(|value| {
+                bytes += value.to_string().len();
+                bytes <= MAX_BYTES && left.get() > 0
+            })
+            .find(|value| {
+                (value.is_object() || !self.objects_only)
+                    && verdict(&self.takes[0], value) == Verdict::Valid
+                    && verdict(&self.takes[1], value) == Verdict::Invalid
+            })
+    }
+}

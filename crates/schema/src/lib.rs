@@ -1,0 +1,45 @@
+//! JSON Schemas of tools: which ones are refused before they are locked, validation of arguments and
+//! results, and the comparison of two schemas.
+//!
+//! [`inspect`] bounds a hostile schema by looking at its structure. With the feature `validate`,
+//! [`compile`] makes the validator that lock and broker share, [`covers`] proves that every value of
+//! one schema is valid under another or gives a counterexample, and [`compare`] names the changes
+//! between two schemas. No function changes a schema.
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "validate")]
+mod budget;
+#[cfg(feature = "validate")]
+mod compare;
+#[cfg(feature = "validate")]
+mod error;
+#[cfg(feature = "validate")]
+mod explain;
+mod inspect;
+#[cfg(feature = "validate")]
+mod meter;
+#[cfg(feature = "validate")]
+mod parts;
+#[cfg(feature = "validate")]
+mod pattern;
+#[cfg(feature = "validate")]
+mod unique;
+#[cfg(feature = "validate")]
+mod validate;
+#[cfg(feature = "validate")]
+mod weights;
+
+#[cfg(feature = "validate")]
+pub use budget::{Budget, Evaluation, MIN_STEPS, STEPS_PER_VALUE, Verdict, count_values};
+#[cfg(feature = "validate")]
+pub use compare::{
+    Change, Comparison, Coverage, Direction, Incomparable, Relation, Side, compare, covers,
+};
+#[cfg(feature = "validate")]
+pub use error::SchemaError;
+#[cfg(feature = "validate")]
+pub use explain::Explanation;
+pub use inspect::{MAX_DEPTH, MAX_EXPANDED, MAX_SCHEMA_BYTES, MAX_SUBSCHEMAS, inspect};
+#[cfg(feature = "validate")]
+pub use validate::{Validator, compile};

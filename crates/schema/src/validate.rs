@@ -1,0 +1,264 @@
+//! The validator: `jsonschema` over the untouched schema, with one fixed set of options.
+//!
+//! The dialect is the schema's own, 2020-12 where it names none (the MCP rule). Formats are notes,
+//! never asserted. Backtracking is bounded, and a pattern that passes the bound fails closed.
+
+use std::fmt;
+
+use jsonschema::{PatternOptions, ValidationError, error::ValidationErrorKind};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::budget::{Budget, Evaluation, Verdict, count_values};
+use super::error::SchemaError;
+use super::explain::{Explanation, explain};
+use super::meter::{Meter, Metered, MeteredNode};
+use super::pattern::BACKTRACK_LIMIT;
+use super::weights::Weights;
+use broker_model::codes::DiagnosticCode;
+use broker_model::diagnostic::Diagnostic;
+use broker_model::json::child_pointer;
+use broker_model::text::shown_line;
+
+/// Bytes that a pattern may keep of the automaton that it makes while it matches.
+const PATTERN_CACHE_BYTES: usize = 512 << 10;
+
+/// A compiled schema. Thread-safe.
+pub struct Validator {
+    compiled: jsonschema::Validator<Metered>,
+    weights: Weights,
+}
+
+/// Compiles a schema. What cannot be compiled is refused with the place in the schema.
+pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
+    let weights = Weights::of(schema)?;
+    let compiled = options()
+        .build(schema)
+        .map_err(|error| Box::new(refused(&error)))?;
+    Ok(Validator { compiled, weights })
+}
+
+pub(super) fn options<'a>()
+-> jsonschema::ValidationOptions<'a, std::sync::Arc<dyn jsonschema::Retrieve>, Metered> {
+    jsonschema::options_for::<Metered>()
+        .should_validate_formats(false)
+        // The default check makes a tree of the text, which can take a hundred times its size.
+        .with_content_media_type("application/json", |text| {
+            serde_json::from_str::<IgnoredAny>(text).is_ok()
+        })
+        .with_pattern_options(
+            PatternOptions::fancy_regex()
+                .backtrack_limit(BACKTRACK_LIMIT)
+                .dfa_size_limit(PATTERN_CACHE_BYTES),
+        )
+}
+
+fn refused(error: &ValidationError<'_>) -> Diagnostic {
+    let code = match error.kind() {
+        ValidationErrorKind::Format { format } if format == "regex" => {
+            DiagnosticCode::SchemaPattern
+        }
+        ValidationErrorKind::Pattern { .. } => DiagnosticCode::SchemaPattern,
+        ValidationErrorKind::Referencing(_) => DiagnosticCode::SchemaRef,
+        _ => DiagnosticCode::SchemaInvalid,
+    };
+    Diagnostic::error(code, shown_line(&error.to_string(), 300))
+        .at(error.instance_path().to_string())
+}
+
+impl Validator {
+    /// Whether the value matches, as far as the budget goes.
+    pub fn evaluate(&self, value: &Value, budget: &Budget<'_>) -> Evaluation {
+        let meter = Meter::new(budget, budget.total(), &self.weights);
+        let valid = self.compiled.is_valid(MeteredNode::new(value, &meter));
+        let verdict = if meter.is_spent() {
+            let pointer = pointer_to(value, meter.reached()).unwrap_or_default();
+            Verdict::OverBudget { pointer }
+        } else if valid {
+            Verdict::Valid
+        } else {
+            Verdict::Invalid
+        };
+        Evaluation {
+            verdict,
+            steps: budget.total() - meter.left(),
+        }
+    }
+
+    /// Whether the value is known to match, within the whole budget. For values that are not a
+    /// caller's or a server's.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        let budget = Budget::of_values(count_values(value));
+        self.evaluate(value, &budget).verdict == Verdict::Valid
+    }
+
+    /// At most `max` places at which a value fails `schema`, from which this was compiled, within the
+    /// whole budget. Where that is spent, the place that was reached counts as one.
+    pub fn failures(&self, schema: &Value, value: &Value, max: usize) -> Vec<SchemaError> {
+        let budget = Budget::of_values(count_values(value));
+        match self.evaluate(value, &budget).verdict {
+            Verdict::Valid => Vec::new(),
+            Verdict::Invalid => self.explain(schema, value, max, &budget).places,
+            Verdict::OverBudget { pointer } => vec![SchemaError::over_budget(pointer)],
+        }
+    }
+
+    /// Why a value does not match `schema`, from which this was compiled: at most `max` places.
+    pub fn explain(
+        &self,
+        schema: &Value,
+        value: &Value,
+        max: usize,
+        budget: &Budget<'_>,
+    ) -> Explanation {
+        let (mut explanation, left) = explain(schema, value, max, budget, &self.weights);
+        if explanation.places.is_empty() && max > 0 {
+            // A schema that is too large to be taken apart. One budget bounds both searches.
+            let meter = Meter::new(budget, left, &self.weights);
+            let first = first_place(&self.compiled, value, &meter);
+            explanation.more |= first.is_none();
+            explanation.places.extend(first);
+        }
+        explanation
+    }
+}
+
+/// The place that a validator comes to first, where the steps suffice.
+pub(super) fn first_place(
+    compiled: &jsonschema::Validator<Metered>,
+    value: &Value,
+    meter: &Meter<'_>,
+) -> Option<SchemaError> {
+    let error = compiled.validate(MeteredNode::new(value, meter)).err()?;
+    // Errors that are built after the first have no place: the value is hidden by then.
+    let address = std::ptr::from_ref(error.instance().as_ref()) as usize;
+    (!meter.is_spent() && meter.failed() == Some(address)).then(|| SchemaError::from(&error))
+}
+
+/// The pointer to the value at an address within `value`.
+fn pointer_to(value: &Value, address: usize) -> Option<String> {
+    if std::ptr::from_ref(value) as usize == address {
+        return Some(String::new());
+    }
+    match value {
+        Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            pointer_to(item, address).map(|below| format!("/{index}{below}"))
+        }),
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            pointer_to(member, address).map(|below| child_pointer("", name) + &below)
+        }),
+        _ => None,
+    }
+}
+
+impl fmt::Debug for Validator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Validator")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::budget::MIN_STEPS;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn errors_name_place_keyword_and_want_but_no_value() {
+        let schema = json!({"type": "object", "required": ["a"], "additionalProperties": false,
+            "properties": {"a": {}, "n": {"type": ["integer", "null"]}, "e": {"enum": ["x", "y"]}}});
+        let validator = compile(&schema).unwrap();
+        assert!(validator.is_valid(&json!({"a": 1})));
+        let explain = |value: Value, max| {
+            let explanation = validator.explain(&schema, &value, max, &Budget::steps(MIN_STEPS));
+            assert!(!explanation.is_cut);
+            (explanation.places, explanation.more)
+        };
+        let (errors, more) = explain(json!({"n": "hunter2", "e": "z", "zz": 0}), 20);
+        let shown: Vec<_> = errors
+            .iter()
+            .map(|e| {
+                (
+                    e.pointer.as_str(),
+                    e.keyword.as_str(),
+                    e.expected.as_str(),
+                    e.got.as_str(),
+                )
+            })
+            .collect();
+        assert!(
+            shown.contains(&("", "required", "the member \"a\"", "object of 3 members")),
+            "{shown:?}"
+        );
+        assert!(
+            shown.contains(&(
+                "/e",
+                "enum",
+                "one of [\"x\",\"y\"]",
+                "string of 1 characters"
+            )),
+            "{shown:?}"
+        );
+        assert!(
+            shown.contains(&(
+                "",
+                "additionalProperties",
+                "no member `zz`",
+                "object of 3 members"
+            )),
+            "{shown:?}"
+        );
+        assert!(
+            shown
+                .iter()
+                .any(|e| e.0 == "/n" && e.1 == "type" && e.2.contains("integer")),
+            "{shown:?}"
+        );
+        assert!(!more && !format!("{errors:?}").contains("hunter2"));
+        assert_eq!(explain(json!({"n": 1.5, "e": 1}), 2).0.len(), 2);
+        assert!(explain(json!({"n": 1.5, "e": 1}), 2).1);
+    }
+
+    #[test]
+    fn sch_04_patterns() {
+        let slow = compile(&json!({"type": "string", "pattern": "^(?:(a|aa)+)(?=c)$"})).unwrap();
+        assert!(
+            !slow.is_valid(&json!("a".repeat(60))),
+            "past the bound it fails closed"
+        );
+        assert!(
+            compile(&json!({"pattern": "(a+)+$"}))
+                .unwrap()
+                .is_valid(&json!("aaaa"))
+        );
+        assert_eq!(
+            compile(&json!({"pattern": "("})).unwrap_err().code,
+            DiagnosticCode::SchemaPattern
+        );
+    }
+
+    #[test]
+    fn sch_05_anything_goes_where_the_schema_says_so() {
+        for schema in [json!(true), json!({})] {
+            assert!(compile(&schema).unwrap().is_valid(&json!({"a": 1})));
+        }
+    }
+
+    #[test]
+    fn sch_06_keywords_mean_what_the_dialect_says() {
+        let four = compile(&json!({"$schema": "http://json-schema.org/draft-04/schema#", "maximum": 3, "exclusiveMaximum": true})).unwrap();
+        assert!(!four.is_valid(&json!(3)));
+        let seven = compile(&json!({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]})).unwrap();
+        assert!(!seven.is_valid(&json!([1])));
+        assert!(
+            compile(&json!({"format": "uuid"}))
+                .unwrap()
+                .is_valid(&json!("no uuid"))
+        );
+    }
+
+    #[test]
+    fn references_to_the_network_do_not_compile() {
+        assert!(compile(&json!({"$ref": "http://127.0.0.1:1/x.json"})).is_err());
+    }
+}
