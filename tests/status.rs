@@ -153,13 +153,13 @@ fn where_no_broker_answers_that_is_said() {
     for (reply, part) in [
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
-            "is no mcp-broker",
+            "is not an mcp-broker",
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-            "is no mcp-broker",
+            "is not an mcp-broker",
         ),
-        ("220 mail.example ready\r\n", "is no mcp-broker"),
+        ("220 mail.example ready\r\n", "is not an mcp-broker"),
         (
             "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
             "is not followed",

@@ -200,7 +200,7 @@ fn a_failing_source_is_named_and_leaves_the_old_lock() {
             "error[source_failed]: `/dies` failed after",
             "exit_before_ready: ",
             "code 3",
-            "; it last said: cannot find \\u{1b}[31mthe key\n    stderr: reading settings\n",
+            "; its last line on stderr: cannot find \\u{1b}[31mthe key\n    stderr: reading settings\n",
             "error[source_failed]: `/loops` failed after",
             "list_invalid: the tool list repeats a cursor",
             "error[source_failed]: `/nobody` failed after",

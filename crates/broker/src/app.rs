@@ -71,7 +71,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
                 }
             }),
             Err(error) => Err(Failure::Internal(format!(
-                "cannot listen for signals: {error}"
+                "cannot install signal handlers: {error}"
             ))),
         },
     };

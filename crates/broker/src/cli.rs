@@ -1,4 +1,4 @@
-//! The command line: what was typed, checked as far as that goes without touching anything.
+//! The command line, checked without reading any file or opening any socket.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ mod verbs;
 
 pub(crate) use verbs::{DoctorArgs, Format, StatusArgs, Verb};
 
-/// Puts reviewed, locked MCP tools behind three stable meta-tools.
+/// Serves reviewed, locked MCP tools through three stable meta-tools.
 #[derive(Debug, Parser)]
 #[command(
     name = "mcp-broker",
@@ -37,25 +37,25 @@ pub(crate) struct Cli {
     #[arg(value_name = "SECRET")]
     pub(crate) secret: Option<String>,
 
-    /// Take over changes of CONFIG while running, as SIGHUP does at any time: timeouts, limits, forms,
-    /// `env`, a tighter filter. What needs a new lock or a new build is refused and changes nothing.
+    /// Apply changes of CONFIG while running, as SIGHUP does at any time: timeouts, limits, render modes,
+    /// `env`, a tighter filter. A change that needs a new lock or a new build is refused as a whole.
     #[arg(long)]
     pub(crate) reload: bool,
 
-    /// Start although tools differ from the lock, which are withdrawn, or sources fail, whose tools
+    /// Start even if tools differ from the lock, which are withdrawn, or if sources fail, whose tools
     /// stay listed.
     #[arg(long)]
     pub(crate) ignore_broken_tool: bool,
 
-    /// What is logged.
+    /// The least severe level that is logged.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: LogLevel,
 
-    /// How it is logged.
+    /// The format of the log.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) log_format: logging::Format,
 
-    /// Print the compiled-in tree and exit; starts nothing.
+    /// Print the compiled-in tree and exit; start no source.
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "human")]
     pub(crate) dump_tree: Option<TreeForm>,
 
@@ -63,7 +63,7 @@ pub(crate) struct Cli {
     #[arg(long)]
     pub(crate) allow_unauthenticated: bool,
 
-    /// A name that the `Host` header may carry, with or without a port; may be repeated.
+    /// A name that the `Host` header may have, with or without a port; may be repeated.
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
 
@@ -78,30 +78,30 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  mcp-broker doctor                            says what is wrong with the sources
+  mcp-broker doctor                            reports what is wrong with the sources
   mcp-broker 127.0.0.1:8100                    serves over HTTP
   mcp-broker stdio                             serves the client that starts it
   mcp-broker status 127.0.0.1:8100             shows how a running broker is doing";
 
-/// How the tree is printed.
+/// The form of the printed tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum TreeForm {
-    /// One line an entry.
+    /// One line for each entry.
     Human,
     /// One JSON object.
     Json,
 }
 
-/// What is logged: this and everything worse.
+/// The least severe level that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogLevel {
     /// Failures of the broker.
     Error,
-    /// What an operator should look at.
+    /// Problems that an operator should look at.
     Warn,
-    /// What the broker does.
+    /// Normal operation.
     Info,
-    /// Why it does it.
+    /// Details of the operation.
     Debug,
     /// Everything.
     Trace,

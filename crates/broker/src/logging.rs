@@ -151,7 +151,7 @@ fn line(text: &Text) -> String {
 /// The line that replaces lost lines. It is made by hand and written at every level of the log, so that
 /// a reader of errors alone also learns of the loss.
 fn notice(format: Format, lost: u64) -> String {
-    const MESSAGE: &str = "lines of the log are missing here: standard error did not take them";
+    const MESSAGE: &str = "lines of the log were dropped here: standard error was not read in time";
     let mut time = String::new();
     // A time that cannot be formatted is left out.
     let _: std::fmt::Result = SystemTime.format_time(&mut Writer::new(&mut time));

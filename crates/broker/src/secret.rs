@@ -123,7 +123,7 @@ fn check(text: &str, place: &str) -> Result<Secret, SecretError> {
         return unusable(
             DiagnosticCode::EnvValue,
             format!(
-                "the secret from {place} holds a control character or outer spaces, which no header can carry"
+                "the secret from {place} contains a control character, or begins or ends with a space; an HTTP header cannot carry it"
             ),
         );
     }

@@ -148,7 +148,7 @@ impl Core {
         depth: u8,
     ) -> Result<Reply, Box<CoreError>> {
         if !(1..=MAX_DEPTH).contains(&depth) {
-            let message = format!("`depth` is {depth}, and 1 to {MAX_DEPTH} is allowed");
+            let message = format!("`depth` is {depth}, but must be from 1 to {MAX_DEPTH}");
             return Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)));
         }
         let view = self.0.verdicts.view.load();
@@ -176,7 +176,7 @@ impl Core {
             }
             Describe::Many(paths) if paths.len() > MAX_DESCRIBED => {
                 let message = format!(
-                    "`paths` has {} items, and at most {MAX_DESCRIBED} are allowed",
+                    "`paths` has {} items, at most {MAX_DESCRIBED} are allowed",
                     paths.len()
                 );
                 Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)))

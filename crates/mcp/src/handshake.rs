@@ -137,7 +137,7 @@ fn refused(message: impl Into<String>) -> SourceFailure {
 fn read_discovery(result: &Bytes, redactor: &Redactor) -> Answer {
     let Some(mut result) = object(result) else {
         return Answer::Other(refused(
-            "the server answered `server/discover` with no object",
+            "the server's answer to `server/discover` is not an object",
         ));
     };
     // A server that answers anything with something has no `supportedVersions`.
@@ -160,13 +160,15 @@ fn read_discovery(result: &Bytes, redactor: &Redactor) -> Answer {
 
 fn read_initialization(result: &Bytes, redactor: &Redactor) -> Answer {
     let Some(mut result) = object(result) else {
-        return Answer::Refused(refused("the server answered `initialize` with no object"));
+        return Answer::Refused(refused(
+            "the server's answer to `initialize` is not an object",
+        ));
     };
     let version = result.get("protocolVersion").and_then(Value::as_str);
     let Some(version) = version.and_then(legacy_revision) else {
         let named = version.unwrap_or("no revision");
         return Answer::Refused(refused(format!(
-            "the server wants to speak `{}`, which the broker does not",
+            "the server chose the revision `{}`, which the broker does not support",
             shown_line(&redactor.redact(named), 60)
         )));
     };
@@ -229,9 +231,9 @@ fn unsupported(versions: &[&str], redactor: &Redactor) -> Answer {
         .map(|version| format!("`{}`", shown_line(&redactor.redact(version), 40)))
         .collect();
     let failure = refused(format!(
-        "the server speaks only {}",
+        "the server supports only {}",
         if names.is_empty() {
-            "revisions it does not name".to_owned()
+            "revisions that it does not name".to_owned()
         } else {
             names.join(", ")
         }

@@ -192,7 +192,7 @@ impl Listing {
             serde_json::from_str(raw.get()).map_err(|_| invalid("`nextCursor` is not a string"))?;
         if cursor.len() > MAX_CURSOR_BYTES {
             return Err(invalid(format!(
-                "`nextCursor` has {} bytes, and at most {MAX_CURSOR_BYTES} are taken",
+                "`nextCursor` has {} bytes, at most {MAX_CURSOR_BYTES} are allowed",
                 cursor.len()
             )));
         }
@@ -230,14 +230,14 @@ impl Listing {
     fn read_tool(&mut self, raw: &str) -> Result<ListedTool, String> {
         if raw.len() > MAX_TOOL_BYTES {
             return Err(format!(
-                "it has {} bytes, and at most {MAX_TOOL_BYTES} are taken",
+                "it has {} bytes, at most {MAX_TOOL_BYTES} are allowed",
                 raw.len()
             ));
         }
         let parsed = estimate(raw.as_bytes()).bytes;
         if parsed > MAX_PARSED_BYTES {
             return Err(format!(
-                "it would take {parsed} bytes once parsed, and at most {MAX_PARSED_BYTES} are taken"
+                "it would take {parsed} bytes once parsed, at most {MAX_PARSED_BYTES} are allowed"
             ));
         }
         let Value::Object(tool) = json::parse(raw).map_err(|error| error.to_string())? else {
@@ -291,7 +291,7 @@ async fn in_time<T>(answer: impl Future<Output = T>, link: &Link) -> Option<T> {
 
 fn late_page(pages: usize) -> SourceFailure {
     let message = format!(
-        "page {} of the tool list did not come within {} s",
+        "page {} of the tool list did not arrive within {} s",
         pages + 1,
         PAGE_TIMEOUT.as_secs()
     );
@@ -312,15 +312,17 @@ fn failure(unanswered: Unanswered, redactor: &Redactor) -> SourceFailure {
     let message = match unanswered {
         Unanswered::Gone { failure, .. } => return failure,
         Unanswered::Broken(reason) => return invalid(reason),
-        Unanswered::TooLarge => return invalid("the tool list is longer than a line may be"),
+        Unanswered::TooLarge => {
+            return invalid("a page of the tool list is longer than a line may be");
+        }
         Unanswered::Error(error) => format!(
             "the server could not list its tools: {}",
             shown_line(&redactor.redact(&String::from_utf8_lossy(&error)), 300)
         ),
         Unanswered::Timeout { .. } => "the server did not list its tools in time".to_owned(),
-        Unanswered::Overloaded { .. } => "too many requests wait".to_owned(),
+        Unanswered::Overloaded { .. } => "too many requests are queued".to_owned(),
         Unanswered::NoRoom => {
-            "there is no room for the tool list: `limits.memory_bytes` is in use".to_owned()
+            "there is no room for the tool list: `limits.memory_bytes` is used up".to_owned()
         }
     };
     SourceFailure::new(SourceCause::ListFailed, message)
@@ -415,7 +417,7 @@ mod tests {
         assert!(add(&[&page(&tool("a", &objects(20_000)), "null")]).is_ok());
         check(
             &[&page(&tool("a", &objects(40_000)), "null")],
-            "once parsed, and at most 16777216 are taken",
+            "once parsed, at most 16777216 are allowed",
         );
 
         let cursor = |bytes: usize| format!("\"{}\"", "c".repeat(bytes));

@@ -39,7 +39,7 @@ impl ProgressSink {
         if let Ok(progress) = serde_json::from_slice(bytes)
             && self.0.try_send(progress).is_err()
         {
-            tracing::trace!("progress of a call is not received any longer");
+            tracing::trace!("progress of a call was dropped: its receiver is gone or full");
         }
     }
 }

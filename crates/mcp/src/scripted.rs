@@ -62,7 +62,7 @@ impl TaskHandle {
     pub(crate) async fn stop(&self) {
         // A full or closed channel means that it is ending or has ended.
         if self.stop.try_send(()).is_err() {
-            tracing::trace!("stop was already asked for");
+            tracing::trace!("the stop was already requested");
         }
         let mut exit = self.exit.clone();
         if exit.wait_for(Option::is_some).await.is_err() {

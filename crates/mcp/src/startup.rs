@@ -46,7 +46,7 @@ pub(crate) fn name_stop(mut failure: SourceFailure, pid: Option<u32>) -> SourceF
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
     if state.is_some_and(|rest| rest.starts_with('T')) {
         failure.message = format!(
-            "{}; its process is stopped, as one that waits for a terminal is",
+            "{}; its process is stopped, like a process that waits for a terminal",
             failure.message
         );
     }
@@ -69,7 +69,11 @@ pub(crate) fn explain(
             format!("{} before it answered", failure.message)
         };
         if let Some(last) = tail.last_line().filter(|_| !clean) {
-            failure.message = format!("{}; it last said: {}", failure.message, cut(&last));
+            failure.message = format!(
+                "{}; its last line on stderr: {}",
+                failure.message,
+                cut(&last)
+            );
         }
     }
     if !spec.withheld.is_empty() && failure.cause != SourceCause::Stopped {

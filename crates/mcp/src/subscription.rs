@@ -46,7 +46,7 @@ impl Subscribed {
             ends = if since.elapsed() >= HELD { 1 } else { ends + 1 };
             if ends > MOST_ENDS {
                 tracing::warn!(
-                    "the server does not keep its subscription; changes of its tools are seen at its next start only"
+                    "the server does not keep its subscription; changes of its tools are noticed at its next start only"
                 );
                 break;
             }

@@ -46,7 +46,7 @@ impl ControlGroup {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = OWN.get()?.join(format!("{}{number}", name_prefix()));
         if let Err(error) = fs::create_dir(&folder) {
-            tracing::debug!(%error, "the source gets no control group");
+            tracing::debug!(%error, "the source has no control group: it cannot be created");
             return None;
         }
         let group = Self { folder };

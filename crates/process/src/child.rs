@@ -79,12 +79,15 @@ impl ProcessHandle {
     pub async fn stop(&self) {
         // A full or closed channel means that the stop is under way or over.
         if self.stop.try_send(()).is_err() {
-            tracing::trace!(pid = self.pid, "stop was already asked for");
+            tracing::trace!(pid = self.pid, "the stop was already requested");
         }
         let mut swept = self.swept.clone();
         let gone = swept.wait_for(|swept| *swept);
         if tokio::time::timeout(self.longest_stop, gone).await.is_err() {
-            tracing::warn!(pid = self.pid, "process group is still there after KILL");
+            tracing::warn!(
+                pid = self.pid,
+                "the process group still exists after SIGKILL"
+            );
         }
     }
 }
@@ -95,15 +98,15 @@ pub(crate) fn spawn_failure(program: &str, error: &std::io::Error) -> SpawnError
     let (cause, message) = match error.kind() {
         ErrorKind::NotFound => (
             SourceCause::SpawnNotFound,
-            format!("`{program}` is there, but the interpreter that its first line names is not"),
+            format!("`{program}` exists, but the interpreter that its first line names does not"),
         ),
         ErrorKind::PermissionDenied => (
             SourceCause::SpawnDenied,
-            format!("`{program}` may not be executed"),
+            format!("`{program}` cannot be executed: permission denied"),
         ),
         _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => (
             SourceCause::SpawnFormat,
-            format!("`{program}` is no program for this machine"),
+            format!("`{program}` is not a program for this machine"),
         ),
         _ => (
             SourceCause::SpawnFailed,

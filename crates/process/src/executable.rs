@@ -27,7 +27,7 @@ fn check_head(head: &[u8], takes_others: impl Fn() -> bool) -> Result<(), &'stat
     if is_native(head) || takes_others() {
         return Ok(());
     }
-    Err("it was made for another machine, or is no executable at all")
+    Err("it was built for another machine, or is not an executable")
 }
 
 fn is_text(head: &[u8]) -> bool {
@@ -86,7 +86,7 @@ mod tests {
         let own = &own[..256];
         let mut foreign = own.to_vec();
         foreign[18] ^= 0x55;
-        let other = Err("it was made for another machine, or is no executable at all");
+        let other = Err("it was built for another machine, or is not an executable");
         let text = Err("it is text without a `#!` line");
         for (head, expected) in [
             (own, Ok(())),

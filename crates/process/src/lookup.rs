@@ -89,12 +89,15 @@ fn shown(spec: &ProcessSpec, path: &Path) -> String {
 }
 
 fn denied(spec: &ProcessSpec, path: &Path) -> SpawnError {
-    let message = format!("`{}` may not be executed", shown(spec, path));
+    let message = format!(
+        "`{}` cannot be executed: permission denied",
+        shown(spec, path)
+    );
     SpawnError::new(SourceCause::SpawnDenied, message)
 }
 
 fn format(spec: &ProcessSpec, path: &Path, reason: &str) -> SpawnError {
-    let message = format!("`{}` is no program: {reason}", shown(spec, path));
+    let message = format!("`{}` is not a program: {reason}", shown(spec, path));
     SpawnError::new(SourceCause::SpawnFormat, message)
 }
 

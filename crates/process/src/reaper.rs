@@ -184,7 +184,7 @@ impl Reaper {
         }
         group.kill();
         if timeout(KILL_GRACE, emptied(group)).await.is_err() {
-            tracing::warn!("members of a process group are left after KILL");
+            tracing::warn!("processes of a process group still exist after SIGKILL");
         }
     }
 
@@ -196,7 +196,7 @@ impl Reaper {
         };
         let ended = tokio::task::spawn_blocking(|| group.end(KILL_GRACE)).await;
         if !ended.unwrap_or(false) {
-            tracing::warn!("processes of a control group are left after KILL");
+            tracing::warn!("processes of a control group still exist after SIGKILL");
         }
     }
 
@@ -209,7 +209,7 @@ impl Reaper {
         }
         let killed = strays_ended(&self.cookie, &below, true);
         if timeout(KILL_GRACE, killed).await.is_err() {
-            tracing::warn!("processes that left their group are left after KILL");
+            tracing::warn!("processes that left their group still exist after SIGKILL");
         }
     }
 }
@@ -236,7 +236,7 @@ async fn strays(cookie: &Cookie, below: &Below) -> Vec<Stray> {
     let (cookie, below) = (cookie.clone(), below.clone());
     let looked = tokio::task::spawn_blocking(move || cookie.holders(&below)).await;
     looked.unwrap_or_else(|error| {
-        tracing::debug!(%error, "strays were not looked for");
+        tracing::debug!(%error, "the search for processes that left their group failed");
         Vec::new()
     })
 }

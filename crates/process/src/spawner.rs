@@ -66,7 +66,7 @@ pub(super) async fn spawn(
         runtime: Handle::current(),
         reply,
     };
-    let gone = || SpawnError::new(SourceCause::SpawnFailed, "the spawning thread is gone");
+    let gone = || SpawnError::new(SourceCause::SpawnFailed, "the spawning thread has ended");
     let thread = thread().map_err(|error| {
         SpawnError::new(
             SourceCause::SpawnFailed,
@@ -99,7 +99,7 @@ fn run(mut requests: mpsc::Receiver<Request>) {
         let started = start(&request);
         // A process whose opener is gone is dropped here, and its reaper ends it.
         if request.reply.send(started).is_err() {
-            tracing::debug!(source = %request.spec.name, "nobody waits for the process any more");
+            tracing::debug!(source = %request.spec.name, "the request to start the process was cancelled");
         }
     }
 }

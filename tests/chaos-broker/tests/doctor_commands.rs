@@ -70,7 +70,7 @@ fn f_01_f_02_a_command_that_is_not_there_or_is_no_program_is_named_with_its_plac
     assert_eq!(report["summary"]["need_attention"], 3);
 
     for (text, mode, code, part) in [
-        ("#!/bin/sh\n", 0o644, "spawn_denied", "may not be executed"),
+        ("#!/bin/sh\n", 0o644, "spawn_denied", "cannot be executed"),
         ("echo hi\n", 0o755, "spawn_format", "without a `#!` line"),
         (
             "#!/no/such/interpreter\n",
@@ -116,10 +116,10 @@ fn a_server_that_waits_for_a_terminal_or_an_answer_is_told_apart_from_a_slow_one
     });
     for (text, part) in [
         // What the system does to a process that reads the terminal from the background.
-        ("#!/bin/sh\nkill -TTIN $$\nsleep 60\n", "wants a terminal"),
+        ("#!/bin/sh\nkill -TTIN $$\nsleep 60\n", "needs a terminal"),
         (
             "#!/bin/sh\nprintf 'Enter password:'\nsleep 60\n",
-            "waits for somebody to answer: Enter password:",
+            "waits for input: Enter password:",
         ),
     ] {
         let report = elsewhere

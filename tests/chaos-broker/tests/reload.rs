@@ -334,7 +334,7 @@ fn a_source_that_cannot_take_over_leaves_everything_as_it_was() {
     );
     let message = nowhere[0]["message"].as_str().expect("text");
     assert!(
-        message.starts_with("`/a` cannot take over: ") && message.contains("/no/such/folder"),
+        message.starts_with("`/a` cannot be replaced: ") && message.contains("/no/such/folder"),
         "{message}"
     );
     // A process that is not there yet would offer something else.

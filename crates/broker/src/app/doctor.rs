@@ -103,12 +103,12 @@ async fn examine(
 
 /// The examination is dropped by now, and nobody holds its processes any more.
 async fn interrupted(output: &Output) -> Exit {
-    output.note(&"interrupted: ending what was started".into());
+    output.note(&"interrupted: stopping the servers that were started".into());
     if timeout(LAST_WAIT, broker_process::all_ended())
         .await
         .is_err()
     {
-        output.note(&"some of it is still there".into());
+        output.note(&"some of their processes are still running".into());
     }
     Exit::Interrupted
 }

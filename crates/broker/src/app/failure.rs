@@ -64,7 +64,7 @@ impl Failure {
             }
             Self::Bind { address, reason } => format!("cannot listen on `{address}`: {reason}"),
             Self::Catalog { found } => format!(
-                "the catalog that was compiled in has format {found}, this library reads {}; build anew",
+                "the compiled-in catalog has format {found}, this library reads {}; build the program again",
                 crate::catalog::FORMAT
             ),
         };

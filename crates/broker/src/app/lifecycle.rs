@@ -141,7 +141,7 @@ fn warn_of_calls(time: Duration) {
 /// The failure of a surface that ended before it was told to.
 fn not_served<S: Surface>(served: Result<io::Result<()>, JoinError>) -> Failure {
     let reason = match served {
-        Ok(Ok(())) => "it ended by itself".to_owned(),
+        Ok(Ok(())) => "it ended unexpectedly".to_owned(),
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
@@ -161,17 +161,14 @@ async fn refusal(core: &Core, output: &Output) -> Exit {
         return std::future::pending().await;
     };
     let (exit, why) = match reason {
-        RefuseExit::Drift => (
-            Exit::Drift,
-            "what the sources offer is not what was reviewed",
-        ),
+        RefuseExit::Drift => (Exit::Drift, "the tools of the sources differ from the lock"),
         RefuseExit::Unchecked => (
             Exit::Unchecked,
             "a source could not be compared with the lock",
         ),
     };
     let human = text!(
-        "{}\nrefused to start: {}; `--ignore-broken-tool` serves what still matches",
+        "{}\nrefused to start: {}; `--ignore-broken-tool` serves the tools that still match",
         report.text(),
         why
     );

@@ -36,7 +36,7 @@ pub(super) fn open_bind(text: &str, addresses: &[SocketAddr]) -> Option<Diagnost
 
 /// Binds the first address that can be bound.
 pub(super) async fn bind(text: &str, addresses: &[SocketAddr]) -> Result<TcpListener, Failure> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     for address in addresses {
         match TcpListener::bind(address).await {
             Ok(listener) => return Ok(listener),

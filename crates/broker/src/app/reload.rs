@@ -71,7 +71,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
             }
             Err(failure) => {
                 failure.report(self.startup.output);
-                tracing::error!("not reloaded; everything is as it was before");
+                tracing::error!("not reloaded; the broker keeps its previous config");
             }
         }
     }
@@ -97,7 +97,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
 /// Refuses to watch a file that is not named.
 pub(super) fn check(cli: &Cli) -> Result<(), Failure> {
     if cli.reload && cli.config.is_none() {
-        let message = "`--reload` watches CONFIG, and none is given: name the file after ADDR";
+        let message = "`--reload` watches CONFIG, which is missing: name the file after ADDR";
         return Err(Failure::Usage(message.to_owned()));
     }
     Ok(())
@@ -159,7 +159,7 @@ impl From<ReloadError> for Failure {
             ReloadError::Refused(sources) => {
                 let problems = sources.into_iter().map(|refused| {
                     let message = format!(
-                        "`{}` cannot take over: {}: {}",
+                        "`{}` cannot be replaced: {}: {}",
                         refused.source, refused.cause, refused.message
                     );
                     Diagnostic::error(DiagnosticCode::SourceFailed, message)

@@ -24,7 +24,7 @@ pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, 
         let names = rest
             .iter()
             .fold((*first).to_owned(), |all, name| format!("{all}, {name}"));
-        let message = format!("with `stdio` nobody else can call, so {names} makes no sense");
+        let message = format!("`stdio` serves only the client that starts it: remove {names}");
         return Err(Failure::Usage(message));
     }
     let settings = startup.settings()?;

@@ -1,22 +1,22 @@
-//! The words that may stand in the place of ADDR and do something else than serve.
+//! The subcommands: words in the place of ADDR that do something other than serve.
 
 use std::path::PathBuf;
 
-/// What to do instead of serving.
+/// A subcommand.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
-    /// Start every source once and say what is wrong with it, and what mends it
+    /// Start every source once and report what is wrong with it, and what fixes it
     ///
-    /// Starts the sources side by side, lists their tools, compares them with what was reviewed, and
-    /// ends them again. Calls no tool. Exits with 0 if nothing needs attention, 1 if something does,
-    /// 2 for a config that no broker would start with.
+    /// Starts the sources concurrently, lists their tools, compares them with the lock, and stops them
+    /// again. Calls no tool. Exits with 0 if nothing needs attention, 1 if something does, 2 if the
+    /// config is not valid.
     #[command(after_help = DOCTOR)]
     Doctor(DoctorArgs),
 
     /// Show the state of the sources of a running broker
     ///
-    /// Exits with 0 if the broker is ready and no source needs attention, else with 1; also where
-    /// nothing answers at ADDR.
+    /// Exits with 0 if the broker is ready and no source needs attention, else with 1; also if no
+    /// broker answers at ADDR.
     #[command(after_help = STATUS)]
     Status(StatusArgs),
 }
@@ -33,7 +33,7 @@ Examples:
   mcp-broker status http://tools.example.org:8100 --secret-file secret.txt
   mcp-broker status 127.0.0.1:8100 --format json";
 
-/// What `doctor` is given.
+/// The arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
     /// The config; without it, the one that was compiled in.
@@ -45,7 +45,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) format: Format,
 }
 
-/// What `status` is given.
+/// The arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
     /// Where the broker listens: `host:port` or `http://host:port`.
@@ -62,7 +62,7 @@ pub(crate) struct StatusArgs {
     pub(crate) format: Format,
 }
 
-/// How a verb prints what it found.
+/// The output format of a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// For people, in 80 columns.

@@ -101,8 +101,8 @@ fn of_started(started: &Started, config: &str) -> Vec<Finding> {
             ..Finding::new(
                 Code::StdoutNoise,
                 Severity::Warning,
-                format!("it prints {lines} to stdout that are no protocol; they are skipped"),
-                "Make it log to stderr: stdout belongs to the protocol. An option such as `--quiet` may help.",
+                format!("it prints {lines} to stdout that are not MCP messages; they are skipped"),
+                "Make it log to stderr: stdout is for MCP messages only. An option such as `--quiet` may help.",
             )
         });
     }
@@ -111,7 +111,7 @@ fn of_started(started: &Started, config: &str) -> Vec<Finding> {
         findings.push(Finding::new(
             Code::TextRepaired,
             Severity::Warning,
-            format!("it sends {lines} that are not UTF-8; they are repaired"),
+            format!("it sends {lines} that are not UTF-8; invalid bytes are replaced"),
             "Make the server write UTF-8, or report it to its maintainers.",
         ));
     }
@@ -238,7 +238,7 @@ fn summary(class: Class, tools: usize) -> String {
         count => (counted(count, "tool"), count > 1),
     };
     let meaning = match class {
-        Class::Same => return format!("{what} has news that change nothing"),
+        Class::Same => return format!("{what} has changes that do not affect calls"),
         Class::Added if plural => {
             return format!("{what} are new; they stay hidden until reviewed");
         }
@@ -246,11 +246,11 @@ fn summary(class: Class, tools: usize) -> String {
         Class::Gone => "no longer listed",
         Class::Unchecked => "could not be checked",
         Class::Security => "less safe than reviewed",
-        Class::Breaking => "calls or answers of the lock are no longer good",
+        Class::Breaking => "calls or results that fit the lock are no longer valid",
         Class::Unknown => "not proven to mean the same",
-        Class::Compatible => "the schema moved and stays good",
-        Class::Text => "text that a model reads moved",
-        Class::Equivalent => "written in another way, means the same",
+        Class::Compatible => "the schema changed, and calls that fit the lock stay valid",
+        Class::Text => "text that a model reads changed",
+        Class::Equivalent => "written in another way, with the same meaning",
     };
     let differ = if plural { "differ" } else { "differs" };
     format!(

@@ -10,7 +10,7 @@ pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
             "docker daemon is not running",
         ],
         Code::RuntimeMissing,
-        "Docker is there, but its daemon cannot be reached",
+        "Docker is installed, but its daemon cannot be reached",
         "Start the Docker daemon, and let this user reach its socket.",
     ),
     (
@@ -24,7 +24,7 @@ pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
             "e404",
         ],
         Code::PackageMissing,
-        "a package that it needs is not there",
+        "a package that it needs is not installed",
         "Install the server's dependencies; if it runs from a package, check its name and version.",
     ),
     (
@@ -38,13 +38,13 @@ pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
             "dns error",
         ],
         Code::NetworkDown,
-        "it could not reach what it needs over the network",
-        "Check the network, a proxy and the address; install the server beforehand where there is none.",
+        "it could not reach a host over the network",
+        "Check the network, the proxy and the address; without a network, install the server beforehand.",
     ),
     (
         &["eaddrinuse", "address already in use"],
         Code::PortTaken,
-        "it wants a port of its own, which is taken",
+        "it tries to listen on a port that is in use",
         "Give the option that makes it speak over stdio, often `stdio` or `--stdio`.",
     ),
     (
@@ -56,13 +56,13 @@ pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
             "its process is stopped",
         ],
         Code::TerminalWanted,
-        "it wants a terminal, and a server has none",
-        "Take options for terminals away, such as `-t` of `docker run -it`, and answer its questions by arguments or variables.",
+        "it needs a terminal, and the broker gives a server none",
+        "Remove options for terminals, such as `-t` of `docker run -it`, and answer its questions by arguments or variables.",
     ),
     (
         &["press any key", "press enter", "ok to proceed?"],
         Code::TerminalWanted,
-        "it waits for somebody to answer",
+        "it waits for input",
         "Answer beforehand, as `npx -y` does, by an argument or a variable.",
     ),
 ];

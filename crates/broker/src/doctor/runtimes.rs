@@ -21,7 +21,7 @@ const DENO: Runtime = Runtime {
 };
 const PYTHON: Runtime = Runtime {
     name: "Python",
-    remedy: "Install Python 3; where it is there as `python3` only, write that in `command`",
+    remedy: "Install Python 3; if only `python3` exists, write that in `command`",
 };
 const UV: Runtime = Runtime {
     name: "uv",

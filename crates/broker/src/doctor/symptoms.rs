@@ -56,14 +56,14 @@ fn missing_runtime(patient: Patient<'_>) -> Option<Symptom> {
 fn runtime(name: &str) -> Symptom {
     let (message, remedy) = match runtimes::of_program(name) {
         Some(known) => (
-            format!("`{name}` is not there: {} is missing", known.name),
+            format!("`{name}` was not found: {} is not installed", known.name),
             format!(
                 "{}. If it is installed, put its folder into the `PATH` that the broker is started with.",
                 known.remedy
             ),
         ),
         None => (
-            format!("`{name}`, which the command runs, is not there"),
+            format!("`{name}`, which the command runs, was not found"),
             "Install it, or put its folder into the `PATH` that the broker is started with."
                 .to_owned(),
         ),
@@ -123,7 +123,7 @@ fn missing_variable(patient: Patient<'_>) -> Option<Symptom> {
     };
     Some(Symptom {
         code: Code::VariableMissing,
-        message: format!("it asks for the variable `{name}`"),
+        message: format!("it needs the variable `{name}`"),
         remedy,
     })
 }
@@ -164,8 +164,8 @@ fn usage(patient: Patient<'_>) -> Option<Symptom> {
     let line = said.find(is_usage)?;
     Some(Symptom {
         code: Code::UsageText,
-        message: format!("it prints how it wants to be called: {}", line.trim()),
-        remedy: "Correct the arguments in `command`; many servers want `stdio`, `--stdio` or a subcommand."
+        message: format!("it prints its usage: {}", line.trim()),
+        remedy: "Correct the arguments in `command`; many servers need `stdio`, `--stdio` or a subcommand."
             .to_owned(),
     })
 }
@@ -197,7 +197,7 @@ fn prompt(patient: Patient<'_>) -> Option<Symptom> {
     let line = last.find(asks)?;
     Some(Symptom {
         code: Code::TerminalWanted,
-        message: format!("it waits for somebody to answer: {}", line.trim()),
+        message: format!("it waits for input: {}", line.trim()),
         remedy: "Answer beforehand, as `npx -y` does, by an argument or a variable.".to_owned(),
     })
 }
@@ -231,13 +231,13 @@ mod tests {
                 127,
                 "sh: 1: uvx: not found",
                 Code::RuntimeMissing,
-                "`uvx` is not there: uv is missing",
+                "`uvx` was not found: uv is not installed",
             ),
             (
                 127,
                 "env: ‘node’: No such file or directory",
                 Code::RuntimeMissing,
-                "Node.js is missing",
+                "Node.js is not installed",
             ),
             (
                 127,

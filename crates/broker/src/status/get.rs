@@ -33,14 +33,15 @@ pub(super) async fn json(
         target.authority()
     );
     let mut reply = Vec::new();
-    let lost = |error: std::io::Error| format!("`{}` hung up: {error}", target.shown());
+    let lost =
+        |error: std::io::Error| format!("`{}` closed the connection: {error}", target.shown());
     stream.write_all(request.as_bytes()).await.map_err(lost)?;
     let mut rest = stream.take(MOST_BYTES + 1);
     rest.read_to_end(&mut reply).await.map_err(lost)?;
     if reply.len() as u64 > MOST_BYTES {
-        return Err(format!("the answer of `{}` is too long", target.shown()));
+        return Err(format!("the reply of `{}` is too long", target.shown()));
     }
-    let no_broker = || format!("what listens at `{}` is no mcp-broker", target.shown());
+    let no_broker = || format!("the server at `{}` is not an mcp-broker", target.shown());
     let (status, body) = parse(&reply).ok_or_else(no_broker)?;
     let text = String::from_utf8(body).map_err(|_| no_broker())?;
     let value: Option<Value> = serde_json::from_str(&text).ok();
@@ -51,7 +52,7 @@ pub(super) async fn json(
             Err(format!("`{}` answered {status}: {message}", target.shown()))
         }
         (300..400, _) => Err(format!(
-            "`{}` answered {status} and leads elsewhere, which is not followed",
+            "`{}` answered {status}, a redirect, which is not followed",
             target.shown()
         )),
         _ => Err(no_broker()),

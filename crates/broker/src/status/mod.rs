@@ -53,7 +53,7 @@ pub(crate) async fn ask(target: &Target, secret: Option<&Secret>) -> Result<Stat
             sources,
         }),
         _ => Err(format!(
-            "what listens at `{}` is no mcp-broker",
+            "the server at `{}` is not an mcp-broker",
             target.shown()
         )),
     }

@@ -15,7 +15,7 @@ impl Target {
     pub(crate) fn parse(typed: &str) -> Result<Self, String> {
         if typed.starts_with("https://") {
             return Err(
-                "`https` is not spoken here: ask the broker behind the proxy, for example `127.0.0.1:8100`"
+                "`https` is not supported: ask the broker behind the proxy, for example `127.0.0.1:8100`"
                     .to_owned(),
             );
         }
@@ -35,7 +35,7 @@ impl Target {
         }
         if port == 0 {
             return Err(
-                "port 0 is no port: the broker says at its start where it listens".to_owned(),
+                "port 0 is not an address: the broker prints the address when it starts".to_owned(),
             );
         }
         // A broker that listens everywhere is asked here.

@@ -35,7 +35,7 @@ pub enum CallError {
 pub enum OpenError {
     /// The catalog was compiled for another version of this library.
     #[error(
-        "the catalog has format {found}, this library reads {}; build anew",
+        "the catalog has format {found}, this library reads {}; build the program again",
         crate::catalog::FORMAT
     )]
     Catalog {
@@ -108,7 +108,7 @@ fn listed(diagnostics: &[Diagnostic]) -> String {
 
 fn refused(reason: &RefuseExit) -> &'static str {
     match reason {
-        RefuseExit::Drift => "what the sources offer is not what was reviewed",
+        RefuseExit::Drift => "the tools of the sources differ from the lock",
         RefuseExit::Unchecked => "a source could not be compared with the lock",
     }
 }

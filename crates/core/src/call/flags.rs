@@ -41,7 +41,7 @@ pub(crate) fn unseen(result: &[u8]) -> Option<String> {
         }
     }
     (!counts.is_empty())
-        .then(|| format!("the output holds characters that a reader does not see: {counts}"))
+        .then(|| format!("the output contains characters that are not visible: {counts}"))
 }
 
 /// Reads JSON text with its escapes of characters, piece by piece. Other escapes hide nothing.

@@ -26,7 +26,7 @@ impl Inner {
 /// The error of a call that comes too early.
 fn starting(target: &Target) -> CoreError {
     let message = format!(
-        "`{}` is not yet admitted: sources are being compared with the lock",
+        "`{}` cannot be called yet: the sources are being compared with the lock",
         target.source
     );
     CoreError::new(CallCode::Starting, message)

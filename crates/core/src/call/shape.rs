@@ -23,8 +23,7 @@ use crate::sources::setup::ToolSettings;
 const LONG: usize = 256 << 10;
 
 /// The warning about a result whose text had to be repaired.
-const REPAIRED: &str =
-    "the server sent text that is not UTF-8; what could not be read was replaced";
+const REPAIRED: &str = "the server sent text that is not UTF-8; invalid bytes were replaced";
 
 /// A form with the settings of the tool.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +98,10 @@ fn shaped(
         .map_err(|no_room| Box::new(failure::no_room_for_result(no_room).path(path)))?;
     let first = result.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
-        let error = CoreError::new(CallCode::SourceProtocol, "the server's result is no object");
+        let error = CoreError::new(
+            CallCode::SourceProtocol,
+            "the server's result is not a JSON object",
+        );
         return Err(Box::new(error.path(path).maybe_executed(true)));
     }
     let repaired = answer.repaired.then(|| REPAIRED.to_owned());

@@ -73,7 +73,7 @@ impl LazyValidator {
 
 pub(crate) fn too_many_values(path: &str, values: u64) -> Box<CoreError> {
     let message = format!(
-        "the arguments hold {values} values, at most {MAX_VALUES} are taken: send less at a time"
+        "the arguments have {values} values, at most {MAX_VALUES} are allowed: send fewer in one call"
     );
     let error = json!({
         "pointer": "",
@@ -93,7 +93,7 @@ fn over_budget(path: &str, pointer: &str) -> Box<CoreError> {
         format!(" at `{}`", shown_line(pointer, 120))
     };
     let message = format!(
-        "checking the arguments against the tool's schema took too many steps and was given up{place}: \
+        "the check of the arguments against the tool's schema took too many steps and was stopped{place}: \
          send fewer or less deeply nested values"
     );
     let error = show(&SchemaError::over_budget(pointer.to_owned()), &Value::Null);
@@ -121,7 +121,7 @@ fn compile(catalog: &Catalog, tool: &Tool) -> Option<Validator> {
     tracing::error!(
         path = catalog.entry(tool.entry).path,
         problem,
-        "a schema that the lock admitted does not compile; calls of the tool are refused"
+        "a schema of the lock does not compile; calls of the tool are refused"
     );
     None
 }

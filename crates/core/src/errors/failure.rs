@@ -56,7 +56,9 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
             rpc: Some(error),
             ..CoreError::new(
                 CallCode::SourceError,
-                format!("the server answered with error {code}; its own words are `details.rpc`"),
+                format!(
+                    "the server answered with error {code}; its error object is in `details.rpc`"
+                ),
             )
         },
         CallFailure::Protocol {
@@ -91,7 +93,7 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
 
 /// The error for whatever comes while the broker goes down.
 pub(crate) fn shutting_down() -> CoreError {
-    CoreError::new(CallCode::ShuttingDown, "the broker is going down").retry_after(SHORT_WAIT)
+    CoreError::new(CallCode::ShuttingDown, "the broker is shutting down").retry_after(SHORT_WAIT)
 }
 
 /// A call that surely was not executed may be sent again as it is.
@@ -145,7 +147,7 @@ mod tests {
                 signal: None,
             }),
             stderr: vec!["last words".to_owned()],
-            ..SourceFailure::new(SourceCause::Exited, "it last said: last words")
+            ..SourceFailure::new(SourceCause::Exited, "its last line on stderr: last words")
         }
     }
 

@@ -43,8 +43,11 @@ pub(crate) fn resolve_within(
         );
         return Err(Box::new(error));
     }
-    let mut error =
-        CoreError::new(CallCode::PathNotFound, format!("nothing is at `{shown}`")).path(text);
+    let mut error = CoreError::new(
+        CallCode::PathNotFound,
+        format!("no tool or node is at `{shown}`"),
+    )
+    .path(text);
     error.did_you_mean = nearest(scope, text, budget);
     Err(Box::new(error))
 }

@@ -62,7 +62,7 @@ pub(crate) fn differences(report: &Report) {
         if finding.class.refuses() {
             tracing::warn!(%source, path, class, rule, reason, "source differs from the lock");
         } else {
-            tracing::info!(%source, path, class, rule, reason, "source has news");
+            tracing::info!(%source, path, class, rule, reason, "source has changes that do not affect calls");
         }
     }
 }

@@ -145,7 +145,10 @@ impl Inner {
             .await
             .is_err()
         {
-            tracing::error!(tasks = self.tasks.len(), "tasks of stopped sources go on");
+            tracing::error!(
+                tasks = self.tasks.len(),
+                "tasks of stopped sources are still running"
+            );
         }
     }
 }

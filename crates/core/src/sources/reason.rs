@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::sources::verdict::MAX_MESSAGE;
 
 /// What a rule that is not listed means.
-const UNLISTED: &str = "it is not what was reviewed";
+const UNLISTED: &str = "it differs from the lock";
 
 /// The reason that callers get for a withdrawal that the config asks for.
 const CHANGED_TEXT: &str = "a reviewed text changed, and the config withdraws on changed texts";

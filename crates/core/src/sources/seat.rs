@@ -116,7 +116,7 @@ impl Judge for SourceJudge {
             // A process that still starts in that source was not checked against the lock.
             Role::Left => {
                 return Verdict::WithdrawSource {
-                    message: "another process has taken its place".to_owned(),
+                    message: "a reload replaced the process".to_owned(),
                 };
             }
         };

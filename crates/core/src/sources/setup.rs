@@ -206,7 +206,7 @@ fn problems_of_limits(
         (limit < least).then(|| {
             Diagnostic::error(DiagnosticCode::ConfigRange, message)
                 .at(pointer)
-                .help(format!("Write at least {least}."))
+                .help(format!("Set at least {least}."))
         })
     })
 }

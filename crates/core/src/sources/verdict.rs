@@ -191,7 +191,10 @@ impl Verdicts {
         if let Some(last) = failure.stderr.last()
             && !failure.message.contains(last.as_str())
         {
-            message = format!("{message}; it last said: {}", shown_line(last, MAX_MESSAGE));
+            message = format!(
+                "{message}; its last line on stderr: {}",
+                shown_line(last, MAX_MESSAGE)
+            );
         }
         let reviewed = self.sources[source].load();
         let path = &reviewed.path;

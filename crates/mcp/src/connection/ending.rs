@@ -95,11 +95,11 @@ impl Owner {
             ),
             (End::Endless, _) => (
                 SourceCause::Protocol,
-                "the server sent a line without end".to_owned(),
+                "the server sent a line that is too long and has no end".to_owned(),
             ),
             (End::Stalled, _) => (
                 SourceCause::StdinStalled,
-                "the server does not read its stdin: more than 32 MiB of answers to its own requests wait".to_owned(),
+                "the server does not read its stdin: more than 32 MiB of replies to its requests are queued".to_owned(),
             ),
             (_, Some(exit)) => (SourceCause::Exited, format!("the server's process {exit}")),
             (End::Stdin, None) => (

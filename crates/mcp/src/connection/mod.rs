@@ -169,7 +169,7 @@ impl Connection {
     /// Sends a notification. Where the connection is over, the requests that wait are told so.
     pub(crate) async fn notify(&self, line: Bytes) {
         if self.commands.send(Command::Notify(line)).await.is_err() {
-            tracing::trace!("a notification came after the end");
+            tracing::trace!("a notification arrived after the connection had ended");
         }
     }
 
@@ -198,11 +198,11 @@ impl Connection {
     /// Ends it: everybody who waits is told why, and stdin is closed.
     pub(crate) async fn close(&self, reason: SourceFailure) {
         if self.commands.send(Command::Close(reason)).await.is_err() {
-            tracing::trace!("the connection is over already");
+            tracing::trace!("the connection has already ended");
         }
         let mut end = self.end.clone();
         if end.wait_for(Option::is_some).await.is_err() {
-            tracing::trace!("the owner is gone");
+            tracing::trace!("the connection task has ended");
         }
     }
 
@@ -272,11 +272,11 @@ async fn announce_exit(
     commands: mpsc::WeakSender<Command>,
 ) {
     if exit.wait_for(Option::is_some).await.is_err() {
-        tracing::trace!("the reaper is gone");
+        tracing::trace!("the reaper task has ended");
     }
     if let Some(commands) = commands.upgrade()
         && commands.send(Command::Exited).await.is_err()
     {
-        tracing::trace!("the connection is over already");
+        tracing::trace!("the connection has already ended");
     }
 }

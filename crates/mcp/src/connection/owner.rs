@@ -172,7 +172,7 @@ impl Owner {
                         Some(id) => self.settle(id, Reply::TooLarge),
                         // Without an id no request can be told; it ends by its deadline.
                         None => {
-                            tracing::warn!(source = %self.source, "a line over the limit, without an id, was thrown away")
+                            tracing::warn!(source = %self.source, "a line over the limit that has no id was discarded")
                         }
                     }
                 }
@@ -224,7 +224,7 @@ impl Owner {
         if parsed.repaired {
             self.counters.add_invalid_utf8_line();
             if !std::mem::replace(&mut self.repair_told, true) {
-                tracing::warn!(source = %self.source, "the server sends text that is not UTF-8; it is repaired");
+                tracing::warn!(source = %self.source, "the server sends text that is not UTF-8; invalid bytes are replaced");
             }
         }
         match parsed.messages {
@@ -300,7 +300,7 @@ impl Owner {
         match id.and_then(Id::number) {
             Some(id) => self.settle(id, Reply::NoRoom),
             None => {
-                tracing::warn!(source = %self.source, "a line without an id was thrown away: `limits.memory_bytes` is in use");
+                tracing::warn!(source = %self.source, "a line without an id was discarded: `limits.memory_bytes` is used up");
             }
         }
     }
@@ -349,6 +349,6 @@ impl Owner {
 /// Answers. A request that was given up at this moment no longer takes the answer.
 pub(super) fn answer(waiter: tokio::sync::oneshot::Sender<Reply>, reply: Reply) {
     if waiter.send(reply).is_err() {
-        tracing::trace!("the request of this answer was given up");
+        tracing::trace!("the request of this answer was cancelled");
     }
 }

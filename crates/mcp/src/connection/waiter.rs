@@ -25,7 +25,7 @@ impl Subscription {
     /// Returns when the server ended it, or the connection did.
     pub(crate) async fn ended(self) {
         if self.0.await.is_err() {
-            tracing::trace!("the owner is gone");
+            tracing::trace!("the connection task has ended");
         }
     }
 }
@@ -84,7 +84,7 @@ impl<'a> Waiter<'a> {
             .try_send(Command::Cancel(self.id))
             .is_err()
         {
-            tracing::trace!("the connection is over already");
+            tracing::trace!("the connection has already ended");
         }
     }
 }

@@ -59,7 +59,7 @@ impl Session {
         let first = era.unwrap_or(Era::Modern);
         let result = match Self::attempt(spec, first, true, opening).await {
             Err(Disagreement::Died(failure)) if opening.second_process => {
-                tracing::debug!(source = %spec.source.as_str(), %failure, "the server ended at the first question; trying the other era in a new process");
+                tracing::debug!(source = %spec.source.as_str(), %failure, "the server ended at the first request; trying the other era in a new process");
                 Self::attempt(spec, first.other(), false, opening).await
             }
             result => result,

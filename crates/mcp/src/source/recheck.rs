@@ -101,7 +101,7 @@ impl Supervisor {
             listed = listed => listed?,
             failure = self.withheld(session) => return Err(failure),
         };
-        tracing::info!(source = %self.shared.name, "the listing that was announced has come");
+        tracing::info!(source = %self.shared.name, "the announced tool list has arrived");
         self.judge(session, snapshot, false).await
     }
 
@@ -112,7 +112,7 @@ impl Supervisor {
             Ok(snapshot) => return Ok(snapshot),
             Err(failure) => failure,
         };
-        tracing::info!(source = %self.shared.name, %failure, "a listing failed; trying once more");
+        tracing::info!(source = %self.shared.name, %failure, "listing the tools failed; trying once more");
         sleep(self.spec.timing.recheck_gap).await;
         if failure.cause == SourceCause::ListFailed {
             idle(session).await;
@@ -129,7 +129,7 @@ impl Supervisor {
             "the server announced that its tools changed and has not listed them within {} s",
             after.as_secs_f64()
         );
-        tracing::warn!(source = %self.shared.name, reason = message, "new calls are refused until the listing that was announced has come");
+        tracing::warn!(source = %self.shared.name, reason = message, "new calls are refused until the announced tool list has arrived");
         let failure = SourceFailure::new(SourceCause::RecheckPending, message);
         self.shared.set_live(None);
         self.shared.update(|status| {
@@ -204,8 +204,7 @@ async fn idle(session: &Session) {
 }
 
 fn unanswered() -> SourceFailure {
-    let message = format!(
-        "the server had nothing to do and did not list its tools {MAX_MISSED_POLLS} times in a row"
-    );
+    let message =
+        format!("the server was idle and did not list its tools {MAX_MISSED_POLLS} times in a row");
     SourceFailure::new(SourceCause::ListFailed, message)
 }

@@ -104,7 +104,7 @@ impl Supervisor {
         self.stopping();
         self.tasks.close();
         if timeout(LAST_TASKS, self.tasks.wait()).await.is_err() {
-            tracing::warn!(source = %self.shared.name, "tasks of the source are left");
+            tracing::warn!(source = %self.shared.name, "tasks of the source are still running");
         }
     }
 
@@ -171,7 +171,7 @@ impl Supervisor {
         };
         let judged = self.spec.concurrency.parse_aside(work).await;
         let verdict = judged.map_err(|error| {
-            let message = format!("the listing could not be judged: {error}");
+            let message = format!("the tool list could not be checked: {error}");
             SourceFailure::new(SourceCause::DriftSource, message)
         })?;
         let (state, failure) = match verdict {

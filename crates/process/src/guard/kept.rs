@@ -57,7 +57,7 @@ pub(super) fn take_guard_name() -> io::Result<()> {
     if is_another_program(rustix::process::getpid()) {
         // Without this name the broker could not recognise its guard.
         return Err(io::Error::other(
-            "the process cannot take the name of a guard",
+            "cannot set the name of the guard's process",
         ));
     }
     Ok(())

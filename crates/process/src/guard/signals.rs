@@ -122,7 +122,7 @@ fn end_without_guard() -> ! {
     crate::spawner::refuse_starts();
     // A separate thread writes this line, and the line may be lost: nothing here waits for it.
     let _: io::Result<thread::JoinHandle<()>> = thread::Builder::new().spawn(|| {
-        tracing::error!("the guard process was killed: every source ends, and the broker with it");
+        tracing::error!("the guard process was killed: the broker stops every source and ends");
     });
     super::sweep::end_all(us, &mut Vec::new);
     let _: rustix::io::Result<()> = kill_process(us, Signal::KILL);

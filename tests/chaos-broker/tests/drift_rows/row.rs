@@ -188,7 +188,7 @@ impl Row<'_> {
 
     fn is_logged(&self, broker: &Broker) {
         let message = match self.class {
-            "same" | "added" => "source has news",
+            "same" | "added" => "source has changes that do not affect calls",
             _ => "source differs from the lock",
         };
         let path = match self.about {

@@ -132,7 +132,7 @@ fn f_18_what_acts_on_a_terminal_reaches_the_caller_and_no_log() {
     assert_eq!(
         reply["warnings"],
         json!([
-            "the output holds characters that a reader does not see: 2 control, 1 bidirectional, 1 tag"
+            "the output contains characters that are not visible: 2 control, 1 bidirectional, 1 tag"
         ]),
     );
     let result = reply["result"]["content"][0]["text"].clone();

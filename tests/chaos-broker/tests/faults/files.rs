@@ -79,7 +79,7 @@ fn f_49_what_was_dropped_is_told_once_the_log_is_read_again() {
             });
         }
     });
-    pipe.read_to("lines of the log are missing here");
+    pipe.read_to("lines of the log were dropped here");
     // The pipe is closed by now; the exit code must not depend on that.
     signal(child.id(), "TERM");
     assert_eq!(await_end(&mut child).code(), Some(0));

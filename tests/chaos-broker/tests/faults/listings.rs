@@ -88,7 +88,7 @@ fn f_53_lists_over_their_bounds_are_given_up_with_the_figures() {
             "page",
             json!({"list_hang_after": 1, "page_size": 2}),
             "list_failed",
-            "page 2 of the tool list did not come within 10 s",
+            "page 2 of the tool list did not arrive within 10 s",
         ),
     ] {
         let stage = listed_again(&script);

@@ -133,7 +133,7 @@ pub(super) fn check_query(query: Option<&str>) -> Result<(), Refusal> {
     if secret {
         return Err(Refusal::new(
             CallCode::HeaderInvalid,
-            "a secret does not belong in the query, where proxies and logs keep it",
+            "the secret must not be in the query, which proxies and logs store",
         ));
     }
     Ok(())

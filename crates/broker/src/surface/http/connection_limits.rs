@@ -132,7 +132,9 @@ impl ConnectionLimits {
         if !self.evict(over_limit) {
             return None;
         }
-        self.warn("too many connections; those that wait for a request are closed for new ones");
+        self.warn(
+            "too many connections; connections that wait for a request are closed for new ones",
+        );
         free.await.ok()?.ok()
     }
 

@@ -55,9 +55,11 @@ pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
                     connections.spawn(connection(surface.clone(), stream, slot, peer));
                 }
             }
-            Err(error) if is_client_error(&error) => tracing::debug!(%error, "a caller left"),
+            Err(error) if is_client_error(&error) => {
+                tracing::debug!(%error, "a client left before its connection was accepted")
+            }
             Err(error) => {
-                limits.warn(&format!("connections cannot be taken: {error}"));
+                limits.warn(&format!("connections cannot be accepted: {error}"));
                 sleep(ACCEPT_BACKOFF).await;
             }
         }

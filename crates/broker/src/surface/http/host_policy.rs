@@ -52,7 +52,7 @@ impl HostPolicy {
             Some(origin) if origins.next().is_none() && self.admits(&origin, &host) => Ok(()),
             _ => Err(Refusal::new(
                 CallCode::OriginForbidden,
-                "the `Origin` header names a page that is not allowed",
+                "the `Origin` header names an origin that is not allowed",
             )),
         }
     }

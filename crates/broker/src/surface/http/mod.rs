@@ -95,7 +95,7 @@ impl HttpSurface {
                 return Ok(self.health(report, parts));
             }
             Route::WrongMethod(allow) => {
-                let message = format!("the route takes {allow}");
+                let message = format!("the route allows {allow}");
                 return Err(Refusal::new(CallCode::MethodNotAllowed, message).allow(allow));
             }
             Route::Unknown => {
@@ -111,7 +111,7 @@ impl HttpSurface {
         }
         let identity = self.auth.identify(&parts.headers)?;
         if self.drain.is_draining() {
-            let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is going down");
+            let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
             return Err(refusal.retryable());
         }
         body::check_type(&parts.headers)?;

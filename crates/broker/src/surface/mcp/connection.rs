@@ -133,7 +133,7 @@ impl Connection {
                 None
             }
             Incoming::Response { .. } => {
-                tracing::debug!("an answer came, and nothing was asked");
+                tracing::debug!("a response arrived, but the broker sent no request");
                 None
             }
             Incoming::Invalid { id, problem } => {
@@ -186,9 +186,9 @@ impl Connection {
                 let message = "the connection is not initialized: send `initialize` first, or a request that describes itself in `_meta`";
                 Err(RpcError::new(INVALID_REQUEST, message))
             }
-            (_, "tools/list") if params.given("cursor").is_some() => Err(wrong(
-                "the cursor is not one of ours: the list has one page",
-            )),
+            (_, "tools/list") if params.given("cursor").is_some() => {
+                Err(wrong("the cursor is unknown: the list has one page"))
+            }
             (_, "tools/list") => now(self.shared.texts.list(era)),
             (_, "tools/call") => {
                 let call = ToolCall::parse(&params, era, &raw)?;
@@ -196,7 +196,7 @@ impl Connection {
             }
             _ => {
                 let method = broker_model::text::shown_line(method, 80);
-                let message = format!("the method `{method}` does not exist here");
+                let message = format!("the method `{method}` does not exist");
                 Err(RpcError::new(METHOD_NOT_FOUND, message))
             }
         }

@@ -61,7 +61,7 @@ fn waiting_hint(error: &CoreError) -> Option<String> {
     let own = error.hint.as_deref() != Some(error.code.remedy());
     let what = match error.code {
         _ if own => return None,
-        CallCode::SourceUnavailable => "`details.cause` says what the operator must mend. ",
+        CallCode::SourceUnavailable => "`details.cause` says what the operator must fix. ",
         CallCode::Starting | CallCode::Overloaded => "",
         _ => return None,
     };
@@ -72,7 +72,7 @@ fn waiting_hint(error: &CoreError) -> Option<String> {
 /// A server's result, with what the broker says of it in `_meta`.
 pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<CoreError>> {
     let unreadable = |what: &str| {
-        let message = format!("the server's result cannot be handed on: {what}");
+        let message = format!("the server's result cannot be forwarded: {what}");
         let error = CoreError::new(CallCode::SourceProtocol, message);
         Box::new(error.maybe_executed(true))
     };
@@ -83,7 +83,7 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<Core
         .into_iter()
         .filter_map(|(key, value)| Some((key, value.as_deref()?)))
         .collect();
-    let members = Members::parse(result).map_err(|_| unreadable("it is no object"))?;
+    let members = Members::parse(result).map_err(|_| unreadable("it is not a JSON object"))?;
 
     let mut out = Vec::with_capacity(result.len() + 64);
     let mut has_meta = false;

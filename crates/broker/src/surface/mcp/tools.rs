@@ -198,7 +198,7 @@ fn tools(areas: &str) -> Value {
         {
             "name": NAMES[2],
             "title": "Call a tool",
-            "description": "Calls one tool of the tool tree and returns its result. Find its path with meta_tree and its arguments with meta_desc first. If the call fails with an error object (`code`, `message`, `hint`), mend `path` or `args` as it says and call again.",
+            "description": "Calls one tool of the tool tree and returns its result. Find its path with meta_tree and its arguments with meta_desc first. If the call fails with an error object (`code`, `message`, `hint`), correct `path` or `args` as it says and call again.",
             "inputSchema": {
                 "type": "object",
                 "properties": {

@@ -106,7 +106,7 @@ pub(super) fn json_invalid(
 
 /// A member that the call does not know.
 pub(super) fn unknown_field(name: &str, known: &[&str]) -> Box<CoreError> {
-    let message = format!("the member `{}` is not known here", shown_line(name, 80));
+    let message = format!("the member `{}` is unknown", shown_line(name, 80));
     let mut error = refusal(CallCode::FieldUnknown, message);
     error.did_you_mean = alike(name, known);
     error

@@ -117,7 +117,7 @@ impl Surface for StdioSurface {
         {}
         drop(output.lines);
         if timeout(LAST_ANSWERS_TIMEOUT, output.written).await.is_err() {
-            tracing::debug!("answers were left unread");
+            tracing::debug!("the client did not read every reply");
         }
         Ok(())
     }
