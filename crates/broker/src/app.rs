@@ -7,7 +7,7 @@ use std::time::Duration;
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
-use broker_process::guard::{self, Input, Role};
+use broker_process::guard::{self, Input, ProcessRole};
 use clap::Parser as _;
 use tokio::runtime;
 
@@ -63,11 +63,22 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
     let outcome = match unguarded(catalog, &cli, &output) {
         Some(outcome) => outcome,
         None => match guard::enter(input(&cli)) {
-            Ok(Role::Guard(code)) => return ExitCode::from(code),
-            Ok(Role::Broker(signals, hangups)) => in_runtime(&output, async {
+            Ok(ProcessRole::Guard(code)) => return ExitCode::from(code),
+            Ok(ProcessRole::Broker(signals, reload_signals)) => in_runtime(&output, async {
                 match &cli.verb {
                     Some(Verb::Doctor(args)) => doctor::run(catalog, args, &output, signals).await,
-                    _ => start(catalog, &cli, &output, Orders { signals, hangups }).await,
+                    _ => {
+                        start(
+                            catalog,
+                            &cli,
+                            &output,
+                            Orders {
+                                signals,
+                                reload_signals,
+                            },
+                        )
+                        .await
+                    }
                 }
             }),
             Err(error) => Err(Failure::Internal(format!(

@@ -13,7 +13,7 @@ const MAX_FILE_BYTES: usize = 64 << 10;
 
 /// The three places, as they were given.
 #[derive(Debug, Default)]
-pub(crate) struct Places<'a> {
+pub(crate) struct SecretSources<'a> {
     /// The third argument.
     pub(crate) argument: Option<&'a str>,
     /// `--secret-file`.
@@ -24,7 +24,7 @@ pub(crate) struct Places<'a> {
 
 /// A secret, or none, and what the operator should know about it.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedSecret {
     pub(crate) secret: Option<Secret>,
     pub(crate) warnings: Vec<String>,
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -50,7 +50,7 @@ pub(crate) enum SecretError {
 }
 
 /// Takes the secret from the one place where it is given.
-pub(crate) fn load(places: &Places<'_>) -> Result<Loaded, SecretError> {
+pub(crate) fn load(places: &SecretSources<'_>) -> Result<LoadedSecret, SecretError> {
     let given: Vec<&str> = [
         places.argument.map(|_| "the third argument"),
         places.file.map(|_| "`--secret-file`"),
@@ -62,7 +62,7 @@ pub(crate) fn load(places: &Places<'_>) -> Result<Loaded, SecretError> {
     if given.len() > 1 {
         return Err(SecretError::Several(given.join(", ")));
     }
-    let mut loaded = Loaded::default();
+    let mut loaded = LoadedSecret::default();
     if let Some(text) = places.argument {
         loaded.warnings.push(format!(
             "the secret is an argument, so every user of this machine can see it in the process table; use `{VARIABLE}` or `--secret-file`"
@@ -152,24 +152,24 @@ mod tests {
 
     #[test]
     fn one_place_gives_it() {
-        assert!(load(&Places::default()).unwrap().secret.is_none());
-        let loaded = load(&Places {
+        assert!(load(&SecretSources::default()).unwrap().secret.is_none());
+        let loaded = load(&SecretSources {
             argument: Some("s3cret"),
-            ..Places::default()
+            ..SecretSources::default()
         })
         .unwrap();
         assert_eq!(loaded.secret.unwrap().expose(), "s3cret");
         assert!(loaded.warnings[0].contains("process table"));
-        let loaded = load(&Places {
+        let loaded = load(&SecretSources {
             variable: Some("s3cret"),
-            ..Places::default()
+            ..SecretSources::default()
         })
         .unwrap();
         assert_eq!((loaded.warnings.len(), loaded.diagnostics.len()), (0, 0));
-        let two = Places {
+        let two = SecretSources {
             argument: Some("a"),
             variable: Some("b"),
-            ..Places::default()
+            ..SecretSources::default()
         };
         assert!(matches!(load(&two), Err(SecretError::Several(_))));
     }
@@ -177,17 +177,17 @@ mod tests {
     #[test]
     fn cfg_24_secret_file_permissions() {
         let private = file("s3cret\n", 0o600);
-        let loaded = load(&Places {
+        let loaded = load(&SecretSources {
             file: Some(private.path()),
-            ..Places::default()
+            ..SecretSources::default()
         })
         .unwrap();
         assert_eq!(loaded.secret.unwrap().expose(), "s3cret");
         assert!(loaded.diagnostics.is_empty());
         let open = file("s3cret", 0o644);
-        let loaded = load(&Places {
+        let loaded = load(&SecretSources {
             file: Some(open.path()),
-            ..Places::default()
+            ..SecretSources::default()
         })
         .unwrap();
         assert_eq!(
@@ -195,9 +195,9 @@ mod tests {
             DiagnosticCode::SecretPermissions
         );
         assert!(!loaded.diagnostics[0].is_error());
-        let missing = Places {
+        let missing = SecretSources {
             file: Some(Path::new("/nonexistent/secret")),
-            ..Places::default()
+            ..SecretSources::default()
         };
         assert!(matches!(
             load(&missing),
@@ -214,18 +214,18 @@ mod tests {
             ("s3cret\nb", DiagnosticCode::EnvValue),
             (" s3cret", DiagnosticCode::EnvValue),
         ] {
-            let error = load(&Places {
+            let error = load(&SecretSources {
                 variable: Some(text),
-                ..Places::default()
+                ..SecretSources::default()
             })
             .unwrap_err();
             assert!(!error.to_string().contains("s3cret"));
             assert_eq!(code(error), expected, "{text:?}");
         }
         let blank = file("\n", 0o600);
-        let error = load(&Places {
+        let error = load(&SecretSources {
             file: Some(blank.path()),
-            ..Places::default()
+            ..SecretSources::default()
         })
         .unwrap_err();
         assert_eq!(code(error), DiagnosticCode::SecretEmpty);

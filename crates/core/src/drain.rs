@@ -19,10 +19,10 @@ const ONE_CALL: usize = 4;
 /// 3. closing: sources stop, and calls that are still in flight fail;
 /// 4. finished: surfaces send their last replies and end.
 #[derive(Clone, Debug, Default)]
-pub struct Drain(Arc<State>);
+pub struct Drain(Arc<DrainState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct DrainState {
     word: AtomicUsize,
     empty: Notify,
     draining: CancellationToken,
@@ -31,7 +31,7 @@ struct State {
 
 /// A call in flight; it has ended when this is dropped.
 #[derive(Debug)]
-pub(super) struct Ticket<'a>(&'a State);
+pub(super) struct Ticket<'a>(&'a DrainState);
 
 impl Drain {
     /// Counts a call in; `None` once new calls are refused.
@@ -94,7 +94,7 @@ impl Drain {
     }
 }
 
-impl State {
+impl DrainState {
     fn advance(&self, phase: usize) {
         if self.word.fetch_or(phase, Ordering::AcqRel) < ONE_CALL {
             self.empty.notify_waiters();

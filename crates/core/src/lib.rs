@@ -37,16 +37,16 @@ pub use call::arguments::{Args, ParsedCharge, no_room_for_request};
 pub use call::context::{CallContext, CancelMode, Operation, Outcome, ResultForm};
 #[doc(hidden)]
 pub use call::cut::fuzzing;
-pub use call::cut::{Cut, Shortened};
+pub use call::cut::{Cut, CutDetail};
 pub use drain::Drain;
 pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::no_room_for_result;
 pub use errors::json_error::json_invalid;
 pub use identity::{AdmissionClass, Identity, Subject};
-pub use sources::examine::{Checkup, Examined, Started};
+pub use sources::examine::{ExamResult, SourceExam, StartedSource};
 pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
-pub use sources::reload::{Refused, ReloadError, Reloaded};
-pub use sources::setup::Prepared;
+pub use sources::reload::{RefusedSource, ReloadError, ReloadSummary};
+pub use sources::setup::PreparedConfig;
 pub use types::{AreaRef, Describe, EntryRef, Mode, RefuseExit, Reply, Setup, StartOutcome};
 
 use admission::Admission;
@@ -56,10 +56,10 @@ use call::work::WorkPool;
 use listing::lookup;
 use listing::scope::Scope;
 use listing::view::View;
-use sources::seat::Seat;
+use sources::drift_state::DriftState;
 use sources::setup::{self, ToolSettings};
+use sources::slot::SourceSlot;
 use sources::upstream::Upstream;
-use sources::verdict::Verdicts;
 
 /// Entries that one `meta_desc` describes.
 pub const MAX_DESCRIBED: usize = 50;
@@ -78,7 +78,7 @@ struct Inner {
     validators: Arc<[LazyValidator]>,
     /// By the catalog's tools; a reload puts others in their place.
     settings: ArcSwap<Box<[ToolSettings]>>,
-    verdicts: Arc<Verdicts>,
+    drift_state: Arc<DriftState>,
     memory: MemoryBudget,
     /// Limits that all sources share, also those that a reload starts.
     concurrency: ConcurrencyLimits,
@@ -88,11 +88,11 @@ struct Inner {
     shaping: WorkPool,
     drain: Drain,
     /// What is started; taken when it is.
-    launches: Mutex<Vec<SourceSpec>>,
+    specs: Mutex<Vec<SourceSpec>>,
     /// By the catalog's sources, once they are started: who takes their calls.
-    seats: OnceLock<Box<[ArcSwap<Seat>]>>,
+    slots: OnceLock<Box<[SourceSlot]>>,
     /// Sources in no seat: on trial, or with their last calls. They stop with the others.
-    guests: Mutex<Vec<Upstream>>,
+    extra_upstreams: Mutex<Vec<Upstream>>,
     /// Held while a reload is under way.
     reloading: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
@@ -122,7 +122,7 @@ impl Core {
         config: &Config,
         environment: &Environment,
         base: &Path,
-    ) -> Result<Prepared, Vec<Diagnostic>> {
+    ) -> Result<PreparedConfig, Vec<Diagnostic>> {
         let shared = (&self.0.memory, &self.0.concurrency);
         setup::prepare(self.0.catalog, config, environment, base, shared)
     }
@@ -131,13 +131,13 @@ impl Core {
     /// changed are started beside those that run and take over once they were compared with the
     /// lock; the others keep their process. No call is dropped. Meant for after
     /// [`Core::first_verdict`]; where several are asked for at one time, one goes after the other.
-    pub async fn reload(&self, prepared: Prepared) -> Result<Reloaded, ReloadError> {
+    pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
         self.0.reload(prepared).await
     }
 
     /// Waits until every required source was judged, or failed to start, once.
     pub async fn first_verdict(&self) -> StartOutcome {
-        self.0.verdicts.gate.outcome().await
+        self.0.drift_state.gate.outcome().await
     }
 
     /// The tree below `path`, `depth` levels deep (1 to 16).
@@ -151,7 +151,7 @@ impl Core {
             let message = format!("`depth` is {depth}, but must be from 1 to {MAX_DEPTH}");
             return Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)));
         }
-        let view = self.0.verdicts.view.load();
+        let view = self.0.drift_state.view.load();
         let scope = self.0.scope(&view, identity);
         let at = lookup::resolve(scope, path)?;
         let entry = self.0.catalog.entry(at);
@@ -167,7 +167,7 @@ impl Core {
         identity: &Identity,
         what: Describe<'_>,
     ) -> Result<Reply, Box<CoreError>> {
-        let view = self.0.verdicts.view.load();
+        let view = self.0.drift_state.view.load();
         let scope = self.0.scope(&view, identity);
         match what {
             Describe::One(path) => {
@@ -208,7 +208,7 @@ impl Core {
 
     /// The entries directly below the root that are there for the caller, in the order of a listing.
     pub fn areas(&self, identity: &Identity) -> Vec<AreaRef> {
-        let view = self.0.verdicts.view.load();
+        let view = self.0.drift_state.view.load();
         let scope = self.0.scope(&view, identity);
         let areas = self.0.catalog.areas.iter();
         areas
@@ -252,7 +252,7 @@ impl Core {
 
     /// What a path names, without invoking it.
     pub fn lookup(&self, identity: &Identity, path: &str) -> Result<EntryRef, Box<CoreError>> {
-        let view = self.0.verdicts.view.load();
+        let view = self.0.drift_state.view.load();
         let at = lookup::resolve(self.0.scope(&view, identity), path)?;
         let entry = self.0.catalog.entry(at);
         let (digest, withdrawn) = match entry.kind {
@@ -281,7 +281,7 @@ impl Core {
 
     /// Fails what is left with `shutting_down` and stops every source, side by side. Idempotent.
     pub async fn close(&self) {
-        self.close_within(sources::lifecycle::STOP).await;
+        self.close_within(sources::lifecycle::STOP_TIMEOUT).await;
     }
 
     /// The same within about `time`: servers get less of it to leave by themselves. Hastens a close
@@ -292,7 +292,7 @@ impl Core {
 
     /// Knows every source's secrets.
     pub fn redactor(&self) -> Redactor {
-        self.0.verdicts.redactor()
+        self.0.drift_state.redactor()
     }
 
     /// The digest of the catalog it serves.

@@ -35,7 +35,7 @@ const BASE: [&str; 14] = [
 ];
 const BASE_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 /// Names that a failed start lists at most.
-const MOST_WITHHELD: usize = 8;
+const MAX_WITHHELD: usize = 8;
 /// Words of commands that say nothing about what a server needs.
 const COMMON_WORDS: [&str; 15] = [
     "bin", "docker", "exec", "install", "latest", "mcp", "node", "npm", "npx", "python", "run",
@@ -127,7 +127,7 @@ pub(crate) fn withheld(
     let secret = withheld().filter(|name| is_secret_name(name) && !is_related(name));
     related
         .chain(secret)
-        .take(MOST_WITHHELD)
+        .take(MAX_WITHHELD)
         .map(str::to_owned)
         .collect()
 }

@@ -13,14 +13,14 @@ use crate::failure::SourceFailure;
 use crate::session::{Opening, Session};
 use crate::spec::SourceSpec;
 use crate::status::Counters;
-use broker_process::{Hurry, StderrTail};
+use broker_process::{StderrTail, StopDeadline};
 
 /// Lines of stderr that are kept of a source that started.
-const STDERR_LINES: usize = 20;
+const MAX_STDERR_LINES: usize = 20;
 
 /// What one start of a source brought to light.
 #[derive(Clone, Debug)]
-pub struct Examination {
+pub struct ServerExam {
     /// The era and what the server said of itself, or why it did not get so far.
     pub outcome: Result<(Era, Snapshot), SourceFailure>,
     /// How long it took until its tools were listed, or until it had failed.
@@ -35,7 +35,7 @@ pub struct Examination {
     pub stderr: Vec<String>,
 }
 
-impl Examination {
+impl ServerExam {
     /// Starts `spec` once, as one process, and ends it again; `era` is tried first. Dropping the
     /// future ends the process at once.
     pub async fn run(spec: &SourceSpec, era: Option<Era>) -> Self {
@@ -45,7 +45,7 @@ impl Examination {
             tail: &tail,
             counters: &counters,
             tasks: &TaskTracker::new(),
-            hurry: &Hurry::never(),
+            stop_deadline: &StopDeadline::never(),
             second_process: true,
         };
         let started = Instant::now();
@@ -65,7 +65,7 @@ impl Examination {
             noise_lines: counters.noise_lines(),
             noise: counters.first_noise(),
             invalid_utf8_lines: counters.invalid_utf8_lines(),
-            stderr: tail.lines(STDERR_LINES),
+            stderr: tail.lines(MAX_STDERR_LINES),
         }
     }
 }

@@ -16,14 +16,14 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
-use crate::connection::{Kind, RawResult, Unanswered};
+use crate::connection::{Kind, RawResult, RequestError};
 use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
 
 /// What a server said of itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Agreed {
+pub(crate) struct Negotiated {
     pub(crate) era: Era,
     pub(crate) server_info: Value,
     pub(crate) protocol_version: String,
@@ -33,7 +33,7 @@ pub(crate) struct Agreed {
 
 /// Why there is no agreement.
 #[derive(Debug)]
-pub(crate) enum Disagreement {
+pub(crate) enum HandshakeError {
     /// The connection ended; in a process of its own the other era may do.
     Died(SourceFailure),
     /// The server will not do.
@@ -43,7 +43,7 @@ pub(crate) enum Disagreement {
 /// What one question came to.
 #[derive(Debug)]
 enum Answer {
-    Agreed(Box<Agreed>),
+    Negotiated(Box<Negotiated>),
     /// The server does not speak this era, so the other is worth asking for.
     Other(SourceFailure),
     Died(SourceFailure),
@@ -51,13 +51,13 @@ enum Answer {
 }
 
 /// Asks in `first`, and in the other era where `both`. Waits without end; the caller has the deadline.
-pub(crate) async fn agree(
+pub(crate) async fn negotiate(
     link: &Link,
     first: Era,
     both: bool,
     probe: Duration,
     redactor: &Redactor,
-) -> Result<Agreed, Disagreement> {
+) -> Result<Negotiated, HandshakeError> {
     let mut asked = Box::pin(ask(link, first, redactor));
     let early = if both {
         tokio::select! {
@@ -87,14 +87,14 @@ pub(crate) async fn agree(
         }
     };
     match answer {
-        Answer::Agreed(agreed) => {
-            if agreed.era == Era::Legacy {
+        Answer::Negotiated(negotiated) => {
+            if negotiated.era == Era::Legacy {
                 link.notify(request::initialized()).await;
             }
-            Ok(*agreed)
+            Ok(*negotiated)
         }
-        Answer::Other(failure) | Answer::Refused(failure) => Err(Disagreement::Refused(failure)),
-        Answer::Died(failure) => Err(Disagreement::Died(failure)),
+        Answer::Other(failure) | Answer::Refused(failure) => Err(HandshakeError::Refused(failure)),
+        Answer::Died(failure) => Err(HandshakeError::Died(failure)),
     }
 }
 
@@ -103,14 +103,14 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Bytes that it may take once it is parsed.
 const MAX_PARSED_BYTES: u64 = 16 << 20;
 /// A question ends by the caller's deadline, so the request's own is out of the way.
-const NO_DEADLINE: Duration = Duration::from_secs(24 * 3600);
+const UNUSED_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 async fn ask(link: &Link, era: Era, redactor: &Redactor) -> Answer {
     let line = match era {
         Era::Modern => request::discover,
         Era::Legacy => request::initialize,
     };
-    match link.request(Kind::Opening, line, NO_DEADLINE).await {
+    match link.request(Kind::Opening, line, UNUSED_TIMEOUT).await {
         Ok(RawResult { result, .. }) if !is_readable(&result) => Answer::Refused(refused(format!(
             "the answer to the handshake has {} bytes; at most {MAX_ANSWER_BYTES} are read, and {MAX_PARSED_BYTES} once parsed",
             result.len()
@@ -119,12 +119,14 @@ async fn ask(link: &Link, era: Era, redactor: &Redactor) -> Answer {
             Era::Modern => read_discovery(&result, redactor),
             Era::Legacy => read_initialization(&result, redactor),
         },
-        Err(Unanswered::Error(error)) => read_error(era, &error, redactor),
-        Err(Unanswered::Gone { failure, .. }) => Answer::Died(failure),
-        Err(Unanswered::Broken(reason)) => Answer::Refused(refused(reason)),
-        Err(Unanswered::NoRoom) => Answer::Refused(refused("there is no room for the answer")),
-        Err(Unanswered::TooLarge) => Answer::Refused(refused("the answer is over the line limit")),
-        Err(Unanswered::Timeout { .. } | Unanswered::Overloaded { .. }) => {
+        Err(RequestError::Error(error)) => read_error(era, &error, redactor),
+        Err(RequestError::Gone { failure, .. }) => Answer::Died(failure),
+        Err(RequestError::Broken(reason)) => Answer::Refused(refused(reason)),
+        Err(RequestError::NoRoom) => Answer::Refused(refused("there is no room for the answer")),
+        Err(RequestError::TooLarge) => {
+            Answer::Refused(refused("the answer is over the line limit"))
+        }
+        Err(RequestError::Timeout { .. } | RequestError::Overloaded { .. }) => {
             Answer::Refused(refused("no answer"))
         }
     }
@@ -155,7 +157,12 @@ fn read_discovery(result: &Bytes, redactor: &Redactor) -> Answer {
         .and_then(|meta| meta.get(META_SERVER_INFO))
         .cloned();
     let server_info = server_info.or_else(|| result.remove("serverInfo"));
-    Answer::Agreed(Box::new(agreed(Era::Modern, MODERN, server_info, result)))
+    Answer::Negotiated(Box::new(negotiated(
+        Era::Modern,
+        MODERN,
+        server_info,
+        result,
+    )))
 }
 
 fn read_initialization(result: &Bytes, redactor: &Redactor) -> Answer {
@@ -173,12 +180,22 @@ fn read_initialization(result: &Bytes, redactor: &Redactor) -> Answer {
         )));
     };
     let server_info = result.remove("serverInfo");
-    Answer::Agreed(Box::new(agreed(Era::Legacy, version, server_info, result)))
+    Answer::Negotiated(Box::new(negotiated(
+        Era::Legacy,
+        version,
+        server_info,
+        result,
+    )))
 }
 
-fn agreed(era: Era, version: &str, info: Option<Value>, mut result: Map<String, Value>) -> Agreed {
+fn negotiated(
+    era: Era,
+    version: &str,
+    info: Option<Value>,
+    mut result: Map<String, Value>,
+) -> Negotiated {
     let empty = || Value::Object(Map::new());
-    Agreed {
+    Negotiated {
         era,
         server_info: info.unwrap_or_else(empty),
         protocol_version: version.to_owned(),
@@ -272,7 +289,7 @@ mod tests {
 
     fn kind(answer: &Answer) -> &'static str {
         match answer {
-            Answer::Agreed(_) => "agreed",
+            Answer::Negotiated(_) => "agreed",
             Answer::Other(_) => "other",
             Answer::Died(_) => "died",
             Answer::Refused(_) => "refused",
@@ -307,14 +324,14 @@ mod tests {
     fn results_are_read_and_odd_ones_lead_to_the_other_era() {
         let redactor = Redactor::default();
         let discovery = |value: Value| read_discovery(&bytes(&value), &redactor);
-        let Answer::Agreed(agreed) = discovery(
+        let Answer::Negotiated(negotiated) = discovery(
             json!({"supportedVersions": [MODERN], "capabilities": {"tools": {}},
             "instructions": "hi", "_meta": {META_SERVER_INFO: {"name": "n"}}}),
         ) else {
             panic!("not agreed")
         };
-        assert_eq!(agreed.server_info, json!({"name": "n"}));
-        assert_eq!(agreed.instructions.as_deref(), Some("hi"));
+        assert_eq!(negotiated.server_info, json!({"name": "n"}));
+        assert_eq!(negotiated.instructions.as_deref(), Some("hi"));
         assert_eq!(kind(&discovery(json!({}))), "other");
         assert_eq!(kind(&discovery(json!([]))), "other");
         assert!(!is_readable(

@@ -8,7 +8,7 @@ use broker_process::{Process, ProcessHandle, StopGrace};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::connection::{Connection, Kind, RawResult, Subscription, Unanswered};
+use crate::connection::{Connection, Kind, RawResult, RequestError, Subscription};
 use crate::failure::SourceFailure;
 use crate::progress::ProgressSink;
 #[cfg(any(test, feature = "scripted"))]
@@ -49,8 +49,14 @@ impl Link {
             close: spec.timing.close_grace,
             term: spec.timing.term_grace,
         };
-        let mut process =
-            Process::spawn(process, grace, opening.tail, opening.tasks, opening.hurry).await?;
+        let mut process = Process::spawn(
+            process,
+            grace,
+            opening.tail,
+            opening.tasks,
+            opening.stop_deadline,
+        )
+        .await?;
         let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
             let message = "the process has no pipes";
             return Err(SourceFailure::new(SourceCause::SpawnFailed, message));
@@ -70,7 +76,7 @@ impl Link {
         kind: Kind,
         line: impl FnOnce(u64) -> Bytes,
         time: impl Into<Option<Duration>>,
-    ) -> Result<RawResult, Unanswered> {
+    ) -> Result<RawResult, RequestError> {
         self.connection().request(kind, line, time).await
     }
 
@@ -80,7 +86,7 @@ impl Link {
         line: impl FnOnce(u64) -> Bytes,
         progress: Option<ProgressSink>,
         time: Duration,
-    ) -> Result<RawResult, Unanswered> {
+    ) -> Result<RawResult, RequestError> {
         self.connection().call(line, progress, time).await
     }
 

@@ -17,16 +17,16 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::concurrency::ConcurrencyLimits;
-use crate::connection::{Kind, Unanswered};
+use crate::connection::{Kind, RequestError};
 use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
 use crate::spec::SourceSpec;
 
 /// Pages that are asked for.
-const MOST_PAGES: usize = 1000;
+const MAX_PAGES: usize = 1000;
 /// Tools that a source may have.
-const MOST_TOOLS: usize = 10_000;
+const MAX_TOOLS: usize = 10_000;
 /// Bytes of the text of one tool.
 const MAX_TOOL_BYTES: usize = 1 << 20;
 /// Bytes that one tool may take once it is parsed; a schema within the limits of a lock takes less.
@@ -46,7 +46,7 @@ pub(crate) async fn tools(
     let redactor = &spec.redactor;
     let mut listing = Listing::new(spec.listing_bytes, redactor.clone());
     let mut cursor = None;
-    for number in 0..MOST_PAGES {
+    for number in 0..MAX_PAGES {
         let line = |id| request::list(id, cursor.as_deref(), meta);
         let asked = link.request(Kind::Own, line, None);
         let answer = if number == 0 {
@@ -58,7 +58,7 @@ pub(crate) async fn tools(
         };
         let page = match answer {
             Ok(answer) => answer.result,
-            Err(Unanswered::Error(error)) if is_method_not_found(&error) => {
+            Err(RequestError::Error(error)) if is_method_not_found(&error) => {
                 return Ok(listing.tools);
             }
             Err(unanswered) => return Err(failure(unanswered, redactor)),
@@ -69,7 +69,7 @@ pub(crate) async fn tools(
         }
     }
     Err(invalid(format!(
-        "the tool list has more than {MOST_PAGES} pages"
+        "the tool list has more than {MAX_PAGES} pages"
     )))
 }
 
@@ -205,9 +205,9 @@ impl Listing {
     }
 
     fn add_tool(&mut self, raw: &str) -> Result<(), SourceFailure> {
-        if self.tools.len() >= MOST_TOOLS {
+        if self.tools.len() >= MAX_TOOLS {
             return Err(invalid(format!(
-                "the server lists more than {MOST_TOOLS} tools"
+                "the server lists more than {MAX_TOOLS} tools"
             )));
         }
         match self.read_tool(raw) {
@@ -308,20 +308,20 @@ fn is_method_not_found(error: &Bytes) -> bool {
     read.is_ok() && code == Some(METHOD_NOT_FOUND)
 }
 
-fn failure(unanswered: Unanswered, redactor: &Redactor) -> SourceFailure {
+fn failure(unanswered: RequestError, redactor: &Redactor) -> SourceFailure {
     let message = match unanswered {
-        Unanswered::Gone { failure, .. } => return failure,
-        Unanswered::Broken(reason) => return invalid(reason),
-        Unanswered::TooLarge => {
+        RequestError::Gone { failure, .. } => return failure,
+        RequestError::Broken(reason) => return invalid(reason),
+        RequestError::TooLarge => {
             return invalid("a page of the tool list is longer than a line may be");
         }
-        Unanswered::Error(error) => format!(
+        RequestError::Error(error) => format!(
             "the server could not list its tools: {}",
             shown_line(&redactor.redact(&String::from_utf8_lossy(&error)), 300)
         ),
-        Unanswered::Timeout { .. } => "the server did not list its tools in time".to_owned(),
-        Unanswered::Overloaded { .. } => "too many requests are queued".to_owned(),
-        Unanswered::NoRoom => {
+        RequestError::Timeout { .. } => "the server did not list its tools in time".to_owned(),
+        RequestError::Overloaded { .. } => "too many requests are queued".to_owned(),
+        RequestError::NoRoom => {
             "there is no room for the tool list: `limits.memory_bytes` is used up".to_owned()
         }
     };

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::failure::CallFailure;
 
 /// The longest message that reports show.
-const MESSAGE_CHARS: usize = 2000;
+const MAX_MESSAGE_CHARS: usize = 2000;
 /// Bytes of message and data together, as JSON, that callers get.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 /// The mark at the end of a text that was cut.
@@ -48,7 +48,7 @@ pub(crate) fn read(error: &[u8], redactor: &Redactor) -> CallFailure {
         Ok(error) => CallFailure::Rpc {
             error,
             code: head.code,
-            message: shown_line(&message, MESSAGE_CHARS),
+            message: shown_line(&message, MAX_MESSAGE_CHARS),
         },
         Err(_) => broken(),
     }

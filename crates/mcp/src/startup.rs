@@ -10,16 +10,16 @@ use crate::spec::SourceSpec;
 use broker_process::StderrTail;
 
 /// A start that still makes progress gets at most this many times its timeout.
-const MOST_TIMES: u32 = 3;
+const MAX_TIMEOUT_FACTOR: u32 = 3;
 /// Progress is what was said on stderr within this time.
-const PROGRESS: Duration = Duration::from_secs(15);
+const ACTIVITY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Returns when the time for a start is up. While stderr moves, an installer is at work, and to end
 /// it would throw away what it has done.
 pub(crate) async fn expired(base: Duration, tail: &StderrTail) -> SourceFailure {
     let start = Instant::now();
-    let last = start + base * MOST_TIMES;
-    let window = PROGRESS.min(base / 2);
+    let last = start + base * MAX_TIMEOUT_FACTOR;
+    let window = ACTIVITY_TIMEOUT.min(base / 2);
     let mut deadline = start + base;
     loop {
         sleep_until(deadline).await;
@@ -121,6 +121,6 @@ mod tests {
             failure = expired(base, &busy) => assert_eq!(failure.stderr.last().map(String::as_str), Some("fetching")),
             () = talk => {}
         }
-        assert!(start.elapsed() >= base * MOST_TIMES);
+        assert!(start.elapsed() >= base * MAX_TIMEOUT_FACTOR);
     }
 }

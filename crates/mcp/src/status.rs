@@ -63,7 +63,7 @@ pub struct Counters {
 }
 
 /// Lines of noise that are kept to be shown.
-const KEPT_NOISE: usize = 5;
+const MAX_NOISE: usize = 5;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident / $add:ident;)*) => {
@@ -111,11 +111,11 @@ impl Counters {
     /// Keeps the text of a line of noise where there is still room. `line` makes it fit to be shown.
     pub(crate) fn keep_noise(&self, line: impl FnOnce() -> String) {
         // A flood of noise gets no further than here.
-        if self.noise_lines() > KEPT_NOISE as u64 {
+        if self.noise_lines() > MAX_NOISE as u64 {
             return;
         }
         let mut kept = self.kept_noise();
-        if kept.len() < KEPT_NOISE {
+        if kept.len() < MAX_NOISE {
             kept.push(line());
         }
     }

@@ -14,15 +14,15 @@ use crate::request;
 use crate::spec::Timing;
 
 /// A subscription that was open this long counts as one that the server means to keep.
-const HELD: Duration = Duration::from_secs(60);
+const MIN_OPEN_TIME: Duration = Duration::from_secs(60);
 /// After so many ends in a row that came sooner, the server is taken at its word.
-const MOST_ENDS: u32 = 8;
+const MAX_ENDS: u32 = 8;
 
 /// The subscription of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Subscribed(Mutex<Option<Subscription>>);
+pub(crate) struct Subscriber(Mutex<Option<Subscription>>);
 
-impl Subscribed {
+impl Subscriber {
     /// Opens it for the first time.
     pub(crate) fn open(link: &Link, meta: &str) -> Self {
         Self(Mutex::new(ask(link, meta)))
@@ -43,8 +43,12 @@ impl Subscribed {
         while let Some(subscription) = open.take() {
             let since = Instant::now();
             subscription.ended().await;
-            ends = if since.elapsed() >= HELD { 1 } else { ends + 1 };
-            if ends > MOST_ENDS {
+            ends = if since.elapsed() >= MIN_OPEN_TIME {
+                1
+            } else {
+                ends + 1
+            };
+            if ends > MAX_ENDS {
                 tracing::warn!(
                     "the server does not keep its subscription; changes of its tools are noticed at its next start only"
                 );

@@ -9,7 +9,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Judge, Source, SourceSpec, State, Timing, ToolCall, Verdict};
+use broker_mcp::{CallFailure, DriftCheck, Source, SourceSpec, State, Timing, ToolCall, Verdict};
 use broker_model::Snapshot;
 use tokio_util::task::TaskTracker;
 
@@ -39,8 +39,8 @@ done
 
 struct Accepts;
 
-impl Judge for Accepts {
-    fn judge(&self, _: &Snapshot) -> Verdict {
+impl DriftCheck for Accepts {
+    fn check(&self, _: &Snapshot) -> Verdict {
         Verdict::Serve
     }
 }

@@ -8,8 +8,8 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::strays::{Descendants, below};
-use crate::{ExitReport, Hurry, ProcessSpec, SpawnError, StderrTail, StopGrace, spawner};
+use crate::descendants::{Descendants, descendants_of};
+use crate::{ExitReport, ProcessSpec, SpawnError, StderrTail, StopDeadline, StopGrace, spawner};
 
 /// A running child. Dropping it makes its reaper end the whole group at once.
 #[derive(Debug)]
@@ -41,9 +41,9 @@ impl Process {
         grace: StopGrace,
         tail: &StderrTail,
         tasks: &TaskTracker,
-        hurry: &Hurry,
+        stop_deadline: &StopDeadline,
     ) -> Result<Self, SpawnError> {
-        spawner::spawn(spec, grace, tail, tasks, hurry).await
+        spawner::spawn(spec, grace, tail, tasks, stop_deadline).await
     }
 }
 
@@ -67,7 +67,7 @@ impl ProcessHandle {
     /// its group. The caller closes stdin afterwards: a process that has left shows none.
     pub async fn note_descendants(&self) {
         let pid = self.pid;
-        let looked = tokio::task::spawn_blocking(move || below(pid)).await;
+        let looked = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
         // The number of a process that ended may be that of another.
         if self.exit.borrow().is_none() {
             self.descendants.add(looked.unwrap_or_default());

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use rustix::process::{Pid, getpid};
 
-use super::census::{self, Seen};
+use super::proc_table::{self, ProcessEntry};
 
 /// The most descendants that are examined at once.
 pub(crate) const MAX_DESCENDANTS: usize = 256;
@@ -20,7 +20,7 @@ static HAS_FILES: LazyLock<bool> =
 /// missing.
 pub(crate) fn own() -> io::Result<Vec<i32>> {
     if !*HAS_FILES {
-        return Ok(census::children(getpid()));
+        return Ok(proc_table::children(getpid()));
     }
     let mut found = Vec::new();
     for thread in std::fs::read_dir("/proc/self/task")? {
@@ -37,7 +37,7 @@ pub(crate) fn own() -> io::Result<Vec<i32>> {
 /// The children of another process; empty if that process is gone.
 pub(crate) fn of(parent: i32) -> Vec<i32> {
     if !*HAS_FILES {
-        return Pid::from_raw(parent).map_or_else(Vec::new, census::children);
+        return Pid::from_raw(parent).map_or_else(Vec::new, proc_table::children);
     }
     let threads = std::fs::read_dir(format!("/proc/{parent}/task"));
     let threads = threads.into_iter().flatten().flatten();
@@ -46,11 +46,11 @@ pub(crate) fn of(parent: i32) -> Vec<i32> {
 }
 
 /// The living descendants of a process.
-pub(super) fn below(root: i32) -> Vec<Seen> {
-    let mut found: Vec<Seen> = Vec::new();
+pub(super) fn descendants_of(root: i32) -> Vec<ProcessEntry> {
+    let mut found: Vec<ProcessEntry> = Vec::new();
     let (mut parent, mut at) = (root, 0);
     loop {
-        let children = of(parent).into_iter().filter_map(Seen::read);
+        let children = of(parent).into_iter().filter_map(ProcessEntry::read);
         found.extend(children.filter(|child| child.is_child_of(parent)));
         match found.get(at) {
             Some(next) if found.len() < MAX_DESCENDANTS => parent = next.pid(),

@@ -5,33 +5,33 @@
 compile_error!("the broker runs on Linux and macOS only");
 
 #[cfg(target_os = "linux")]
-mod census;
-#[cfg(target_os = "linux")]
 mod cgroup;
 mod child;
 #[cfg(target_os = "linux")]
 mod children;
+mod descendants;
 mod error;
 mod executable;
 pub mod guard;
-mod hurry;
 mod lookup;
 mod orphans;
+#[cfg(target_os = "linux")]
+mod proc_table;
 mod random;
 mod reaper;
 mod spawner;
 mod spec;
 mod stderr;
-mod strays;
+mod stop_deadline;
 mod unix;
 
 pub use child::{Process, ProcessHandle};
+pub use descendants::VARIABLE as COOKIE;
 pub use error::{ExitReport, SpawnError};
-pub use hurry::Hurry;
 pub use lookup::search_folders;
 pub use random::random_u64;
 pub use reaper::all_ended;
 pub use spec::{ProcessSpec, StopGrace};
 pub use stderr::StderrTail;
-pub use strays::VARIABLE as COOKIE;
+pub use stop_deadline::StopDeadline;
 pub use unix::trim_heap;

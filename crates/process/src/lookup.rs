@@ -12,33 +12,33 @@ use broker_model::text::shown_line;
 use crate::{ProcessSpec, SpawnError, executable};
 
 /// Folders that a failure names one by one; the rest are counted.
-const NAMED_FOLDERS: usize = 12;
+const MAX_NAMED_FOLDERS: usize = 12;
 /// Files that are looked over for the nearest name.
-const MOST_FILES: usize = 20_000;
-/// Below this likeness a name is no suggestion.
-const LIKENESS: f64 = 0.9;
+const MAX_FILES: usize = 20_000;
+/// ProcessList this likeness a name is no suggestion.
+const MIN_LIKENESS: f64 = 0.9;
 
 /// The file to execute, or why there is none.
 pub(crate) fn find(spec: &ProcessSpec) -> Result<PathBuf, SpawnError> {
     let program = Path::new(&spec.program);
     if spec.program.contains('/') {
         return match check(program) {
-            Found::Fine => Ok(program.to_owned()),
-            Found::Denied => Err(denied(spec, program)),
-            Found::Format(reason) => Err(format(spec, program, reason)),
-            Found::No => Err(not_found(spec)),
+            Candidate::Fine => Ok(program.to_owned()),
+            Candidate::Denied => Err(denied(spec, program)),
+            Candidate::Format(reason) => Err(format(spec, program, reason)),
+            Candidate::No => Err(not_found(spec)),
         };
     }
     let mut refused = None;
     for candidate in spec.search.iter().map(|folder| folder.join(program)) {
         match check(&candidate) {
-            Found::Fine => return Ok(candidate),
+            Candidate::Fine => return Ok(candidate),
             // As in a shell: what may not be executed is passed over for what may.
-            Found::Denied => refused = refused.or_else(|| Some(denied(spec, &candidate))),
-            Found::Format(reason) => {
+            Candidate::Denied => refused = refused.or_else(|| Some(denied(spec, &candidate))),
+            Candidate::Format(reason) => {
                 refused = refused.or_else(|| Some(format(spec, &candidate, reason)));
             }
-            Found::No => {}
+            Candidate::No => {}
         }
     }
     Err(refused.unwrap_or_else(|| not_found(spec)))
@@ -61,26 +61,26 @@ pub fn search_folders(exe_dir: Option<&Path>, path: &str, base: &Path) -> Vec<Pa
     folders
 }
 
-enum Found {
+enum Candidate {
     Fine,
     Denied,
     Format(&'static str),
     No,
 }
 
-fn check(file: &Path) -> Found {
+fn check(file: &Path) -> Candidate {
     let Ok(metadata) = fs::metadata(file) else {
-        return Found::No;
+        return Candidate::No;
     };
     if !metadata.is_file() {
-        return Found::No;
+        return Candidate::No;
     }
     if metadata.permissions().mode() & 0o111 == 0 {
-        return Found::Denied;
+        return Candidate::Denied;
     }
     match executable::check(file) {
-        Ok(()) => Found::Fine,
-        Err(reason) => Found::Format(reason),
+        Ok(()) => Candidate::Fine,
+        Err(reason) => Candidate::Format(reason),
     }
 }
 
@@ -112,12 +112,12 @@ fn not_found(spec: &ProcessSpec) -> SpawnError {
     let mut seen = HashSet::new();
     folders.retain(|folder| seen.insert(folder.clone()));
     let mut message = format!("`{}` was not found", shown(spec, program));
-    for (index, folder) in folders.iter().take(NAMED_FOLDERS).enumerate() {
+    for (index, folder) in folders.iter().take(MAX_NAMED_FOLDERS).enumerate() {
         let lead = if index == 0 { "; looked in" } else { "," };
         message.push_str(lead);
         write!(message, " `{}`", shown(spec, folder)).expect("writing to a string cannot fail");
     }
-    if let Some(more @ 1..) = folders.len().checked_sub(NAMED_FOLDERS) {
+    if let Some(more @ 1..) = folders.len().checked_sub(MAX_NAMED_FOLDERS) {
         write!(message, " and {more} more").expect("writing to a string cannot fail");
     }
     if let Some(nearest) = nearest(&wanted, &folders) {
@@ -134,9 +134,9 @@ fn nearest(wanted: &str, folders: &[PathBuf]) -> Option<String> {
         .filter_map(|folder| fs::read_dir(folder).ok())
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .take(MOST_FILES)
+        .take(MAX_FILES)
         .map(|name| (strsim::jaro_winkler(wanted, &name), name))
-        .filter(|(likeness, name)| *likeness >= LIKENESS && name != wanted)
+        .filter(|(likeness, name)| *likeness >= MIN_LIKENESS && name != wanted)
         .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
         .map(|(_, name)| name)
 }

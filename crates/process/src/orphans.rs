@@ -23,7 +23,7 @@ use super::unix::await_ended_child;
 
 /// How long a task has to reap its child before the next look at the children.
 #[cfg(target_os = "linux")]
-const OWNER_INTERVAL: Duration = Duration::from_millis(5);
+const REAP_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a start that is under way may hold up the end of everything.
 #[cfg(target_os = "linux")]
 const START_TIMEOUT: Duration = Duration::from_millis(200);
@@ -99,7 +99,7 @@ fn reap_all() {
         let starts = lock().starts;
         match await_ended_child() {
             Ok(pid) if reap(pid) => {}
-            Ok(_) => thread::sleep(OWNER_INTERVAL),
+            Ok(_) => thread::sleep(REAP_INTERVAL),
             Err(Errno::CHILD) => {
                 // Without a child there is no descendant, and so no orphan.
                 let again = STARTED.wait_while(lock(), |claims| claims.starts == starts);

@@ -13,29 +13,32 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
+use super::descendants::{Cookie, Descendants, PinnedProcess, ProcessList, descendants_of};
 use super::orphans::Claim;
-use super::strays::{Below, Cookie, Descendants, Stray, below};
 use super::unix::Group;
-use crate::{ExitReport, Hurry, Process, ProcessHandle, StderrTail, StopGrace};
+use crate::{ExitReport, Process, ProcessHandle, StderrTail, StopDeadline, StopGrace};
 
 /// How often a group is looked at while it is leaving.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long the kernel has to end what was killed.
-const KILL_GRACE: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a member of the group has between TERM and KILL once the leader is gone.
-const SWEEP_GRACE: Duration = Duration::from_millis(500);
+const GROUP_END_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many reapers are at work in this process.
-static AT_WORK: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
+static RUNNING_REAPERS: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
 
 /// Waits until every process that was started has ended and was swept up after.
 pub async fn all_ended() {
     // The sender is static, so that the wait cannot fail.
-    let _ = AT_WORK.subscribe().wait_for(|count| *count == 0).await;
+    let _ = RUNNING_REAPERS
+        .subscribe()
+        .wait_for(|count| *count == 0)
+        .await;
 }
 
 /// A child, and the marks by which it and its descendants are recognised.
-pub(super) struct Started {
+pub(super) struct NewChild {
     pub(super) child: Child,
     /// Lasts as long as the child may have to be waited for.
     pub(super) claim: Claim,
@@ -46,10 +49,10 @@ pub(super) struct Started {
 
 /// Takes a child over: its pipes go to the caller, itself to a task.
 pub(super) fn adopt(
-    started: Started,
+    started: NewChild,
     tail: &StderrTail,
     grace: StopGrace,
-    hurry: Hurry,
+    stop_deadline: StopDeadline,
     tasks: &TaskTracker,
     runtime: &Handle,
 ) -> Process {
@@ -73,13 +76,14 @@ pub(super) fn adopt(
         #[cfg(target_os = "linux")]
         control_group: started.control_group,
         grace,
-        hurry,
+        stop_deadline,
         exit: exit_sender,
         swept: swept_sender,
     };
-    AT_WORK.send_modify(|count| *count += 1);
+    RUNNING_REAPERS.send_modify(|count| *count += 1);
     tasks.spawn_on(reaper.run(stop_receiver), runtime);
-    let longest_stop = grace.close + grace.term + 2 * SWEEP_GRACE + 4 * KILL_GRACE + KILL_GRACE;
+    let longest_stop =
+        grace.close + grace.term + 2 * GROUP_END_TIMEOUT + 4 * KILL_TIMEOUT + KILL_TIMEOUT;
     Process {
         stdin,
         stdout,
@@ -104,7 +108,7 @@ struct Reaper {
     #[cfg(target_os = "linux")]
     control_group: Option<super::cgroup::ControlGroup>,
     grace: StopGrace,
-    hurry: Hurry,
+    stop_deadline: StopDeadline,
     exit: watch::Sender<Option<ExitReport>>,
     swept: watch::Sender<bool>,
 }
@@ -128,33 +132,33 @@ impl Reaper {
             self.end(grace).await;
         }
         self.sweep().await;
-        self.end_strays().await;
+        self.end_descendants().await;
         #[cfg(target_os = "linux")]
         self.end_control_group().await;
         self.swept.send_replace(true);
-        AT_WORK.send_modify(|count| *count -= 1);
+        RUNNING_REAPERS.send_modify(|count| *count -= 1);
     }
 
     /// Waits for the leader to leave by itself, then asks it, then ends it.
     async fn end(&mut self, grace: Duration) {
         if let Some(pid) = self.child.id() {
-            let looked = tokio::task::spawn_blocking(move || below(pid)).await;
+            let looked = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
             self.descendants.add(looked.unwrap_or_default());
         }
-        if let Some(ended) = self.hurry.bound(grace, 3, self.child.wait()).await {
+        if let Some(ended) = self.stop_deadline.bound(grace, 3, self.child.wait()).await {
             return self.publish(ended.ok());
         }
         if let Some(group) = self.group {
             group.terminate();
         }
         let grace = self.grace.term;
-        if let Some(ended) = self.hurry.bound(grace, 2, self.child.wait()).await {
+        if let Some(ended) = self.stop_deadline.bound(grace, 2, self.child.wait()).await {
             return self.publish(ended.ok());
         }
         if let Some(group) = self.group {
             group.kill();
         }
-        match timeout(KILL_GRACE, self.child.wait()).await {
+        match timeout(KILL_TIMEOUT, self.child.wait()).await {
             Ok(ended) => self.publish(ended.ok()),
             Err(_) => {
                 tracing::warn!("a killed process did not end");
@@ -178,12 +182,15 @@ impl Reaper {
         if !group.terminate() {
             return;
         }
-        let left = self.hurry.bound(SWEEP_GRACE, 2, emptied(group)).await;
+        let left = self
+            .stop_deadline
+            .bound(GROUP_END_TIMEOUT, 2, emptied(group))
+            .await;
         if left.is_some() {
             return;
         }
         group.kill();
-        if timeout(KILL_GRACE, emptied(group)).await.is_err() {
+        if timeout(KILL_TIMEOUT, emptied(group)).await.is_err() {
             tracing::warn!("processes of a process group still exist after SIGKILL");
         }
     }
@@ -194,21 +201,26 @@ impl Reaper {
         let Some(group) = self.control_group.take() else {
             return;
         };
-        let ended = tokio::task::spawn_blocking(|| group.end(KILL_GRACE)).await;
+        let ended = tokio::task::spawn_blocking(|| group.end(KILL_TIMEOUT)).await;
         if !ended.unwrap_or(false) {
             tracing::warn!("processes of a control group still exist after SIGKILL");
         }
     }
 
     /// Ends what left the group before the leader ended.
-    async fn end_strays(&mut self) {
-        let below = self.descendants.take();
-        let asked = strays_ended(&self.cookie, &below, false);
-        if self.hurry.bound(SWEEP_GRACE, 1, asked).await.is_some() {
+    async fn end_descendants(&mut self) {
+        let descendants = self.descendants.take();
+        let asked = descendants_ended(&self.cookie, &descendants, false);
+        if self
+            .stop_deadline
+            .bound(GROUP_END_TIMEOUT, 1, asked)
+            .await
+            .is_some()
+        {
             return;
         }
-        let killed = strays_ended(&self.cookie, &below, true);
-        if timeout(KILL_GRACE, killed).await.is_err() {
+        let killed = descendants_ended(&self.cookie, &descendants, true);
+        if timeout(KILL_TIMEOUT, killed).await.is_err() {
             tracing::warn!("processes that left their group still exist after SIGKILL");
         }
     }
@@ -216,25 +228,25 @@ impl Reaper {
 
 /// Returns when no process with the cookie and no former descendant of the child is left. Every process
 /// that it finds is killed, or first asked once to leave.
-async fn strays_ended(cookie: &Cookie, below: &Below, kill: bool) {
+async fn descendants_ended(cookie: &Cookie, descendants: &ProcessList, kill: bool) {
     let mut asked = false;
     loop {
-        let strays = strays(cookie, below).await;
-        if strays.is_empty() {
+        let found = find_descendants(cookie, descendants).await;
+        if found.is_empty() {
             return;
         }
         if kill || !asked {
-            strays.iter().for_each(|stray| stray.signal(kill));
+            found.iter().for_each(|process| process.signal(kill));
             asked = true;
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Looks at every process of the machine, which may take a while where there are many.
-async fn strays(cookie: &Cookie, below: &Below) -> Vec<Stray> {
-    let (cookie, below) = (cookie.clone(), below.clone());
-    let looked = tokio::task::spawn_blocking(move || cookie.holders(&below)).await;
+async fn find_descendants(cookie: &Cookie, descendants: &ProcessList) -> Vec<PinnedProcess> {
+    let (cookie, descendants) = (cookie.clone(), descendants.clone());
+    let looked = tokio::task::spawn_blocking(move || cookie.holders(&descendants)).await;
     looked.unwrap_or_else(|error| {
         tracing::debug!(%error, "the search for processes that left their group failed");
         Vec::new()
@@ -244,7 +256,7 @@ async fn strays(cookie: &Cookie, below: &Below) -> Vec<Stray> {
 /// Returns when no member of the group is left.
 async fn emptied(group: Group) {
     while group.has_members() {
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

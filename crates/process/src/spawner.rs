@@ -15,22 +15,23 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::reaper::Started;
-use super::strays::Cookie;
+use super::descendants::Cookie;
+use super::reaper::NewChild;
 use crate::child::spawn_failure;
 use crate::{
-    COOKIE, Hurry, Process, ProcessSpec, SpawnError, StderrTail, StopGrace, lookup, orphans, reaper,
+    COOKIE, Process, ProcessSpec, SpawnError, StderrTail, StopDeadline, StopGrace, lookup, orphans,
+    reaper,
 };
 
 /// Starts that may wait for the thread; one takes about a millisecond.
-const WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 struct Request {
     spec: ProcessSpec,
     grace: StopGrace,
     tail: StderrTail,
     tasks: TaskTracker,
-    hurry: Hurry,
+    stop_deadline: StopDeadline,
     /// A wait for the tasks is also a wait for a start that is under way.
     _under_way: TaskTrackerToken,
     runtime: Handle,
@@ -38,12 +39,12 @@ struct Request {
 }
 
 /// Whether the end of everything has begun.
-static REFUSED: AtomicBool = AtomicBool::new(false);
+static STARTS_FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
 /// Forbids further starts. No process is started after this function returns.
 #[cfg(target_os = "linux")]
 pub(crate) fn refuse_starts() {
-    REFUSED.store(true, Ordering::SeqCst);
+    STARTS_FORBIDDEN.store(true, Ordering::SeqCst);
     orphans::await_start();
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn spawn(
     grace: StopGrace,
     tail: &StderrTail,
     tasks: &TaskTracker,
-    hurry: &Hurry,
+    stop_deadline: &StopDeadline,
 ) -> Result<Process, SpawnError> {
     let (reply, started) = oneshot::channel();
     let request = Request {
@@ -61,7 +62,7 @@ pub(super) async fn spawn(
         grace,
         tail: tail.clone(),
         tasks: tasks.clone(),
-        hurry: hurry.clone(),
+        stop_deadline: stop_deadline.clone(),
         _under_way: tasks.token(),
         runtime: Handle::current(),
         reply,
@@ -82,7 +83,7 @@ fn thread() -> Result<&'static mpsc::Sender<Request>, &'static io::Error> {
     static THREAD: OnceLock<io::Result<mpsc::Sender<Request>>> = OnceLock::new();
     THREAD
         .get_or_init(|| {
-            let (sender, receiver) = mpsc::channel(WAITING);
+            let (sender, receiver) = mpsc::channel(MAX_WAITING);
             thread::Builder::new()
                 .name("mcp-spawner".to_owned())
                 .spawn(move || run(receiver))?;
@@ -123,14 +124,14 @@ fn start(request: &Request) -> Result<Process, SpawnError> {
         group
     });
     let (child, claim) = orphans::claim(|| {
-        if REFUSED.load(Ordering::SeqCst) {
+        if STARTS_FORBIDDEN.load(Ordering::SeqCst) {
             let message = "the broker is ending";
             return Err(SpawnError::new(SourceCause::SpawnFailed, message));
         }
         let started = command.spawn();
         started.map_err(|error| spawn_failure(&shown(spec, &program), &error))
     })?;
-    let started = Started {
+    let started = NewChild {
         child,
         claim,
         cookie,
@@ -141,7 +142,7 @@ fn start(request: &Request) -> Result<Process, SpawnError> {
         started,
         &request.tail,
         request.grace,
-        request.hurry.clone(),
+        request.stop_deadline.clone(),
         &request.tasks,
         &request.runtime,
     ))

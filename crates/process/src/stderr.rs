@@ -11,17 +11,17 @@ use memchr::memchr2;
 use tokio::time::Instant;
 
 /// The longest piece of one line that is kept.
-const LINE_BYTES: usize = 2 << 10;
+const MAX_LINE_BYTES: usize = 2 << 10;
 /// The most that is kept of one process.
-const RING_BYTES: usize = 256 << 10;
+const MAX_RING_BYTES: usize = 256 << 10;
 /// Lines that go into a failure.
-const FAILURE_LINES: usize = 20;
+const MAX_FAILURE_LINES: usize = 20;
 
 /// A handle to the last stderr lines of a source. Cheap to clone; usable before a process is there.
 #[derive(Clone)]
-pub struct StderrTail(Arc<Shared>);
+pub struct StderrTail(Arc<TailState>);
 
-struct Shared {
+struct TailState {
     redactor: Redactor,
     bytes: AtomicU64,
     ring: Mutex<Ring>,
@@ -38,7 +38,7 @@ struct Ring {
 impl StderrTail {
     /// An empty tail that masks what `redactor` knows.
     pub fn new(redactor: Redactor) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(TailState {
             redactor,
             bytes: AtomicU64::new(0),
             ring: Mutex::default(),
@@ -61,7 +61,7 @@ impl StderrTail {
         raw.iter()
             .map(|line| {
                 let text = String::from_utf8_lossy(line);
-                shown_line(&self.0.redactor.redact(&text), LINE_BYTES)
+                shown_line(&self.0.redactor.redact(&text), MAX_LINE_BYTES)
             })
             .collect()
     }
@@ -78,7 +78,7 @@ impl StderrTail {
 
     /// The lines that go into a failure.
     pub fn for_failure(&self) -> Vec<String> {
-        self.lines(FAILURE_LINES)
+        self.lines(MAX_FAILURE_LINES)
     }
 
     /// When the server last said something.
@@ -114,7 +114,7 @@ impl StderrTail {
 
 impl Ring {
     fn extend(&mut self, bytes: &[u8]) {
-        let room = LINE_BYTES.saturating_sub(self.partial.len());
+        let room = MAX_LINE_BYTES.saturating_sub(self.partial.len());
         self.partial
             .extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
@@ -126,7 +126,7 @@ impl Ring {
         let line = std::mem::take(&mut self.partial);
         self.kept += line.len();
         self.lines.push_back(line);
-        while self.kept > RING_BYTES || self.lines.len() > RING_BYTES / 64 {
+        while self.kept > MAX_RING_BYTES || self.lines.len() > MAX_RING_BYTES / 64 {
             let Some(oldest) = self.lines.pop_front() else {
                 break;
             };
@@ -166,7 +166,7 @@ mod tests {
         }
         assert_eq!(tail.bytes(), 1000 * 5001);
         let ring = tail.ring();
-        assert!(ring.kept <= RING_BYTES);
-        assert!(ring.lines.iter().all(|line| line.len() <= LINE_BYTES));
+        assert!(ring.kept <= MAX_RING_BYTES);
+        assert!(ring.lines.iter().all(|line| line.len() <= MAX_LINE_BYTES));
     }
 }

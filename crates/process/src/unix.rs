@@ -105,20 +105,20 @@ impl Group {
 
 /// Signals that wait to be taken instead of acting by themselves.
 #[derive(Clone, Copy)]
-pub(crate) struct Held(libc::sigset_t);
+pub(crate) struct BlockedSignals(libc::sigset_t);
 
 /// A signal that was taken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct ReceivedSignal {
     /// Which; `None` where the wait was interrupted.
     pub(crate) signal: Option<Signal>,
     /// Who sent it; `None` for the kernel and where it is not known.
     pub(crate) sender: Option<Pid>,
 }
 
-impl Held {
+impl BlockedSignals {
     /// Holds them back in this thread and in those that it starts from now on.
-    pub(crate) fn hold(signals: &[Signal]) -> io::Result<Self> {
+    pub(crate) fn block(signals: &[Signal]) -> io::Result<Self> {
         let set = set_of(signals);
         mask(libc::SIG_BLOCK, &set)?;
         Ok(Self(set))
@@ -126,20 +126,20 @@ impl Held {
 
     /// Holds these back and lets all others act, whatever this thread began with.
     #[cfg(target_os = "linux")]
-    pub(crate) fn hold_alone(signals: &[Signal]) -> io::Result<()> {
+    pub(crate) fn block_only(signals: &[Signal]) -> io::Result<()> {
         mask(libc::SIG_SETMASK, &set_of(signals))
     }
 
     /// Lets them act again in this thread.
     #[cfg(target_os = "linux")]
-    pub(crate) fn release(self) -> io::Result<()> {
+    pub(crate) fn unblock(self) -> io::Result<()> {
         mask(libc::SIG_UNBLOCK, &self.0)
     }
 
     /// Waits for the next one.
     #[cfg(target_os = "linux")]
     #[expect(unsafe_code, reason = "the C library alone tells who sent a signal")]
-    pub(crate) fn take(&self) -> Taken {
+    pub(crate) fn take(&self) -> ReceivedSignal {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         // SAFETY: set and information are ours and live through the call. Zeroed, the information is
         // valid even where nothing was written; a sender is there for every signal that was sent.
@@ -147,7 +147,7 @@ impl Held {
             let signal = libc::sigwaitinfo(&self.0, info.as_mut_ptr());
             (signal, info.assume_init().si_pid())
         };
-        Taken {
+        ReceivedSignal {
             signal: Signal::from_named_raw(signal),
             sender: Pid::from_raw(sender),
         }
@@ -172,11 +172,11 @@ impl Held {
     /// Waits for the next one.
     #[cfg(not(target_os = "linux"))]
     #[expect(unsafe_code, reason = "waiting for a signal is the C library's")]
-    pub(crate) fn take(&self) -> Taken {
+    pub(crate) fn take(&self) -> ReceivedSignal {
         let mut signal = 0;
         // SAFETY: set and number are ours and live through the call.
         let failed = unsafe { libc::sigwait(&self.0, &mut signal) };
-        Taken {
+        ReceivedSignal {
             signal: (failed == 0)
                 .then(|| Signal::from_named_raw(signal))
                 .flatten(),
@@ -221,7 +221,7 @@ pub(super) fn await_ended_child() -> rustix::io::Result<Pid> {
 /// Has the system tell how children ended, even where the program that started us had switched that off.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "what a signal does is the C library's")]
-pub(crate) fn hear_of_children() {
+pub(crate) fn enable_sigchld() {
     // SAFETY: the default action is no code of ours, which could run in the middle of something else.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);

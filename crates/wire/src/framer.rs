@@ -18,11 +18,11 @@ mod tests;
 /// The room that a read is given.
 const READ_BYTES: usize = 64 << 10;
 /// A buffer that held a longer line than this is not kept for the lines after it.
-const KEPT_BYTES: usize = 1 << 20;
+const MAX_KEPT_BYTES: usize = 1 << 20;
 /// A line of a server that is this many times longer than allowed: the connection cannot go on.
 const ENDLESS_FACTOR: usize = 4;
 /// But not below this.
-const ENDLESS_LEAST: usize = 64 << 20;
+const MIN_ENDLESS_BYTES: usize = 64 << 20;
 
 /// The program at the other end of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ impl Framer {
             let charge = std::mem::take(&mut self.charge);
             let mut line = self.buffer.split_to(length + 1);
             line.truncate(length);
-            if length > KEPT_BYTES {
+            if length > MAX_KEPT_BYTES {
                 self.release();
             }
             if let Some(line) = self.trim(charge.hold(line)) {
@@ -263,13 +263,13 @@ impl Framer {
         let report = is_due && !skipped.reported;
         skipped.reported |= is_due;
         let frame = report.then(|| skipped.reason.frame(skipped.scan.id(peer)));
-        let most = ENDLESS_LEAST.max(self.limit.get().saturating_mul(ENDLESS_FACTOR));
+        let most = MIN_ENDLESS_BYTES.max(self.limit.get().saturating_mul(ENDLESS_FACTOR));
         let is_endless = peer == Peer::Server && end.is_none() && skipped.drained > most;
         if end.is_some() {
             self.skipped = None;
         }
         self.buffer.advance(length + usize::from(end.is_some()));
-        if length > KEPT_BYTES || (end.is_some() && self.buffer.capacity() > KEPT_BYTES) {
+        if length > MAX_KEPT_BYTES || (end.is_some() && self.buffer.capacity() > MAX_KEPT_BYTES) {
             self.release();
         }
         if is_endless {

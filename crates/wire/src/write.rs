@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{Id, RpcError};
 
 /// Bytes that a request takes beside its method and params.
-const REQUEST_BYTES: usize = 64;
+const REQUEST_CAPACITY: usize = 64;
 
 /// JSON on its way out, on one line, with the memory that it is charged.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl Line {
 
 /// A request of our own as a whole line. `params` writes one JSON object of about `size` bytes.
 pub fn request(id: u64, method: &str, size: usize, params: impl FnOnce(&mut Vec<u8>)) -> Bytes {
-    let mut line = Vec::with_capacity(REQUEST_BYTES + method.len() + size);
+    let mut line = Vec::with_capacity(REQUEST_CAPACITY + method.len() + size);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     push_number(&mut line, id);
     line.extend_from_slice(br#","method":""#);

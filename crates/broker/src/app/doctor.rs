@@ -16,15 +16,15 @@ use super::settings::Settings;
 use super::tree;
 use crate::catalog::Catalog;
 use crate::cli::{DoctorArgs, Format};
-use crate::core::{Checkup, Mode, Setup};
+use crate::core::{Mode, Setup, SourceExam};
 use crate::doctor::{self, Diagnosis};
 use crate::logging::Output;
 use crate::secret;
 
 /// How long interrupted servers have to end.
-const LAST_WAIT: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// After which time, and how often, somebody at a terminal is told who is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Examines every source.
 pub(super) async fn run(
@@ -41,18 +41,18 @@ pub(super) async fn run(
     // What a start would refuse before it looks at a source is refused here too.
     let mut diagnostics = Vec::new();
     settings.host_policy(&[], &environment, &mut diagnostics);
-    let checkup = Checkup::new(Setup {
+    let exam = SourceExam::new(Setup {
         catalog,
         config: &settings.config,
         environment: &environment,
         base: &settings.base,
         mode: Mode::Tolerant,
     });
-    let checkup = unless_refused(checkup, diagnostics)?;
+    let exam = unless_refused(exam, diagnostics)?;
     let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
-    output.mask(&checkup.redactor().merge(&Redactor::new(secret)));
+    output.mask(&exam.redactor().merge(&Redactor::new(secret)));
     let all = tokio::select! {
-        all = examine(catalog, checkup, output) => all,
+        all = examine(catalog, exam, output) => all,
         () = signals.stop() => return Ok(interrupted(output).await),
     };
     let config = args.config.as_deref().map_or_else(
@@ -78,9 +78,9 @@ pub(super) async fn run(
 /// Examines all of them; at a terminal it is said who is waited for.
 async fn examine(
     catalog: &'static Catalog,
-    checkup: Checkup,
+    exam: SourceExam,
     output: &Output,
-) -> Vec<crate::core::Examined> {
+) -> Vec<crate::core::ExamResult> {
     let waiting: BTreeSet<_> = catalog.sources.iter().map(|source| source.path).collect();
     let waiting = tokio::sync::watch::Sender::new(waiting);
     let done = |path| {
@@ -88,10 +88,10 @@ async fn examine(
             waiting.remove(path);
         });
     };
-    let mut run = std::pin::pin!(checkup.run(done));
+    let mut run = std::pin::pin!(exam.run(done));
     let is_watched = crate::logging::is_watched();
     loop {
-        if let Ok(all) = timeout(PATIENCE, &mut run).await {
+        if let Ok(all) = timeout(PROGRESS_INTERVAL, &mut run).await {
             return all;
         }
         if is_watched {
@@ -104,7 +104,7 @@ async fn examine(
 /// The examination is dropped by now, and nobody holds its processes any more.
 async fn interrupted(output: &Output) -> Exit {
     output.note(&"interrupted: stopping the servers that were started".into());
-    if timeout(LAST_WAIT, broker_process::all_ended())
+    if timeout(END_TIMEOUT, broker_process::all_ended())
         .await
         .is_err()
     {

@@ -10,7 +10,7 @@ use broker_model::redact::{Redactor, Secret};
 use super::failure::Failure;
 use super::startup::{Orders, Startup};
 use super::{listen, warn};
-use crate::secret::{self, Places};
+use crate::secret::{self, SecretSources};
 use crate::surface::http::HttpSurface;
 
 /// How long calls in flight may take once the broker was told to stop.
@@ -62,7 +62,7 @@ pub(super) fn load_secret(
             )));
         }
     };
-    let loaded = secret::load(&Places {
+    let loaded = secret::load(&SecretSources {
         argument,
         file,
         variable: variable.as_deref(),

@@ -24,7 +24,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(11_500);
 const LAST_REPLIES_TIMEOUT: Duration = Duration::from_secs(1);
 const MIN_LAST_REPLIES_TIMEOUT: Duration = Duration::from_millis(300);
 /// What ending a process takes beyond its graces.
-const SLACK: Duration = Duration::from_millis(200);
+const PROCESS_END_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long killing everything may take once the broker was interrupted twice.
 const FORCED_STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -112,7 +112,9 @@ impl<S: Surface> Running<S> {
             drain(&self.core, self.drain_timeout).await;
         }
         let time = time_to_close(asked.elapsed());
-        let close = self.core.close_within(time.saturating_sub(SLACK));
+        let close = self
+            .core
+            .close_within(time.saturating_sub(PROCESS_END_TIMEOUT));
         if timeout(time, close).await.is_err() {
             tracing::warn!("sources were still stopping after {time:.1?}");
         }
@@ -193,7 +195,7 @@ pub(super) mod tests {
     #[test]
     fn f_45_a_drain_that_ran_out_leaves_the_sources_a_second_and_all_is_over_in_twelve() {
         let after_drain = time_to_close(DRAIN_TIMEOUT);
-        assert!(after_drain.saturating_sub(SLACK) >= Duration::from_secs(1));
+        assert!(after_drain.saturating_sub(PROCESS_END_TIMEOUT) >= Duration::from_secs(1));
         let end = longest_shutdown(DRAIN_TIMEOUT);
         assert!(end <= Duration::from_secs(12), "{end:?}");
         assert_eq!(time_to_close(SHUTDOWN_TIMEOUT), Duration::ZERO);

@@ -14,9 +14,9 @@ use super::settings::Settings;
 use super::startup::Startup;
 use super::warn;
 use crate::cli::Cli;
-use crate::core::{Core, ReloadError, Reloaded};
+use crate::core::{Core, ReloadError, ReloadSummary};
 use crate::surface::Surface;
-use broker_process::guard::Hangups;
+use broker_process::guard::ReloadSignals;
 
 /// How often a watched file is looked at. It counts as changed once two looks found the same.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
@@ -39,7 +39,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
     }
 
     /// Answers to hangups, and watches the file, from the moment that the start was let through.
-    pub(super) async fn run(self, mut hangups: Hangups) -> Infallible {
+    pub(super) async fn run(self, mut reload_signals: ReloadSignals) -> Infallible {
         let cli = self.startup.cli;
         let watched = cli.config.as_deref().filter(|_| cli.reload);
         let mut watch = watched.map(Watch::new);
@@ -48,7 +48,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
         }
         loop {
             tokio::select! {
-                () = hangups.next() => {}
+                () = reload_signals.next() => {}
                 () = changed(&mut watch) => {}
             }
             self.reload().await;
@@ -63,10 +63,10 @@ impl<'a, S: Surface> Reloader<'a, S> {
             return;
         };
         match self.try_reload(file).await {
-            Ok(Reloaded { replaced }) if replaced.is_empty() => {
+            Ok(ReloadSummary { replaced }) if replaced.is_empty() => {
                 tracing::info!("reloaded; every source keeps its process");
             }
-            Ok(Reloaded { replaced }) => {
+            Ok(ReloadSummary { replaced }) => {
                 tracing::info!(replaced = replaced.join(" "), "reloaded");
             }
             Err(failure) => {
@@ -76,7 +76,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
         }
     }
 
-    async fn try_reload(&self, file: &Path) -> Result<Reloaded, Failure> {
+    async fn try_reload(&self, file: &Path) -> Result<ReloadSummary, Failure> {
         let settings = Settings::load(self.startup.catalog, Some(file))?;
         settings.warnings.iter().for_each(warn);
         let mut problems = Vec::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
-use broker_process::guard::{Hangups, Signals};
+use broker_process::guard::{ReloadSignals, Signals};
 
 use super::failure::{Failure, unless_refused};
 use super::lifecycle::Running;
@@ -31,7 +31,7 @@ pub(super) struct Startup<'a> {
 /// The signals that a running broker obeys.
 pub(super) struct Orders {
     pub(super) signals: Signals,
-    pub(super) hangups: Hangups,
+    pub(super) reload_signals: ReloadSignals,
 }
 
 impl<'a> Startup<'a> {
@@ -91,7 +91,7 @@ impl<'a> Startup<'a> {
         let (surface, output) = (Arc::new(surface), self.output);
         let reloader = Reloader::new(self, core.clone(), Arc::clone(&surface));
         let running = Running::start(core, surface, listener, drain_timeout);
-        let reloads = reloader.run(orders.hangups);
+        let reloads = reloader.run(orders.reload_signals);
         running.until_end(orders.signals, reloads, output).await
     }
 }

@@ -16,7 +16,7 @@ use crate::surface::mcp::stdio::StdioSurface;
 /// 2 s after that.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(900);
 /// How long a source may take to end by itself, and again after SIGTERM.
-const SOURCE_GRACE: Duration = Duration::from_millis(400);
+const SOURCE_STOP_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Serves until the end of input, a signal, or a refused start.
 pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, Failure> {
@@ -35,7 +35,7 @@ pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, 
     let mut problems = Vec::new();
     let for_surface = startup.for_surface(&settings, &mut problems);
     let core = startup.core(&settings, problems)?;
-    core.shorten_stop(SOURCE_GRACE);
+    core.shorten_stop(SOURCE_STOP_TIMEOUT);
     tracing::info!("serving MCP on standard input and output");
     let surface = StdioSurface::new(core.clone(), for_surface);
     startup.run(core, surface, (), DRAIN_TIMEOUT, orders).await

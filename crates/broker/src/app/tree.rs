@@ -12,7 +12,7 @@ use broker_model::text;
 use broker_model::text::{counted, shown_line};
 
 /// The longest summary in a line.
-const SUMMARY: usize = 120;
+const MAX_SUMMARY_CHARS: usize = 120;
 
 /// Prints to stdout.
 pub(super) fn print(text: &Text) -> Result<Exit, Failure> {
@@ -119,7 +119,7 @@ fn head(text: &str) -> Value {
 fn summary(text: &str) -> String {
     let entry = head(text);
     let text = entry.get("summary").and_then(Value::as_str);
-    shown_line(text.unwrap_or_default(), SUMMARY)
+    shown_line(text.unwrap_or_default(), MAX_SUMMARY_CHARS)
 }
 
 #[cfg(test)]

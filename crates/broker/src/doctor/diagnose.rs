@@ -9,20 +9,20 @@ use broker_model::Diagnostic;
 use broker_model::text::{counted, shown_line};
 
 use super::finding::{Code, Finding, Severity};
-use super::symptoms::{self, Patient};
-use super::{Diagnosis, Facts, Listed};
-use crate::core::{Examined, Started};
+use super::stderr_hints::{self, FailedStart};
+use super::{Diagnosis, Facts, ToolListing};
+use crate::core::{ExamResult, StartedSource};
 
 /// A start that takes longer than this is slow, whatever the config allows.
-const SLOW: Duration = Duration::from_secs(10);
+const SLOW_START: Duration = Duration::from_secs(10);
 /// Lines of stderr that are shown of a failed start.
-const STDERR_LINES: usize = 5;
+const MAX_STDERR_LINES: usize = 5;
 /// Differences of one class that are shown; a command shows all.
-const DIFFERENCES: usize = 3;
+const MAX_DIFFERENCES: usize = 3;
 /// Bytes up to which both values of a difference are shown.
-const VALUE: usize = 60;
+const MAX_VALUE_BYTES: usize = 60;
 
-pub(super) fn diagnose(examined: Examined, config: &str) -> Diagnosis {
+pub(super) fn diagnose(examined: ExamResult, config: &str) -> Diagnosis {
     let (mut findings, facts) = match examined.outcome {
         Ok(started) => {
             let findings = of_started(&started, config);
@@ -40,11 +40,11 @@ pub(super) fn diagnose(examined: Examined, config: &str) -> Diagnosis {
     }
 }
 
-fn facts(started: Started, locked_revision: &'static str) -> Facts {
-    let examination = started.examination;
-    let listed = examination.outcome.map(|(era, snapshot)| {
+fn facts(started: StartedSource, locked_revision: &'static str) -> Facts {
+    let exam = started.exam;
+    let listed = exam.outcome.map(|(era, snapshot)| {
         let tools = started.tools;
-        Listed {
+        ToolListing {
             era,
             revision: shown_line(&snapshot.protocol_version, 40),
             listed: tools.as_ref().map_or(0, |tools| tools.listed),
@@ -55,9 +55,9 @@ fn facts(started: Started, locked_revision: &'static str) -> Facts {
         }
     });
     Facts {
-        took: examination.took,
+        took: exam.took,
         startup_timeout: started.startup_timeout,
-        noise_lines: examination.noise_lines,
+        noise_lines: exam.noise_lines,
         locked_revision,
         listed,
     }
@@ -79,11 +79,11 @@ fn of_variable(problem: &Diagnostic) -> Finding {
     }
 }
 
-fn of_started(started: &Started, config: &str) -> Vec<Finding> {
-    let examination = &started.examination;
+fn of_started(started: &StartedSource, config: &str) -> Vec<Finding> {
+    let exam = &started.exam;
     let mut findings = Vec::new();
     let mut noise_is_explained = false;
-    if let Err(failure) = &examination.outcome {
+    if let Err(failure) = &exam.outcome {
         let finding = of_failure(failure, started);
         noise_is_explained = [Code::UsageText, Code::TerminalWanted]
             .iter()
@@ -92,12 +92,12 @@ fn of_started(started: &Started, config: &str) -> Vec<Finding> {
     }
     if let Some(tools) = &started.tools {
         findings.extend(of_report(&tools.report, config));
-        findings.extend(of_time(examination.took, started.startup_timeout));
+        findings.extend(of_time(exam.took, started.startup_timeout));
     }
-    if examination.noise_lines > 0 && !noise_is_explained {
-        let lines = counted(examination.noise_lines as usize, "line");
+    if exam.noise_lines > 0 && !noise_is_explained {
+        let lines = counted(exam.noise_lines as usize, "line");
         findings.push(Finding {
-            details: examination.noise.iter().take(1).map(|line| format!("stdout: {line}")).collect(),
+            details: exam.noise.iter().take(1).map(|line| format!("stdout: {line}")).collect(),
             ..Finding::new(
                 Code::StdoutNoise,
                 Severity::Warning,
@@ -106,8 +106,8 @@ fn of_started(started: &Started, config: &str) -> Vec<Finding> {
             )
         });
     }
-    if examination.invalid_utf8_lines > 0 {
-        let lines = counted(examination.invalid_utf8_lines as usize, "line");
+    if exam.invalid_utf8_lines > 0 {
+        let lines = counted(exam.invalid_utf8_lines as usize, "line");
         findings.push(Finding::new(
             Code::TextRepaired,
             Severity::Warning,
@@ -118,33 +118,33 @@ fn of_started(started: &Started, config: &str) -> Vec<Finding> {
     findings
 }
 
-fn of_failure(failure: &SourceFailure, started: &Started) -> Finding {
-    let examination = &started.examination;
-    let symptom = symptoms::find(Patient {
+fn of_failure(failure: &SourceFailure, started: &StartedSource) -> Finding {
+    let exam = &started.exam;
+    let hint = stderr_hints::find(FailedStart {
         failure,
         program: &started.program,
         withheld: &started.withheld,
-        stderr: &examination.stderr,
-        stdout: &examination.noise,
+        stderr: &exam.stderr,
+        stdout: &exam.noise,
     });
     // The message of a failed start may have the last line already.
-    let said = examination
+    let said = exam
         .stderr
         .iter()
         .filter(|line| !failure.message.contains(line.as_str()));
     let said: Vec<_> = said
         .map(|line| format!("stderr: {}", shown_line(line, 300)))
         .collect();
-    let said = said[said.len().saturating_sub(STDERR_LINES)..]
+    let said = said[said.len().saturating_sub(MAX_STDERR_LINES)..]
         .iter()
         .cloned();
     let cause = failure.cause;
-    let (code, message, mut details, mut remedy) = match symptom {
-        Some(symptom) => (
-            symptom.code.as_str(),
-            symptom.message,
+    let (code, message, mut details, mut remedy) = match hint {
+        Some(hint) => (
+            hint.code.as_str(),
+            hint.message,
             vec![failure.message.clone()],
-            symptom.remedy,
+            hint.remedy,
         ),
         None => (
             cause.as_str(),
@@ -170,7 +170,7 @@ fn of_failure(failure: &SourceFailure, started: &Started) -> Finding {
 }
 
 fn of_time(took: Duration, allowed: Duration) -> Option<Finding> {
-    if took < SLOW && took < allowed / 2 {
+    if took < SLOW_START && took < allowed / 2 {
         return None;
     }
     let (took, allowed) = (took.as_secs_f64(), allowed.as_secs_f64());
@@ -206,10 +206,10 @@ fn of_report(report: &Report, config: &str) -> Vec<Finding> {
         };
         let mut details: Vec<_> = all
             .iter()
-            .take(DIFFERENCES)
+            .take(MAX_DIFFERENCES)
             .map(|(name, found)| line(name, found))
             .collect();
-        if let Some(more @ 1..) = all.len().checked_sub(DIFFERENCES) {
+        if let Some(more @ 1..) = all.len().checked_sub(MAX_DIFFERENCES) {
             details.push(format!(
                 "and {more} more; `broker-gen check --config {config}` shows all"
             ));
@@ -267,11 +267,11 @@ fn line(name: &str, found: &Difference) -> String {
     }
     if let (Some(old), Some(new)) = (&found.old, &found.new) {
         let (old, new) = (old.to_string(), new.to_string());
-        if old.len().max(new.len()) <= VALUE {
+        if old.len().max(new.len()) <= MAX_VALUE_BYTES {
             line = format!(
                 "{line}: {} is now {}",
-                shown_line(&old, 2 * VALUE),
-                shown_line(&new, 2 * VALUE)
+                shown_line(&old, 2 * MAX_VALUE_BYTES),
+                shown_line(&new, 2 * MAX_VALUE_BYTES)
             );
         }
     }

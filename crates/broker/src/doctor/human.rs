@@ -6,7 +6,7 @@ use broker_mcp::SourceFailure;
 use broker_wire::Era;
 
 use super::finding::Severity;
-use super::{Diagnosis, Facts, Listed, attention};
+use super::{Diagnosis, Facts, ToolListing, attention};
 use broker_model::terminal::Text;
 use broker_model::text;
 
@@ -57,7 +57,7 @@ fn block(out: &mut Text, one: &Diagnosis) {
 }
 
 fn facts(facts: &Facts) -> Option<String> {
-    let listed: &Result<Listed, SourceFailure> = &facts.listed;
+    let listed: &Result<ToolListing, SourceFailure> = &facts.listed;
     let listed = listed.as_ref().ok()?;
     let era = match listed.era {
         Era::Modern => "modern",

@@ -4,7 +4,7 @@ use broker_wire::Era;
 use serde_json::{Map, Value, json};
 
 use super::finding::Finding;
-use super::{Diagnosis, Facts, Listed, attention};
+use super::{Diagnosis, Facts, ToolListing, attention};
 
 /// The version of the shape.
 const FORMAT_VERSION: u64 = 1;
@@ -47,7 +47,7 @@ fn start(facts: &Facts, put: &mut impl FnMut(&str, Value)) {
     let Ok(listed) = &facts.listed else {
         return;
     };
-    let Listed {
+    let ToolListing {
         era,
         revision,
         listed,

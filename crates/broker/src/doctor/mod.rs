@@ -7,7 +7,7 @@ mod human;
 mod json;
 mod phrases;
 mod runtimes;
-mod symptoms;
+mod stderr_hints;
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use broker_drift::Report;
 use broker_mcp::SourceFailure;
 use broker_wire::Era;
 
-use crate::core::Examined;
+use crate::core::ExamResult;
 use finding::{Finding, Severity};
 
 pub(crate) use human::human;
@@ -38,12 +38,12 @@ struct Facts {
     startup_timeout: Duration,
     noise_lines: u64,
     locked_revision: &'static str,
-    listed: Result<Listed, SourceFailure>,
+    listed: Result<ToolListing, SourceFailure>,
 }
 
 /// What is known of a source that listed its tools.
 #[derive(Debug)]
-struct Listed {
+struct ToolListing {
     era: Era,
     revision: String,
     listed: usize,
@@ -55,7 +55,7 @@ struct Listed {
 
 impl Diagnosis {
     /// Judges one source. `config` is what commands call the config.
-    pub(crate) fn of(examined: Examined, config: &str) -> Self {
+    pub(crate) fn of(examined: ExamResult, config: &str) -> Self {
         diagnose::diagnose(examined, config)
     }
 

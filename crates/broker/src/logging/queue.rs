@@ -23,7 +23,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// writers come between our lines and not into them.
 const WRITE_BYTES: usize = 4 << 10;
 /// Memory that is kept while there is nothing to write.
-const KEPT_BYTES: usize = 64 << 10;
+const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// Makes the line that replaces a number of lost lines.
 pub(super) type Notice = fn(super::Format, u64) -> String;
@@ -191,8 +191,8 @@ impl Queue {
         while state.waiting.is_empty() && (state.lost == 0 || has_failed) {
             state.thread = ThreadState::Idle;
             state.has_report = false;
-            state.waiting.shrink_to(KEPT_BYTES);
-            batch.bytes.shrink_to(KEPT_BYTES);
+            state.waiting.shrink_to(MAX_KEPT_BYTES);
+            batch.bytes.shrink_to(MAX_KEPT_BYTES);
             self.emptied.notify_all();
             state = self
                 .filled

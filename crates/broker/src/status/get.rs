@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use super::target::Target;
 
 /// The longest reply that is read.
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_REPLY_BYTES: u64 = 8 << 20;
 
 /// The reply of a route, read and as it came. The status may be 200, or 503 for "not yet".
 pub(super) async fn json(
@@ -36,9 +36,9 @@ pub(super) async fn json(
     let lost =
         |error: std::io::Error| format!("`{}` closed the connection: {error}", target.shown());
     stream.write_all(request.as_bytes()).await.map_err(lost)?;
-    let mut rest = stream.take(MOST_BYTES + 1);
+    let mut rest = stream.take(MAX_REPLY_BYTES + 1);
     rest.read_to_end(&mut reply).await.map_err(lost)?;
-    if reply.len() as u64 > MOST_BYTES {
+    if reply.len() as u64 > MAX_REPLY_BYTES {
         return Err(format!("the reply of `{}` is too long", target.shown()));
     }
     let no_broker = || format!("the server at `{}` is not an mcp-broker", target.shown());

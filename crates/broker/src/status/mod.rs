@@ -19,7 +19,7 @@ use broker_model::terminal::Text;
 use broker_model::text;
 
 /// How long both questions may take together.
-const DEADLINE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The note below a table that has states only.
 const STATES_ONLY: &str = "The broker shows paths, causes and counters only to a caller who sends its \
@@ -42,10 +42,10 @@ pub(crate) async fn ask(target: &Target, secret: Option<&Secret>) -> Result<Stat
         Ok::<_, String>((ready, sources, text))
     };
     let late = |_| {
-        let seconds = DEADLINE.as_secs();
+        let seconds = REQUEST_TIMEOUT.as_secs();
         format!("no answer from `{}` within {seconds} s", target.shown())
     };
-    let (ready, mut sources, text) = timeout(DEADLINE, asked).await.map_err(late)??;
+    let (ready, mut sources, text) = timeout(REQUEST_TIMEOUT, asked).await.map_err(late)??;
     match (ready["ready"].as_bool(), sources["sources"].take()) {
         (Some(ready), Value::Array(sources)) => Ok(Status {
             ready,

@@ -65,7 +65,7 @@ pub trait Tool {
 
 /// What a tool answered.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Called<O> {
+pub struct ToolResult<O> {
     /// `structuredContent` as the tool's type; `()` where the lock has no output schema.
     pub output: O,
     /// The whole result as the server gave it.
@@ -103,13 +103,13 @@ impl Broker {
     /// [`CallError::Failed`] with a code of the closed list, [`CallError::Tool`] where the tool itself
     /// says that it failed, [`CallError::Output`] where its answer does not fit the type; the last two
     /// keep the raw result.
-    pub async fn call<T: Tool>(&self, args: T::Args) -> Result<Called<T::Output>, CallError> {
+    pub async fn call<T: Tool>(&self, args: T::Args) -> Result<ToolResult<T::Output>, CallError> {
         let raw = self.send(T::PATH, &args).await?;
         if raw.is_error() {
             return Err(CallError::Tool { raw });
         }
         match raw.output(T::HAS_OUTPUT) {
-            Ok(output) => Ok(Called { output, raw }),
+            Ok(output) => Ok(ToolResult { output, raw }),
             Err(message) => Err(CallError::Output { message, raw }),
         }
     }

@@ -15,11 +15,11 @@ use tokio::time::timeout;
 use crate::Inner;
 use crate::call::work::Busy;
 use crate::errors::error::CoreError;
-use crate::errors::failure::{self, SHORT_WAIT};
+use crate::errors::failure::{self, SHORT_RETRY_DELAY};
 
 /// Parsed text of at least so many bytes is given back to the system when it is freed. It is made of
 /// small blocks, which the C library would keep for itself beside the budget.
-const TRIM_BYTES: usize = 8 << 20;
+const MIN_TRIM_BYTES: usize = 8 << 20;
 /// The time that a long body of a listing request may wait for the pool.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -58,7 +58,7 @@ pub struct ParsedCharge(Charge);
 
 impl Drop for ParsedCharge {
     fn drop(&mut self) {
-        if self.0.bytes() >= TRIM_BYTES {
+        if self.0.bytes() >= MIN_TRIM_BYTES {
             broker_process::trim_heap();
         }
     }
@@ -110,7 +110,7 @@ pub fn no_room_for_request(no_room: NoRoom, needed: usize, account: &Account) ->
             .maybe_executed(false);
     }
     CoreError::new(CallCode::Overloaded, no_room.to_string())
-        .retry_after(SHORT_WAIT)
+        .retry_after(SHORT_RETRY_DELAY)
         .maybe_executed(false)
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn overloaded(busy: Busy) -> CoreError {
         Busy::NoThread => "no thread can be started to read or check the request".to_owned(),
     };
     CoreError::new(CallCode::Overloaded, message)
-        .retry_after(SHORT_WAIT)
+        .retry_after(SHORT_RETRY_DELAY)
         .maybe_executed(false)
 }
 

@@ -7,7 +7,6 @@ use broker_mcp::{CallFailure, RawResult, ToolCall};
 use broker_memory::Charge;
 use tokio::time::Instant;
 
-use super::gate::Slot;
 use super::limit::Limits;
 use super::resolve::{Target, out_of_service};
 use crate::Inner;
@@ -15,13 +14,14 @@ use crate::call::arguments::no_room_for_request;
 use crate::call::context::CallContext;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
+use crate::sources::slot::SourceSlot;
 
 impl Inner {
     /// Sends the call and waits for its result.
     pub(super) async fn dispatch(
         &self,
         target: &Target,
-        slot: Slot<'_>,
+        slot: &SourceSlot,
         args: &[u8],
         context: &CallContext<'_>,
         limits: &Limits,
@@ -63,29 +63,29 @@ impl Inner {
     async fn send(
         &self,
         target: &Target,
-        slot: Slot<'_>,
+        slot: &SourceSlot,
         call: ToolCall<'_>,
         time: Duration,
     ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
         let mut left = time;
         loop {
             // Held until the call ends: a source that takes over waits for it.
-            let seat = slot.load_full();
-            let session = match seat.upstream.ready() {
+            let running = slot.load_full();
+            let session = match running.upstream.ready() {
                 Some(session) => Ok(session),
                 None => {
                     let began = Instant::now();
-                    let session = seat.upstream.session(left).await;
+                    let session = running.upstream.session(left).await;
                     left = left.saturating_sub(began.elapsed());
                     session
                 }
             };
             // The withdrawal is checked again now that the session is known: the session's verdict was
             // stored before the session was handed out, and may have withdrawn the tool.
-            let withdrawn = self.verdicts.view.load().withdrawn(target.at).cloned();
+            let withdrawn = self.drift_state.view.load().withdrawn(target.at).cloned();
             // A source that took over meanwhile was in its place before its verdict was in the view: a
             // process that left it was not judged by that view, if it was judged at all.
-            if !Arc::ptr_eq(&slot.load(), &seat) {
+            if !Arc::ptr_eq(&slot.load(), &running) {
                 continue;
             }
             if let Some(withdrawn) = withdrawn {

@@ -1,23 +1,19 @@
 //! Step 3: a source takes no call before it was compared with the lock.
 
-use arc_swap::ArcSwap;
 use broker_model::CallCode;
 
 use super::resolve::Target;
 use crate::Inner;
 use crate::errors::error::CoreError;
-use crate::errors::failure::SHORT_WAIT;
-use crate::sources::seat::Seat;
-
-/// The place of the process, or processes, of a source that take its calls.
-pub(super) type Slot<'a> = &'a ArcSwap<Seat>;
+use crate::errors::failure::SHORT_RETRY_DELAY;
+use crate::sources::slot::SourceSlot;
 
 impl Inner {
-    /// The place of the tool's source, once calls may be sent to it.
-    pub(super) fn pass_gate(&self, target: &Target) -> Result<Slot<'_>, Box<CoreError>> {
+    /// The slot of the tool's source, once calls may be sent to it.
+    pub(super) fn pass_gate(&self, target: &Target) -> Result<&SourceSlot, Box<CoreError>> {
         let source = target.tool.source as usize;
-        match self.seats.get() {
-            Some(slots) if self.verdicts.gate.admits(source) => Ok(&slots[source]),
+        match self.slots.get() {
+            Some(slots) if self.drift_state.gate.admits(source) => Ok(&slots[source]),
             _ => Err(Box::new(starting(target))),
         }
     }
@@ -31,6 +27,6 @@ fn starting(target: &Target) -> CoreError {
     );
     CoreError::new(CallCode::Starting, message)
         .path(target.path)
-        .retry_after(SHORT_WAIT)
+        .retry_after(SHORT_RETRY_DELAY)
         .maybe_executed(false)
 }

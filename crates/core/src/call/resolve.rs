@@ -27,7 +27,7 @@ impl Inner {
         path: &str,
         record: &mut Record<'_>,
     ) -> Result<Target, Box<CoreError>> {
-        let view = self.verdicts.view.load();
+        let view = self.drift_state.view.load();
         let entry = self
             .catalog
             .entry(lookup::resolve(self.scope(&view, identity), path)?);
@@ -58,7 +58,10 @@ pub(super) fn out_of_service(target: &Target, withdrawn: &Withdrawn) -> Box<Core
         "found": withdrawn.found,
         "since": withdrawn.since,
     });
-    let message = format!("`{}` is withdrawn: {}", target.path, withdrawn.reason.told);
+    let message = format!(
+        "`{}` is withdrawn: {}",
+        target.path, withdrawn.reason.public
+    );
     let error = CoreError::new(CallCode::ToolWithdrawn, message).path(target.path);
     Box::new(error.details(details).maybe_executed(false))
 }

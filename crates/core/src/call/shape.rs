@@ -9,7 +9,7 @@ use broker_model::CallCode;
 use broker_model::config::RenderMode;
 use bytes::Bytes;
 
-use super::flags;
+use super::hidden_chars;
 use super::resolve::Target;
 use crate::Inner;
 use crate::call::context::{CallContext, Outcome, ResultForm};
@@ -20,7 +20,7 @@ use crate::errors::failure;
 use crate::sources::setup::ToolSettings;
 
 /// Results of more bytes are cut and searched on threads of their own: other calls must not wait for it.
-const LONG: usize = 256 << 10;
+const MIN_POOLED_BYTES: usize = 256 << 10;
 
 /// The warning about a result whose text had to be repaired.
 const REPAIRED: &str = "the server sent text that is not UTF-8; invalid bytes were replaced";
@@ -76,7 +76,8 @@ impl Inner {
         };
         let path = target.path;
         let result = &answer.result;
-        if result.len() <= LONG || (!form.is_cut() && !flags::may_hide(result)) {
+        if result.len() <= MIN_POOLED_BYTES || (!form.is_cut() && !hidden_chars::needs_scan(result))
+        {
             return shaped(path, answer, form, context.account);
         }
         let account = context.account.clone();
@@ -105,7 +106,10 @@ fn shaped(
         return Err(Box::new(error.path(path).maybe_executed(true)));
     }
     let repaired = answer.repaired.then(|| REPAIRED.to_owned());
-    let warnings: Vec<String> = repaired.into_iter().chain(flags::unseen(result)).collect();
+    let warnings: Vec<String> = repaired
+        .into_iter()
+        .chain(hidden_chars::warning(result))
+        .collect();
     let mut outcome = Outcome {
         path,
         result: Bytes::new(),

@@ -25,7 +25,7 @@ use crate::errors::failure;
 use crate::errors::json_error::json_invalid;
 
 /// Steps of a check that is made in place; one that needs more is made on the pool.
-const INLINE_STEPS: u64 = 50_000;
+const MAX_INLINE_STEPS: u64 = 50_000;
 
 /// Arguments on their way to the pool.
 enum Long {
@@ -46,7 +46,7 @@ impl Inner {
         let account = context.account;
         let long = match args {
             Args::Read { text, value } => {
-                let budget = Budget::steps(INLINE_STEPS);
+                let budget = Budget::steps(MAX_INLINE_STEPS);
                 let checked =
                     self.validators[at as usize].check(self.catalog, tool, &value, &budget);
                 match checked {

@@ -17,20 +17,20 @@ const STACK_BYTES: usize = 2 << 20;
 
 /// Runs jobs on half the cores, in the order in which they come. A job must not wait for another job of
 /// the same pool. The threads end when the pool is dropped.
-pub(crate) struct WorkPool(Arc<Shared>);
+pub(crate) struct WorkPool(Arc<PoolShared>);
 
 /// The part of a pool that its threads share.
-struct Shared {
+struct PoolShared {
     name: &'static str,
     max_threads: usize,
     start_thread: fn(thread::Builder, Arc<Self>) -> io::Result<()>,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// Notified for each job that is added, and when the pool is closed.
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     /// In the order of their numbers.
     queue: VecDeque<Job>,
     /// The number of the next job.
@@ -70,9 +70,9 @@ impl WorkPool {
     fn of_threads(
         name: &'static str,
         max_threads: usize,
-        start_thread: fn(thread::Builder, Arc<Shared>) -> io::Result<()>,
+        start_thread: fn(thread::Builder, Arc<PoolShared>) -> io::Result<()>,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(PoolShared {
             name,
             max_threads,
             start_thread,
@@ -111,7 +111,7 @@ impl WorkPool {
         stop: Stop,
         max_waiting: usize,
         job: J,
-    ) -> Result<Submitted<'_, T>, (Busy, J)> {
+    ) -> Result<PendingJob<'_, T>, (Busy, J)> {
         let shared = &self.0;
         let mut state = shared.state();
         let waiting = state.queue.len().saturating_sub(state.idle);
@@ -146,7 +146,7 @@ impl WorkPool {
         });
         drop(state);
         shared.changed.notify_one();
-        Ok(Submitted {
+        Ok(PendingJob {
             shared,
             number,
             stop,
@@ -167,11 +167,11 @@ impl Drop for WorkPool {
     }
 }
 
-fn start_thread(thread: thread::Builder, shared: Arc<Shared>) -> io::Result<()> {
+fn start_thread(thread: thread::Builder, shared: Arc<PoolShared>) -> io::Result<()> {
     thread.spawn(move || shared.serve()).map(drop)
 }
 
-impl Shared {
+impl PoolShared {
     /// Runs jobs until the pool is closed.
     fn serve(&self) {
         while let Some(job) = self.next_job() {
@@ -205,20 +205,20 @@ impl Shared {
         drop(job);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A job in the queue or on a thread, until its outcome is there.
-struct Submitted<'a, T> {
-    shared: &'a Shared,
+struct PendingJob<'a, T> {
+    shared: &'a PoolShared,
     number: u64,
     stop: Stop,
     receiver: oneshot::Receiver<thread::Result<T>>,
 }
 
-impl<T> Submitted<'_, T> {
+impl<T> PendingJob<'_, T> {
     async fn outcome(mut self) -> T {
         match (&mut self.receiver).await {
             Ok(Ok(outcome)) => outcome,
@@ -229,7 +229,7 @@ impl<T> Submitted<'_, T> {
     }
 }
 
-impl<T> Drop for Submitted<'_, T> {
+impl<T> Drop for PendingJob<'_, T> {
     fn drop(&mut self) {
         self.stop.0.store(true, Ordering::Relaxed);
         if !self.receiver.is_terminated() {

@@ -9,14 +9,14 @@ use crate::errors::error::CoreError;
 use crate::listing::scope::Scope;
 
 /// Suggestions in one error.
-const SUGGESTIONS: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 /// Names that one request compares, over all its paths: unknown paths must stay cheap whatever the
 /// catalog and however many a request names.
 pub(crate) const MAX_COMPARED: usize = 4000;
 /// Of a longer last segment only the beginning is compared.
 const MAX_COMPARED_CHARS: usize = 64;
 /// Below this likeness a name is no suggestion.
-const LEAST_LIKENESS: f64 = 0.6;
+const MIN_LIKENESS: f64 = 0.6;
 
 /// The place of the entry that a caller names.
 pub(crate) fn resolve(scope: Scope<'_>, text: &str) -> Result<u32, Box<CoreError>> {
@@ -91,7 +91,7 @@ fn nearest(scope: Scope<'_>, text: &str, budget: &mut usize) -> Vec<String> {
         } else {
             0.0
         };
-        if like >= LEAST_LIKENESS && scope.admits(at) {
+        if like >= MIN_LIKENESS && scope.admits(at) {
             found.push((like + bonus, entry.path));
         }
     };
@@ -114,14 +114,14 @@ fn nearest(scope: Scope<'_>, text: &str, budget: &mut usize) -> Vec<String> {
             .then_with(|| whole(b.1).total_cmp(&whole(a.1)))
             .then_with(|| a.1.cmp(b.1))
     });
-    let paths = found.into_iter().take(SUGGESTIONS);
+    let paths = found.into_iter().take(MAX_SUGGESTIONS);
     paths.map(|(_, path)| path.to_owned()).collect()
 }
 
 /// Whether names can be like enough at all: they differ in at least as many places as in length.
 fn may_be_like(wanted: &str, name: &str) -> bool {
     let (short, long) = (wanted.len().min(name.len()), wanted.len().max(name.len()));
-    long <= 2 * MAX_COMPARED_CHARS && short as f64 >= LEAST_LIKENESS * long as f64
+    long <= 2 * MAX_COMPARED_CHARS && short as f64 >= MIN_LIKENESS * long as f64
 }
 
 /// 1 for equal names, 0 for names with nothing in common; a swap of neighbours is one edit.

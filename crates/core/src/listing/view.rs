@@ -13,7 +13,7 @@ use crate::identity::AdmissionClass;
 use crate::sources::reason::Reason;
 
 /// Composed replies that one view keeps, in bytes of their bodies.
-const CACHE_BYTES: usize = 8 << 20;
+const MAX_CACHE_BYTES: usize = 8 << 20;
 
 /// The catalog as it is served now.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Withdrawn {
         let member = Member {
             class: class.as_str(),
             rules: &rules,
-            message: &reason.told,
+            message: &reason.public,
             since: &since,
         };
         let member = format!(
@@ -175,7 +175,7 @@ impl View {
         let reply = make();
         let mut cache = self.cache();
         let bytes = cache.bytes + reply.body.len();
-        if bytes <= CACHE_BYTES && cache.replies.insert(key, reply.clone()).is_none() {
+        if bytes <= MAX_CACHE_BYTES && cache.replies.insert(key, reply.clone()).is_none() {
             cache.bytes = bytes;
         }
         reply

@@ -7,7 +7,7 @@ use broker_model::text::shown_line;
 
 use crate::catalog::Catalog;
 use crate::listing::view::View;
-use crate::sources::verdict::MAX_MESSAGE;
+use crate::sources::drift_state::MAX_MESSAGE;
 
 /// Logs which tools of a source went out of service and which came back.
 pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: &View) {
@@ -24,7 +24,7 @@ pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: 
                     rules = ?now.rules,
                     expected = tool.digest,
                     found = now.found.as_deref(),
-                    reason = now.reason.logged,
+                    reason = now.reason.internal,
                     "tool withdrawn"
                 );
             }

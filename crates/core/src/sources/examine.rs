@@ -6,35 +6,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_drift::Report;
-use broker_mcp::{ConcurrencyLimits, Endpoint, Examination, SourceSpec};
+use broker_mcp::{ConcurrencyLimits, Endpoint, ServerExam, SourceSpec};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, Snapshot};
 use broker_wire::Era;
 use tokio::task::JoinSet;
 
 use crate::listing::view::View;
-use crate::sources::gate::Gate;
+use crate::sources::drift_state::{DriftState, Reviewed};
 use crate::sources::setup::{prepare, tools};
-use crate::sources::verdict::{Reviewed, Verdicts};
+use crate::sources::startup_gate::StartupGate;
 use crate::{Mode, Setup};
 
 /// Sources that can be examined.
 #[derive(Debug)]
-pub struct Checkup {
-    verdicts: Arc<Verdicts>,
-    sources: Vec<Resolved>,
+pub struct SourceExam {
+    drift_state: Arc<DriftState>,
+    sources: Vec<ResolvedSource>,
 }
 
 /// One source before it is started.
 #[derive(Debug)]
-struct Resolved {
+struct ResolvedSource {
     required: bool,
-    launch: Result<SourceSpec, Vec<Diagnostic>>,
+    spec: Result<SourceSpec, Vec<Diagnostic>>,
 }
 
 /// One source, examined.
 #[derive(Debug)]
-pub struct Examined {
+pub struct ExamResult {
     /// The path of its node.
     pub path: &'static str,
     /// Whether a plain start waits for it.
@@ -42,12 +42,12 @@ pub struct Examined {
     /// The revision that it spoke when it was locked.
     pub locked_revision: &'static str,
     /// What came to light; or why it was not started, which is always about variables.
-    pub outcome: Result<Started, Vec<Diagnostic>>,
+    pub outcome: Result<StartedSource, Vec<Diagnostic>>,
 }
 
 /// What became of a source that was started.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedSource {
     /// The program's name as it was looked for.
     pub program: String,
     /// How long the config lets a start take.
@@ -55,14 +55,14 @@ pub struct Started {
     /// Variables that it was not given and that look relevant.
     pub withheld: Vec<String>,
     /// The start itself.
-    pub examination: Examination,
+    pub exam: ServerExam,
     /// What its tools are beside those of the lock, where it listed them.
-    pub tools: Option<Tools>,
+    pub tools: Option<ToolComparison>,
 }
 
 /// The tools of a source that listed them.
 #[derive(Debug)]
-pub struct Tools {
+pub struct ToolComparison {
     /// How many it listed.
     pub listed: usize,
     /// How many of those would be served.
@@ -75,7 +75,7 @@ pub struct Tools {
     pub report: Report,
 }
 
-impl Checkup {
+impl SourceExam {
     /// Works out how every source is started. What a start would refuse is refused here with everything
     /// else that is wrong, but for variables, which concern one source each.
     pub fn new(setup: Setup<'_>) -> Result<Self, Vec<Diagnostic>> {
@@ -100,9 +100,8 @@ impl Checkup {
         let (mut sources, mut reviewed) = (Vec::new(), Vec::new());
         for source in catalog.sources {
             let given = configured[source.path];
-            let launch =
-                broker_mcp::resolve(given, &config.limits, environment, base, &concurrency);
-            let launch = launch.map_err(|problems| {
+            let spec = broker_mcp::resolve(given, &config.limits, environment, base, &concurrency);
+            let spec = spec.map_err(|problems| {
                 let problems = problems.into_iter();
                 problems.map(|problem| config.place(problem)).collect()
             });
@@ -110,43 +109,43 @@ impl Checkup {
                 path: given.path.clone(),
                 filter: given.filter.clone(),
                 text_drift: config.text_drift(given),
-                redactor: launch
+                redactor: spec
                     .as_ref()
-                    .map_or_else(|_| Redactor::default(), |launch| launch.redactor.clone()),
+                    .map_or_else(|_| Redactor::default(), |spec| spec.redactor.clone()),
             });
-            sources.push(Resolved {
+            sources.push(ResolvedSource {
                 required: given.required,
-                launch,
+                spec,
             });
         }
         let (_, hidden) = tools(catalog, &configured);
-        let gate = Gate::new(Mode::Tolerant, Vec::new());
+        let gate = StartupGate::new(Mode::Tolerant, Vec::new());
         let view = View::new(catalog, hidden);
         Ok(Self {
-            verdicts: Arc::new(Verdicts::new(catalog, view, gate, reviewed)),
+            drift_state: Arc::new(DriftState::new(catalog, view, gate, reviewed)),
             sources,
         })
     }
 
     /// Knows every source's secrets.
     pub fn redactor(&self) -> Redactor {
-        self.verdicts.redactor()
+        self.drift_state.redactor()
     }
 
     /// Examines all sources concurrently; the results are in the order of the config. `done` is called
     /// for each source once it is examined. Dropping the future ends every process at once.
-    pub async fn run(self, mut done: impl FnMut(&'static str)) -> Vec<Examined> {
+    pub async fn run(self, mut done: impl FnMut(&'static str)) -> Vec<ExamResult> {
         let mut tasks = JoinSet::new();
-        let catalog = self.verdicts.catalog;
+        let catalog = self.drift_state.catalog;
         for (at, source) in self.sources.into_iter().enumerate() {
-            let verdicts = Arc::clone(&self.verdicts);
+            let drift_state = Arc::clone(&self.drift_state);
             tasks.spawn(async move {
-                let outcome = match source.launch {
-                    Ok(launch) => Ok(start(at, launch, verdicts).await),
+                let outcome = match source.spec {
+                    Ok(spec) => Ok(start(at, spec, drift_state).await),
                     Err(problems) => Err(problems),
                 };
                 let locked = &catalog.sources[at];
-                let examined = Examined {
+                let examined = ExamResult {
                     path: locked.path,
                     required: source.required,
                     locked_revision: locked.protocol_version,
@@ -170,44 +169,44 @@ impl Checkup {
     }
 }
 
-async fn start(at: usize, launch: SourceSpec, verdicts: Arc<Verdicts>) -> Started {
-    let revision = verdicts.catalog.sources[at].protocol_version;
-    let examination = Examination::run(&launch, Era::of_revision(revision)).await;
-    let compared = launch.concurrency.parse_aside(move || {
-        let listed = examination.outcome.as_ref().ok();
-        let tools = listed.map(|(_, snapshot)| tools_of(at, snapshot, &verdicts));
-        (examination, tools)
+async fn start(at: usize, spec: SourceSpec, drift_state: Arc<DriftState>) -> StartedSource {
+    let revision = drift_state.catalog.sources[at].protocol_version;
+    let exam = ServerExam::run(&spec, Era::of_revision(revision)).await;
+    let compared = spec.concurrency.parse_aside(move || {
+        let listed = exam.outcome.as_ref().ok();
+        let tools = listed.map(|(_, snapshot)| tools_of(at, snapshot, &drift_state));
+        (exam, tools)
     });
-    let (examination, tools) = match compared.await {
+    let (exam, tools) = match compared.await {
         Ok(compared) => compared,
         // It was logged where it happened.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
-    let Endpoint::Process(process) = launch.endpoint;
-    Started {
+    let Endpoint::Process(process) = spec.endpoint;
+    StartedSource {
         program: process.program,
-        startup_timeout: launch.startup_timeout,
-        withheld: launch.withheld,
-        examination,
+        startup_timeout: spec.startup_timeout,
+        withheld: spec.withheld,
+        exam,
         tools,
     }
 }
 
 /// The tools that a source listed beside those of the lock.
-fn tools_of(at: usize, snapshot: &Snapshot, verdicts: &Verdicts) -> Tools {
-    let judged = verdicts.assess(at, None, snapshot);
-    let view = verdicts.view.load();
-    let own = verdicts.catalog.sources[at].tools.iter();
-    let may_not = verdicts.withdrawals(at, &judged);
+fn tools_of(at: usize, snapshot: &Snapshot, drift_state: &DriftState) -> ToolComparison {
+    let assessment = drift_state.assess(at, None, snapshot);
+    let view = drift_state.view.load();
+    let own = drift_state.catalog.sources[at].tools.iter();
+    let may_not = drift_state.withdrawals(at, &assessment);
     let (withdrawn, exposed): (Vec<u32>, Vec<u32>) = own
         .filter(|tool| !view.is_hidden(**tool))
-        .partition(|tool| judged.is_refused() || may_not.contains_key(tool));
-    Tools {
+        .partition(|tool| assessment.is_refused() || may_not.contains_key(tool));
+    ToolComparison {
         listed: snapshot.tools.len(),
         exposed: exposed.len(),
-        hidden: verdicts.left_out(at, snapshot),
+        hidden: drift_state.left_out(at, snapshot),
         withdrawn: withdrawn.len(),
-        report: judged.report,
+        report: assessment.report,
     }
 }
 

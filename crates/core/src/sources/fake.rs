@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// One call as the server would see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct RecordedCall {
     pub(crate) tool: String,
     pub(crate) args: String,
     pub(crate) meta: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Seen {
 pub(crate) struct Fake {
     status: watch::Sender<Status>,
     answers: Mutex<VecDeque<Result<RawResult, CallFailure>>>,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<RecordedCall>>,
 }
 
 impl Fake {
@@ -53,7 +53,7 @@ impl Fake {
         self.answers.lock().unwrap().push_back(answer);
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<RecordedCall> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -81,7 +81,7 @@ impl Fake {
         call: ToolCall<'_>,
         timeout: Duration,
     ) -> Result<RawResult, CallFailure> {
-        self.seen.lock().unwrap().push(Seen {
+        self.seen.lock().unwrap().push(RecordedCall {
             tool: call.tool.to_owned(),
             args: String::from_utf8(call.args.to_vec()).unwrap(),
             meta: call.meta.map(str::to_owned),

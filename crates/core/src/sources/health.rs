@@ -135,10 +135,10 @@ impl SourceCounters {
 
 impl Inner {
     pub(crate) fn health(&self) -> Health {
-        let view = self.verdicts.view.load();
+        let view = self.drift_state.view.load();
         let sources = self.catalog.sources.iter().enumerate();
         Health {
-            ready: self.verdicts.gate.is_ready() && !self.drain.is_draining(),
+            ready: self.drift_state.gate.is_ready() && !self.drain.is_draining(),
             catalog_digest: self.catalog.catalog_digest,
             sources: sources
                 .map(|(at, source)| self.source_health(at, source, &view))
@@ -158,8 +158,8 @@ impl Inner {
             tools += 1;
             withdrawn += usize::from(view.withdrawn(*tool).is_some());
         }
-        let seat = self.seats.get().map(|all| all[at].load_full());
-        let statuses = seat.map_or_else(Vec::new, |seat| seat.upstream.statuses());
+        let running = self.slots.get().map(|all| all[at].load_full());
+        let statuses = running.map_or_else(Vec::new, |running| running.upstream.statuses());
         let statuses: Vec<Status> = statuses.iter().map(|one| one.borrow().clone()).collect();
         // What the best of its processes can do, the source can do.
         let best = statuses.iter().min_by_key(|status| rank(status.state));

@@ -4,74 +4,73 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_mcp::{Judge, SourceFailure, SourceSpec, State, Status};
+use broker_mcp::{DriftCheck, SourceFailure, SourceSpec, State, Status};
 use broker_model::SourceCause;
 use broker_wire::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::Inner;
-use crate::sources::seat::{Role, Seat, SourceJudge, Standing};
+use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
 
 /// How long the tasks of stopped sources have to end. Every step of a stop has a bound of its own;
 /// this one is for a bound that was forgotten.
-const TASKS_GRACE: Duration = Duration::from_secs(20);
+const TASKS_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a source has to stop where nobody is in a hurry: enough for all of its graces.
-pub(crate) const STOP: Duration = Duration::from_secs(8);
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 impl Inner {
     /// Sources that are still to be started get `grace` to leave once they are stopped, and as much
     /// again after SIGTERM.
     pub(crate) fn shorten_stop(&self, grace: Duration) {
-        let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);
-        for launch in launches.iter_mut() {
-            launch.timing.close_grace = launch.timing.close_grace.min(grace);
-            launch.timing.term_grace = launch.timing.term_grace.min(grace);
+        let mut specs = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
+        for spec in specs.iter_mut() {
+            spec.timing.close_grace = spec.timing.close_grace.min(grace);
+            spec.timing.term_grace = spec.timing.term_grace.min(grace);
         }
     }
 
     pub(crate) fn start_sources(self: &Arc<Self>) {
-        let launches =
-            std::mem::take(&mut *self.launches.lock().unwrap_or_else(PoisonError::into_inner));
-        if launches.len() != self.catalog.sources.len() {
+        let specs = std::mem::take(&mut *self.specs.lock().unwrap_or_else(PoisonError::into_inner));
+        if specs.len() != self.catalog.sources.len() {
             return;
         }
-        let seats = launches
+        let slots = specs
             .into_iter()
             .enumerate()
-            .map(|(source, launch)| self.seat(source, launch, Role::Serving, None));
-        self.adopt(seats.collect());
+            .map(|(source, spec)| self.start_source(source, spec, Phase::Active, None));
+        self.adopt(slots.collect());
     }
 
     /// Starts a source. Beside another, whose place it may take, both count together.
-    pub(crate) fn seat(
+    pub(crate) fn start_source(
         &self,
         source: usize,
-        launch: SourceSpec,
-        role: Role,
+        spec: SourceSpec,
+        phase: Phase,
         beside: Option<&Upstream>,
-    ) -> Arc<Seat> {
-        let standing = Standing::new(role, launch.instances);
+    ) -> Arc<RunningSource> {
+        let state = SharedSlotState::new(phase, spec.instances);
         // The one that it had when it was locked is tried first.
         let era = Era::of_revision(self.catalog.sources[source].protocol_version);
-        let judge = |instance| -> Arc<dyn Judge> {
-            Arc::new(SourceJudge {
-                verdicts: self.verdicts.clone(),
+        let drift_check = |instance| -> Arc<dyn DriftCheck> {
+            Arc::new(SlotDriftCheck {
+                drift_state: self.drift_state.clone(),
                 source,
                 instance,
-                standing: standing.clone(),
+                state: state.clone(),
             })
         };
-        let upstream = Upstream::start(&launch, era, judge, &self.tasks, beside);
-        Seat::new(upstream, Some(launch), standing)
+        let upstream = Upstream::start(&spec, era, drift_check, &self.tasks, beside);
+        RunningSource::new(upstream, Some(spec), state)
     }
 
     /// Takes over running sources and watches them.
-    pub(crate) fn adopt(self: &Arc<Self>, seats: Vec<Arc<Seat>>) {
-        let count = seats.len();
-        let seats = seats.into_iter().map(ArcSwap::new).collect();
-        if self.seats.set(seats).is_err() {
+    pub(crate) fn adopt(self: &Arc<Self>, slots: Vec<Arc<RunningSource>>) {
+        let count = slots.len();
+        let slots = slots.into_iter().map(ArcSwap::new).collect();
+        if self.slots.set(slots).is_err() {
             return;
         }
         for source in 0..count {
@@ -81,11 +80,11 @@ impl Inner {
 
     /// Watches each process of a source until the source was judged or failed, whichever is first.
     fn watch_first_outcome(self: &Arc<Self>, source: usize) {
-        let Some(seat) = self.seats.get().map(|all| all[source].load_full()) else {
+        let Some(running) = self.slots.get().map(|all| all[source].load_full()) else {
             return;
         };
-        for status in seat.upstream.statuses() {
-            let (inner, upstream) = (self.clone(), seat.upstream.clone());
+        for status in running.upstream.statuses() {
+            let (inner, upstream) = (self.clone(), running.upstream.clone());
             self.tasks
                 .spawn(async move { inner.first_outcome(source, upstream, status).await });
         }
@@ -98,7 +97,7 @@ impl Inner {
         upstream: Upstream,
         mut status: watch::Receiver<Status>,
     ) {
-        while !self.verdicts.gate.is_settled(source) {
+        while !self.drift_state.gate.is_settled(source) {
             let failure = {
                 let status = status.borrow_and_update();
                 match &status.failure {
@@ -108,16 +107,16 @@ impl Inner {
                 }
             };
             if let Some(failure) = failure {
-                let last = self.verdicts.gate.is_strict(source);
-                self.verdicts.failed(source, &failure);
+                let last = self.drift_state.gate.is_strict(source);
+                self.drift_state.failed(source, &failure);
                 if last {
                     // A plain start makes one attempt a source, and it is lost already.
-                    upstream.stop_within(STOP).await;
+                    upstream.stop_within(STOP_TIMEOUT).await;
                 }
                 return;
             }
             if status.changed().await.is_err() {
-                self.verdicts.failed(source, &stopped());
+                self.drift_state.failed(source, &stopped());
                 return;
             }
         }
@@ -126,13 +125,13 @@ impl Inner {
     /// Everything stops within about `time`; what waits for an answer fails at once.
     pub(crate) async fn stop_sources(&self, time: Duration) {
         self.drain.begin_closing();
-        let Some(seats) = self.seats.get() else {
+        let Some(slots) = self.slots.get() else {
             return;
         };
         let mut stops = JoinSet::new();
-        let guests = self.guests().clone();
-        let seated = seats.iter().map(|seat| seat.load().upstream.clone());
-        for upstream in seated.chain(guests) {
+        let extra_upstreams = self.extra_upstreams().clone();
+        let active = slots.iter().map(|slot| slot.load().upstream.clone());
+        for upstream in active.chain(extra_upstreams) {
             stops.spawn(async move { upstream.stop_within(time).await });
         }
         while let Some(ended) = stops.join_next().await {
@@ -141,7 +140,7 @@ impl Inner {
             }
         }
         self.tasks.close();
-        if tokio::time::timeout(TASKS_GRACE, self.tasks.wait())
+        if tokio::time::timeout(TASKS_TIMEOUT, self.tasks.wait())
             .await
             .is_err()
         {

@@ -2,16 +2,16 @@
 //! a reload, watched and stopped.
 
 pub(crate) mod drift_log;
+pub(crate) mod drift_state;
 pub(crate) mod examine;
 #[cfg(test)]
 pub(crate) mod fake;
-pub(crate) mod gate;
 pub(crate) mod health;
 pub(crate) mod lifecycle;
 pub(crate) mod reason;
 pub(crate) mod reload;
-pub(crate) mod seat;
 pub(crate) mod setup;
+pub(crate) mod slot;
+pub(crate) mod startup_gate;
 mod time;
 pub(crate) mod upstream;
-pub(crate) mod verdict;

@@ -6,7 +6,7 @@ use broker_drift::{Finding, SourceDrift, ToolDrift, rules};
 use broker_model::text::shown_line;
 use serde_json::{Map, Value};
 
-use crate::sources::verdict::MAX_MESSAGE;
+use crate::sources::drift_state::MAX_MESSAGE;
 
 /// What a rule that is not listed means.
 const UNLISTED: &str = "it differs from the lock";
@@ -20,9 +20,9 @@ const BY_CONFIG: &str = "withdrawn by `on_text_drift`";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reason {
     /// For callers: nothing in it was written by a live server.
-    pub(crate) told: String,
+    pub(crate) public: String,
     /// For the log.
-    pub(crate) logged: String,
+    pub(crate) internal: String,
 }
 
 impl Reason {
@@ -30,8 +30,8 @@ impl Reason {
     pub(crate) fn own(message: &str) -> Self {
         let message = shown_line(message, MAX_MESSAGE);
         Self {
-            told: message.clone(),
-            logged: message,
+            public: message.clone(),
+            internal: message,
         }
     }
 
@@ -40,37 +40,37 @@ impl Reason {
         let Some(first) = drift.findings.first() else {
             return Self::own(UNLISTED);
         };
-        let mut told = words(first.rule);
+        let mut public = words(first.rule);
         if let Some(place) = reviewed.and_then(|tool| place(&first.pointer, tool)) {
-            told = format!("{told} (`{}`)", shown_line(&place, MAX_MESSAGE / 2));
+            public = format!("{public} (`{}`)", shown_line(&place, MAX_MESSAGE / 2));
         }
-        let mut logged = shown_line(&first.message, MAX_MESSAGE);
+        let mut internal = shown_line(&first.message, MAX_MESSAGE);
         if drift.findings.len() > 1 {
             let more = format!(", and {} more", drift.findings.len() - 1);
-            told.push_str(&more);
-            logged.push_str(&more);
+            public.push_str(&more);
+            internal.push_str(&more);
         }
-        Self { told, logged }
+        Self { public, internal }
     }
 
     /// The reason for withdrawing one tool whose texts alone changed. Its pointer may name a property
     /// that the live server added, so callers do not get the pointer.
     pub(crate) fn changed_text(drift: &ToolDrift) -> Self {
         let found = drift.findings.iter().find(|one| one.is_text_drift());
-        let logged = found
+        let internal = found
             .or(drift.findings.first())
             .map_or(UNLISTED, |one| &one.message);
         Self {
-            told: CHANGED_TEXT.to_owned(),
-            logged: shown_line(&format!("{logged}; {BY_CONFIG}"), MAX_MESSAGE),
+            public: CHANGED_TEXT.to_owned(),
+            internal: shown_line(&format!("{internal}; {BY_CONFIG}"), MAX_MESSAGE),
         }
     }
 
     /// The reason for withdrawing every tool of a source whose own text changed.
     pub(crate) fn changed_text_of_source(finding: &Finding) -> Self {
         Self {
-            told: format!("about the whole source: {CHANGED_TEXT}"),
-            logged: shown_line(&format!("{}; {BY_CONFIG}", finding.message), MAX_MESSAGE),
+            public: format!("about the whole source: {CHANGED_TEXT}"),
+            internal: shown_line(&format!("{}; {BY_CONFIG}", finding.message), MAX_MESSAGE),
         }
     }
 
@@ -79,8 +79,8 @@ impl Reason {
         worst(about).map_or_else(
             || Self::own(UNLISTED),
             |finding| Self {
-                told: format!("about the whole source: {}", words(finding.rule)),
-                logged: shown_line(&finding.message, MAX_MESSAGE),
+                public: format!("about the whole source: {}", words(finding.rule)),
+                internal: shown_line(&finding.message, MAX_MESSAGE),
             },
         )
     }
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    fn told(rule: &'static str, pointer: &str) -> String {
+    fn public(rule: &'static str, pointer: &str) -> String {
         let reviewed = json!({"inputSchema": {"properties": {"a/b": {"type": "string"}}}});
         let drift = ToolDrift {
             source: NodePath::parse("/s").unwrap(),
@@ -152,8 +152,8 @@ mod tests {
             findings: vec![finding(rule, Class::Breaking, pointer)],
         };
         let reason = Reason::of_tool(&drift, reviewed.as_object());
-        assert_eq!(reason.logged, "the property `OBEY` is there");
-        reason.told
+        assert_eq!(reason.internal, "the property `OBEY` is there");
+        reason.public
     }
 
     #[test]
@@ -176,11 +176,11 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(
-                told("input-required-added", pointer),
+                public("input-required-added", pointer),
                 format!("{required}{place}")
             );
         }
-        assert_eq!(told("of-tomorrow", ""), UNLISTED);
+        assert_eq!(public("of-tomorrow", ""), UNLISTED);
     }
 
     #[test]
@@ -194,10 +194,10 @@ mod tests {
             ],
         };
         assert_eq!(worst(&about).map(|one| one.rule), Some("hidden-characters"));
-        let told = Reason::of_source(&about).told;
+        let public = Reason::of_source(&about).public;
         assert!(
-            told.starts_with("about the whole source: characters that"),
-            "{told}"
+            public.starts_with("about the whole source: characters that"),
+            "{public}"
         );
     }
 }

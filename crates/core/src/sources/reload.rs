@@ -7,18 +7,18 @@ use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::Inner;
-use crate::sources::lifecycle::STOP;
-use crate::sources::seat::{Place, Role, Seat};
-use crate::sources::setup::Prepared;
+use crate::sources::drift_state::Reviewed;
+use crate::sources::lifecycle::STOP_TIMEOUT;
+use crate::sources::setup::PreparedConfig;
+use crate::sources::slot::{Phase, RunningSource, SlotState};
 use crate::sources::upstream::Upstream;
-use crate::sources::verdict::Reviewed;
 
 /// Withdrawals that a refusal names.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// What a reload did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reloaded {
+pub struct ReloadSummary {
     /// The sources that have another process now, by path.
     pub replaced: Vec<&'static str>,
 }
@@ -27,14 +27,14 @@ pub struct Reloaded {
 #[derive(Clone, Debug)]
 pub enum ReloadError {
     /// These sources would not have served what the running ones do.
-    Refused(Vec<Refused>),
+    Refused(Vec<RefusedSource>),
     /// The broker has not started its sources, or is going down.
     NotRunning,
 }
 
 /// A source that could not take over.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct RefusedSource {
     /// Its path.
     pub source: &'static str,
     /// Why, from the closed list.
@@ -44,13 +44,13 @@ pub struct Refused {
 }
 
 /// A source on trial.
-struct Newcomer {
+struct Candidate {
     source: usize,
-    seat: Arc<Seat>,
+    running: Arc<RunningSource>,
 }
 
 /// What a reload sets for a source that keeps its process.
-struct Kept {
+struct UnchangedSource {
     source: usize,
     settings: Settings,
     reviewed: Reviewed,
@@ -59,30 +59,30 @@ struct Kept {
 impl Inner {
     pub(crate) async fn reload(
         self: &Arc<Self>,
-        mut prepared: Prepared,
-    ) -> Result<Reloaded, ReloadError> {
+        mut prepared: PreparedConfig,
+    ) -> Result<ReloadSummary, ReloadError> {
         let _turn = self.reloading.lock().await;
-        let seats = self.seats.get().ok_or(ReloadError::NotRunning)?;
-        let (mut kept, mut newcomers) = (Vec::new(), Vec::new());
-        for (source, (mut launch, reviewed)) in prepared.sources.drain(..).enumerate() {
-            let seat = seats[source].load_full();
-            if let Some(running) = &seat.launch {
-                launch.timing = running.timing;
-                if running.starts_the_same(&launch) {
-                    kept.push(Kept {
+        let slots = self.slots.get().ok_or(ReloadError::NotRunning)?;
+        let (mut unchanged, mut candidates) = (Vec::new(), Vec::new());
+        for (source, (mut spec, reviewed)) in prepared.sources.drain(..).enumerate() {
+            let running = slots[source].load_full();
+            if let Some(current) = &running.spec {
+                spec.timing = current.timing;
+                if current.starts_the_same(&spec) {
+                    unchanged.push(UnchangedSource {
                         source,
-                        settings: Settings::from(&launch),
+                        settings: Settings::from(&spec),
                         reviewed,
                     });
                     continue;
                 }
             }
-            newcomers.push(self.invite(source, &seat.upstream, launch, reviewed)?);
+            candidates.push(self.start_candidate(source, &running.upstream, spec, reviewed)?);
         }
         let mut refused = Vec::new();
-        for newcomer in &newcomers {
-            if let Err(failure) = first_outcome(&newcomer.seat.upstream).await {
-                refused.push(self.refused(newcomer.source, &failure));
+        for candidate in &candidates {
+            if let Err(failure) = first_outcome(&candidate.running.upstream).await {
+                refused.push(self.refused(candidate.source, &failure));
             }
         }
         let outcome = if self.drain.is_closing() {
@@ -93,12 +93,12 @@ impl Inner {
             // A verdict may be under way, and is waited for.
             let inner = self.clone();
             let moved = tokio::task::spawn_blocking(move || {
-                let outcome = inner.take_over(&newcomers, kept, prepared);
-                (newcomers, outcome)
+                let outcome = inner.activate(&candidates, unchanged, prepared);
+                (candidates, outcome)
             });
             match moved.await {
                 Ok((back, outcome)) => {
-                    newcomers = back;
+                    candidates = back;
                     outcome
                 }
                 Err(_) => return Err(ReloadError::NotRunning),
@@ -106,17 +106,20 @@ impl Inner {
         };
         match outcome {
             Ok(left) => {
-                newcomers
+                candidates
                     .iter()
-                    .for_each(|new| self.forget(&new.seat.upstream));
-                let replaced = newcomers.iter().map(|new| self.path(new.source)).collect();
-                left.into_iter().for_each(|seat| self.see_off(seat));
-                Ok(Reloaded { replaced })
+                    .for_each(|candidate| self.forget(&candidate.running.upstream));
+                let replaced = candidates
+                    .iter()
+                    .map(|candidate| self.path(candidate.source))
+                    .collect();
+                left.into_iter().for_each(|running| self.retire(running));
+                Ok(ReloadSummary { replaced })
             }
             Err(error) => {
-                for newcomer in &newcomers {
-                    newcomer.seat.upstream.stop_within(STOP).await;
-                    self.forget(&newcomer.seat.upstream);
+                for candidate in &candidates {
+                    candidate.running.upstream.stop_within(STOP_TIMEOUT).await;
+                    self.forget(&candidate.running.upstream);
                 }
                 Err(error)
             }
@@ -124,94 +127,102 @@ impl Inner {
     }
 
     /// Starts a source on trial.
-    fn invite(
+    fn start_candidate(
         &self,
         source: usize,
         beside: &Upstream,
-        launch: SourceSpec,
+        spec: SourceSpec,
         reviewed: Reviewed,
-    ) -> Result<Newcomer, ReloadError> {
-        let role = Role::Trial(Box::new(reviewed));
-        let mut guests = self.guests();
+    ) -> Result<Candidate, ReloadError> {
+        let phase = Phase::Candidate(Box::new(reviewed));
+        let mut extra_upstreams = self.extra_upstreams();
         if self.drain.is_closing() {
             return Err(ReloadError::NotRunning);
         }
-        let seat = self.seat(source, launch, role, Some(beside));
-        guests.push(seat.upstream.clone());
-        Ok(Newcomer { source, seat })
+        let running = self.start_source(source, spec, phase, Some(beside));
+        extra_upstreams.push(running.upstream.clone());
+        Ok(Candidate { source, running })
     }
 
     /// Everything changes here, or nothing. Gives the seats that were left.
-    fn take_over(
+    fn activate(
         &self,
-        newcomers: &[Newcomer],
-        kept: Vec<Kept>,
-        prepared: Prepared,
-    ) -> Result<Vec<Arc<Seat>>, ReloadError> {
-        let seats = self.seats.get().ok_or(ReloadError::NotRunning)?;
-        let mut places: Vec<_> = newcomers
+        candidates: &[Candidate],
+        unchanged: Vec<UnchangedSource>,
+        prepared: PreparedConfig,
+    ) -> Result<Vec<Arc<RunningSource>>, ReloadError> {
+        let slots = self.slots.get().ok_or(ReloadError::NotRunning)?;
+        let mut states: Vec<_> = candidates
             .iter()
-            .map(|new| new.seat.standing.place())
+            .map(|candidate| candidate.running.state.lock())
             .collect();
-        let refused: Vec<_> = newcomers
+        let refused: Vec<_> = candidates
             .iter()
-            .zip(&places)
-            .filter_map(|(new, place)| self.objection(new.source, place, &prepared))
+            .zip(&states)
+            .filter_map(|(candidate, state)| {
+                self.check_candidate(candidate.source, state, &prepared)
+            })
             .collect();
         if !refused.is_empty() {
             return Err(ReloadError::Refused(refused));
         }
         let mut left = Vec::new();
-        for (new, place) in newcomers.iter().zip(&mut places) {
-            let Role::Trial(reviewed) = std::mem::replace(&mut place.role, Role::Serving) else {
+        for (candidate, state) in candidates.iter().zip(&mut states) {
+            let Phase::Candidate(reviewed) = std::mem::replace(&mut state.phase, Phase::Active)
+            else {
                 continue;
             };
-            let before = seats[new.source].load_full();
-            before.standing.place().role = Role::Left;
-            self.guests().push(before.upstream.clone());
+            let before = slots[candidate.source].load_full();
+            before.state.lock().phase = Phase::Retired;
+            self.extra_upstreams().push(before.upstream.clone());
             // The seat first, then what is served: a call that sees a tool come back must not reach
             // the one for which it was withdrawn.
-            seats[new.source].store(new.seat.clone());
-            self.verdicts.set_reviewed(new.source, *reviewed);
-            if let Some(judged) = place.judged() {
-                self.verdicts.accept(new.source, judged);
+            slots[candidate.source].store(candidate.running.clone());
+            self.drift_state.set_reviewed(candidate.source, *reviewed);
+            if let Some(assessment) = state.assessment() {
+                self.drift_state.accept(candidate.source, assessment);
             }
             left.push(before);
         }
-        for same in kept {
-            let seat = seats[same.source].load();
-            seat.upstream.set(same.settings);
-            let place = seat.standing.place();
-            self.verdicts.set_reviewed(same.source, same.reviewed);
+        for kept in unchanged {
+            let running = slots[kept.source].load();
+            running.upstream.set(kept.settings);
+            let state = running.state.lock();
+            self.drift_state.set_reviewed(kept.source, kept.reviewed);
             // The findings so far are judged again under the new config.
-            if let Some(judged) = place.judged() {
-                self.verdicts.accept(same.source, judged);
+            if let Some(assessment) = state.assessment() {
+                self.drift_state.accept(kept.source, assessment);
             }
         }
-        self.verdicts.hide(prepared.hidden);
+        self.drift_state.hide(prepared.hidden);
         self.settings.store(Arc::new(prepared.tools));
         self.memory.set_limit(prepared.memory_bytes);
         Ok(left)
     }
 
     /// Why a source on trial may not take over: it would take away what is served.
-    fn objection(&self, source: usize, place: &Place, prepared: &Prepared) -> Option<Refused> {
+    fn check_candidate(
+        &self,
+        source: usize,
+        state: &SlotState,
+        prepared: &PreparedConfig,
+    ) -> Option<RefusedSource> {
         let refuse = |message: String| {
             let failure = SourceFailure::new(SourceCause::DriftSource, message);
             Some(self.refused(source, &failure))
         };
-        let judged = place.judged().filter(|_| place.is_complete());
-        let Some(judged) = judged else {
+        let assessment = state.assessment().filter(|_| state.is_complete());
+        let Some(assessment) = assessment else {
             return refuse("it was not compared with the lock".to_owned());
         };
-        if let Verdict::WithdrawSource { message } = &judged.verdict {
+        if let Verdict::WithdrawSource { message } = &assessment.verdict {
             return refuse(message.clone());
         }
-        let view = self.verdicts.view.load();
-        let Role::Trial(reviewed) = &place.role else {
+        let view = self.drift_state.view.load();
+        let Phase::Candidate(reviewed) = &state.phase else {
             return refuse("it was not compared with the lock".to_owned());
         };
-        let withdrawn = judged.withdrawn_by(reviewed.text_drift);
+        let withdrawn = assessment.withdrawn_by(reviewed.text_drift);
         let lost: Vec<String> = withdrawn
             .iter()
             .filter(|(tool, _)| {
@@ -221,49 +232,51 @@ impl Inner {
             })
             .map(|(tool, why)| {
                 let path = self.catalog.entry(self.catalog.tool(*tool).entry).path;
-                format!("`{path}` would be withdrawn: {}", why.reason.logged)
+                format!("`{path}` would be withdrawn: {}", why.reason.internal)
             })
             .collect();
         match lost.len() {
             0 => None,
-            count if count > NAMED => refuse(format!(
+            count if count > MAX_NAMED => refuse(format!(
                 "{}; and {} more",
-                lost[..NAMED].join("; "),
-                count - NAMED
+                lost[..MAX_NAMED].join("; "),
+                count - MAX_NAMED
             )),
             _ => refuse(lost.join("; ")),
         }
     }
 
     /// Lets the last calls of a seat end, then stops who sat there.
-    fn see_off(self: &Arc<Self>, seat: Arc<Seat>) {
-        let (left, upstream) = (seat.left.clone(), seat.upstream.clone());
-        drop(seat);
+    fn retire(self: &Arc<Self>, running: Arc<RunningSource>) {
+        let (left, upstream) = (running.left.clone(), running.upstream.clone());
+        drop(running);
         let inner = self.clone();
         self.tasks.spawn(async move {
             tokio::select! {
                 () = left.cancelled() => {}
                 () = inner.drain.drained() => {}
             }
-            upstream.stop_within(STOP).await;
+            upstream.stop_within(STOP_TIMEOUT).await;
             inner.forget(&upstream);
         });
     }
 
-    pub(crate) fn guests(&self) -> MutexGuard<'_, Vec<Upstream>> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn extra_upstreams(&self) -> MutexGuard<'_, Vec<Upstream>> {
+        self.extra_upstreams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn forget(&self, guest: &Upstream) {
-        self.guests().retain(|known| !known.is(guest));
+        self.extra_upstreams().retain(|known| !known.is(guest));
     }
 
     fn path(&self, source: usize) -> &'static str {
         self.catalog.sources[source].path
     }
 
-    fn refused(&self, source: usize, failure: &SourceFailure) -> Refused {
-        Refused {
+    fn refused(&self, source: usize, failure: &SourceFailure) -> RefusedSource {
+        RefusedSource {
             source: self.path(source),
             cause: failure.cause,
             message: failure.message.clone(),

@@ -21,13 +21,13 @@ use crate::catalog::{Catalog, FORMAT};
 use crate::drain::Drain;
 use crate::listing::scope::heights;
 use crate::listing::view::View;
-use crate::sources::gate::Gate;
-use crate::sources::verdict::{Reviewed, Verdicts};
+use crate::sources::drift_state::{DriftState, Reviewed};
+use crate::sources::startup_gate::StartupGate;
 use crate::{Inner, Setup};
 
 /// A config that fits the catalog, worked out and not yet in force.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedConfig {
     /// How each source is started, by the catalog's sources, and what its verdicts need to know.
     pub(crate) sources: Vec<(SourceSpec, Reviewed)>,
     /// Whether a plain start waits for a source.
@@ -50,12 +50,12 @@ pub(crate) struct ToolSettings {
     pub(crate) again: bool,
 }
 
-impl Prepared {
+impl PreparedConfig {
     /// Knows every secret of its sources.
     pub fn redactor(&self) -> Redactor {
-        let launches = self.sources.iter().map(|(launch, _)| launch);
-        launches.fold(Redactor::default(), |known, launch| {
-            known.merge(&launch.redactor)
+        let specs = self.sources.iter().map(|(spec, _)| spec);
+        specs.fold(Redactor::default(), |known, spec| {
+            known.merge(&spec.redactor)
         })
     }
 }
@@ -80,11 +80,11 @@ pub(crate) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         setup.base,
         (&memory, &concurrency),
     )?;
-    let (launches, reviewed) = prepared.sources.into_iter().unzip();
-    let verdicts = Verdicts::new(
+    let (specs, reviewed) = prepared.sources.into_iter().unzip();
+    let drift_state = DriftState::new(
         catalog,
         View::new(catalog, prepared.hidden),
-        Gate::new(setup.mode, prepared.required),
+        StartupGate::new(setup.mode, prepared.required),
         reviewed,
     );
     let validators = catalog.tools.iter().map(|_| LazyValidator::default());
@@ -94,15 +94,15 @@ pub(crate) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         admission: Admission::new(catalog),
         validators: validators.collect(),
         settings: ArcSwap::from_pointee(prepared.tools),
-        verdicts: Arc::new(verdicts),
+        drift_state: Arc::new(drift_state),
         memory,
         concurrency,
         work: WorkPool::new("broker-work"),
         shaping: WorkPool::new("broker-shape"),
         drain: Drain::default(),
-        launches: Mutex::new(launches),
-        seats: OnceLock::new(),
-        guests: Mutex::default(),
+        specs: Mutex::new(specs),
+        slots: OnceLock::new(),
+        extra_upstreams: Mutex::default(),
         reloading: tokio::sync::Mutex::new(()),
         tasks: TaskTracker::new(),
         made: SystemTime::now(),
@@ -116,7 +116,7 @@ pub(crate) fn prepare(
     environment: &Environment,
     base: &Path,
     (memory, concurrency): (&MemoryBudget, &ConcurrencyLimits),
-) -> Result<Prepared, Vec<Diagnostic>> {
+) -> Result<PreparedConfig, Vec<Diagnostic>> {
     let configured: BTreeMap<_, _> = config
         .sources()
         .map(|source| (source.path.as_str(), source))
@@ -133,15 +133,15 @@ pub(crate) fn prepare(
         };
         required.push(given.required);
         match broker_mcp::resolve(given, &config.limits, environment, base, concurrency) {
-            Ok(mut launch) => {
-                launch.memory = memory.clone();
+            Ok(mut spec) => {
+                spec.memory = memory.clone();
                 let reviewed = Reviewed {
                     path: given.path.clone(),
                     filter: given.filter.clone(),
-                    redactor: launch.redactor.clone(),
+                    redactor: spec.redactor.clone(),
                     text_drift: config.text_drift(given),
                 };
-                sources.push((launch, reviewed));
+                sources.push((spec, reviewed));
             }
             Err(found) => problems.extend(found.into_iter().map(|one| config.place(one))),
         }
@@ -160,7 +160,7 @@ pub(crate) fn prepare(
         return Err(problems);
     }
     let (tools, hidden) = tools(catalog, &configured);
-    Ok(Prepared {
+    Ok(PreparedConfig {
         sources,
         required,
         tools,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::{
-    CallFailure, Judge, RawResult, SessionHandle, Settings, Source, SourceSpec, State, Status,
+    CallFailure, DriftCheck, RawResult, SessionHandle, Settings, Source, SourceSpec, State, Status,
     ToolCall,
 };
 use broker_wire::Era;
@@ -32,24 +32,24 @@ pub(crate) enum Session {
 }
 
 impl Upstream {
-    /// Starts as many processes as `launch` wants; `judge` makes the judge of each. Beside another,
+    /// Starts as many processes as `spec` wants; `drift_check` makes the judge of each. Beside another,
     /// whose place they may take, they count together with it.
     pub(crate) fn start(
-        launch: &SourceSpec,
+        spec: &SourceSpec,
         era: Option<Era>,
-        judge: impl Fn(usize) -> Arc<dyn Judge>,
+        drift_check: impl Fn(usize) -> Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
         beside: Option<&Self>,
     ) -> Self {
-        let mut all: Vec<Source> = Vec::with_capacity(launch.instances);
-        for instance in 0..launch.instances {
-            let judge = judge(instance);
+        let mut all: Vec<Source> = Vec::with_capacity(spec.instances);
+        for instance in 0..spec.instances {
+            let drift_check = drift_check(instance);
             let before = beside.and_then(|other| other.instance(instance));
-            let (first, launch) = (all.first(), launch.clone());
+            let (first, spec) = (all.first(), spec.clone());
             all.push(match (before, first) {
-                (Some(before), _) => before.start_beside(launch, era, judge, tasks, true),
-                (None, Some(first)) => first.start_beside(launch, era, judge, tasks, false),
-                (None, None) => Source::start(launch, era, judge, tasks),
+                (Some(before), _) => before.start_beside(spec, era, drift_check, tasks, true),
+                (None, Some(first)) => first.start_beside(spec, era, drift_check, tasks, false),
+                (None, None) => Source::start(spec, era, drift_check, tasks),
             });
         }
         Self::Server(all.into())

@@ -97,7 +97,7 @@ async fn http_12_paths_outside_the_grammar_and_unknown_ones() {
 #[tokio::test]
 async fn suggestions_of_one_request_share_a_budget_of_comparisons() {
     let core = fixture(Mode::Plain).core;
-    let view = core.0.verdicts.view.load();
+    let view = core.0.drift_state.view.load();
     let mut budget = 4;
     let mut suggested = |path| {
         lookup::resolve_within(core.0.scope(&view, &CALLER), path, &mut budget)

@@ -1,4 +1,4 @@
-//! Verdicts: the gate of a start, withdrawal, and the way back.
+//! DriftState: the gate of a start, withdrawal, and the way back.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ async fn an_optional_source_refuses_nothing_and_is_not_given_up() {
     assert!(outcome.refuse.is_none() && broker.core.health().ready);
     let failure = SourceFailure::new(SourceCause::StartupTimeout, "no answer");
     broker.sources[1].set(State::Backoff, Some(failure));
-    while !broker.core.0.verdicts.gate.is_settled(1) {
+    while !broker.core.0.drift_state.gate.is_settled(1) {
         tokio::task::yield_now().await;
     }
     broker.lists(1, &snapshot(&[]));
@@ -161,11 +161,11 @@ async fn a_withdrawn_tool_is_visible_not_callable_and_comes_back() {
     assert!(health.ready);
 
     // A re-check that finds the same keeps the time and the view.
-    let view = core.0.verdicts.view.load_full();
+    let view = core.0.drift_state.view.load_full();
     broker.lists(0, &live);
     assert!(std::sync::Arc::ptr_eq(
         &view,
-        &core.0.verdicts.view.load_full()
+        &core.0.drift_state.view.load_full()
     ));
 
     // The source itself is up since the epoch; its tools are withdrawn since now.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use broker_mcp::{Environment, Judge as _, State};
+use broker_mcp::{DriftCheck as _, Environment, State};
 use broker_model::config::Config;
 use broker_model::digest::{Digest, etag};
 use broker_model::lock::LockedSource;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::{Area, Catalog, Entry, FORMAT, Kind, Source, Span, Tool};
 use crate::sources::fake::Fake;
-use crate::sources::seat::{Role, Seat, SourceJudge, Standing};
+use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
 use crate::{
     Account, Args, CallContext, CancelMode, Core, CoreError, Identity, Mode, Operation, Outcome,
@@ -247,11 +247,11 @@ pub(super) fn fixture_over(catalog: &'static Catalog) -> Fixture {
 
 fn served(core: Core) -> Fixture {
     let sources = [Fake::new(), Fake::new()];
-    let seats = sources.iter().map(|fake| {
-        let standing = Standing::new(Role::Serving, 1);
-        Seat::new(Upstream::Fake(fake.clone()), None, standing)
+    let slots = sources.iter().map(|fake| {
+        let state = SharedSlotState::new(Phase::Active, 1);
+        RunningSource::new(Upstream::Fake(fake.clone()), None, state)
     });
-    core.0.adopt(seats.collect());
+    core.0.adopt(slots.collect());
     Fixture { core, sources }
 }
 
@@ -268,14 +268,14 @@ impl Fixture {
 
     pub(super) fn lists(&self, source: usize, snapshot: &Snapshot) -> broker_mcp::Verdict {
         let inner = &self.core.0;
-        let seat = inner.seats.get().expect("it was adopted")[source].load_full();
-        let judge = SourceJudge {
-            verdicts: inner.verdicts.clone(),
+        let running = inner.slots.get().expect("it was adopted")[source].load_full();
+        let drift_check = SlotDriftCheck {
+            drift_state: inner.drift_state.clone(),
             source,
             instance: 0,
-            standing: seat.standing.clone(),
+            state: running.state.clone(),
         };
-        let verdict = judge.judge(snapshot);
+        let verdict = drift_check.check(snapshot);
         self.sources[source].set(State::Ready, None);
         verdict
     }

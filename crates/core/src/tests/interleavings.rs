@@ -137,7 +137,9 @@ impl World {
     }
 
     fn view(&self) -> Option<Arc<View>> {
-        self.core.get().map(|core| core.0.verdicts.view.load_full())
+        self.core
+            .get()
+            .map(|core| core.0.drift_state.view.load_full())
     }
 
     /// Notes the view a moment from now, when what happens now has been taken in.
@@ -476,7 +478,7 @@ impl History {
             "processes are left or lost"
         );
         assert!(
-            self.core.0.guests().is_empty(),
+            self.core.0.extra_upstreams().is_empty(),
             "a source is left in no seat"
         );
         assert!(self.succeeds(ECHO).await && self.succeeds(TWIN).await);

@@ -1,10 +1,10 @@
 //! One connection to one server process: requests in, each ends in exactly one reply.
 //! Knows ids, deadlines and places at the server; knows no era and no method but cancelling.
 
-mod ending;
 mod outgoing;
-mod owner;
+mod shutdown;
 mod table;
+mod task;
 #[cfg(test)]
 mod tests;
 mod waiter;
@@ -26,10 +26,10 @@ use crate::session::Opening;
 use crate::spec::SourceSpec;
 
 use outgoing::Outgoing;
-use owner::Owner;
 pub(crate) use table::Kind;
 pub use table::RawResult;
 use table::{Reply, Request, Table};
+use task::ConnectionTask;
 pub(crate) use waiter::Subscription;
 use waiter::Waiter;
 
@@ -40,14 +40,14 @@ const OWN_COMMANDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Connection {
     commands: mpsc::Sender<Command>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     list_changes: watch::Receiver<u64>,
     end: watch::Receiver<Option<SourceFailure>>,
     admission_limit: usize,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ConnectionState {
     next_id: AtomicU64,
     /// Calls that the owner holds or is about to; the owner counts them down.
     admitted: AtomicUsize,
@@ -65,7 +65,7 @@ enum Command {
 
 /// Why there is no result.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
+pub(crate) enum RequestError {
     /// Too many calls wait already.
     Overloaded { limit: usize },
     /// The time was up.
@@ -97,11 +97,11 @@ impl Connection {
         let (commands, receiver) = mpsc::channel(2 * admission_limit + OWN_COMMANDS);
         let (list_sender, list_changes) = watch::channel(0);
         let (end_sender, end) = watch::channel(None);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ConnectionState {
             next_id: AtomicU64::new(1),
             admitted: AtomicUsize::new(0),
         });
-        let owner = Owner {
+        let task = ConnectionTask {
             stdin: Some(stdin),
             stdout,
             framer: Framer::new(
@@ -123,10 +123,10 @@ impl Connection {
             tail: opening.tail.clone(),
             redactor: spec.redactor.clone(),
             source: spec.source.as_str().to_owned(),
-            noise_told: false,
-            repair_told: false,
+            noise_logged: false,
+            repair_logged: false,
         };
-        opening.tasks.spawn(owner.run());
+        opening.tasks.spawn(task.run());
         let exited = announce_exit(exit, commands.downgrade());
         opening.tasks.spawn(exited);
         Self {
@@ -145,7 +145,7 @@ impl Connection {
         kind: Kind,
         line: impl FnOnce(u64) -> Bytes,
         time: impl Into<Option<Duration>>,
-    ) -> Result<RawResult, Unanswered> {
+    ) -> Result<RawResult, RequestError> {
         let (id, reply) = self.submit(kind, line, None)?;
         Waiter::new(self, id, reply).wait(time.into()).await
     }
@@ -156,7 +156,7 @@ impl Connection {
         line: impl FnOnce(u64) -> Bytes,
         progress: Option<ProgressSink>,
         time: Duration,
-    ) -> Result<RawResult, Unanswered> {
+    ) -> Result<RawResult, RequestError> {
         let (id, reply) = self.submit(Kind::Call, line, progress)?;
         Waiter::new(self, id, reply).wait(Some(time)).await
     }
@@ -176,7 +176,7 @@ impl Connection {
     /// Sends a request that stays open: a subscription. What comes back ends when it does.
     pub(crate) fn subscribe(&self, line: impl FnOnce(u64) -> Bytes) -> Option<Subscription> {
         // It is never given up; it ends with the connection.
-        let (_, reply) = self.submit(Kind::Standing, line, None).ok()?;
+        let (_, reply) = self.submit(Kind::Subscription, line, None).ok()?;
         Some(Subscription::new(reply))
     }
 
@@ -211,11 +211,11 @@ impl Connection {
         kind: Kind,
         line: impl FnOnce(u64) -> Bytes,
         progress: Option<ProgressSink>,
-    ) -> Result<(u64, oneshot::Receiver<Reply>), Unanswered> {
+    ) -> Result<(u64, oneshot::Receiver<Reply>), RequestError> {
         let limit = self.admission_limit;
         if kind == Kind::Call && self.shared.admitted.fetch_add(1, Ordering::Relaxed) >= limit {
             self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
-            return Err(Unanswered::Overloaded { limit });
+            return Err(RequestError::Overloaded { limit });
         }
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, reply) = oneshot::channel();
@@ -231,7 +231,7 @@ impl Connection {
                 self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
             }
             return Err(match refused {
-                mpsc::error::TrySendError::Full(_) => Unanswered::Overloaded { limit },
+                mpsc::error::TrySendError::Full(_) => RequestError::Overloaded { limit },
                 mpsc::error::TrySendError::Closed(_) => self.gone(false),
             });
         }
@@ -241,28 +241,28 @@ impl Connection {
     fn read(
         &self,
         reply: Result<Reply, oneshot::error::RecvError>,
-    ) -> Result<RawResult, Unanswered> {
+    ) -> Result<RawResult, RequestError> {
         match reply {
             Ok(Reply::Result(answer)) => Ok(answer),
-            Ok(Reply::Error(error)) => Err(Unanswered::Error(error)),
-            Ok(Reply::Broken(reason)) => Err(Unanswered::Broken(reason)),
-            Ok(Reply::TooLarge) => Err(Unanswered::TooLarge),
-            Ok(Reply::NoRoom) => Err(Unanswered::NoRoom),
-            Ok(Reply::Cancelled { begun }) => Err(Unanswered::Timeout { begun }),
+            Ok(Reply::Error(error)) => Err(RequestError::Error(error)),
+            Ok(Reply::Broken(reason)) => Err(RequestError::Broken(reason)),
+            Ok(Reply::TooLarge) => Err(RequestError::TooLarge),
+            Ok(Reply::NoRoom) => Err(RequestError::NoRoom),
+            Ok(Reply::Cancelled { begun }) => Err(RequestError::Timeout { begun }),
             Ok(Reply::Gone { begun }) => Err(self.gone(begun)),
             // The owner was dropped with its runtime.
             Err(_) => Err(self.gone(true)),
         }
     }
 
-    fn gone(&self, begun: bool) -> Unanswered {
+    fn gone(&self, begun: bool) -> RequestError {
         let failure = self.end.borrow().clone().unwrap_or_else(|| {
             SourceFailure::new(
                 broker_model::SourceCause::Stopped,
                 "the connection was dropped",
             )
         });
-        Unanswered::Gone { failure, begun }
+        RequestError::Gone { failure, begun }
     }
 }
 

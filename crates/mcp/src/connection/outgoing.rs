@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::AsyncWrite;
 
 /// Lines that go out in one write.
-const LINES_A_WRITE: usize = 32;
+const MAX_LINES_PER_WRITE: usize = 32;
 /// Bytes of answers and notifications that may wait to be written to one server. Calls do not count:
 /// their number is bounded, and their deadlines take them back.
 const MAX_PENDING_BYTES: usize = 32 << 20;
@@ -89,8 +89,8 @@ impl Outgoing {
         pipe: &mut W,
     ) -> Poll<io::Result<()>> {
         while !self.lines.is_empty() {
-            let count = self.lines.len().min(LINES_A_WRITE);
-            let slices: [IoSlice<'_>; LINES_A_WRITE] = std::array::from_fn(|index| {
+            let count = self.lines.len().min(MAX_LINES_PER_WRITE);
+            let slices: [IoSlice<'_>; MAX_LINES_PER_WRITE] = std::array::from_fn(|index| {
                 IoSlice::new(self.lines.get(index).map_or(&[], |line| &line.rest))
             });
             let written = ready!(Pin::new(&mut *pipe).poll_write_vectored(cx, &slices[..count]))?;

@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     /// A request of our own: goes out at once, is cancelled when nobody waits for it.
     Own,
     /// A request that stays open until either side ends it: goes out at once.
-    Standing,
+    Subscription,
     /// A request that opens the connection: goes out at once and is never cancelled.
     Opening,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Request {
 
 /// A request that was handed on for writing.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingRequest {
     pub(super) kind: Kind,
     progress: Option<ProgressSink>,
     pub(super) reply: oneshot::Sender<Reply>,
@@ -70,7 +70,7 @@ pub(super) struct Waiting {
 /// The table of one connection.
 #[derive(Debug)]
 pub(super) struct Table {
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, PendingRequest>,
     queue: VecDeque<Request>,
     calls: usize,
     max_calls: usize,
@@ -103,7 +103,7 @@ impl Table {
             progress,
             reply,
         } = request;
-        let waiting = Waiting {
+        let waiting = PendingRequest {
             kind,
             progress,
             reply,
@@ -122,7 +122,7 @@ impl Table {
     }
 
     /// Takes out who waits for `id`; a call's place is free from then on.
-    pub(super) fn remove(&mut self, id: u64) -> Option<Waiting> {
+    pub(super) fn remove(&mut self, id: u64) -> Option<PendingRequest> {
         let waiting = self.waiting.remove(&id)?;
         if waiting.kind == Kind::Call {
             self.calls -= 1;
@@ -147,7 +147,7 @@ impl Table {
     }
 
     /// Everybody who still waits: at the server, then in the queue.
-    pub(super) fn clear(&mut self) -> (BTreeMap<u64, Waiting>, VecDeque<Request>) {
+    pub(super) fn clear(&mut self) -> (BTreeMap<u64, PendingRequest>, VecDeque<Request>) {
         self.calls = 0;
         (
             std::mem::take(&mut self.waiting),

@@ -82,7 +82,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// What both ends know.
 struct Scene {
     connection: Option<Arc<Connection>>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     stdin: ChildStdout,
     stdout: Option<PipeWriter>,
     exit: watch::Sender<Option<ExitReport>>,
@@ -99,7 +99,7 @@ struct Scene {
 struct Asked {
     kind: Kind,
     id: Arc<Mutex<Option<u64>>>,
-    task: JoinHandle<Result<RawResult, Unanswered>>,
+    task: JoinHandle<Result<RawResult, RequestError>>,
     left: bool,
 }
 
@@ -123,11 +123,11 @@ impl Scene {
         let (end_sender, end) = watch::channel(None);
         let (exit, exit_seen) = watch::channel(None);
         let (stderr_ended, stderr_seen) = watch::channel(true);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ConnectionState {
             next_id: AtomicU64::new(1),
             admitted: AtomicUsize::new(0),
         });
-        let owner = Owner {
+        let task = ConnectionTask {
             stdin: Some(ChildStdin::from_std(stdin.into()).unwrap()),
             stdout: ChildStdout::from_std(stdout.into()).unwrap(),
             framer: Framer::new(
@@ -149,11 +149,11 @@ impl Scene {
             tail: StderrTail::new(broker_model::redact::Redactor::default()),
             redactor: broker_model::redact::Redactor::default(),
             source: "/x".to_owned(),
-            noise_told: false,
-            repair_told: false,
+            noise_logged: false,
+            repair_logged: false,
         };
         let tasks = TaskTracker::new();
-        tasks.spawn(owner.run());
+        tasks.spawn(task.run());
         tasks.spawn(announce_exit(exit_seen, commands.downgrade()));
         Self {
             connection: Some(Arc::new(Connection {
@@ -318,15 +318,15 @@ impl Scene {
                     assert_eq!(raw.result, expected.as_bytes(), "crossed");
                     assert!(matches!(form, Some(Form::Result | Form::Twice)), "{form:?}");
                 }
-                Err(Unanswered::Error(error)) => {
+                Err(RequestError::Error(error)) => {
                     assert_eq!(error, format!("{{\"of\":{}}}", id.unwrap()).as_bytes());
                     assert!(matches!(form, Some(Form::Error)), "{form:?}");
                 }
-                Err(Unanswered::Broken(_)) => assert!(matches!(form, Some(Form::Broken))),
-                Err(Unanswered::TooLarge) => assert!(matches!(form, Some(Form::Oversize))),
-                Err(Unanswered::NoRoom) => panic!("memory is not bounded here"),
-                Err(Unanswered::Overloaded { .. }) => assert!(id.is_none()),
-                Err(Unanswered::Timeout { begun } | Unanswered::Gone { begun, .. }) => {
+                Err(RequestError::Broken(_)) => assert!(matches!(form, Some(Form::Broken))),
+                Err(RequestError::TooLarge) => assert!(matches!(form, Some(Form::Oversize))),
+                Err(RequestError::NoRoom) => panic!("memory is not bounded here"),
+                Err(RequestError::Overloaded { .. }) => assert!(id.is_none()),
+                Err(RequestError::Timeout { begun } | RequestError::Gone { begun, .. }) => {
                     assert!(
                         begun || !seen,
                         "request {id:?} was sent, and that was denied"

@@ -7,11 +7,11 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::table::{RawResult, Reply};
-use super::{Command, Connection, Unanswered};
+use super::{Command, Connection, RequestError};
 
 /// How long the owner has to say whether a request that is given up had begun. It never waits for
 /// anything, so this passes only on a machine that stands still.
-const OWNER_ANSWERS: Duration = Duration::from_millis(250);
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// An open subscription.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl<'a> Waiter<'a> {
     }
 
     /// Waits so long, or without a deadline, then gives the request up.
-    pub(super) async fn wait(mut self, time: Option<Duration>) -> Result<RawResult, Unanswered> {
+    pub(super) async fn wait(mut self, time: Option<Duration>) -> Result<RawResult, RequestError> {
         let reply = match time {
             Some(time) => timeout(time, &mut self.reply).await.ok(),
             None => Some((&mut self.reply).await),
@@ -68,12 +68,12 @@ impl<'a> Waiter<'a> {
     }
 
     /// Gives the request up; a reply that crossed the wish still counts.
-    async fn give_up(mut self) -> Result<RawResult, Unanswered> {
+    async fn give_up(mut self) -> Result<RawResult, RequestError> {
         self.cancel();
         self.settled = true;
-        match timeout(OWNER_ANSWERS, &mut self.reply).await {
+        match timeout(CANCEL_TIMEOUT, &mut self.reply).await {
             Ok(reply) => self.connection.read(reply),
-            Err(_) => Err(Unanswered::Timeout { begun: true }),
+            Err(_) => Err(RequestError::Timeout { begun: true }),
         }
     }
 

@@ -13,13 +13,13 @@ use broker_wire::Era;
 use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
 
-use crate::connection::{RawResult, Unanswered};
+use crate::connection::{RawResult, RequestError};
 use crate::failure::{CallFailure, SourceFailure};
-use crate::handshake::Agreed;
+use crate::handshake::Negotiated;
 use crate::link::Link;
 use crate::progress::ProgressSink;
 use crate::spec::SourceSpec;
-use crate::subscription::Subscribed;
+use crate::subscription::Subscriber;
 use crate::{list, request, rpc_error, startup};
 use broker_process::StderrTail;
 
@@ -57,10 +57,10 @@ impl<'a> ToolCall<'a> {
 #[derive(Debug)]
 pub struct Session {
     link: Link,
-    agreed: Agreed,
+    negotiated: Negotiated,
     /// What every request of the era carries; empty in the legacy era.
     meta: String,
-    subscribed: Subscribed,
+    subscribed: Subscriber,
     tail: StderrTail,
     spec: SourceSpec,
     calls_begun: AtomicU64,
@@ -79,23 +79,23 @@ impl Session {
 
     /// Lists the tools without a deadline of its own: the caller cancels by dropping the future.
     pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
-        let tools = if self.agreed.capabilities.get("tools").is_some() {
+        let tools = if self.negotiated.capabilities.get("tools").is_some() {
             list::tools(&self.link, &self.meta, &self.spec).await?
         } else {
             Vec::new()
         };
         Ok(Snapshot {
-            server_info: self.agreed.server_info.clone(),
-            protocol_version: self.agreed.protocol_version.clone(),
-            capabilities: self.agreed.capabilities.clone(),
-            instructions: self.agreed.instructions.clone(),
+            server_info: self.negotiated.server_info.clone(),
+            protocol_version: self.negotiated.protocol_version.clone(),
+            capabilities: self.negotiated.capabilities.clone(),
+            instructions: self.negotiated.instructions.clone(),
             tools,
         })
     }
 
     /// The era that was agreed on.
     pub fn era(&self) -> Era {
-        self.agreed.era
+        self.negotiated.era
     }
 
     /// The leader of the process group, for a server that is a process.
@@ -124,29 +124,29 @@ impl Session {
         }
     }
 
-    fn call_failure(&self, unanswered: Unanswered, after: Duration) -> CallFailure {
+    fn call_failure(&self, unanswered: RequestError, after: Duration) -> CallFailure {
         match unanswered {
-            Unanswered::Overloaded { limit } => CallFailure::Overloaded { limit },
-            Unanswered::Timeout { begun } => CallFailure::Timeout {
+            RequestError::Overloaded { limit } => CallFailure::Overloaded { limit },
+            RequestError::Timeout { begun } => CallFailure::Timeout {
                 after,
                 maybe_executed: begun,
             },
-            Unanswered::Gone { failure, begun }
+            RequestError::Gone { failure, begun }
                 if failure.cause == SourceCause::Stopped && !begun =>
             {
                 tracing::trace!(%failure, "not sent");
                 CallFailure::Stopping
             }
-            Unanswered::Gone { failure, begun } => CallFailure::Exited {
+            RequestError::Gone { failure, begun } => CallFailure::Exited {
                 failure,
                 maybe_executed: begun,
             },
-            Unanswered::Error(error) => rpc_error::read(&error, &self.spec.redactor),
-            Unanswered::Broken(reason) => protocol(&reason),
-            Unanswered::TooLarge => CallFailure::OutputTooLarge {
+            RequestError::Error(error) => rpc_error::read(&error, &self.spec.redactor),
+            RequestError::Broken(reason) => protocol(&reason),
+            RequestError::TooLarge => CallFailure::OutputTooLarge {
                 limit: self.spec.line_bytes,
             },
-            Unanswered::NoRoom => CallFailure::NoRoom,
+            RequestError::NoRoom => CallFailure::NoRoom,
         }
     }
 

@@ -10,20 +10,20 @@ use tokio_util::task::TaskTracker;
 
 use super::Session;
 use crate::failure::SourceFailure;
-use crate::handshake::{self, Agreed, Disagreement};
+use crate::handshake::{self, HandshakeError, Negotiated};
 use crate::link::Link;
 use crate::spec::SourceSpec;
 use crate::status::Counters;
-use crate::subscription::Subscribed;
+use crate::subscription::Subscriber;
 use crate::{request, startup};
-use broker_process::{Hurry, StderrTail};
+use broker_process::{StderrTail, StopDeadline};
 
 /// What a supervisor adds to starting a session.
 pub(crate) struct Opening<'a> {
     pub(crate) tail: &'a StderrTail,
     pub(crate) counters: &'a Arc<Counters>,
     pub(crate) tasks: &'a TaskTracker,
-    pub(crate) hurry: &'a Hurry,
+    pub(crate) stop_deadline: &'a StopDeadline,
     /// Whether a second process may be started for the other era when the first one dies.
     pub(crate) second_process: bool,
 }
@@ -45,7 +45,7 @@ impl Session {
             tail,
             counters: &Arc::default(),
             tasks: &TaskTracker::new(),
-            hurry: &Hurry::never(),
+            stop_deadline: &StopDeadline::never(),
             second_process: true,
         };
         Self::open_supervised(spec, era, &opening).await
@@ -58,14 +58,14 @@ impl Session {
     ) -> Result<Self, SourceFailure> {
         let first = era.unwrap_or(Era::Modern);
         let result = match Self::attempt(spec, first, true, opening).await {
-            Err(Disagreement::Died(failure)) if opening.second_process => {
+            Err(HandshakeError::Died(failure)) if opening.second_process => {
                 tracing::debug!(source = %spec.source.as_str(), %failure, "the server ended at the first request; trying the other era in a new process");
                 Self::attempt(spec, first.other(), false, opening).await
             }
             result => result,
         };
         result.map_err(|disagreement| match disagreement {
-            Disagreement::Died(failure) | Disagreement::Refused(failure) => {
+            HandshakeError::Died(failure) | HandshakeError::Refused(failure) => {
                 startup::explain(failure, spec, opening.tail)
             }
         })
@@ -77,43 +77,45 @@ impl Session {
         first: Era,
         both: bool,
         opening: &Opening<'_>,
-    ) -> Result<Self, Disagreement> {
+    ) -> Result<Self, HandshakeError> {
         opening.tail.clear();
         let link = Link::open(spec, opening)
             .await
-            .map_err(Disagreement::Refused)?;
+            .map_err(HandshakeError::Refused)?;
         let (probe, redactor) = (spec.timing.probe, &spec.redactor);
-        let agreed = tokio::select! {
+        let negotiated = tokio::select! {
             biased;
-            agreed = handshake::agree(&link, first, both, probe, redactor) => agreed,
+            negotiated = handshake::negotiate(&link, first, both, probe, redactor) => negotiated,
             failure = startup::expired(spec.startup_timeout, opening.tail) => {
-                Err(Disagreement::Refused(startup::name_stop(failure, link.pid())))
+                Err(HandshakeError::Refused(startup::name_stop(failure, link.pid())))
             }
         };
-        match agreed {
-            Ok(agreed) => Ok(Self::new(link, agreed, spec, opening.tail)),
+        match negotiated {
+            Ok(negotiated) => Ok(Self::new(link, negotiated, spec, opening.tail)),
             Err(disagreement) => {
-                let (Disagreement::Died(reason) | Disagreement::Refused(reason)) = &disagreement;
+                let (HandshakeError::Died(reason) | HandshakeError::Refused(reason)) =
+                    &disagreement;
                 link.close(reason.clone()).await;
                 Err(disagreement)
             }
         }
     }
 
-    fn new(link: Link, agreed: Agreed, spec: &SourceSpec, tail: &StderrTail) -> Self {
-        let meta = match agreed.era {
+    fn new(link: Link, negotiated: Negotiated, spec: &SourceSpec, tail: &StderrTail) -> Self {
+        let meta = match negotiated.era {
             Era::Modern => request::modern_meta(),
             Era::Legacy => String::new(),
         };
         // Before the first listing: a change between the two must not be missed.
-        let subscribed = if agreed.era == Era::Modern && announces_changes(&agreed.capabilities) {
-            Subscribed::open(&link, &meta)
-        } else {
-            Subscribed::default()
-        };
+        let subscribed =
+            if negotiated.era == Era::Modern && announces_changes(&negotiated.capabilities) {
+                Subscriber::open(&link, &meta)
+            } else {
+                Subscriber::default()
+            };
         Self {
             link,
-            agreed,
+            negotiated,
             meta,
             subscribed,
             tail: tail.clone(),

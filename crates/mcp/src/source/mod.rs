@@ -1,8 +1,8 @@
 //! A supervised source: what callers hold. The supervisor behind it starts, judges and restarts.
 
-mod gap;
+mod backoff;
 mod handle;
-mod machine;
+mod listing_delay;
 mod recheck;
 mod supervisor;
 #[cfg(test)]
@@ -29,9 +29,9 @@ pub use handle::SessionHandle;
 use supervisor::Supervisor;
 
 /// Compares a listing with what was reviewed. Called on a blocking thread; may take milliseconds.
-pub trait Judge: Send + Sync + 'static {
+pub trait DriftCheck: Send + Sync + 'static {
     /// What becomes of the source with this listing.
-    fn judge(&self, snapshot: &Snapshot) -> Verdict;
+    fn check(&self, snapshot: &Snapshot) -> Verdict;
 }
 
 /// What becomes of a source after a listing.
@@ -47,19 +47,19 @@ pub enum Verdict {
 }
 
 /// A call waits this long for a source that may not be woken yet; rather than longer, it fails.
-const WAKE_PATIENCE: Duration = Duration::from_millis(1500);
+const WAKE_TIMEOUT: Duration = Duration::from_millis(1500);
 /// When a call may come back that was refused because a listing is awaited.
-const PENDING_RETRY_AFTER: Duration = Duration::from_secs(1);
+const PENDING_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// When a call that waited for a start in vain may come back.
-const STARTING_RETRY: Duration = Duration::from_secs(5);
+const STARTING_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A supervised source: started, judged, restarted, called. Cheap to clone.
 #[derive(Clone)]
-pub struct Source(Arc<Shared>);
+pub struct Source(Arc<SourceState>);
 
 /// What callers and the supervisor share. The supervisor alone writes, but for the wish to wake it.
-struct Shared {
+struct SourceState {
     name: String,
     status: watch::Sender<Status>,
     /// The session that takes calls; there only while the state is [`State::Ready`].
@@ -69,7 +69,7 @@ struct Shared {
     wake: Notify,
     stopping: CancellationToken,
     /// By when a stop must be over, where somebody said so.
-    hurry: watch::Sender<Option<Instant>>,
+    stop_deadline: watch::Sender<Option<Instant>>,
     stopped: CancellationToken,
     tail: StderrTail,
     counters: Arc<Counters>,
@@ -99,10 +99,10 @@ impl Source {
     pub fn start(
         spec: SourceSpec,
         era: Option<Era>,
-        judge: Arc<dyn Judge>,
+        drift_check: Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
     ) -> Self {
-        Self::start_counting(spec, era, judge, tasks, (Arc::default(), 0))
+        Self::start_counting(spec, era, drift_check, tasks, (Arc::default(), 0))
     }
 
     /// The same beside this one, which goes on: the two count together. One that will take the place
@@ -111,7 +111,7 @@ impl Source {
         &self,
         spec: SourceSpec,
         era: Option<Era>,
-        judge: Arc<dyn Judge>,
+        drift_check: Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
         takes_over: bool,
     ) -> Self {
@@ -120,17 +120,17 @@ impl Source {
             false => 0,
         };
         let counts = (self.0.counters.clone(), restarts);
-        Self::start_counting(spec, era, judge, tasks, counts)
+        Self::start_counting(spec, era, drift_check, tasks, counts)
     }
 
     fn start_counting(
         spec: SourceSpec,
         era: Option<Era>,
-        judge: Arc<dyn Judge>,
+        drift_check: Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
         (counters, restarts): (Arc<Counters>, u64),
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SourceState {
             name: spec.source.as_str().to_owned(),
             status: watch::Sender::new(Status {
                 state: State::Starting,
@@ -146,13 +146,13 @@ impl Source {
             wake_from: Mutex::new(Instant::now()),
             wake: Notify::new(),
             stopping: CancellationToken::new(),
-            hurry: watch::Sender::new(None),
+            stop_deadline: watch::Sender::new(None),
             stopped: CancellationToken::new(),
             tail: StderrTail::new(spec.redactor.clone()),
             counters,
             settings: watch::Sender::new(Settings::from(&spec)),
         });
-        let supervisor = Supervisor::new(shared.clone(), spec, era, judge);
+        let supervisor = Supervisor::new(shared.clone(), spec, era, drift_check);
         tasks.spawn(supervisor.run());
         Self(shared)
     }
@@ -219,7 +219,7 @@ impl Source {
         });
         CallFailure::Unavailable {
             failure,
-            retry_after: Some(STARTING_RETRY),
+            retry_after: Some(STARTING_RETRY_DELAY),
         }
     }
 
@@ -261,7 +261,7 @@ impl Source {
                 State::Withdrawn => return Err(unavailable(now)),
                 State::Backoff | State::Failed => {
                     let wait = self.0.wake_wait();
-                    if now.attempts > attempts || (!woken && wait > WAKE_PATIENCE) {
+                    if now.attempts > attempts || (!woken && wait > WAKE_TIMEOUT) {
                         return Err(unavailable(now));
                     }
                     if !woken && !wait.is_zero() {
@@ -293,7 +293,7 @@ impl Source {
     /// takes more. Shortens a stop that is under way.
     pub async fn stop_within(&self, time: Duration) {
         let by = Instant::now() + time;
-        self.0.hurry.send_if_modified(|known| {
+        self.0.stop_deadline.send_if_modified(|known| {
             let sooner = known.is_none_or(|known| by < known);
             if sooner {
                 *known = Some(by);
@@ -304,7 +304,7 @@ impl Source {
     }
 }
 
-impl Shared {
+impl SourceState {
     /// The session that takes calls, unless it is over and the supervisor has not yet seen it.
     fn live(&self) -> Option<Arc<Session>> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
@@ -344,7 +344,7 @@ impl Shared {
 }
 
 fn unavailable(status: Status) -> CallFailure {
-    let pending = status.is_recheck_pending().then_some(PENDING_RETRY_AFTER);
+    let pending = status.is_recheck_pending().then_some(PENDING_RETRY_DELAY);
     let failure = status
         .failure
         .unwrap_or_else(|| SourceFailure::new(SourceCause::Stopped, "the source is not ready"));

@@ -9,8 +9,8 @@ use broker_model::{Snapshot, SourceCause};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::gap::Gap;
-use super::supervisor::{Supervisor, dice, gone};
+use super::listing_delay::ListingDelay;
+use super::supervisor::{Supervisor, gone, random_fraction};
 use crate::failure::SourceFailure;
 use crate::session::Session;
 use crate::startup;
@@ -44,7 +44,7 @@ impl Supervisor {
         reopened: &Notify,
     ) -> SourceFailure {
         let mut changes = session.list_changes();
-        let mut gap = Gap::new(self.spec.timing);
+        let mut gap = ListingDelay::new(self.spec.timing);
         let mut missed = 0;
         let mut asked = Instant::now();
         loop {
@@ -63,7 +63,7 @@ impl Supervisor {
             let failure = match poll {
                 Poll::Listed(snapshot) => {
                     missed = 0;
-                    self.judge(session, snapshot, false).await.err()
+                    self.check_listing(session, snapshot, false).await.err()
                 }
                 Poll::Busy => None,
                 Poll::Missed => {
@@ -93,7 +93,7 @@ impl Supervisor {
         let mut listed = pin!(self.list(session));
         let within = self.spec.timing.recheck_timeout;
         if let Ok(listed) = timeout(within, &mut listed).await {
-            return self.judge(session, listed?, false).await;
+            return self.check_listing(session, listed?, false).await;
         }
         self.hold_calls(within);
         let snapshot = tokio::select! {
@@ -102,7 +102,7 @@ impl Supervisor {
             failure = self.withheld(session) => return Err(failure),
         };
         tracing::info!(source = %self.shared.name, "the announced tool list has arrived");
-        self.judge(session, snapshot, false).await
+        self.check_listing(session, snapshot, false).await
     }
 
     /// Lists, and once more where that failed; where the server did not list, when it has nothing else
@@ -159,7 +159,7 @@ impl Supervisor {
             let due = async {
                 match interval {
                     Some(interval) => {
-                        let strayed = 1.0 - POLL_JITTER + 2.0 * POLL_JITTER * dice();
+                        let strayed = 1.0 - POLL_JITTER + 2.0 * POLL_JITTER * random_fraction();
                         sleep_until(asked + interval.mul_f64(strayed)).await;
                     }
                     None => std::future::pending().await,

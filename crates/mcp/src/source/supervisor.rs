@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime};
 
 use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
-use broker_process::{Hurry, random_u64};
+use broker_process::{StopDeadline, random_u64};
 use broker_wire::Era;
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit};
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::machine::{Machine, Next};
-use super::{Judge, Shared, Verdict};
+use super::backoff::{Backoff, RetryPlan};
+use super::{DriftCheck, SourceState, Verdict};
 use crate::failure::SourceFailure;
 use crate::session::{Opening, Session, stopped};
 use crate::spec::SourceSpec;
@@ -21,41 +21,41 @@ use crate::startup;
 use crate::status::State;
 
 /// How long the tasks of a stopped source have to end; their own bounds are below this.
-const LAST_TASKS: Duration = Duration::from_secs(15);
+const TASKS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Lines of stderr that are logged when a source goes down, and characters of each.
-const LOGGED_LINES: usize = 3;
-const LOGGED_CHARS: usize = 200;
+const MAX_LOGGED_LINES: usize = 3;
+const MAX_LOGGED_CHARS: usize = 200;
 
 pub(super) struct Supervisor {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SourceState>,
     pub(super) spec: SourceSpec,
     /// The era that is tried first: what the caller said, then what was last agreed on.
     era: Option<Era>,
-    judge: Arc<dyn Judge>,
+    drift_check: Arc<dyn DriftCheck>,
     /// Held while a listing is judged, so that verdicts come in the order of the listings.
     judging: Arc<Mutex<()>>,
-    machine: Machine,
+    backoff: Backoff,
     /// The tasks of its processes.
     tasks: TaskTracker,
     /// By when its processes must be gone.
-    hurry: Hurry,
+    stop_deadline: StopDeadline,
 }
 
 impl Supervisor {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SourceState>,
         spec: SourceSpec,
         era: Option<Era>,
-        judge: Arc<dyn Judge>,
+        drift_check: Arc<dyn DriftCheck>,
     ) -> Self {
         Self {
-            machine: Machine::new(spec.timing),
-            hurry: Hurry::new(shared.hurry.subscribe()),
+            backoff: Backoff::new(spec.timing),
+            stop_deadline: StopDeadline::new(shared.stop_deadline.subscribe()),
             shared,
             spec,
             era,
-            judge,
+            drift_check,
             judging: Arc::default(),
             tasks: TaskTracker::new(),
         }
@@ -91,10 +91,10 @@ impl Supervisor {
             let retry_in = next
                 .delay
                 .map(|delay| format!("{:.1}s", delay.as_secs_f64()));
-            let stderr = last_words(&failure);
+            let stderr = last_stderr(&failure);
             tracing::warn!(source = %self.shared.name, cause = failure.cause.as_str(), %failure, stderr, retry_in, "source is down");
             if stopping
-                .run_until_cancelled(self.rest(next))
+                .run_until_cancelled(self.wait_for_retry(next))
                 .await
                 .is_none()
             {
@@ -103,7 +103,7 @@ impl Supervisor {
         }
         self.stopping();
         self.tasks.close();
-        if timeout(LAST_TASKS, self.tasks.wait()).await.is_err() {
+        if timeout(TASKS_TIMEOUT, self.tasks.wait()).await.is_err() {
             tracing::warn!(source = %self.shared.name, "tasks of the source are still running");
         }
     }
@@ -122,15 +122,15 @@ impl Supervisor {
             tail: &self.shared.tail,
             counters: &self.shared.counters,
             tasks: &self.tasks,
-            hurry: &self.hurry,
-            second_process: self.machine.is_fresh(),
+            stop_deadline: &self.stop_deadline,
+            second_process: self.backoff.is_fresh(),
         };
         let session = Session::open_supervised(&self.spec, self.era, &opening).await?;
         let session = Arc::new(session);
         match self.check(&session, true).await {
             Ok(()) => {
                 self.era = Some(session.era());
-                self.machine.started(Instant::now());
+                self.backoff.started(Instant::now());
                 Ok(session)
             }
             Err(failure) => {
@@ -151,11 +151,11 @@ impl Supervisor {
     /// Lists and judges; the state follows the verdict. Calls go on meanwhile.
     async fn check(&self, session: &Arc<Session>, is_start: bool) -> Result<(), SourceFailure> {
         let snapshot = session.snapshot().await?;
-        self.judge(session, snapshot, is_start).await
+        self.check_listing(session, snapshot, is_start).await
     }
 
     /// Has a listing judged; the state follows the verdict.
-    pub(super) async fn judge(
+    pub(super) async fn check_listing(
         &self,
         session: &Arc<Session>,
         snapshot: Snapshot,
@@ -163,14 +163,14 @@ impl Supervisor {
     ) -> Result<(), SourceFailure> {
         // A listing whose process died while it was judged must not set the state.
         let order = self.judging.clone().lock_owned().await;
-        let judge = self.judge.clone();
+        let drift_check = self.drift_check.clone();
         let tracked = self.tasks.token();
         let work = move || {
             let _held = (order, tracked);
-            judge.judge(&snapshot)
+            drift_check.check(&snapshot)
         };
-        let judged = self.spec.concurrency.parse_aside(work).await;
-        let verdict = judged.map_err(|error| {
+        let checked = self.spec.concurrency.parse_aside(work).await;
+        let verdict = checked.map_err(|error| {
             let message = format!("the tool list could not be checked: {error}");
             SourceFailure::new(SourceCause::DriftSource, message)
         })?;
@@ -211,10 +211,10 @@ impl Supervisor {
     }
 
     /// Takes note of a failure and shows when it is tried again.
-    fn down(&mut self, failure: &SourceFailure, is_start: bool) -> Next {
+    fn down(&mut self, failure: &SourceFailure, is_start: bool) -> RetryPlan {
         let now = Instant::now();
-        let next = self.machine.ended(failure.cause, now, dice());
-        self.shared.set_wake_from(now + next.wake_gap);
+        let next = self.backoff.ended(failure.cause, now, random_fraction());
+        self.shared.set_wake_from(now + next.wake_interval);
         self.shared.update(|status| {
             status.state = match next.delay {
                 Some(_) => State::Backoff,
@@ -228,7 +228,7 @@ impl Supervisor {
     }
 
     /// Waits for the next attempt: for its time, or for a call that may ask for it.
-    async fn rest(&self, next: Next) {
+    async fn wait_for_retry(&self, next: RetryPlan) {
         let asked = async {
             loop {
                 self.shared.wake.notified().await;
@@ -257,17 +257,17 @@ impl Supervisor {
 }
 
 /// The last lines that the server wrote to stderr. They go to the log only, never to callers.
-fn last_words(failure: &SourceFailure) -> Option<String> {
-    let lines = &failure.stderr[failure.stderr.len().saturating_sub(LOGGED_LINES)..];
+fn last_stderr(failure: &SourceFailure) -> Option<String> {
+    let lines = &failure.stderr[failure.stderr.len().saturating_sub(MAX_LOGGED_LINES)..];
     let lines: Vec<_> = lines
         .iter()
-        .map(|line| shown_line(line, LOGGED_CHARS))
+        .map(|line| shown_line(line, MAX_LOGGED_CHARS))
         .collect();
     (!lines.is_empty()).then(|| lines.join(" | "))
 }
 
 /// Between 0 and 1.
-pub(super) fn dice() -> f64 {
+pub(super) fn random_fraction() -> f64 {
     (random_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 

@@ -155,8 +155,8 @@ fn listing() -> Value {
 
 struct Accept;
 
-impl Judge for Accept {
-    fn judge(&self, _: &Snapshot) -> Verdict {
+impl DriftCheck for Accept {
+    fn check(&self, _: &Snapshot) -> Verdict {
         Verdict::Serve
     }
 }

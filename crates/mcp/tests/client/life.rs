@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, Judge, Source, State, Status, ToolCall, Verdict};
+use broker_mcp::{CallFailure, DriftCheck, Source, State, Status, ToolCall, Verdict};
 use broker_model::Snapshot;
 use proptest::prelude::*;
 use tokio::task::JoinHandle;
@@ -55,8 +55,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 struct NoEvil;
 
-impl Judge for NoEvil {
-    fn judge(&self, snapshot: &Snapshot) -> Verdict {
+impl DriftCheck for NoEvil {
+    fn check(&self, snapshot: &Snapshot) -> Verdict {
         match snapshot.tools.iter().any(|tool| tool.name() == "evil") {
             true => Verdict::WithdrawSource {
                 message: "it lists `evil`".to_owned(),

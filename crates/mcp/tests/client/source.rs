@@ -5,7 +5,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use broker_mcp::{
-    CallFailure, ConcurrencyLimits, Judge, Source, SourceSpec, State, Status, ToolCall, Verdict,
+    CallFailure, ConcurrencyLimits, DriftCheck, Source, SourceSpec, State, Status, ToolCall,
+    Verdict,
 };
 use broker_model::{Snapshot, SourceCause};
 use tokio_util::task::TaskTracker;
@@ -15,12 +16,12 @@ use crate::common::{PATIENCE, Scene, eventually, is_alive, process_mut};
 /// Withdraws a source that lists a tool named `evil`.
 #[derive(Default)]
 struct NoEvil {
-    judged: AtomicU64,
+    checked: AtomicU64,
 }
 
-impl Judge for NoEvil {
-    fn judge(&self, snapshot: &Snapshot) -> Verdict {
-        self.judged.fetch_add(1, Ordering::SeqCst);
+impl DriftCheck for NoEvil {
+    fn check(&self, snapshot: &Snapshot) -> Verdict {
+        self.checked.fetch_add(1, Ordering::SeqCst);
         if snapshot.tools.iter().any(|tool| tool.name() == "evil") {
             let message = "it lists `evil`".to_owned();
             return Verdict::WithdrawSource { message };
@@ -42,8 +43,8 @@ struct Counts {
     most: usize,
 }
 
-impl Judge for Crowd {
-    fn judge(&self, _: &Snapshot) -> Verdict {
+impl DriftCheck for Crowd {
+    fn check(&self, _: &Snapshot) -> Verdict {
         let mut counts = self.counts.lock().expect("no test thread panics with it");
         counts.now += 1;
         counts.most = counts.most.max(counts.now);

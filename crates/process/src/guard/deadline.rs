@@ -16,11 +16,11 @@ use crate::unix::end_process;
 #[derive(Debug)]
 pub struct Deadline {
     thread: Thread,
-    shared: Arc<Shared>,
+    shared: Arc<DeadlineState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct DeadlineState {
     start: Instant,
     /// The end in milliseconds since `start`, above the exit code in the lowest byte.
     end: AtomicU64,
@@ -32,7 +32,7 @@ const NEVER: u64 = u64::MAX;
 impl Deadline {
     /// Starts the thread.
     pub fn new() -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(DeadlineState {
             start: Instant::now(),
             end: AtomicU64::new(NEVER),
         });
@@ -57,7 +57,7 @@ impl Deadline {
     }
 }
 
-impl Shared {
+impl DeadlineState {
     fn run(&self) {
         loop {
             let end = self.end.load(Ordering::Acquire);

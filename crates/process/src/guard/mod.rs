@@ -3,12 +3,12 @@
 
 mod deadline;
 #[cfg(target_os = "linux")]
-mod keeper;
+mod guarded;
 #[cfg(target_os = "linux")]
-mod kept;
+mod kill_all;
+#[cfg(target_os = "linux")]
+mod run;
 mod signals;
-#[cfg(target_os = "linux")]
-mod sweep;
 
 use std::io;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use crate::random_u64;
 
 pub use deadline::Deadline;
-pub use signals::{Hangups, Signals, fail_large_writes};
+pub use signals::{ReloadSignals, Signals, fail_large_writes};
 
 /// Tells the broker who guards it, and by what its descendants are known; no server gets it.
 pub const VARIABLE: &str = "MCP_BROKER_GUARD";
@@ -41,11 +41,11 @@ pub enum Input {
 
 /// What this process is from here on.
 #[derive(Debug)]
-pub enum Role {
+pub enum ProcessRole {
     /// It was the guard, and everything is over: the code to exit with.
     Guard(u8),
     /// It is the broker, which takes its orders from signals.
-    Broker(Signals, Hangups),
+    Broker(Signals, ReloadSignals),
 }
 
 /// Keeps other processes of the same user from looking into this one: its environment, memory and
@@ -62,30 +62,30 @@ pub fn deny_inspection() {
 
 /// Starts the broker as a child of this process and guards it, or, in that child, goes on. Comes
 /// before any thread is started, since signals are taken from all of them.
-pub fn enter(input: Input) -> io::Result<Role> {
+pub fn enter(input: Input) -> io::Result<ProcessRole> {
     #[cfg(target_os = "linux")]
     {
-        if let Some(guard) = kept::guard() {
+        if let Some(guard) = guarded::find_guard() {
             let (signals, hangups) = signals::listen(Some(guard))?;
             // When this process dies, all of its descendants come to the guard.
             crate::orphans::adopt()?;
             crate::cgroup::enable();
-            return Ok(Role::Broker(signals, hangups));
+            return Ok(ProcessRole::Broker(signals, hangups));
         }
-        let error = match keeper::keep(input) {
-            Ok(code) => return Ok(Role::Guard(code)),
+        let error = match run::run(input) {
+            Ok(code) => return Ok(ProcessRole::Guard(code)),
             Err(error) => error,
         };
         let (signals, hangups) = signals::listen(None)?;
         tracing::warn!(%error, "the broker runs without a guard");
-        Ok(Role::Broker(signals, hangups))
+        Ok(ProcessRole::Broker(signals, hangups))
     }
     // Only a guard has a choice.
     #[cfg(not(target_os = "linux"))]
     {
         let _ = input;
         let (signals, hangups) = signals::listen(None)?;
-        Ok(Role::Broker(signals, hangups))
+        Ok(ProcessRole::Broker(signals, hangups))
     }
 }
 

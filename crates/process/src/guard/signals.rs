@@ -10,13 +10,13 @@ use rustix::process::{Pid, Signal};
 use tokio::sync::watch;
 
 use super::Deadline;
-use crate::unix::{Held, Taken};
+use crate::unix::{BlockedSignals, ReceivedSignal};
 
-const TAKEN: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
+const HANDLED_SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 /// Signals that the broker blocks. Outside the terminal's process group it must not be stopped for
 /// writing its log to the terminal, and it must not be killed for writing to a file that has reached
 /// the size limit. Such a write fails instead, and so does a read from the terminal.
-const REFUSED: [Signal; 3] = [Signal::TTIN, Signal::TTOU, Signal::XFSZ];
+const DEFERRED_SIGNALS: [Signal; 3] = [Signal::TTIN, Signal::TTOU, Signal::XFSZ];
 
 /// How long the broker may take to end after the first order to stop: what an orderly end takes at
 /// most, and a little more. The guard's own bound is longer.
@@ -28,21 +28,21 @@ const IMMEDIATE_END_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Signals {
     orders: watch::Receiver<u32>,
-    heard: u32,
+    received: u32,
 }
 
 /// Orders to reload, in the same way.
 #[derive(Debug)]
-pub struct Hangups(watch::Receiver<u32>);
+pub struct ReloadSignals(watch::Receiver<u32>);
 
 /// Takes the signals over from the system's defaults.
-pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, Hangups)> {
-    let held = Held::hold(&TAKEN)?;
-    Held::hold(&REFUSED)?;
+pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, ReloadSignals)> {
+    let signals = BlockedSignals::block(&HANDLED_SIGNALS)?;
+    BlockedSignals::block(&DEFERRED_SIGNALS)?;
     #[cfg(target_os = "linux")]
     if guard.is_some() {
         // The guard hands down what it holds back itself.
-        Held::hold_alone(&[&TAKEN[..], &REFUSED].concat())?;
+        BlockedSignals::block_only(&[&HANDLED_SIGNALS[..], &DEFERRED_SIGNALS].concat())?;
         // So far the guard's death would have killed us; from here on it is one of the signals.
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     }
@@ -53,9 +53,9 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, Hangups)> {
     thread::Builder::new()
         .name("mcp-signals".to_owned())
         .spawn(move || {
-            let mut stop = Stops::default();
+            let mut stop = StopCounter::default();
             loop {
-                let taken = held.take();
+                let taken = signals.take();
                 #[cfg(target_os = "linux")]
                 if guard.is_some_and(is_gone) {
                     end_without_guard();
@@ -76,13 +76,19 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, Hangups)> {
                 }
             }
         })?;
-    Ok((Signals { orders, heard: 0 }, Hangups(reloads)))
+    Ok((
+        Signals {
+            orders,
+            received: 0,
+        },
+        ReloadSignals(reloads),
+    ))
 }
 
 /// Makes a write beyond the limit on file sizes fail instead of ending the process. For programs other
 /// than the broker; must be called before any thread is started.
 pub fn fail_large_writes() -> io::Result<()> {
-    Held::hold(&[Signal::XFSZ])?;
+    BlockedSignals::block(&[Signal::XFSZ])?;
     Ok(())
 }
 
@@ -90,20 +96,20 @@ pub fn fail_large_writes() -> io::Result<()> {
 /// guard and broker both, and the guard hands on what it gets, by another signal: that is one order, not
 /// two.
 #[derive(Debug, Default)]
-struct Stops {
-    handed_on: u32,
+struct StopCounter {
+    forwarded: u32,
     direct: u32,
 }
 
-impl Stops {
+impl StopCounter {
     /// How many orders there were, with this one.
-    fn count(&mut self, taken: &Taken, guard: Option<Pid>) -> u32 {
+    fn count(&mut self, taken: &ReceivedSignal, guard: Option<Pid>) -> u32 {
         if guard.is_some() && taken.sender == guard {
-            self.handed_on += 1;
+            self.forwarded += 1;
         } else {
             self.direct += 1;
         }
-        self.handed_on.max(self.direct)
+        self.forwarded.max(self.direct)
     }
 }
 
@@ -124,7 +130,7 @@ fn end_without_guard() -> ! {
     let _: io::Result<thread::JoinHandle<()>> = thread::Builder::new().spawn(|| {
         tracing::error!("the guard process was killed: the broker stops every source and ends");
     });
-    super::sweep::end_all(us, &mut Vec::new);
+    super::kill_all::end_all(us, &mut Vec::new);
     let _: rustix::io::Result<()> = kill_process(us, Signal::KILL);
     end_process(Exit::Failure.code());
 }
@@ -132,21 +138,21 @@ fn end_without_guard() -> ! {
 impl Signals {
     /// Waits for the next order to stop.
     pub async fn stop(&mut self) {
-        let heard = self.heard;
+        let received = self.received;
         // Nothing is to be heard of a thread that is gone.
         if self
             .orders
-            .wait_for(|orders| *orders > heard)
+            .wait_for(|orders| *orders > received)
             .await
             .is_err()
         {
             std::future::pending::<()>().await;
         }
-        self.heard += 1;
+        self.received += 1;
     }
 }
 
-impl Hangups {
+impl ReloadSignals {
     /// Waits for the next order to reload; those that came in the meantime are one.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
@@ -162,11 +168,11 @@ mod tests {
     #[test]
     fn what_reaches_both_processes_is_one_order() {
         let guard = Pid::from_raw(7);
-        let from = |pid| Taken {
+        let from = |pid| ReceivedSignal {
             signal: Some(Signal::TERM),
             sender: Pid::from_raw(pid),
         };
-        let mut stops = Stops::default();
+        let mut stops = StopCounter::default();
         // Everybody was signalled, and the guard handed it on.
         assert_eq!(stops.count(&from(9), guard), 1);
         assert_eq!(stops.count(&from(7), guard), 1);
@@ -175,11 +181,11 @@ mod tests {
         assert_eq!(stops.count(&from(0), guard), 2);
         // Two orders by one way are two.
         for sender in [7, 9] {
-            let mut stops = Stops::default();
+            let mut stops = StopCounter::default();
             assert_eq!(stops.count(&from(sender), guard), 1);
             assert_eq!(stops.count(&from(sender), guard), 2);
         }
-        let mut stops = Stops::default();
+        let mut stops = StopCounter::default();
         assert_eq!(stops.count(&from(0), None), 1);
         assert_eq!(stops.count(&from(9), None), 2);
     }
@@ -187,7 +193,10 @@ mod tests {
     #[tokio::test]
     async fn no_order_is_lost_between_two_waits() {
         let (sender, orders) = watch::channel(0);
-        let mut signals = Signals { orders, heard: 0 };
+        let mut signals = Signals {
+            orders,
+            received: 0,
+        };
         sender.send_replace(2);
         signals.stop().await;
         signals.stop().await;

@@ -93,7 +93,7 @@ fn a_line_of_exactly_the_limit_passes() {
 #[test]
 fn f_14_a_very_long_line_that_ends_after_all_is_no_endless_one() {
     let mut framer = new(1000);
-    let chunk = vec![b'x'; ENDLESS_LEAST / 64];
+    let chunk = vec![b'x'; MIN_ENDLESS_BYTES / 64];
     for _ in 0..64 {
         framer.buffer().put_slice(&chunk);
         assert_eq!(framer.next_frame(), None);
@@ -117,7 +117,7 @@ fn f_15_the_memory_of_a_long_line_goes_with_the_line() {
     };
     assert_eq!(line, long);
     // The framer has let go of its memory.
-    assert!(framer.buffer.capacity() < KEPT_BYTES);
+    assert!(framer.buffer.capacity() < MAX_KEPT_BYTES);
     framer.buffer().put_slice(b" line\n");
     assert_eq!(
         framer.next_frame(),
@@ -255,7 +255,7 @@ fn a_line_of_a_client_is_charged_while_it_is_read_and_until_its_last_share_is_dr
         panic!("a line");
     };
     assert_eq!(lines.next_frame(), None);
-    assert!(lines.buffer.capacity() < KEPT_BYTES);
+    assert!(lines.buffer.capacity() < MAX_KEPT_BYTES);
     let share = line.slice(..10);
     drop(line);
     assert_eq!(budget.used(), 4 << 20);

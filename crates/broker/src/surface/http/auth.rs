@@ -13,33 +13,33 @@ use tokio::time::Instant;
 use super::respond::Refusal;
 use crate::core::Identity;
 
-/// Wrong attempts are logged at most this often.
-const LOG_EVERY: Duration = Duration::from_secs(60);
+/// Invalid attempts are logged at most this often.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Knows the secret, where one is set.
 #[derive(Debug)]
 pub(super) struct Auth {
     secret: Option<Secret>,
-    refused: Mutex<Refused>,
+    refused: Mutex<FailedAttempts>,
 }
 
-/// Wrong attempts since they were last logged.
+/// Invalid attempts since they were last logged.
 #[derive(Debug, Default)]
-struct Refused {
+struct FailedAttempts {
     count: u64,
     logged: Option<Instant>,
 }
 
 /// What a request presents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Presented {
+pub(super) enum Credential {
     /// The right secret.
-    Right,
+    Valid,
     /// None.
-    Nothing,
+    Missing,
     /// A wrong one.
-    Wrong,
+    Invalid,
 }
 
 impl Auth {
@@ -56,7 +56,7 @@ impl Auth {
     }
 
     /// Looks at the headers. Without a secret set, nothing that is presented is right.
-    pub(super) fn presented(&self, headers: &HeaderMap) -> Presented {
+    pub(super) fn presented(&self, headers: &HeaderMap) -> Credential {
         let mut candidates = headers
             .get_all(header::AUTHORIZATION)
             .iter()
@@ -71,21 +71,21 @@ impl Auth {
         if candidates.peek().is_none() {
             // Another scheme than Bearer is a wrong secret, not a missing one.
             return if headers.contains_key(header::AUTHORIZATION) {
-                Presented::Wrong
+                Credential::Invalid
             } else {
-                Presented::Nothing
+                Credential::Missing
             };
         }
         let Some(secret) = &self.secret else {
-            return Presented::Wrong;
+            return Credential::Invalid;
         };
         let right = candidates.fold(Choice::from(0), |right, candidate| {
             right | equals(candidate, secret.expose().as_bytes())
         });
         if right.into() {
-            Presented::Right
+            Credential::Valid
         } else {
-            Presented::Wrong
+            Credential::Invalid
         }
     }
 
@@ -95,12 +95,12 @@ impl Auth {
             return Ok(Identity::anonymous());
         }
         match self.presented(headers) {
-            Presented::Right => Ok(Identity::secret()),
-            Presented::Nothing => Err(Refusal::new(
+            Credential::Valid => Ok(Identity::secret()),
+            Credential::Missing => Err(Refusal::new(
                 CallCode::Unauthorized,
                 "the secret is missing",
             )),
-            Presented::Wrong => {
+            Credential::Invalid => {
                 self.log_wrong();
                 Err(Refusal::new(CallCode::Unauthorized, "the secret is wrong"))
             }
@@ -112,9 +112,9 @@ impl Auth {
             return;
         };
         refused.count += 1;
-        if refused.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
+        if refused.logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
             tracing::warn!(attempts = refused.count, "a wrong secret was presented");
-            *refused = Refused {
+            *refused = FailedAttempts {
                 count: 0,
                 logged: Some(Instant::now()),
             };
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    fn presented(secret: Option<&str>, headers: &[(&'static str, &str)]) -> Presented {
+    fn presented(secret: Option<&str>, headers: &[(&'static str, &str)]) -> Credential {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
@@ -187,26 +187,26 @@ mod tests {
 
     #[test]
     fn http_16_secrets() {
-        use Presented::{Nothing, Right, Wrong};
+        use Credential::{Invalid, Missing, Valid};
         for (headers, expected) in [
-            (&[][..], Nothing),
-            (&[("authorization", "Bearer s3cret")], Right),
-            (&[("authorization", "bearer  s3cret ")], Right),
-            (&[("x-api-key", "s3cret")], Right),
+            (&[][..], Missing),
+            (&[("authorization", "Bearer s3cret")], Valid),
+            (&[("authorization", "bearer  s3cret ")], Valid),
+            (&[("x-api-key", "s3cret")], Valid),
             (
                 &[("authorization", "Basic eA=="), ("x-api-key", "s3cret")],
-                Right,
+                Valid,
             ),
-            (&[("authorization", "Bearer s3cre")], Wrong),
-            (&[("authorization", "Bearer s3crets3cret")], Wrong),
-            (&[("authorization", "Bearer ")], Wrong),
-            (&[("authorization", "s3cret")], Wrong),
-            (&[("x-api-key", "")], Wrong),
-            (&[("x-api-key", "ü")], Wrong),
+            (&[("authorization", "Bearer s3cre")], Invalid),
+            (&[("authorization", "Bearer s3crets3cret")], Invalid),
+            (&[("authorization", "Bearer ")], Invalid),
+            (&[("authorization", "s3cret")], Invalid),
+            (&[("x-api-key", "")], Invalid),
+            (&[("x-api-key", "ü")], Invalid),
         ] {
             assert_eq!(presented(Some("s3cret"), headers), expected, "{headers:?}");
         }
-        assert_eq!(presented(None, &[("x-api-key", "")]), Wrong);
+        assert_eq!(presented(None, &[("x-api-key", "")]), Invalid);
     }
 
     #[test]

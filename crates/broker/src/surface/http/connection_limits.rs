@@ -17,7 +17,7 @@ const MAX_CONNECTIONS: usize = 1024;
 const MIN_OTHER_FILES: usize = 36;
 const OTHER_FILES: usize = 4;
 /// One slot of this many is kept for connections that only get the answer that there are too many.
-const ONE_REFUSED_OF: usize = 16;
+const REJECT_SLOT_RATIO: usize = 16;
 /// How long a new connection waits for the slot of one that is being closed for it.
 const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
 /// How often the log says that there are too many connections.
@@ -73,7 +73,7 @@ impl ConnectionLimits {
     pub(super) fn new(files: usize) -> Self {
         let others = MIN_OTHER_FILES.max(files / OTHER_FILES);
         let all = files.saturating_sub(others);
-        let refused = MAX_CONNECTIONS.min(all) / ONE_REFUSED_OF;
+        let refused = MAX_CONNECTIONS.min(all) / REJECT_SLOT_RATIO;
         let served = MAX_CONNECTIONS.min(all - refused.min(all));
         Self {
             served: Arc::new(Semaphore::new(served.max(1))),

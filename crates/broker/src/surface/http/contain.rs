@@ -8,13 +8,13 @@ use std::task::Poll;
 
 /// A panic that was caught. What it said went through the panic hook already.
 #[derive(Debug)]
-pub(super) struct Panicked;
+pub(super) struct CaughtPanic;
 
 /// Runs `future` in place; a panic in any of its polls ends it and is returned.
 ///
 /// Unwind safety is asserted: the future is never polled again, and what it shares with other
 /// requests (core's state) keeps its own invariants under locks that are not held across calls.
-pub(super) async fn contain<F: Future>(future: F) -> Result<F::Output, Panicked> {
+pub(super) async fn contain<F: Future>(future: F) -> Result<F::Output, CaughtPanic> {
     let mut future = pin!(future);
     poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
@@ -22,7 +22,7 @@ pub(super) async fn contain<F: Future>(future: F) -> Result<F::Output, Panicked>
             Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
             Err(payload) => {
                 discard(payload);
-                Poll::Ready(Err(Panicked))
+                Poll::Ready(Err(CaughtPanic))
             }
         },
     )

@@ -23,7 +23,7 @@ pub(super) enum Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     /// Everything.
-    Whole,
+    Full,
     /// The short view: the status code and states only, without names, versions and reasons.
     StateOnly,
 }
@@ -37,12 +37,12 @@ pub(super) fn answer(report: Report, view: View, mut health: Health, draining: b
         StatusCode::OK
     };
     let body = match (report, view) {
-        (Report::Ready, View::Whole) => {
+        (Report::Ready, View::Full) => {
             serde_json::to_string(&health).expect("names and numbers always serialize")
         }
         (Report::Ready, View::StateOnly) => json!({ "ready": health.ready }).to_string(),
         (Report::Sources, _) => sources(view, &health),
-        (Report::Alive, View::Whole) => json!({
+        (Report::Alive, View::Full) => json!({
             "status": "ok",
             "version": env!("CARGO_PKG_VERSION"),
             "catalog_digest": health.catalog_digest,
@@ -60,7 +60,7 @@ pub(super) fn answer(report: Report, view: View, mut health: Health, draining: b
 
 /// One source as `/sources` shows it.
 #[derive(Serialize)]
-struct Counted<'a> {
+struct SourceDetails<'a> {
     #[serde(flatten)]
     source: &'a SourceHealth,
     counters: SourceCounters,
@@ -69,19 +69,19 @@ struct Counted<'a> {
 
 /// One source as a stranger sees it.
 #[derive(Serialize)]
-struct StateAlone {
+struct SourceState {
     state: &'static str,
 }
 
 fn sources(view: View, health: &Health) -> String {
     let sources = health.sources.iter();
     match view {
-        View::Whole => list(sources.map(|source| Counted {
+        View::Full => list(sources.map(|source| SourceDetails {
             source,
             counters: source.counters,
             instances: &source.instances,
         })),
-        View::StateOnly => list(sources.map(|source| StateAlone {
+        View::StateOnly => list(sources.map(|source| SourceState {
             state: source.state,
         })),
     }
@@ -150,14 +150,14 @@ mod tests {
     #[test]
     fn the_whole_view_and_the_end() {
         assert_eq!(
-            body(Report::Ready, View::Whole, false),
+            body(Report::Ready, View::Full, false),
             (200, r#"{"ready":true,"catalog_digest":"sha256/1:00","sources":[{"path":"/a","state":"backoff","cause":"exited","since":"2026-01-01T00:00:00Z","tools":2,"withdrawn":1}]}"#.to_owned())
         );
         assert_eq!(
             body(Report::Ready, View::StateOnly, true),
             (503, r#"{"ready":false}"#.to_owned())
         );
-        let (status, text) = body(Report::Alive, View::Whole, true);
+        let (status, text) = body(Report::Alive, View::Full, true);
         let answer: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((status, &answer["status"]), (200, &json!("ok")));
         assert_eq!(
@@ -168,7 +168,7 @@ mod tests {
             body(Report::Sources, View::StateOnly, false).1,
             r#"{"sources":[{"state":"backoff"}]}"#
         );
-        let (status, sources) = body(Report::Sources, View::Whole, false);
+        let (status, sources) = body(Report::Sources, View::Full, false);
         assert!(
             sources.starts_with(r#"{"sources":[{"path":"/a","state":"backoff","cause":"exited""#)
         );

@@ -36,7 +36,7 @@ use super::meta::{self, Asker, alike};
 use super::request_id::RequestIds;
 use super::{Settings, Surface};
 use crate::core::{Account, Core, Drain};
-use auth::{Auth, Presented};
+use auth::{Auth, Credential};
 use health::{Report, View};
 use respond::{Answer, Refusal};
 use routes::{MetaTool, Route, Routes};
@@ -140,10 +140,10 @@ impl HttpSurface {
     fn health(&self, report: Report, parts: &Parts) -> Answer {
         // A proxy in front of a loopback address shows these routes to strangers, too.
         let limited = self.exposed || self.auth.has_secret();
-        let view = if limited && self.auth.presented(&parts.headers) != Presented::Right {
+        let view = if limited && self.auth.presented(&parts.headers) != Credential::Valid {
             View::StateOnly
         } else {
-            View::Whole
+            View::Full
         };
         health::answer(report, view, self.core.health(), self.drain.is_draining())
     }
@@ -192,7 +192,7 @@ async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> 
     let outcome =
         match contain::contain(surface.answer(&parts, &mut body, &request_id, &caller)).await {
             Ok(outcome) => outcome,
-            Err(contain::Panicked) => Err(surface.panicked(&request_id)),
+            Err(contain::CaughtPanic) => Err(surface.panicked(&request_id)),
         };
     if let Err(refusal) = &outcome {
         tracing::debug!(request_id, code = refusal.code().as_str(), "refused");

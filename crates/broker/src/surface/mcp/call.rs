@@ -11,21 +11,21 @@ use tokio::time::timeout;
 
 use super::reply::{Answer, Text};
 use super::tools::NAMES;
-use super::{Shared, result};
+use super::{ClientContext, result};
 use crate::core::{Charge, CoreError, Outcome, no_room_for_request, no_room_for_result};
 use crate::surface::meta::{Asker, Listing, alike};
 
 /// How long a call waits for the sources to be compared with the lock: a client that was just
 /// started calls at once, and would rather wait than be sent away. Below what clients wait at most.
-const START_WAIT: Duration = Duration::from_secs(50);
+const START_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Results longer than this are processed on another thread, so that other answers do not wait for
 /// them.
-const LONG: usize = 256 << 10;
+const MIN_POOLED_BYTES: usize = 256 << 10;
 
 /// The most memory that a reply of the broker's own takes beside itself: as text in JSON it has at most
 /// twice its bytes, and it is copied into a result.
-const OWN_COPIES: usize = 6;
+const MAX_OWN_COPIES: usize = 6;
 
 /// A call of one of the three tools.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl ToolCall {
     }
 
     /// Does it. What the broker refuses is a result too.
-    pub(super) async fn run(self, shared: &Shared, request_id: &str) -> Answer {
+    pub(super) async fn run(self, shared: &ClientContext, request_id: &str) -> Answer {
         let outcome = self.ask(shared, request_id).await;
         Ok(outcome.unwrap_or_else(|error| {
             tracing::debug!(request_id, code = error.code.as_str(), "refused");
@@ -78,7 +78,7 @@ impl ToolCall {
         }))
     }
 
-    async fn ask(&self, shared: &Shared, request_id: &str) -> Result<Text, Box<CoreError>> {
+    async fn ask(&self, shared: &ClientContext, request_id: &str) -> Result<Text, Box<CoreError>> {
         let asker = Asker {
             core: &shared.core,
             identity: &shared.identity,
@@ -103,7 +103,7 @@ impl ToolCall {
             }
         };
         let reply = asker.list(listing, arguments).await?;
-        let needed = OWN_COPIES * reply.body.len();
+        let needed = MAX_OWN_COPIES * reply.body.len();
         let mut charge = Charge::default();
         charge
             .cover(&shared.account, needed)
@@ -113,14 +113,18 @@ impl ToolCall {
 }
 
 /// A server's result in the form of the era.
-async fn handed_on(shared: &Shared, outcome: Outcome, era: Era) -> Result<Text, Box<CoreError>> {
+async fn handed_on(
+    shared: &ClientContext,
+    outcome: Outcome,
+    era: Era,
+) -> Result<Text, Box<CoreError>> {
     let length = outcome.result.len();
     let mut charge = Charge::default();
     // The result as the era takes it, beside the one that came.
     charge
         .cover(&shared.account, length)
         .map_err(|full| Box::new(no_room_for_result(full)))?;
-    let result = if length > LONG {
+    let result = if length > MIN_POOLED_BYTES {
         let hand_on = move || result::of_server(&outcome, era);
         shared.core.shape_long(hand_on).await?
     } else {
@@ -130,11 +134,11 @@ async fn handed_on(shared: &Shared, outcome: Outcome, era: Era) -> Result<Text, 
 }
 
 /// Waits until the required sources were judged, as far as that is worth it.
-async fn started(shared: &Shared) {
-    let judged = timeout(START_WAIT, shared.core.first_verdict());
+async fn started(shared: &ClientContext) {
+    let judged = timeout(START_TIMEOUT, shared.core.first_verdict());
     let draining = shared.drain.draining();
     tokio::select! {
-        // Judged or not: the next answer says it.
+        // Assessment or not: the next answer says it.
         _ = judged => {}
         () = draining.cancelled() => {}
     }

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::call::ToolCall;
-use super::in_flight::{BatchId, InFlight, MOST};
+use super::in_flight::{BatchId, InFlight, MAX_IN_FLIGHT};
 use super::reply::{self, Answer, NO_ROOM, refusal};
-use super::{Shared, result};
+use super::{ClientContext, result};
 use crate::core::{CoreError, NoRoom, no_room_for_request};
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -27,7 +27,7 @@ const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// What is known of the client, and what it has open.
 #[derive(Debug)]
 pub(super) struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     /// What `initialize` settled on.
     revision: Option<&'static str>,
     pub(super) in_flight: InFlight,
@@ -38,7 +38,7 @@ pub(super) struct Connection {
 }
 
 /// A request that is taken up.
-enum Taken {
+enum Dispatch {
     /// Answered already.
     Now(Answer),
     /// Being worked on.
@@ -46,7 +46,7 @@ enum Taken {
 }
 
 impl Connection {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<ClientContext>) -> Self {
         Self {
             subscriptions: shared.drain.draining(),
             shared,
@@ -123,9 +123,9 @@ impl Connection {
                     return Some(write::error(Some(&id), error));
                 }
                 let taken = self.request(&id, &method, params, batch);
-                match taken.unwrap_or_else(|error| Taken::Now(Err(error))) {
-                    Taken::Now(answer) => Some(reply::answer(&id, answer)),
-                    Taken::Later => None,
+                match taken.unwrap_or_else(|error| Dispatch::Now(Err(error))) {
+                    Dispatch::Now(answer) => Some(reply::answer(&id, answer)),
+                    Dispatch::Later => None,
                 }
             }
             Incoming::Notification { method, params } => {
@@ -154,7 +154,7 @@ impl Connection {
         method: &str,
         params: Option<Raw>,
         batch: Option<BatchId>,
-    ) -> Result<Taken, RpcError> {
+    ) -> Result<Dispatch, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let raw = params.map_or(Bytes::from_static(b"{}"), Raw::into_bytes);
         let params = Members::parse(&raw).map_err(|_| wrong("`params` must be an object"))?;
@@ -163,7 +163,7 @@ impl Connection {
             return Err(wrong(&format!("`params` has `{name}` twice")));
         }
         let era = era::of_request(&params)?;
-        let now = |value: Value| Ok(Taken::Now(Ok(value.to_string().into_bytes().into())));
+        let now = |value: Value| Ok(Dispatch::Now(Ok(value.to_string().into_bytes().into())));
         match (era, method) {
             (Era::Modern, "server/discover") => now(self.shared.texts.discover()),
             (Era::Modern, "subscriptions/listen") => self.listen(id, &params, batch),
@@ -202,10 +202,10 @@ impl Connection {
         }
     }
 
-    fn call(&mut self, id: &Id, call: ToolCall, batch: Option<BatchId>) -> Taken {
+    fn call(&mut self, id: &Id, call: ToolCall, batch: Option<BatchId>) -> Dispatch {
         let request_id = self.shared.ids.next();
         if self.in_flight.is_full() {
-            let message = format!("{MOST} requests are open already");
+            let message = format!("{MAX_IN_FLIGHT} requests are open already");
             let error = CoreError::new(CallCode::Overloaded, message)
                 .hint("Wait for an answer before you send the next request.")
                 .maybe_executed(false);
@@ -213,12 +213,12 @@ impl Connection {
                 retryable: true,
                 ..error
             };
-            return Taken::Now(Ok(result::error(&error, &request_id, call.era).into()));
+            return Dispatch::Now(Ok(result::error(&error, &request_id, call.era).into()));
         }
         let shared = Arc::clone(&self.shared);
         let work = async move { call.run(&shared, &request_id).await };
         self.in_flight.begin(id.clone(), batch, work);
-        Taken::Later
+        Dispatch::Later
     }
 
     /// Nothing that could be subscribed to ever changes: it is acknowledged, and ends with the broker.
@@ -227,7 +227,7 @@ impl Connection {
         id: &Id,
         params: &Members<'_>,
         batch: Option<BatchId>,
-    ) -> Result<Taken, RpcError> {
+    ) -> Result<Dispatch, RpcError> {
         if !params
             .get("notifications")
             .is_some_and(|raw| raw.starts_with('{'))
@@ -236,7 +236,7 @@ impl Connection {
             return Err(RpcError::new(INVALID_PARAMS, message));
         }
         if self.in_flight.is_full() {
-            let message = format!("{MOST} requests are open already");
+            let message = format!("{MAX_IN_FLIGHT} requests are open already");
             return Err(RpcError::new(INTERNAL_ERROR, message));
         }
         let id_value: Value = serde_json::from_str(&id.to_string()).unwrap_or_default();
@@ -253,7 +253,7 @@ impl Connection {
             Ok(result.to_string().into_bytes().into())
         };
         self.in_flight.begin(id.clone(), batch, work);
-        Ok(Taken::Later)
+        Ok(Dispatch::Later)
     }
 
     fn notification(&mut self, method: &str, params: Option<&Raw>) {

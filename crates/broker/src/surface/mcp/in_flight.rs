@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, Id as TaskId, JoinError, JoinSet};
 use super::reply::{self, Answer};
 
 /// Requests that one client may have open; more are refused.
-pub(super) const MOST: usize = 256;
+pub(super) const MAX_IN_FLIGHT: usize = 256;
 
 /// What stands for a batch until all of its requests are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ impl InFlight {
 
     /// Whether there is no room for another.
     pub(super) fn is_full(&self) -> bool {
-        self.handles.len() >= MOST
+        self.handles.len() >= MAX_IN_FLIGHT
     }
 
     /// Whether nothing is open.

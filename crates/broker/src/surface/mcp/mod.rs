@@ -15,7 +15,7 @@ use tools::Texts;
 
 /// What every request needs.
 #[derive(Debug)]
-struct Shared {
+struct ClientContext {
     core: Core,
     identity: Identity,
     /// The account of the client, to which its requests and their answers are charged.
@@ -25,7 +25,7 @@ struct Shared {
     drain: Drain,
 }
 
-impl Shared {
+impl ClientContext {
     fn new(core: Core, identity: Identity, account: Account) -> Self {
         Self {
             texts: Texts::new(&core, &identity),

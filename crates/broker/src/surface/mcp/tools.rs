@@ -15,7 +15,7 @@ pub(super) const NAMES: [&str; 3] = ["meta_tree", "meta_desc", "meta_call"];
 /// but the next broker may say something else.
 const TTL_MS: u64 = 300_000;
 /// Areas that the texts name; the rest is counted.
-const MOST_AREAS: usize = 30;
+const MAX_AREAS: usize = 30;
 
 /// Everything that is told of the broker, made once.
 #[derive(Debug)]
@@ -86,10 +86,10 @@ fn cacheable(mut result: Value) -> Value {
 fn areas(core: &Core, identity: &Identity) -> String {
     let areas = core.areas(identity);
     let mut lines = String::new();
-    for area in areas.iter().take(MOST_AREAS) {
+    for area in areas.iter().take(MAX_AREAS) {
         lines.push_str(&format!("\n- {}: {}", area.path, area.summary));
     }
-    if let more @ 1.. = areas.len().saturating_sub(MOST_AREAS) {
+    if let more @ 1.. = areas.len().saturating_sub(MAX_AREAS) {
         lines.push_str(&format!("\n- and {more} more"));
     }
     lines

@@ -79,7 +79,7 @@ impl<'a> CallBody<'a> {
 /// The members, unchecked.
 #[derive(Default)]
 struct Envelope<'a> {
-    path: Option<Loose<'a>>,
+    path: Option<StringOrOther<'a>>,
     args: Option<&'a RawValue>,
     /// The first name that is not known.
     unknown: Option<String>,
@@ -97,14 +97,14 @@ impl<'a> Envelope<'a> {
         }
         match &self.path {
             None => Err(path_missing()),
-            Some(Loose::Other) => Err(path_type()),
-            Some(Loose::Text(path)) => Ok(path.clone()),
+            Some(StringOrOther::Other) => Err(path_type()),
+            Some(StringOrOther::Text(path)) => Ok(path.clone()),
         }
     }
 }
 
 /// A string, or something else that is refused later with its own code.
-enum Loose<'a> {
+enum StringOrOther<'a> {
     Text(Cow<'a, str>),
     Other,
 }
@@ -172,57 +172,57 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-impl<'de> Deserialize<'de> for Loose<'de> {
+impl<'de> Deserialize<'de> for StringOrOther<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LooseVisitor)
+        deserializer.deserialize_any(StringOrOtherVisitor)
     }
 }
 
-struct LooseVisitor;
+struct StringOrOtherVisitor;
 
-impl<'de> Visitor<'de> for LooseVisitor {
-    type Value = Loose<'de>;
+impl<'de> Visitor<'de> for StringOrOtherVisitor {
+    type Value = StringOrOther<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Loose::Text(Cow::Borrowed(text)))
+        Ok(StringOrOther::Text(Cow::Borrowed(text)))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Loose::Text(Cow::Owned(text.to_owned())))
+        Ok(StringOrOther::Text(Cow::Owned(text.to_owned())))
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Loose::Other)
+        Ok(StringOrOther::Other)
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Loose::Other)
+        Ok(StringOrOther::Other)
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(Loose::Other)
+        Ok(StringOrOther::Other)
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(Loose::Other)
+        Ok(StringOrOther::Other)
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Loose::Other)
+        Ok(StringOrOther::Other)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Loose::Other)
+        Ok(StringOrOther::Other)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Loose::Other)
+        Ok(StringOrOther::Other)
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::core::{self, CoreError, MAX_DEPTH, MAX_DESCRIBED};
 
 /// Names less alike than this are no suggestion.
-const ALIKE: f64 = 0.75;
+const MIN_LIKENESS: f64 = 0.75;
 
 /// A checked `meta_tree` body.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub(in crate::surface) fn alike(name: &str, known: &[&str]) -> Vec<String> {
     let mut close: Vec<_> = known
         .iter()
         .map(|known| (strsim::jaro_winkler(known, name), *known))
-        .filter(|(score, _)| *score >= ALIKE)
+        .filter(|(score, _)| *score >= MIN_LIKENESS)
         .collect();
     close.sort_by(|a, b| b.0.total_cmp(&a.0));
     close

@@ -10,7 +10,7 @@ const PATH: &str = "{\"path\":\"";
 const RESULT: &str = "\",\"result\":";
 const END: &str = "}";
 /// Bytes of a reply apart from its result.
-const AROUND_RESULT: usize = 1 << 10;
+const RESERVED_BYTES: usize = 1 << 10;
 
 /// Characters around the result in a reply for `path`, apart from warnings and cuts.
 pub(super) fn chars_around(path: &str) -> usize {
@@ -26,7 +26,7 @@ pub(in crate::surface) fn reply(
     let result = &outcome.result;
     let mut charge = Charge::default();
     charge
-        .cover(account, result.len() + AROUND_RESULT)
+        .cover(account, result.len() + RESERVED_BYTES)
         .map_err(|no_room| Box::new(no_room_for_result(no_room).path(outcome.path)))?;
     let mut after = String::new();
     if !outcome.warnings.is_empty() {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use bytes::Bytes;
 
-    use crate::core::{Cut, MemoryBudget, Shortened};
+    use crate::core::{Cut, CutDetail, MemoryBudget};
 
     #[test]
     fn the_result_stands_byte_for_byte_between_path_and_notes() {
@@ -87,7 +87,7 @@ mod tests {
         outcome.cut = Some(Cut {
             original_chars: 900,
             limit: 500,
-            cuts: vec![Shortened {
+            cuts: vec![CutDetail {
                 pointer: "/n".to_owned(),
                 kind: "list",
                 from: 9,

@@ -2,7 +2,7 @@
 
 use broker_model::json::each_member;
 
-use super::walk::{self, Shortened};
+use super::walk::{self, CutDetail};
 use super::{Cut, Reply};
 
 /// A result with one text block: as much of the original text as fits, and `isError`.
@@ -15,7 +15,7 @@ pub(super) fn cut(reply: &Reply, result: &[u8]) -> (Vec<u8>, Cut) {
     let is_error = is_error && read.is_ok();
     let flag = if is_error { ",\"isError\":true" } else { "" };
     let total = walk::chars(result);
-    let shortened = |to| Shortened {
+    let shortened = |to| CutDetail {
         pointer: String::new(),
         kind: "head",
         from: total,

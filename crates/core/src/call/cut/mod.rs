@@ -15,14 +15,14 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use walk::Shortened;
+pub use walk::CutDetail;
 use walk::{Bounds, Walk};
 
 /// Strings are cut to the first of these before any list is shortened; to the second only where that
 /// is not enough.
 const SHORT_STRINGS: [usize; 2] = [64, 8];
 /// Cuts that are named; others are only counted.
-const NAMED_CUTS: usize = 20;
+const MAX_NAMED_CUTS: usize = 20;
 
 /// What was left out of a result. As JSON, it is the member `truncated` of a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub struct Cut {
     /// Characters that the whole reply may have.
     pub limit: usize,
     /// The parts that were shortened, as far as they are named.
-    pub cuts: Vec<Shortened>,
+    pub cuts: Vec<CutDetail>,
     /// How many further parts were shortened.
     #[serde(rename = "more", skip_serializing_if = "is_zero")]
     pub unnamed: usize,
@@ -118,7 +118,7 @@ struct Reply {
 }
 
 impl Reply {
-    fn cut(&self, cuts: Vec<Shortened>, unnamed: usize) -> Cut {
+    fn cut(&self, cuts: Vec<CutDetail>, unnamed: usize) -> Cut {
         Cut {
             original_chars: self.original_chars,
             limit: self.limit,
@@ -128,7 +128,7 @@ impl Reply {
     }
 
     /// Characters of everything but the result, the member `truncated` included.
-    fn chars_beside(&self, cuts: &[Shortened], unnamed: usize) -> usize {
+    fn chars_beside(&self, cuts: &[CutDetail], unnamed: usize) -> usize {
         let truncated = self.cut(cuts.to_vec(), unnamed);
         let json = serde_json::to_string(&truncated).expect("strings and numbers always serialize");
         self.around + ",\"truncated\":".len() + json.chars().count()

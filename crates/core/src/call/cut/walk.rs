@@ -6,7 +6,7 @@
 use memchr::{memchr, memchr2};
 use serde::Serialize;
 
-use super::NAMED_CUTS;
+use super::MAX_NAMED_CUTS;
 
 /// What is kept of a string and of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Bounds {
 
 /// One part of a result that was shortened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Shortened {
+pub struct CutDetail {
     /// Where, as a JSON pointer into the result.
     pub pointer: String,
     /// `string`, `list` or `head`.
@@ -45,8 +45,8 @@ pub(super) struct Walk {
     pub(super) out: Vec<u8>,
     /// Its length in characters.
     pub(super) chars: usize,
-    /// The first [`NAMED_CUTS`] cuts, in order.
-    pub(super) cuts: Vec<Shortened>,
+    /// The first [`MAX_NAMED_CUTS`] cuts, in order.
+    pub(super) cuts: Vec<CutDetail>,
     /// How many cuts there are besides.
     pub(super) unnamed: usize,
     /// The longest string, in characters.
@@ -74,7 +74,7 @@ pub(super) fn chars(text: &[u8]) -> usize {
 }
 
 /// Where the walk is, for pointers.
-enum Place<'t> {
+enum PathStep<'t> {
     /// A member; its key as it is written, without quotes.
     Member(&'t [u8]),
     Item(usize),
@@ -86,7 +86,7 @@ struct Walker<'t> {
     /// Characters beyond which a measurement ends; `None` where the text is written.
     budget: Option<usize>,
     at: usize,
-    places: Vec<Place<'t>>,
+    places: Vec<PathStep<'t>>,
     walk: Walk,
 }
 
@@ -176,7 +176,7 @@ impl<'t> Walker<'t> {
         while self.peek() == b'"' {
             let end = skip_string(self.text, self.at);
             self.places
-                .push(Place::Member(&self.text[self.at + 1..end - 1]));
+                .push(PathStep::Member(&self.text[self.at + 1..end - 1]));
             self.copy_to(end);
             self.space();
             self.copy_to(self.at + 1);
@@ -202,7 +202,7 @@ impl<'t> Walker<'t> {
                     self.emit(b",");
                     self.space();
                 }
-                self.places.push(Place::Item(items));
+                self.places.push(PathStep::Item(items));
                 self.value();
                 self.places.pop();
                 self.space();
@@ -232,15 +232,17 @@ impl<'t> Walker<'t> {
     }
 
     fn note(&mut self, kind: &'static str, from: usize, to: usize) {
-        if self.walk.cuts.len() == NAMED_CUTS {
+        if self.walk.cuts.len() == MAX_NAMED_CUTS {
             self.walk.unnamed += 1;
             return;
         }
         let pointer = self.places.iter().map(|place| match place {
-            Place::Item(index) => format!("/{index}"),
-            Place::Member(key) => format!("/{}", broker_model::json::escape_token(&decoded(key))),
+            PathStep::Item(index) => format!("/{index}"),
+            PathStep::Member(key) => {
+                format!("/{}", broker_model::json::escape_token(&decoded(key)))
+            }
         });
-        self.walk.cuts.push(Shortened {
+        self.walk.cuts.push(CutDetail {
             pointer: pointer.collect(),
             kind,
             from,

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 mod pipes;
 
-use super::Shared;
+use super::ClientContext;
 use super::connection::Connection;
 use crate::core::{Core, Identity};
 use crate::surface::{Settings, Surface};
@@ -23,7 +23,7 @@ const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
 /// The stdio surface.
 #[derive(Debug)]
 pub(crate) struct StdioSurface {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     line_bytes: LineLimit,
     ended: CancellationToken,
     idle: CancellationToken,
@@ -34,7 +34,7 @@ impl StdioSurface {
     pub(crate) fn new(core: Core, settings: Settings) -> Self {
         let account = core.memory().whole_account();
         Self {
-            shared: Arc::new(Shared::new(core, Identity::local(), account)),
+            shared: Arc::new(ClientContext::new(core, Identity::local(), account)),
             line_bytes: LineLimit::new(settings.body_bytes),
             ended: CancellationToken::new(),
             idle: CancellationToken::new(),

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Lines that were read and not looked at yet. Each can be as long as `limits.body_bytes`, and is charged.
 const READ_AHEAD: usize = 4;
 /// Lines that wait to be written.
-const UNWRITTEN: usize = 64;
+const MAX_UNWRITTEN: usize = 64;
 const READ_BYTES: usize = 64 << 10;
 
 /// Lines to be written, in their order.
@@ -59,7 +59,7 @@ pub(super) fn read(
 
 /// Writes lines until the sender is dropped or `output` is closed.
 pub(super) fn write(mut output: impl Write + Send + 'static) -> io::Result<Output> {
-    let (lines, mut receiver) = mpsc::channel::<Line>(UNWRITTEN);
+    let (lines, mut receiver) = mpsc::channel::<Line>(MAX_UNWRITTEN);
     let (done, written) = oneshot::channel();
     thread::Builder::new()
         .name("stdout".to_owned())

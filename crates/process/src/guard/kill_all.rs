@@ -9,10 +9,10 @@ use rustix::process::Pid;
 use tokio::time::Instant;
 
 use super::cookie;
-use crate::census::{self, Seen};
 use crate::cgroup;
 use crate::children::{self, MAX_DESCENDANTS};
-use crate::strays::Stray;
+use crate::descendants::PinnedProcess;
+use crate::proc_table::{self, ProcessEntry};
 
 /// The pause after a round that found nothing new: a killed process takes a moment to end.
 const END_INTERVAL: Duration = Duration::from_millis(1);
@@ -51,12 +51,12 @@ pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
     cgroup::end_all(by.saturating_duration_since(Instant::now()));
 }
 
-/// Stops every descendant from the top down, so that none of them starts another process, then kills
+/// StopCounter every descendant from the top down, so that none of them starts another process, then kills
 /// them. Returns the numbers of the descendants that could be signalled.
 fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
     let mut found = Vec::new();
     let mut signalled = BTreeSet::new();
-    let mut stop = |process: Stray, found: &mut Vec<Stray>| {
+    let mut stop = |process: PinnedProcess, found: &mut Vec<PinnedProcess>| {
         if process.stop() {
             signalled.insert(process.pid());
         }
@@ -64,7 +64,7 @@ fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
     };
     for pid in children::own()? {
         if !spared.contains(&pid)
-            && let Some(child) = Stray::hold_child(pid)
+            && let Some(child) = PinnedProcess::pin_child(pid)
         {
             stop(child, &mut found);
         }
@@ -75,9 +75,11 @@ fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
     let mut at = 0;
     while at < found.len() && found.len() < MAX_DESCENDANTS {
         let parent = found[at].pid();
-        let children = children::of(parent).into_iter().filter_map(Seen::read);
+        let children = children::of(parent)
+            .into_iter()
+            .filter_map(ProcessEntry::read);
         for child in children.filter(|child| child.is_child_of(parent)) {
-            if let Some(child) = child.hold() {
+            if let Some(child) = child.pin() {
                 stop(child, &mut found);
             }
         }
@@ -93,12 +95,12 @@ fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
 /// Kills processes that have the cookie and are not descendants, such as orphans that another process
 /// adopted.
 fn end_holders(root: Pid) -> BTreeSet<i32> {
-    let holders = census::holders(cookie());
+    let holders = proc_table::holders(cookie());
     let holders = holders
         .iter()
         .filter(|holder| Pid::from_raw(holder.pid()) != Some(root));
-    let held = holders.filter_map(Seen::hold);
-    held.filter(Stray::kill)
+    let held = holders.filter_map(ProcessEntry::pin);
+    held.filter(PinnedProcess::kill)
         .map(|holder| holder.pid())
         .collect()
 }

@@ -3,18 +3,18 @@
 
 use rustix::process::Pid;
 
-use super::strays::{Stray, VARIABLE, has_variable};
+use super::descendants::{PinnedProcess, VARIABLE, has_variable};
 
 /// A process as it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ProcessEntry {
     pid: i32,
     parent: i32,
     is_zombie: bool,
     started: u64,
 }
 
-impl Seen {
+impl ProcessEntry {
     pub(crate) fn read(pid: i32) -> Option<Self> {
         Self::parse(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
@@ -45,13 +45,13 @@ impl Seen {
 
     /// Whether the process lives. A zombie does not, unless only its first thread has ended.
     pub(crate) fn is_alive(&self) -> bool {
-        !self.is_zombie || goes_on(self)
+        !self.is_zombie || has_living_threads(self)
     }
 
     /// The process that was seen, if it is still alive.
-    pub(crate) fn hold(&self) -> Option<Stray> {
+    pub(crate) fn pin(&self) -> Option<PinnedProcess> {
         let is_it = |now: Self| now.started == self.started && now.is_alive();
-        Stray::hold(Pid::from_raw(self.pid)?, || {
+        PinnedProcess::pin(Pid::from_raw(self.pid)?, || {
             Self::read(self.pid).is_some_and(is_it)
         })
     }
@@ -66,22 +66,22 @@ pub(super) fn numbers() -> impl Iterator<Item = i32> {
 /// The children of a process, zombies included.
 pub(crate) fn children(parent: Pid) -> Vec<i32> {
     let parent = parent.as_raw_nonzero().get();
-    let seen = numbers().filter_map(Seen::read);
+    let seen = numbers().filter_map(ProcessEntry::read);
     let children = seen.filter(|process| process.parent == parent);
     children.map(|process| process.pid).collect()
 }
 
 /// The living processes whose cookie begins with `cookie`.
-pub(crate) fn holders(cookie: &str) -> Vec<Seen> {
+pub(crate) fn holders(cookie: &str) -> Vec<ProcessEntry> {
     let entry = format!("{VARIABLE}={cookie}-").into_bytes();
     let holders = numbers()
         .filter(|pid| has_variable(*pid, |variable| variable.starts_with(&entry)))
-        .filter_map(Seen::read);
-    holders.filter(Seen::is_alive).collect()
+        .filter_map(ProcessEntry::read);
+    holders.filter(ProcessEntry::is_alive).collect()
 }
 
 /// Whether a process whose first thread has ended has others.
-fn goes_on(process: &Seen) -> bool {
+fn has_living_threads(process: &ProcessEntry) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.pid));
     threads.is_ok_and(|threads| threads.count() > 1)
 }
@@ -93,11 +93,11 @@ mod tests {
     #[test]
     fn a_name_cannot_lie_about_what_follows_it() {
         let stat = b"7 (a) Z 1 (b c) S 3 7 7 0 -1 4 1 1 1 1 1 1 1 1 20 0 1 0 4242 9 9";
-        let seen = Seen::parse(7, stat).expect("it is whole");
+        let seen = ProcessEntry::parse(7, stat).expect("it is whole");
         assert_eq!((seen.parent, seen.started), (3, 4242));
         assert!(!seen.is_zombie);
         for torn in [&b""[..], b"7 (a", b"7 (a) S", b"7 (a) S 1 1 1"] {
-            assert_eq!(Seen::parse(7, torn), None);
+            assert_eq!(ProcessEntry::parse(7, torn), None);
         }
     }
 
@@ -117,18 +117,18 @@ mod tests {
         let pid = i32::try_from(child.id()).unwrap();
         assert!(crate::children::own().unwrap().contains(&pid));
         assert!(children(rustix::process::getpid()).contains(&pid));
-        let below = crate::children::below(pid);
+        let below = crate::children::descendants_of(pid);
         let [sleeper] = below.as_slice() else {
             panic!("one process is below the shell: {below:?}");
         };
         assert_eq!(children(Pid::from_raw(pid).unwrap()), [sleeper.pid()]);
         // A process that merely reuses the number of the seen process is another process.
-        let other = Seen {
+        let other = ProcessEntry {
             started: 0,
             ..*sleeper
         };
-        assert!(other.hold().is_none());
-        assert!(sleeper.hold().unwrap().kill());
+        assert!(other.pin().is_none());
+        assert!(sleeper.pin().unwrap().kill());
         assert!(child.wait().unwrap().code().is_some());
     }
 }

@@ -11,13 +11,13 @@ use memchr::memmem::Finder;
 static ESCAPES: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| [Finder::new(b"\\u"), Finder::new(b"\\b")]);
 
-/// Whether [`unseen`] has to look closely; most results are plain ASCII without such escapes.
-pub(crate) fn may_hide(result: &[u8]) -> bool {
+/// Whether [`warning`] has to look closely; most results are plain ASCII without such escapes.
+pub(crate) fn needs_scan(result: &[u8]) -> bool {
     !result.is_ascii() || ESCAPES.iter().any(|escape| escape.find(result).is_some())
 }
 
 /// Bytes of text that are looked at together: memory must not grow with the result.
-const PIECE: usize = 64 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 /// What is counted, in the order in which it is told.
 const KINDS: [(Unseen, &str); 3] = [
     (Unseen::Control, "control"),
@@ -26,8 +26,8 @@ const KINDS: [(Unseen, &str); 3] = [
 ];
 
 /// What is told of a result that hides something, from its JSON.
-pub(crate) fn unseen(result: &[u8]) -> Option<String> {
-    if !may_hide(result) {
+pub(crate) fn warning(result: &[u8]) -> Option<String> {
+    if !needs_scan(result) {
         return None;
     }
     let mut counter = Counter::default();
@@ -73,7 +73,7 @@ impl Counter {
             }
             let used = if escape && unit.is_some() { 6 } else { 2 };
             rest = rest.get(at + used..).unwrap_or_default();
-            if self.units.len() >= PIECE {
+            if self.units.len() >= PIECE_BYTES {
                 self.end_escapes();
             }
         }
@@ -89,7 +89,7 @@ impl Counter {
         self.end_escapes();
         let mut rest = text;
         while !rest.is_empty() {
-            let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE));
+            let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
             self.text.push_str(piece);
             self.look_if_full();
             rest = more;
@@ -108,7 +108,7 @@ impl Counter {
     /// Ends a piece behind a plain letter where there is one, since emoji and scripts are judged by what
     /// stands around them.
     fn look_if_full(&mut self) {
-        if self.text.len() < PIECE {
+        if self.text.len() < PIECE_BYTES {
             return;
         }
         let plain = self.text.bytes().rposition(|byte| byte.is_ascii());
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn f_18_what_acts_or_hides_is_counted_however_it_is_written() {
-        let told = |json: &str| unseen(json.as_bytes());
+        let told = |json: &str| warning(json.as_bytes());
         for (json, counts) in [
             (r#"{"a":"\u001b[31mred\u001B[0m"}"#, "2 control"),
             ("{\"a\":\"\u{9b}31m\"}", "1 control"),
@@ -163,12 +163,12 @@ mod tests {
     #[test]
     fn f_18_a_long_result_is_looked_at_in_pieces() {
         for filler in ["日本語", "a", r"\u00e9", r"\ud83d\ude00"] {
-            let long = filler.repeat(3 * PIECE);
+            let long = filler.repeat(3 * PIECE_BYTES);
             let json = format!(r#"{{"a":"\u001b{long}\u202e{long}\u001b"}}"#);
             let mut counter = Counter::default();
             counter.read(&json);
             assert_eq!(counter.counts, [2, 1, 0], "{filler}");
-            assert!(counter.text.capacity() <= 8 * PIECE, "{filler}");
+            assert!(counter.text.capacity() <= 8 * PIECE_BYTES, "{filler}");
         }
     }
 }

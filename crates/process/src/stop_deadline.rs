@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep_until};
 
 /// Follows a moment that may be set or moved at any time.
 #[derive(Clone, Debug)]
-pub struct Hurry(watch::Receiver<Option<Instant>>);
+pub struct StopDeadline(watch::Receiver<Option<Instant>>);
 
-impl Hurry {
+impl StopDeadline {
     /// Follows what is sent.
     pub fn new(by: watch::Receiver<Option<Instant>>) -> Self {
         Self(by)
@@ -58,19 +58,24 @@ mod tests {
     #[tokio::test]
     async fn a_grace_ends_early_when_somebody_is_in_a_hurry() {
         let by = watch::Sender::new(None);
-        let mut hurry = Hurry::new(by.subscribe());
-        let waiting = hurry.bound(HOUR, 2, std::future::pending::<()>());
+        let mut stop_deadline = StopDeadline::new(by.subscribe());
+        let waiting = stop_deadline.bound(HOUR, 2, std::future::pending::<()>());
         let (ended, ()) = tokio::join!(waiting, async {
             tokio::task::yield_now().await;
             by.send_replace(Some(Instant::now() + Duration::from_millis(20)));
         });
         assert!(ended.is_none());
         // The moment has passed: what is not ready at once is not waited for.
-        assert_eq!(hurry.bound(HOUR, 1, async { 7 }).await, Some(7));
+        assert_eq!(stop_deadline.bound(HOUR, 1, async { 7 }).await, Some(7));
         let pending = std::future::pending::<()>();
-        assert!(hurry.bound(HOUR, 1, pending).await.is_none());
+        assert!(stop_deadline.bound(HOUR, 1, pending).await.is_none());
         let short = Duration::from_millis(1);
         let pending = std::future::pending::<()>();
-        assert!(Hurry::never().bound(short, 1, pending).await.is_none());
+        assert!(
+            StopDeadline::never()
+                .bound(short, 1, pending)
+                .await
+                .is_none()
+        );
     }
 }

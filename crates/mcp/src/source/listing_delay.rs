@@ -9,14 +9,14 @@ use crate::spec::Timing;
 
 /// The gap after the last listing that an announcement asked for.
 #[derive(Debug)]
-pub(super) struct Gap {
+pub(super) struct ListingDelay {
     least: Duration,
     most: Duration,
     now: Duration,
     listed: Option<Instant>,
 }
 
-impl Gap {
+impl ListingDelay {
     pub(super) fn new(timing: Timing) -> Self {
         Self {
             least: timing.recheck_gap,
@@ -52,7 +52,7 @@ mod tests {
 
     /// The listings within `time` for a server that announces each `period`.
     fn listings(period: Duration, time: Duration) -> Vec<u64> {
-        let mut gap = Gap::new(Timing::default());
+        let mut gap = ListingDelay::new(Timing::default());
         let start = Instant::now();
         let mut announced = start;
         let mut found = Vec::new();
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn after_a_quiet_minute_a_change_is_listed_at_once_and_the_next_after_a_second() {
-        let mut gap = Gap::new(Timing::default());
+        let mut gap = ListingDelay::new(Timing::default());
         let mut now = Instant::now();
         for _ in 0..9 {
             now = gap.announced(now);

@@ -17,7 +17,7 @@ const NAME: &CStr = c"mcp-guard";
 const COOKIE_DIGITS: usize = 32;
 
 /// The guard of this process, where it has one. The cookie that it chose becomes ours.
-pub(super) fn guard() -> Option<Pid> {
+pub(super) fn find_guard() -> Option<Pid> {
     let value = std::env::var(VARIABLE).ok()?;
     let (guard, cookie) = parse(&value)?;
     if getppid() != Some(guard) || is_another_program(guard) || COOKIE.set(cookie).is_err() {
@@ -27,7 +27,7 @@ pub(super) fn guard() -> Option<Pid> {
     Some(guard)
 }
 
-/// What the guard writes for [`guard`] to read.
+/// What the guard writes for [`find_guard`] to read.
 pub(super) fn value(guard: Pid, cookie: &str) -> String {
     format!("{}:{cookie}", guard.as_raw_nonzero())
 }

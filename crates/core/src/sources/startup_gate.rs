@@ -11,7 +11,7 @@ use crate::{Mode, RefuseExit, StartOutcome};
 
 /// The gate of one start.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct StartupGate {
     mode: Mode,
     /// The first outcome of each source: its report, or that it could not be checked.
     first: Box<[OnceLock<Report>]>,
@@ -22,7 +22,7 @@ pub(crate) struct Gate {
     outcome: watch::Sender<Option<StartOutcome>>,
 }
 
-impl Gate {
+impl StartupGate {
     pub(crate) fn new(mode: Mode, required: Vec<bool>) -> Self {
         let awaited = required.iter().filter(|required| **required).count();
         let gate = Self {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     async fn refusal(mode: Mode, reports: [Report; 2]) -> (Option<RefuseExit>, bool) {
-        let gate = Gate::new(mode, vec![true, true]);
+        let gate = StartupGate::new(mode, vec![true, true]);
         for (source, report) in reports.iter().enumerate() {
             gate.settle(source, report);
         }
@@ -203,7 +203,7 @@ mod tests {
                 ..Report::default()
             }
         };
-        let gate = Gate::new(Mode::Plain, vec![true, true]);
+        let gate = StartupGate::new(Mode::Plain, vec![true, true]);
         gate.settle(0, &at("/a", Class::Gone, "sha256/1:0a"));
         gate.settle(1, &at("/b", Class::Added, "sha256/1:0a"));
         let outcome = gate.outcome().await;
@@ -221,20 +221,20 @@ mod tests {
 
     #[test]
     fn plain_calls_wait_for_every_required_source_and_optional_ones_for_their_own_too() {
-        let gate = Gate::new(Mode::Plain, vec![true, true, false]);
+        let gate = StartupGate::new(Mode::Plain, vec![true, true, false]);
         gate.settle(2, &failed());
         gate.settle(0, &Report::default());
         assert!(!gate.admits(0) && !gate.admits(2) && !gate.is_ready());
         gate.settle(1, &Report::default());
         assert!(gate.admits(0) && gate.admits(1) && gate.admits(2) && gate.is_ready());
-        let gate = Gate::new(Mode::Plain, vec![true, false]);
+        let gate = StartupGate::new(Mode::Plain, vec![true, false]);
         gate.settle(0, &Report::default());
         assert!(gate.admits(0) && !gate.admits(1));
     }
 
     #[test]
     fn tolerant_calls_wait_for_their_own_source_only() {
-        let gate = Gate::new(Mode::Tolerant, vec![true, true]);
+        let gate = StartupGate::new(Mode::Tolerant, vec![true, true]);
         assert!(!gate.admits(0));
         gate.settle(0, &failed());
         assert!(gate.admits(0) && !gate.admits(1) && !gate.is_ready());
@@ -242,7 +242,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_required_sources_the_gate_is_open_at_once() {
-        let gate = Gate::new(Mode::Plain, vec![false]);
+        let gate = StartupGate::new(Mode::Plain, vec![false]);
         assert!(gate.outcome().await.refuse.is_none());
         assert!(gate.is_ready());
     }

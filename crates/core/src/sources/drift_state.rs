@@ -22,8 +22,8 @@ use serde_json::Value;
 use crate::catalog::{Catalog, Kind};
 use crate::listing::view::{View, Withdrawn};
 use crate::sources::drift_log;
-use crate::sources::gate::Gate;
 use crate::sources::reason::{self, Reason};
+use crate::sources::startup_gate::StartupGate;
 use crate::sources::time::rfc3339;
 
 /// The longest message that replies and logs show, in characters.
@@ -31,10 +31,10 @@ pub(crate) const MAX_MESSAGE: usize = 300;
 
 /// What is known of all sources against the lock.
 #[derive(Debug)]
-pub(crate) struct Verdicts {
+pub(crate) struct DriftState {
     pub(crate) catalog: &'static Catalog,
     pub(crate) view: ArcSwap<View>,
-    pub(crate) gate: Gate,
+    pub(crate) gate: StartupGate,
     sources: Box<[ArcSwap<Reviewed>]>,
     /// The latest report of each source. Held while a verdict is taken in, so that one is at a time.
     reports: Mutex<Box<[Option<Report>]>>,
@@ -51,7 +51,7 @@ pub(crate) struct Reviewed {
 
 /// What a listing means; nothing has changed by it yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Judged {
+pub(crate) struct Assessment {
     pub(crate) verdict: Verdict,
     pub(crate) report: Report,
     /// The tools that may not be served, hidden ones included.
@@ -60,7 +60,7 @@ pub(crate) struct Judged {
     pub(crate) changed_texts: BTreeMap<u32, Arc<Withdrawn>>,
 }
 
-impl Judged {
+impl Assessment {
     /// Whether the whole source may not be served.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self.verdict, Verdict::WithdrawSource { .. })
@@ -77,11 +77,11 @@ impl Judged {
     }
 }
 
-impl Verdicts {
+impl DriftState {
     pub(crate) fn new(
         catalog: &'static Catalog,
         view: View,
-        gate: Gate,
+        gate: StartupGate,
         sources: Vec<Reviewed>,
     ) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Verdicts {
         source: usize,
         reviewed: Option<&Reviewed>,
         snapshot: &Snapshot,
-    ) -> Judged {
+    ) -> Assessment {
         let now = self.sources[source].load();
         let reviewed = reviewed.unwrap_or(&now);
         let (report, withdrawn, changed_texts) = match self.locked(source) {
@@ -136,11 +136,11 @@ impl Verdicts {
         let against = |class| class == Class::Security || class == Class::Unchecked;
         let verdict = match report.sources.iter().find(|about| against(about.class)) {
             Some(about) => Verdict::WithdrawSource {
-                message: Reason::of_source(about).told,
+                message: Reason::of_source(about).public,
             },
             None => Verdict::Serve,
         };
-        Judged {
+        Assessment {
             verdict,
             report,
             withdrawn,
@@ -149,10 +149,10 @@ impl Verdicts {
     }
 
     /// Lets what was found count.
-    pub(crate) fn accept(&self, source: usize, judged: Judged) {
-        let withdrawn = self.withdrawals(source, &judged);
-        self.take_in(source, &judged.report, withdrawn);
-        if self.gate.settle(source, &judged.report) {
+    pub(crate) fn accept(&self, source: usize, assessment: Assessment) {
+        let withdrawn = self.withdrawals(source, &assessment);
+        self.take_in(source, &assessment.report, withdrawn);
+        if self.gate.settle(source, &assessment.report) {
             // Until now a refusal could have said all this; it did not come.
             self.gate
                 .first_of_required()
@@ -164,9 +164,9 @@ impl Verdicts {
     pub(crate) fn withdrawals(
         &self,
         source: usize,
-        judged: &Judged,
+        assessment: &Assessment,
     ) -> BTreeMap<u32, Arc<Withdrawn>> {
-        judged.withdrawn_by(self.sources[source].load().text_drift)
+        assessment.withdrawn_by(self.sources[source].load().text_drift)
     }
 
     /// From now on a source is judged with this.

@@ -26,47 +26,53 @@ impl Cookie {
         &self.0
     }
 
-    /// Every living process that has the cookie, and every process of `below` that still lives.
+    /// Every living process that has the cookie, and every process of `descendants` that still lives.
     #[cfg(target_os = "linux")]
-    pub(super) fn holders(&self, below: &Below) -> Vec<Stray> {
+    pub(super) fn holders(&self, descendants: &ProcessList) -> Vec<PinnedProcess> {
         let entry = format!("{VARIABLE}={}", self.0);
         let has_entry = |pid| has_variable(pid, |variable| variable == entry.as_bytes());
-        super::census::numbers()
+        super::proc_table::numbers()
             .filter(|pid| has_entry(*pid))
-            .filter_map(|pid| Stray::hold(rustix::process::Pid::from_raw(pid)?, || has_entry(pid)))
-            .chain(below.iter().filter_map(super::census::Seen::hold))
+            .filter_map(|pid| {
+                PinnedProcess::pin(rustix::process::Pid::from_raw(pid)?, || has_entry(pid))
+            })
+            .chain(
+                descendants
+                    .iter()
+                    .filter_map(super::proc_table::ProcessEntry::pin),
+            )
             .collect()
     }
 
     /// Every living process that has the cookie, as far as it can be known.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn holders(&self, _below: &Below) -> Vec<Stray> {
+    pub(super) fn holders(&self, _below: &ProcessList) -> Vec<PinnedProcess> {
         Vec::new()
     }
 }
 
 /// The descendants of a child that were seen.
 #[cfg(target_os = "linux")]
-pub(super) type Below = Vec<super::census::Seen>;
+pub(super) type ProcessList = Vec<super::proc_table::ProcessEntry>;
 #[cfg(not(target_os = "linux"))]
-pub(super) type Below = Vec<()>;
+pub(super) type ProcessList = Vec<()>;
 
 /// The descendants that a child had when its end began. Once the child is gone, nothing else shows them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Descendants(Arc<Mutex<Below>>);
+pub(super) struct Descendants(Arc<Mutex<ProcessList>>);
 
 impl Descendants {
     /// Adds those that were seen.
-    pub(super) fn add(&self, seen: Below) {
+    pub(super) fn add(&self, seen: ProcessList) {
         self.lock().extend(seen);
     }
 
     /// Takes all that were seen.
-    pub(super) fn take(&self) -> Below {
+    pub(super) fn take(&self) -> ProcessList {
         std::mem::take(&mut self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Below> {
+    fn lock(&self) -> MutexGuard<'_, ProcessList> {
         // The list is whole whatever panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,13 +80,13 @@ impl Descendants {
 
 /// The living descendants of a child, regardless of their group, session and environment.
 #[cfg(target_os = "linux")]
-pub(super) fn below(child: u32) -> Below {
-    i32::try_from(child).map_or_else(|_| Vec::new(), super::children::below)
+pub(super) fn descendants_of(child: u32) -> ProcessList {
+    i32::try_from(child).map_or_else(|_| Vec::new(), super::children::descendants_of)
 }
 
 /// The descendants of a child cannot be listed on this system.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn below(_child: u32) -> Below {
+pub(super) fn descendants_of(_child: u32) -> ProcessList {
     Vec::new()
 }
 
@@ -94,7 +100,7 @@ pub(super) fn has_variable(pid: i32, is_it: impl Fn(&[u8]) -> bool) -> bool {
 
 /// A process outside of its group, held so that its number cannot come to mean another.
 #[derive(Debug)]
-pub(crate) struct Stray {
+pub(crate) struct PinnedProcess {
     #[cfg(target_os = "linux")]
     pid: rustix::process::Pid,
     /// Absent where the system has no such handles.
@@ -103,9 +109,9 @@ pub(crate) struct Stray {
 }
 
 #[cfg(target_os = "linux")]
-impl Stray {
+impl PinnedProcess {
     /// The process of this number, if it is the one that is meant.
-    pub(super) fn hold(pid: rustix::process::Pid, is_it: impl Fn() -> bool) -> Option<Self> {
+    pub(super) fn pin(pid: rustix::process::Pid, is_it: impl Fn() -> bool) -> Option<Self> {
         use rustix::process::{PidfdFlags, pidfd_open};
         let handle = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(handle) => Some(handle),
@@ -118,10 +124,10 @@ impl Stray {
     }
 
     /// A child of this process, if it lives. Nothing is read, so that this is quick.
-    pub(crate) fn hold_child(pid: i32) -> Option<Self> {
+    pub(crate) fn pin_child(pid: i32) -> Option<Self> {
         use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let child = Self::hold(Pid::from_raw(pid)?, || true)?;
+        let child = Self::pin(Pid::from_raw(pid)?, || true)?;
         let id = match &child.handle {
             Some(handle) => WaitId::PidFd(std::os::fd::AsFd::as_fd(handle)),
             None => WaitId::Pid(child.pid),
@@ -144,7 +150,7 @@ impl Stray {
         self.send(if kill { Signal::KILL } else { Signal::TERM });
     }
 
-    /// Stops the process, so that it starts no other. Returns whether it may be signalled.
+    /// StopCounter the process, so that it starts no other. Returns whether it may be signalled.
     pub(crate) fn stop(&self) -> bool {
         self.send(rustix::process::Signal::STOP)
     }
@@ -174,7 +180,7 @@ impl Stray {
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Stray {
+impl PinnedProcess {
     /// Nothing is ever found.
     pub(super) fn signal(&self, _kill: bool) {}
 }

@@ -14,12 +14,12 @@ use rustix::process::{
 
 use tokio::time::Instant;
 
-use super::{ALLOCATOR, Input, VARIABLE, cookie, kept, sweep};
-use crate::census;
-use crate::unix::{Held, die_with_parent, hear_of_children};
+use super::{ALLOCATOR, Input, VARIABLE, cookie, guarded, kill_all};
+use crate::proc_table;
+use crate::unix::{BlockedSignals, die_with_parent, enable_sigchld};
 
 /// What is handed on, besides the news of children.
-const HELD: [Signal; 9] = [
+const FORWARDED_SIGNALS: [Signal; 9] = [
     Signal::CHILD,
     Signal::TERM,
     Signal::INT,
@@ -32,7 +32,7 @@ const HELD: [Signal; 9] = [
 ];
 
 /// What a shell adds to the number of the signal that ended a program.
-const BY_SIGNAL: i32 = 128;
+const SIGNAL_EXIT_BASE: i32 = 128;
 
 /// The time that the broker has to end after the guard has handed on the first order to stop. The
 /// broker's own deadline is shorter, so this one takes effect only when no thread of the broker can
@@ -43,35 +43,35 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Guards a broker from its start to its end; gives its exit code. Fails only where no broker could
 /// be started, with everything as it was.
-pub(super) fn keep(input: Input) -> io::Result<u8> {
+pub(super) fn run(input: Input) -> io::Result<u8> {
     let us = getpid();
     // The program that became this one by `exec` may have had children; they are not ours.
-    hear_of_children();
-    let mut strangers = if has_children() {
-        census::children(us)
+    enable_sigchld();
+    let mut other_children = if has_children() {
+        proc_table::children(us)
     } else {
         Vec::new()
     };
-    let held = Held::hold(&HELD)?;
+    let signals = BlockedSignals::block(&FORWARDED_SIGNALS)?;
     let started = set_child_subreaper(Some(us))
         .map_err(io::Error::from)
-        .and_then(|()| kept::take_guard_name())
+        .and_then(|()| guarded::take_guard_name())
         .and_then(|()| start(us, input));
     let broker = match started {
         Ok(broker) => broker,
         Err(error) => {
-            held.release()?;
+            signals.unblock()?;
             // Orphans that still come to this process do it no harm.
             let _: rustix::io::Result<()> = set_child_subreaper(None);
-            kept::take_name();
+            guarded::take_name();
             return Err(error);
         }
     };
-    let_go();
-    let status = guard(&held, broker, &mut strangers);
-    sweep::end_all(us, &mut || {
-        reap(broker, &mut strangers);
-        strangers.clone()
+    release_stdio();
+    let status = supervise(&signals, broker, &mut other_children);
+    kill_all::end_all(us, &mut || {
+        reap(broker, &mut other_children);
+        other_children.clone()
     });
     Ok(exit_code(status))
 }
@@ -79,10 +79,12 @@ pub(super) fn keep(input: Input) -> io::Result<u8> {
 /// The broker's own code; where a signal ended it, or it cannot be ended, that of a shell.
 fn exit_code(status: Option<WaitStatus>) -> u8 {
     let Some(status) = status else {
-        return u8::try_from(BY_SIGNAL + Signal::KILL.as_raw()).unwrap_or(1);
+        return u8::try_from(SIGNAL_EXIT_BASE + Signal::KILL.as_raw()).unwrap_or(1);
     };
     let code = status.exit_status();
-    let code = code.or(status.terminating_signal().map(|signal| BY_SIGNAL + signal));
+    let code = code.or(status
+        .terminating_signal()
+        .map(|signal| SIGNAL_EXIT_BASE + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
@@ -105,7 +107,7 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
         command.arg0(name);
     }
     command.args(arguments);
-    command.env(VARIABLE, kept::value(us, cookie()));
+    command.env(VARIABLE, guarded::value(us, cookie()));
     for (name, value) in ALLOCATOR {
         if std::env::var_os(name).is_none() {
             command.env(name, value);
@@ -127,7 +129,7 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
 }
 
 /// Keeps no end of the broker's pipes open.
-fn let_go() {
+fn release_stdio() {
     let nothing = File::options().read(true).write(true).open("/dev/null");
     // A container may lack `/dev/null`. The guard then keeps the pipes open until it ends, shortly
     // after the broker. The guard does not report this: it writes nothing, since a log without a reader
@@ -141,23 +143,27 @@ fn let_go() {
 
 /// Hands signals on until the broker has ended, and ends it where it does not follow an order to
 /// stop. Gives its status unless not even the kernel could end it.
-fn guard(held: &Held, broker: Pid, strangers: &mut Vec<i32>) -> Option<WaitStatus> {
+fn supervise(
+    signals: &BlockedSignals,
+    broker: Pid,
+    other_children: &mut Vec<i32>,
+) -> Option<WaitStatus> {
     let mut end_by: Option<Instant> = None;
     let mut is_killed = false;
     loop {
         let signal = match end_by {
-            None => held.take().signal,
-            Some(end_by) => held.take_within(end_by.saturating_duration_since(Instant::now())),
+            None => signals.take().signal,
+            Some(end_by) => signals.take_within(end_by.saturating_duration_since(Instant::now())),
         };
         match signal {
             Some(Signal::CHILD) => {
-                let status = reap(broker, strangers);
+                let status = reap(broker, other_children);
                 if status.is_some() {
                     return status;
                 }
             }
             Some(signal) => {
-                send(broker, handed_on(signal));
+                send(broker, forwarded(signal));
                 if matches!(signal, Signal::TERM | Signal::INT) {
                     end_by.get_or_insert_with(|| Instant::now() + BROKER_END_TIMEOUT);
                 }
@@ -183,7 +189,7 @@ fn guard(held: &Held, broker: Pid, strangers: &mut Vec<i32>) -> Option<WaitStatu
 /// order to stop that was handed on as it came could merge with the same order that was sent to the
 /// broker itself, and two orders would count as one. So each of the two orders is handed on as the other;
 /// the broker treats both alike.
-const fn handed_on(signal: Signal) -> Signal {
+const fn forwarded(signal: Signal) -> Signal {
     match signal {
         Signal::INT => Signal::TERM,
         Signal::TERM => Signal::INT,
@@ -199,12 +205,12 @@ fn send(process: Pid, signal: Signal) {
 
 /// Takes note of every child that ended: ours, and those that were left to us. How the broker ended,
 /// if it is among them.
-fn reap(broker: Pid, strangers: &mut Vec<i32>) -> Option<WaitStatus> {
+fn reap(broker: Pid, other_children: &mut Vec<i32>) -> Option<WaitStatus> {
     let mut ended = None;
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {
-                strangers.retain(|stranger| *stranger != pid.as_raw_nonzero().get());
+                other_children.retain(|child| *child != pid.as_raw_nonzero().get());
                 if pid == broker {
                     ended = Some(status);
                 }

@@ -10,7 +10,7 @@ use super::runtimes;
 
 /// What is behind a failed start.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Symptom {
+pub(super) struct StderrHint {
     pub(super) code: Code,
     pub(super) message: String,
     pub(super) remedy: String,
@@ -18,7 +18,7 @@ pub(super) struct Symptom {
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patient<'a> {
+pub(super) struct FailedStart<'a> {
     pub(super) failure: &'a SourceFailure,
     pub(super) program: &'a str,
     pub(super) withheld: &'a [String],
@@ -27,33 +27,33 @@ pub(super) struct Patient<'a> {
 }
 
 /// The symptom that explains the most.
-pub(super) fn find(patient: Patient<'_>) -> Option<Symptom> {
-    missing_program(patient)
-        .or_else(|| missing_runtime(patient))
-        .or_else(|| missing_variable(patient))
-        .or_else(|| phrase(patient))
-        .or_else(|| usage(patient))
-        .or_else(|| prompt(patient))
+pub(super) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
+    missing_program(start)
+        .or_else(|| missing_runtime(start))
+        .or_else(|| missing_variable(start))
+        .or_else(|| phrase(start))
+        .or_else(|| usage(start))
+        .or_else(|| prompt(start))
 }
 
 /// The command itself is a runtime that is not there.
-fn missing_program(patient: Patient<'_>) -> Option<Symptom> {
-    let name = patient.program;
-    (patient.failure.cause == SourceCause::SpawnNotFound && runtimes::of_program(name).is_some())
+fn missing_program(start: FailedStart<'_>) -> Option<StderrHint> {
+    let name = start.program;
+    (start.failure.cause == SourceCause::SpawnNotFound && runtimes::of_program(name).is_some())
         .then(|| runtime(name))
 }
 
 /// The command is there and runs something that is not.
-fn missing_runtime(patient: Patient<'_>) -> Option<Symptom> {
-    let code = patient.failure.exit.and_then(|exit| exit.code);
+fn missing_runtime(start: FailedStart<'_>) -> Option<StderrHint> {
+    let code = start.failure.exit.and_then(|exit| exit.code);
     if code != Some(127) {
         return None;
     }
-    let name = patient.stderr.iter().rev().find_map(|line| not_found(line));
+    let name = start.stderr.iter().rev().find_map(|line| not_found(line));
     name.map(runtime)
 }
 
-fn runtime(name: &str) -> Symptom {
+fn runtime(name: &str) -> StderrHint {
     let (message, remedy) = match runtimes::of_program(name) {
         Some(known) => (
             format!("`{name}` was not found: {} is not installed", known.name),
@@ -68,7 +68,7 @@ fn runtime(name: &str) -> Symptom {
                 .to_owned(),
         ),
     };
-    Symptom {
+    StderrHint {
         code: Code::RuntimeMissing,
         message,
         remedy,
@@ -93,7 +93,7 @@ fn not_found(line: &str) -> Option<&str> {
 }
 
 /// It names a variable that it misses.
-fn missing_variable(patient: Patient<'_>) -> Option<Symptom> {
+fn missing_variable(start: FailedStart<'_>) -> Option<StderrHint> {
     const WORDS: [&str; 8] = [
         "required",
         "missing",
@@ -104,7 +104,7 @@ fn missing_variable(patient: Patient<'_>) -> Option<Symptom> {
         "provide",
         "undefined",
     ];
-    let said = patient.stderr.iter().rev().chain(patient.stdout);
+    let said = start.stderr.iter().rev().chain(start.stdout);
     let name = said
         .filter(|line| {
             let line = line.to_lowercase();
@@ -114,14 +114,14 @@ fn missing_variable(patient: Patient<'_>) -> Option<Symptom> {
             let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             words.find(|word| is_variable(word))
         })?;
-    let remedy = if patient.withheld.iter().any(|withheld| withheld == name) {
+    let remedy = if start.withheld.iter().any(|withheld| withheld == name) {
         format!(
             "It is set here and is not passed on: add `\"{name}\": \"${{{name}}}\"` to the source's `env`."
         )
     } else {
         format!("Set it, and add `\"{name}\": \"${{{name}}}\"` to the source's `env`.")
     };
-    Some(Symptom {
+    Some(StderrHint {
         code: Code::VariableMissing,
         message: format!("it needs the variable `{name}`"),
         remedy,
@@ -138,16 +138,16 @@ fn is_variable(word: &str) -> bool {
         && word.chars().all(shape)
 }
 
-fn phrase(patient: Patient<'_>) -> Option<Symptom> {
-    let lines = patient.stderr.iter().chain(patient.stdout);
+fn phrase(start: FailedStart<'_>) -> Option<StderrHint> {
+    let lines = start.stderr.iter().chain(start.stdout);
     let said: String = lines
-        .chain([&patient.failure.message])
+        .chain([&start.failure.message])
         .map(|line| line.to_lowercase() + "\n")
         .collect();
     PHRASES
         .iter()
         .find(|(phrases, ..)| phrases.iter().any(|phrase| said.contains(phrase)))
-        .map(|(_, code, message, remedy)| Symptom {
+        .map(|(_, code, message, remedy)| StderrHint {
             code: *code,
             message: (*message).to_owned(),
             remedy: (*remedy).to_owned(),
@@ -155,14 +155,14 @@ fn phrase(patient: Patient<'_>) -> Option<Symptom> {
 }
 
 /// It explains how it wants to be called.
-fn usage(patient: Patient<'_>) -> Option<Symptom> {
+fn usage(start: FailedStart<'_>) -> Option<StderrHint> {
     let is_usage = |line: &&String| {
         let line = line.trim_start().to_lowercase();
         line.starts_with("usage:") || line.starts_with("usage of ")
     };
-    let mut said = patient.stderr.iter().chain(patient.stdout);
+    let mut said = start.stderr.iter().chain(start.stdout);
     let line = said.find(is_usage)?;
-    Some(Symptom {
+    Some(StderrHint {
         code: Code::UsageText,
         message: format!("it prints its usage: {}", line.trim()),
         remedy: "Correct the arguments in `command`; many servers need `stdio`, `--stdio` or a subcommand."
@@ -171,11 +171,11 @@ fn usage(patient: Patient<'_>) -> Option<Symptom> {
 }
 
 /// Its time ran out over a question.
-fn prompt(patient: Patient<'_>) -> Option<Symptom> {
-    if patient.failure.cause != SourceCause::StartupTimeout {
+fn prompt(start: FailedStart<'_>) -> Option<StderrHint> {
+    if start.failure.cause != SourceCause::StartupTimeout {
         return None;
     }
-    let mut last = [patient.stdout.last(), patient.stderr.last()]
+    let mut last = [start.stdout.last(), start.stderr.last()]
         .into_iter()
         .flatten();
     let asks = |line: &&String| {
@@ -195,7 +195,7 @@ fn prompt(patient: Patient<'_>) -> Option<Symptom> {
         endings.iter().any(|ending| line.ends_with(ending))
     };
     let line = last.find(asks)?;
-    Some(Symptom {
+    Some(StderrHint {
         code: Code::TerminalWanted,
         message: format!("it waits for input: {}", line.trim()),
         remedy: "Answer beforehand, as `npx -y` does, by an argument or a variable.".to_owned(),
@@ -207,14 +207,19 @@ mod tests {
     use super::*;
     use broker_process::ExitReport;
 
-    fn found(cause: SourceCause, code: Option<i32>, program: &str, said: &str) -> Option<Symptom> {
+    fn found(
+        cause: SourceCause,
+        code: Option<i32>,
+        program: &str,
+        said: &str,
+    ) -> Option<StderrHint> {
         let mut failure = SourceFailure::new(cause, "no answer");
         failure.exit = code.map(|code| ExitReport {
             code: Some(code),
             signal: None,
         });
         let stderr: Vec<_> = said.lines().map(str::to_owned).collect();
-        find(Patient {
+        find(FailedStart {
             failure: &failure,
             program,
             withheld: &["API_TOKEN".to_owned()],
@@ -294,9 +299,9 @@ mod tests {
                 "Usage: server [OPTIONS]",
             ),
         ] {
-            let symptom = found(exit, Some(code), "server", said).expect(said);
-            assert_eq!(symptom.code, expected, "{said}");
-            assert!(symptom.message.contains(part), "{}", symptom.message);
+            let hint = found(exit, Some(code), "server", said).expect(said);
+            assert_eq!(hint.code, expected, "{said}");
+            assert!(hint.message.contains(part), "{}", hint.message);
         }
         for said in [
             "",
@@ -322,8 +327,8 @@ mod tests {
     #[test]
     fn a_command_that_is_a_runtime_is_named() {
         let cause = SourceCause::SpawnNotFound;
-        let symptom = found(cause, None, "npx", "").expect("it is known");
-        assert!(symptom.message.contains("Node.js"), "{symptom:?}");
+        let hint = found(cause, None, "npx", "").expect("it is known");
+        assert!(hint.message.contains("Node.js"), "{hint:?}");
         assert_eq!(found(cause, None, "some-server", ""), None);
     }
 

@@ -10,14 +10,14 @@ use serde::de::IgnoredAny;
 use tokio::time::timeout;
 
 use super::Command;
-use super::owner::{Owner, answer};
 use super::table::{Reply, Request};
+use super::task::{ConnectionTask, answer};
 use crate::failure::SourceFailure;
 
 /// How long what an ended process left in its pipes is waited for.
-const LEFTOVERS: Duration = Duration::from_millis(30);
+const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_millis(30);
 /// How long a process that closed a pipe has to end before it counts as running on without it.
-const CLOSED_PIPE: Duration = Duration::from_millis(250);
+const PROCESS_END_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Why a connection is over.
 #[derive(Debug)]
@@ -43,14 +43,14 @@ fn counts(line: &[u8]) -> bool {
         || serde_json::from_str::<IgnoredAny>(&String::from_utf8_lossy(line)).is_ok()
 }
 
-impl Owner {
+impl ConnectionTask {
     /// Runs until the connection is over and everybody knows.
     pub(super) async fn run(mut self) {
         let end = poll_fn(|cx| self.poll(cx)).await;
         if matches!(end, End::Exited | End::Stdin) {
             // The last answers may still be in the pipe, which a grandchild may hold open for ever.
             let rest = poll_fn(|cx| self.poll_rest(cx));
-            if timeout(LEFTOVERS, rest).await.is_err() {
+            if timeout(PIPE_DRAIN_TIMEOUT, rest).await.is_err() {
                 tracing::trace!(source = %self.source, "stdout stays open");
             }
         }
@@ -61,30 +61,30 @@ impl Owner {
             self.take_line(line);
             self.take_all().await;
         }
-        let failure = self.explain(&end).await;
+        let failure = self.source_failure(&end).await;
         // A caller that finds the channel closed reads the reason here, so the reason is stored first.
         self.end.send_replace(Some(failure));
         self.commands.close();
         // Closing stdin tells the server to leave.
         self.stdin = None;
-        self.dismiss();
+        self.fail_pending();
     }
 
     /// The one reason that everybody who waits is given.
-    async fn explain(&mut self, end: &End) -> SourceFailure {
-        let patience = match end {
-            End::Stdout | End::Stdin => CLOSED_PIPE,
+    async fn source_failure(&mut self, end: &End) -> SourceFailure {
+        let time = match end {
+            End::Stdout | End::Stdin => PROCESS_END_TIMEOUT,
             End::Closed(Some(reason)) => return reason.clone(),
             End::Closed(None) | End::Exited | End::Endless | End::Stalled => Duration::ZERO,
         };
         let ended = self.exit.wait_for(Option::is_some);
-        if timeout(patience, ended).await.is_err() {
+        if timeout(time, ended).await.is_err() {
             tracing::trace!(source = %self.source, "the process has not ended");
         }
         let exit = *self.exit.borrow();
         if exit.is_some() {
             let read = self.stderr_ended.wait_for(|ended| *ended);
-            if timeout(LEFTOVERS, read).await.is_err() {
+            if timeout(PIPE_DRAIN_TIMEOUT, read).await.is_err() {
                 tracing::trace!(source = %self.source, "stderr stays open");
             }
         }
@@ -120,7 +120,7 @@ impl Owner {
     }
 
     /// Tells everybody who waits that it is over.
-    fn dismiss(&mut self) {
+    fn fail_pending(&mut self) {
         let (waiting, queue) = self.table.clear();
         for (id, waiting) in waiting {
             let begun = !self.outgoing.withdraw(id);

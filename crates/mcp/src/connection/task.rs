@@ -20,32 +20,32 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 
-use super::ending::End;
 use super::outgoing::Outgoing;
+use super::shutdown::End;
 use super::table::{Kind, RawResult, Reply, Request, Table};
-use super::{Command, Shared};
+use super::{Command, ConnectionState};
 
 use crate::failure::SourceFailure;
 use crate::status::Counters;
 use crate::{progress, request};
 
 /// Commands taken in at one go.
-const COMMANDS: usize = 64;
+const MAX_COMMANDS: usize = 64;
 /// Bytes of messages that are processed before other tasks of the runtime get their turn.
-const TURN_BYTES: usize = 1 << 20;
-/// The least number of bytes that a message counts towards `TURN_BYTES`.
-const MESSAGE_BYTES: usize = 4 << 10;
+const MAX_TURN_BYTES: usize = 1 << 20;
+/// The least number of bytes that a message counts towards `MAX_TURN_BYTES`.
+const MIN_MESSAGE_BYTES: usize = 4 << 10;
 
 /// The extent to which the bytes that were read have been processed.
-enum Taken {
-    All,
-    Part,
+enum TurnOutcome {
+    Done,
+    Partial,
     /// Up to a line that does not end.
     Endless,
 }
 
 /// What the task owns.
-pub(super) struct Owner {
+pub(super) struct ConnectionTask {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: ChildStdout,
     pub(super) framer: Framer,
@@ -55,7 +55,7 @@ pub(super) struct Owner {
     pub(super) table: Table,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) inbox: Vec<Command>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ConnectionState>,
     pub(super) counters: Arc<Counters>,
     pub(super) list_changes: watch::Sender<u64>,
     pub(super) end: watch::Sender<Option<SourceFailure>>,
@@ -64,23 +64,23 @@ pub(super) struct Owner {
     pub(super) tail: StderrTail,
     pub(super) redactor: Redactor,
     pub(super) source: String,
-    pub(super) noise_told: bool,
-    pub(super) repair_told: bool,
+    pub(super) noise_logged: bool,
+    pub(super) repair_logged: bool,
 }
 
-impl Owner {
+impl ConnectionTask {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             let mut moved = false;
             let mut inbox = std::mem::take(&mut self.inbox);
-            match self.commands.poll_recv_many(cx, &mut inbox, COMMANDS) {
+            match self.commands.poll_recv_many(cx, &mut inbox, MAX_COMMANDS) {
                 Poll::Ready(0) => return Poll::Ready(End::Closed(None)),
                 Poll::Ready(_) => moved = true,
                 Poll::Pending => {}
             }
             let mut end = None;
             for command in inbox.drain(..) {
-                end = end.or(self.obey(command));
+                end = end.or(self.handle_command(command));
             }
             self.inbox = inbox;
             if let Some(end) = end {
@@ -120,12 +120,12 @@ impl Owner {
     /// Processes the bytes that were read before, then reads once.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
         match self.take_frames() {
-            Taken::All => {}
-            Taken::Part => {
+            TurnOutcome::Done => {}
+            TurnOutcome::Partial => {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Taken::Endless => return Poll::Ready(Some(End::Endless)),
+            TurnOutcome::Endless => return Poll::Ready(Some(End::Endless)),
         }
         let read = {
             let mut read = pin!(self.stdout.read_buf(self.framer.buffer()));
@@ -142,28 +142,28 @@ impl Owner {
 
     /// Processes all bytes that were read.
     pub(super) async fn take_all(&mut self) {
-        while let Taken::Part = self.take_frames() {
+        while let TurnOutcome::Partial = self.take_frames() {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Processes whole lines and batches, up to `TURN_BYTES`.
-    fn take_frames(&mut self) -> Taken {
+    /// Processes whole lines and batches, up to `MAX_TURN_BYTES`.
+    fn take_frames(&mut self) -> TurnOutcome {
         let mut turn = 0;
-        while turn < TURN_BYTES {
+        while turn < MAX_TURN_BYTES {
             if let Some((mut batch, line, repaired)) = self.batch.take() {
                 let before = batch.walked();
                 if let Some(message) = batch.next() {
-                    turn += (batch.walked() - before).max(MESSAGE_BYTES);
+                    turn += (batch.walked() - before).max(MIN_MESSAGE_BYTES);
                     self.take_message(message, &line, repaired);
                     self.batch = Some((batch, line, repaired));
                 }
                 continue;
             }
             match self.framer.next_frame() {
-                None => return Taken::All,
+                None => return TurnOutcome::Done,
                 Some(Frame::Line(line)) => {
-                    turn += line.len().max(MESSAGE_BYTES);
+                    turn += line.len().max(MIN_MESSAGE_BYTES);
                     self.take_line(line);
                 }
                 Some(Frame::Oversize { id }) => {
@@ -177,13 +177,13 @@ impl Owner {
                     }
                 }
                 Some(Frame::NoRoom { id, .. }) => self.refuse_without_room(id.as_ref()),
-                Some(Frame::Endless) => return Taken::Endless,
+                Some(Frame::Endless) => return TurnOutcome::Endless,
             }
         }
-        Taken::Part
+        TurnOutcome::Partial
     }
 
-    fn obey(&mut self, command: Command) -> Option<End> {
+    fn handle_command(&mut self, command: Command) -> Option<End> {
         match command {
             Command::Request(request) => self.send(request),
             Command::Cancel(id) => self.cancel(id),
@@ -223,7 +223,7 @@ impl Owner {
         let parsed = read_server_line(line.clone(), self.framer.account());
         if parsed.repaired {
             self.counters.add_invalid_utf8_line();
-            if !std::mem::replace(&mut self.repair_told, true) {
+            if !std::mem::replace(&mut self.repair_logged, true) {
                 tracing::warn!(source = %self.source, "the server sends text that is not UTF-8; invalid bytes are replaced");
             }
         }
@@ -260,7 +260,7 @@ impl Owner {
                 let id = cancelled_request(params.as_ref()).and_then(|id| id.number());
                 // A server may end a subscription so; anything else that we ask is ours to give up.
                 if let Some(id) = id
-                    && self.table.kind(id) == Some(Kind::Standing)
+                    && self.table.kind(id) == Some(Kind::Subscription)
                 {
                     self.settle(id, Reply::Cancelled { begun: true });
                 }
@@ -291,7 +291,7 @@ impl Owner {
             }
             (Problem::Malformed(_), None) => self.counters.add_unknown_id(),
             (Problem::NoRoom, _) => self.refuse_without_room(id),
-            (Problem::Noise | Problem::Unreadable(_), _) => self.tell_noise(line),
+            (Problem::Noise | Problem::Unreadable(_), _) => self.log_noise(line),
         }
     }
 
@@ -305,14 +305,14 @@ impl Owner {
         }
     }
 
-    fn tell_noise(&mut self, line: &Bytes) {
+    fn log_noise(&mut self, line: &Bytes) {
         self.counters.add_noise_line();
         let shown = || {
             let head = String::from_utf8_lossy(&line[..line.len().min(4096)]);
             shown_line(&self.redactor.redact(&head), 200)
         };
         self.counters.keep_noise(shown);
-        if std::mem::replace(&mut self.noise_told, true) {
+        if std::mem::replace(&mut self.noise_logged, true) {
             return;
         }
         tracing::warn!(source = %self.source, line = %shown(), "the server prints lines to stdout that are not messages; such lines are skipped and counted");

@@ -8,32 +8,32 @@ use tokio::time::Instant;
 use crate::spec::Timing;
 
 /// A source that was up this long counts as healthy again.
-const HEALTHY: Duration = Duration::from_secs(30);
+const HEALTHY_UPTIME: Duration = Duration::from_secs(30);
 /// Calls wake a source that is down at most this often.
-const WAKE_GAP: Duration = Duration::from_secs(5);
+const WAKE_INTERVAL: Duration = Duration::from_secs(5);
 /// Calls wake a source that will not heal by itself at most this often.
-const FAILED_WAKE_GAP: Duration = Duration::from_secs(30);
+const FAILED_WAKE_INTERVAL: Duration = Duration::from_secs(30);
 /// How far a delay strays from its nominal length, either way.
 const JITTER: f64 = 0.2;
 
 /// What comes after an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Next {
+pub(super) struct RetryPlan {
     /// How long to wait; `None`: until a call asks for it.
     pub(super) delay: Option<Duration>,
     /// How long calls do not wake it.
-    pub(super) wake_gap: Duration,
+    pub(super) wake_interval: Duration,
 }
 
 /// Counts failures in a row.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct Backoff {
     timing: Timing,
     failures: u32,
     up_since: Option<Instant>,
 }
 
-impl Machine {
+impl Backoff {
     pub(super) fn new(timing: Timing) -> Self {
         Self {
             timing,
@@ -52,33 +52,38 @@ impl Machine {
         self.up_since = Some(now);
     }
 
-    /// A start failed, or a source that was up is lost. `dice` is between 0 and 1.
-    pub(super) fn ended(&mut self, cause: SourceCause, now: Instant, dice: f64) -> Next {
+    /// A start failed, or a source that was up is lost. `random_fraction` is between 0 and 1.
+    pub(super) fn ended(
+        &mut self,
+        cause: SourceCause,
+        now: Instant,
+        random_fraction: f64,
+    ) -> RetryPlan {
         let up = self.up_since.take().map(|since| now - since);
-        if up.is_some_and(|up| up >= HEALTHY) {
+        if up.is_some_and(|up| up >= HEALTHY_UPTIME) {
             self.failures = 0;
         }
         self.failures = self.failures.saturating_add(1);
         if !heals(cause) {
-            return Next {
+            return RetryPlan {
                 delay: None,
-                wake_gap: FAILED_WAKE_GAP,
+                wake_interval: FAILED_WAKE_INTERVAL,
             };
         }
         let doublings = (self.failures - 1).min(16);
         let nominal = self.timing.backoff.saturating_mul(1 << doublings);
         let delay = nominal
             .min(self.timing.backoff_cap)
-            .mul_f64(1.0 - JITTER + 2.0 * JITTER * dice);
+            .mul_f64(1.0 - JITTER + 2.0 * JITTER * random_fraction);
         // What was up for a while may come back at once; what never came up may not be hammered.
-        let wake_gap = if up.is_some_and(|up| up >= delay) {
+        let wake_interval = if up.is_some_and(|up| up >= delay) {
             Duration::ZERO
         } else {
-            delay.min(WAKE_GAP)
+            delay.min(WAKE_INTERVAL)
         };
-        Next {
+        RetryPlan {
             delay: Some(delay),
-            wake_gap,
+            wake_interval,
         }
     }
 }
@@ -102,63 +107,63 @@ mod tests {
 
     const CRASH: SourceCause = SourceCause::ExitBeforeReady;
 
-    fn seconds(next: Next) -> u64 {
+    fn seconds(next: RetryPlan) -> u64 {
         next.delay.unwrap().as_secs()
     }
 
     #[test]
     fn f_27_delays_double_to_a_cap() {
-        let mut machine = Machine::new(Timing::default());
+        let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         let delays: Vec<_> = (0..9)
-            .map(|_| seconds(machine.ended(CRASH, now, 0.5)))
+            .map(|_| seconds(backoff.ended(CRASH, now, 0.5)))
             .collect();
         assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
     }
 
     #[test]
     fn f_27_at_most_twelve_starts_in_five_minutes() {
-        let mut machine = Machine::new(Timing::default());
+        let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         let mut at = Duration::ZERO;
         let mut starts = 0;
         while at <= Duration::from_secs(300) {
             starts += 1;
-            at += machine.ended(CRASH, now, 0.0).delay.unwrap();
+            at += backoff.ended(CRASH, now, 0.0).delay.unwrap();
         }
         assert!(starts <= 12, "{starts}");
     }
 
     #[test]
     fn a_source_that_was_healthy_begins_anew() {
-        let mut machine = Machine::new(Timing::default());
+        let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         for _ in 0..5 {
-            machine.ended(CRASH, now, 0.5);
+            backoff.ended(CRASH, now, 0.5);
         }
-        assert!(!machine.is_fresh());
-        machine.started(now);
-        let next = machine.ended(SourceCause::Exited, now + HEALTHY, 0.5);
-        assert_eq!((seconds(next), next.wake_gap), (1, Duration::ZERO));
+        assert!(!backoff.is_fresh());
+        backoff.started(now);
+        let next = backoff.ended(SourceCause::Exited, now + HEALTHY_UPTIME, 0.5);
+        assert_eq!((seconds(next), next.wake_interval), (1, Duration::ZERO));
     }
 
     #[test]
     fn one_that_dies_right_after_it_came_up_does_not() {
-        let mut machine = Machine::new(Timing::default());
+        let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
-        machine.started(now);
-        assert_eq!(seconds(machine.ended(SourceCause::Exited, now, 0.5)), 1);
-        machine.started(now);
-        let next = machine.ended(SourceCause::Exited, now, 0.5);
-        assert_eq!((seconds(next), next.wake_gap.as_secs()), (2, 2));
+        backoff.started(now);
+        assert_eq!(seconds(backoff.ended(SourceCause::Exited, now, 0.5)), 1);
+        backoff.started(now);
+        let next = backoff.ended(SourceCause::Exited, now, 0.5);
+        assert_eq!((seconds(next), next.wake_interval.as_secs()), (2, 2));
     }
 
     #[test]
     fn what_does_not_heal_waits_for_a_call() {
         for cause in SourceCause::ALL {
-            let next = Machine::new(Timing::default()).ended(*cause, Instant::now(), 0.5);
+            let next = Backoff::new(Timing::default()).ended(*cause, Instant::now(), 0.5);
             assert_eq!(next.delay.is_none(), !heals(*cause), "{cause}");
-            assert!(next.wake_gap > Duration::ZERO);
+            assert!(next.wake_interval > Duration::ZERO);
         }
     }
 
@@ -170,31 +175,31 @@ mod tests {
                 1..80,
             )
         ) {
-            let mut machine = Machine::new(Timing::default());
+            let mut backoff = Backoff::new(Timing::default());
             let (mut now, mut failures) = (Instant::now(), 0u32);
-            for (up, cause, dice, rest) in history {
+            for (up, cause, random_fraction, rest) in history {
                 // Some end before they are up.
                 if let Some(up) = up {
-                    machine.started(now);
+                    backoff.started(now);
                     now += Duration::from_secs(up);
                 }
                 let up = up.map(Duration::from_secs);
-                if up >= Some(HEALTHY) {
+                if up >= Some(HEALTHY_UPTIME) {
                     failures = 0;
                 }
                 failures += 1;
-                let next = machine.ended(cause, now, dice);
-                prop_assert!(!machine.is_fresh());
+                let next = backoff.ended(cause, now, random_fraction);
+                prop_assert!(!backoff.is_fresh());
                 prop_assert_eq!(next.delay.is_some(), heals(cause));
                 if let Some(delay) = next.delay {
                     let nominal = (1 << (failures - 1).min(6)).min(60) as f64;
                     let strayed = delay.as_secs_f64() / nominal;
                     prop_assert!((0.799..=1.201).contains(&strayed), "{delay:?} for {nominal}");
                     let came_up = up.is_some_and(|up| up >= delay);
-                    let gap = if came_up { Duration::ZERO } else { delay.min(WAKE_GAP) };
-                    prop_assert_eq!(next.wake_gap, gap);
+                    let gap = if came_up { Duration::ZERO } else { delay.min(WAKE_INTERVAL) };
+                    prop_assert_eq!(next.wake_interval, gap);
                 } else {
-                    prop_assert_eq!(next.wake_gap, FAILED_WAKE_GAP);
+                    prop_assert_eq!(next.wake_interval, FAILED_WAKE_INTERVAL);
                 }
                 now += Duration::from_secs(rest);
             }
@@ -204,16 +209,16 @@ mod tests {
         fn delays_stay_within_their_bounds(
             ups in prop::collection::vec((0u64..120, 0.0f64..=1.0), 1..80)
         ) {
-            let mut machine = Machine::new(Timing::default());
+            let mut backoff = Backoff::new(Timing::default());
             let mut now = Instant::now();
-            for (up, dice) in ups {
-                machine.started(now);
+            for (up, random_fraction) in ups {
+                backoff.started(now);
                 now += Duration::from_secs(up);
-                let next = machine.ended(SourceCause::Exited, now, dice);
+                let next = backoff.ended(SourceCause::Exited, now, random_fraction);
                 let delay = next.delay.unwrap();
                 prop_assert!(delay >= Duration::from_millis(800));
                 prop_assert!(delay <= Duration::from_secs(72));
-                prop_assert!(next.wake_gap <= delay);
+                prop_assert!(next.wake_interval <= delay);
             }
         }
     }

@@ -1,0 +1,147 @@
+//! The place of a source: the one that is in it takes the calls, and its listings count. While another
+//! takes over, the new one is judged without effect; the listings of the one that left have no effect.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use broker_mcp::{DriftCheck, SourceSpec, Verdict};
+use broker_model::Snapshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::sources::drift_state::{Assessment, DriftState, Reviewed};
+use crate::sources::upstream::Upstream;
+
+/// The slot of a source: the running source that takes its calls. A reload replaces it.
+pub(crate) type SourceSlot = ArcSwap<RunningSource>;
+
+/// A source whose processes were started. Every call holds it until the call ends.
+pub(crate) struct RunningSource {
+    pub(crate) upstream: Upstream,
+    /// How it was started; nothing for a stand-in.
+    pub(crate) spec: Option<SourceSpec>,
+    pub(crate) state: Arc<SharedSlotState>,
+    /// Cancelled once nobody holds the seat any more.
+    pub(crate) left: CancellationToken,
+    _guard: DropGuard,
+}
+
+/// What a source's listings count for, and what its processes last listed.
+pub(crate) struct SharedSlotState(Mutex<SlotState>);
+
+pub(crate) struct SlotState {
+    pub(crate) phase: Phase,
+    /// By process. What one of them may not serve none serves, since any may get the call.
+    latest: Box<[Option<Assessment>]>,
+}
+
+pub(crate) enum Phase {
+    /// Its verdicts decide what is served.
+    Active,
+    /// Its verdicts are recorded without effect until it becomes active with these settings.
+    Candidate(Box<Reviewed>),
+    /// Its verdicts have no effect.
+    Retired,
+}
+
+/// Judges one process of a source, as far as the source's standing goes.
+pub(crate) struct SlotDriftCheck {
+    pub(crate) drift_state: Arc<DriftState>,
+    pub(crate) source: usize,
+    pub(crate) instance: usize,
+    pub(crate) state: Arc<SharedSlotState>,
+}
+
+impl RunningSource {
+    pub(crate) fn new(
+        upstream: Upstream,
+        spec: Option<SourceSpec>,
+        state: Arc<SharedSlotState>,
+    ) -> Arc<Self> {
+        let left = CancellationToken::new();
+        Arc::new(Self {
+            upstream,
+            spec,
+            state,
+            _guard: left.clone().drop_guard(),
+            left,
+        })
+    }
+}
+
+impl SharedSlotState {
+    /// Of a source with so many processes.
+    pub(crate) fn new(phase: Phase, instances: usize) -> Arc<Self> {
+        let latest = (0..instances).map(|_| None).collect();
+        Arc::new(Self(Mutex::new(SlotState { phase, latest })))
+    }
+
+    /// Locked for as long as a listing is judged, so that no verdict is under way when it changes.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SlotState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SlotState {
+    /// What was found so far over all processes: the report of the worst, and everything that one of
+    /// them may not serve.
+    pub(crate) fn assessment(&self) -> Option<Assessment> {
+        let all = || self.latest.iter().flatten();
+        let worst = all().max_by_key(|assessment| {
+            (
+                assessment.is_refused(),
+                assessment.withdrawn.len(),
+                assessment.changed_texts.len(),
+            )
+        })?;
+        let withdrawn = all()
+            .flat_map(|assessment| assessment.withdrawn.clone())
+            .collect();
+        let changed_texts = all()
+            .flat_map(|assessment| assessment.changed_texts.clone())
+            .collect();
+        Some(Assessment {
+            withdrawn,
+            changed_texts,
+            ..worst.clone()
+        })
+    }
+
+    /// Whether every process was judged.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.latest.iter().all(Option::is_some)
+    }
+}
+
+impl DriftCheck for SlotDriftCheck {
+    fn check(&self, snapshot: &Snapshot) -> Verdict {
+        let mut state = self.state.lock();
+        let assessment = match &state.phase {
+            Phase::Active => self.drift_state.assess(self.source, None, snapshot),
+            Phase::Candidate(reviewed) => {
+                self.drift_state
+                    .assess(self.source, Some(reviewed), snapshot)
+            }
+            // A process that still starts in that source was not checked against the lock.
+            Phase::Retired => {
+                return Verdict::WithdrawSource {
+                    message: "a reload replaced the process".to_owned(),
+                };
+            }
+        };
+        let verdict = assessment.verdict.clone();
+        state.latest[self.instance] = Some(assessment);
+        if let (Phase::Active, Some(assessment)) = (&state.phase, state.assessment()) {
+            self.drift_state.accept(self.source, assessment);
+        }
+        verdict
+    }
+}
+
+impl fmt::Debug for RunningSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningSource")
+            .field("launch", &self.spec)
+            .finish_non_exhaustive()
+    }
+}
