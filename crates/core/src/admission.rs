@@ -1,15 +1,15 @@
-//! Who may see and call what. One decision filters listings, suggestions and calls; it can only take away
-//! from the catalog.
+//! Admission: which entries a caller may see and call. One decision filters listings, suggestions and
+//! calls; it only removes entries of the catalog.
 
 use crate::catalog::{Catalog, Kind};
 use crate::identity::AdmissionClass;
 use crate::listing::view::View;
 
-/// What each entry allows, worked out once from the tools of the catalog.
+/// The rules that allow each entry, computed once from the tools of the catalog.
 #[derive(Debug)]
 pub(super) struct Admission {
     /// By the catalog's entries: the rules that allow a tool, or any tool below a node. A node without
-    /// tools below is there for every class.
+    /// tools below it exists for every class.
     allow: Box<[u64]>,
     /// Whether there is an entry that not every rule allows.
     is_restricted: bool,
@@ -29,7 +29,7 @@ impl Admission {
                 Kind::Node { .. } => {}
             }
         }
-        // The root is there for every class: a listing of nothing is an answer.
+        // The root exists for every class: an empty listing is an answer.
         if let Some(root) = catalog.find("/") {
             allow[root as usize] = u64::MAX;
         }
@@ -40,8 +40,8 @@ impl Admission {
         }
     }
 
-    /// Whether an entry is there for a caller of this class. A tool that the config's filter leaves out is
-    /// there for none.
+    /// Whether an entry exists for a caller of this class. A tool that the config's filter hides exists
+    /// for no class.
     pub(super) fn admits(
         &self,
         class: AdmissionClass,
@@ -56,7 +56,7 @@ impl Admission {
         !is_hidden && class.is_allowed(self.allow[at as usize])
     }
 
-    /// Whether the entries right below a node are all there for this class, as far as admission goes.
+    /// Whether admission lets this class see every entry directly below a node.
     pub(super) fn admits_all(&self, class: AdmissionClass, children: &[u32]) -> bool {
         let allowed = |child: &u32| class.is_allowed(self.allow[*child as usize]);
         !self.is_restricted || children.iter().all(allowed)

@@ -1,5 +1,5 @@
-//! The catalog: what the build compiled in, as plain tables over one text. Holds data and finds
-//! entries by path; which of them are served at a moment is in `view`.
+//! The catalog that the build compiled in: plain tables over one text. Holds data and finds entries by
+//! path; `view` says which of them are served at a moment.
 
 /// The version of the tables that this library reads.
 pub const FORMAT: u32 = 2;
@@ -7,9 +7,9 @@ pub const FORMAT: u32 = 2;
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where it begins, in bytes.
+    /// Its offset, in bytes.
     pub at: u32,
-    /// How long it is, in bytes.
+    /// Its length, in bytes.
     pub len: u32,
 }
 
@@ -22,7 +22,7 @@ pub struct Catalog {
     pub catalog_digest: &'static str,
     /// The lock's own digest.
     pub root_digest: &'static str,
-    /// The digest of what of the config the lock was made for.
+    /// The digest of the config fields that the lock covers.
     pub config_digest: &'static str,
     /// The config's file name, for messages.
     pub config_name: &'static str,
@@ -43,16 +43,16 @@ pub struct Catalog {
 /// An entry directly below the root, for texts that introduce the tree.
 #[derive(Debug)]
 pub struct Area {
-    /// Its place in [`Catalog::entries`].
+    /// Its index in [`Catalog::entries`].
     pub entry: u32,
     /// Its summary as plain text.
     pub summary: &'static str,
 }
 
-/// What a path names.
+/// The entry that a path names.
 #[derive(Debug)]
 pub struct Entry {
-    /// Where it stands.
+    /// Its path.
     pub path: &'static str,
     /// A node or a tool.
     pub kind: Kind,
@@ -66,7 +66,7 @@ pub struct Entry {
     pub desc_etag: &'static str,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug)]
 pub enum Kind {
     /// Navigation.
@@ -78,7 +78,7 @@ pub enum Kind {
         /// Its entity tag, with its quotes.
         tree_etag: &'static str,
     },
-    /// A tool, by its place in [`Catalog::tools`].
+    /// A tool, by its index in [`Catalog::tools`].
     Tool(u32),
 }
 
@@ -121,7 +121,7 @@ impl Catalog {
         &self.blob[span.at as usize..span.at as usize + span.len as usize]
     }
 
-    /// The place of the entry with this path.
+    /// The index of the entry with this path.
     pub fn find(&self, path: &str) -> Option<u32> {
         self.entries
             .binary_search_by(|entry| entry.path.as_bytes().cmp(path.as_bytes()))
@@ -129,12 +129,12 @@ impl Catalog {
             .map(|at| at as u32)
     }
 
-    /// An entry by its place.
+    /// An entry by its index.
     pub fn entry(&self, at: u32) -> &'static Entry {
         &self.entries[at as usize]
     }
 
-    /// A tool by its place.
+    /// A tool by its index.
     pub fn tool(&self, at: u32) -> &'static Tool {
         &self.tools[at as usize]
     }

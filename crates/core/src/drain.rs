@@ -1,6 +1,6 @@
-//! The one handle by which a broker goes down: core, the surfaces and the app ask it for the phase.
-//! One word holds the phase and the number of calls in flight, so that no call begins between the
-//! last look at the number and the change of the phase.
+//! The phases of a shutdown in one handle: core, the surfaces and the app ask it for the current phase.
+//! One word holds the phase and the number of calls in flight, so that no call begins between the last
+//! check of the number and the change of the phase.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ struct DrainState {
 pub(super) struct Ticket<'a>(&'a DrainState);
 
 impl Drain {
-    /// Counts a call in; `None` once new calls are refused.
+    /// Counts a call as in flight; `None` if new calls are refused.
     pub(super) fn enter(&self) -> Option<Ticket<'_>> {
         let before = self.0.word.fetch_add(ONE_CALL, Ordering::AcqRel);
         let ticket = Ticket(&self.0);
@@ -83,7 +83,7 @@ impl Drain {
     pub async fn drained(&self) {
         loop {
             let mut wake = std::pin::pin!(self.0.empty.notified());
-            // Registered before the look, so that a notification in between is not lost.
+            // Registered before the check, so that a notification in between is not lost.
             wake.as_mut().enable();
             let word = self.0.word.load(Ordering::Acquire);
             if word < ONE_CALL && word & DRAINING != 0 {

@@ -8,19 +8,19 @@ pub struct Identity {
     class: AdmissionClass,
 }
 
-/// How a caller was authenticated.
+/// The way in which a caller was authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// The caller presented nothing, and nothing was asked for.
+    /// The caller sent no secret, and the broker has none.
     Anonymous,
-    /// The caller presented the broker's secret.
+    /// The caller sent the broker's secret.
     Secret,
     /// The program that started the broker and uses its standard input and output, or that contains it.
     Local,
 }
 
-/// The rules of admission that apply to a caller, one bit for each. Callers of one class see and may call
-/// the same entries, so that whatever is cached is cached for a class.
+/// The rules of admission that apply to a caller, one bit for each. Callers of one class see and may
+/// call the same entries, so caches are kept for each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AdmissionClass(u64);
 
@@ -33,7 +33,7 @@ impl AdmissionClass {
         Self(rules)
     }
 
-    /// Whether an entry with these allowed rules is there for this class.
+    /// Whether an entry with these allowed rules exists for this class.
     pub(crate) const fn is_allowed(self, allow: u64) -> bool {
         self.0 & allow != 0
     }
@@ -49,12 +49,12 @@ impl Identity {
         }
     }
 
-    /// A caller that presented nothing, where nothing is asked for.
+    /// A caller that sent no secret to a broker without one.
     pub const fn anonymous() -> Self {
         Self::unrestricted(Subject::Anonymous)
     }
 
-    /// A caller that presented the broker's secret.
+    /// A caller that sent the broker's secret.
     pub const fn secret() -> Self {
         Self::unrestricted(Subject::Secret)
     }
@@ -68,7 +68,7 @@ impl Identity {
         Self::new(subject, Vec::new(), AdmissionClass::ALL)
     }
 
-    /// How the caller was authenticated.
+    /// The way in which the caller was authenticated.
     pub const fn subject(&self) -> &Subject {
         &self.subject
     }

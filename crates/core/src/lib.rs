@@ -61,9 +61,9 @@ use sources::setup::{self, ToolSettings};
 use sources::slot::SourceSlot;
 use sources::upstream::Upstream;
 
-/// Entries that one `meta_desc` describes.
+/// The maximum number of entries in one `meta_desc`.
 pub const MAX_DESCRIBED: usize = 50;
-/// How deep `meta_tree` goes.
+/// The maximum depth of `meta_tree`.
 pub const MAX_DEPTH: u8 = 16;
 
 /// The domain: lists, describes and calls tools by their paths. Cheap to clone, safe to share.
@@ -76,7 +76,7 @@ struct Inner {
     admission: Admission,
     /// By the catalog's tools.
     validators: Arc<[LazyValidator]>,
-    /// By the catalog's tools; a reload puts others in their place.
+    /// By the catalog's tools; a reload replaces them.
     settings: ArcSwap<Box<[ToolSettings]>>,
     drift_state: Arc<DriftState>,
     memory: MemoryBudget,
@@ -87,11 +87,12 @@ struct Inner {
     /// and the pool for long results.
     shaping: WorkPool,
     drain: Drain,
-    /// What is started; taken when it is.
+    /// The sources to start; taken when they are started.
     specs: Mutex<Vec<SourceSpec>>,
-    /// By the catalog's sources, once they are started: who takes their calls.
+    /// The slots of the catalog's sources, once they are started.
     slots: OnceLock<Box<[SourceSlot]>>,
-    /// Sources in no seat: on trial, or with their last calls. They stop with the others.
+    /// Sources outside the slots: candidates, and retired ones with calls in flight. They stop with the
+    /// others.
     extra_upstreams: Mutex<Vec<Upstream>>,
     /// Held while a reload is under way.
     reloading: tokio::sync::Mutex<()>,
@@ -100,23 +101,23 @@ struct Inner {
 }
 
 impl Core {
-    /// Resolves every source's command and variables; starts nothing. All problems are reported.
+    /// Resolves every source's command and variables; starts nothing. Reports all problems.
     pub fn new(setup: Setup<'_>) -> Result<Self, Vec<Diagnostic>> {
         setup::build(setup).map(|inner| Self(Arc::new(inner)))
     }
 
-    /// Gives sources no more than `grace` to leave once they are stopped, and as much again after
-    /// SIGTERM, for a caller who is waited for. Counts for what [`Core::start`] starts.
+    /// Limits the stop of each source to `grace` after its input is closed, and to `grace` again after
+    /// SIGTERM. Applies to the sources that [`Core::start`] starts.
     pub fn shorten_stop(&self, grace: Duration) {
         self.0.shorten_stop(grace);
     }
 
-    /// Starts every source, side by side. Must be called within a runtime, once.
+    /// Starts all sources concurrently. Must be called once, within a runtime.
     pub fn start(&self) {
         self.0.start_sources();
     }
 
-    /// What a config would make of the catalog. Changes nothing; all problems are reported.
+    /// Prepares a config for [`Core::reload`]. Changes nothing and reports all problems.
     pub fn prepare(
         &self,
         config: &Config,
@@ -127,15 +128,15 @@ impl Core {
         setup::prepare(self.0.catalog, config, environment, base, shared)
     }
 
-    /// Puts a config into force, whole or not at all. Sources whose command line, variables or bounds
-    /// changed are started beside those that run and take over once they were compared with the
-    /// lock; the others keep their process. No call is dropped. Meant for after
-    /// [`Core::first_verdict`]; where several are asked for at one time, one goes after the other.
+    /// Applies a config completely or not at all. Sources whose command line, variables or bounds
+    /// changed are started beside the running ones and replace them after the comparison with the lock;
+    /// the others keep their process. No call is dropped. Call it after [`Core::first_verdict`];
+    /// concurrent reloads run one after the other.
     pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
         self.0.reload(prepared).await
     }
 
-    /// Waits until every required source was judged, or failed to start, once.
+    /// Waits until every required source was checked, or failed to start, once.
     pub async fn first_verdict(&self) -> StartOutcome {
         self.0.drift_state.gate.outcome().await
     }
@@ -161,7 +162,8 @@ impl Core {
         }
     }
 
-    /// One entry, or several. Of several, each that cannot be described has its error in its place.
+    /// Describes one entry or several. In a list, an entry that cannot be described is replaced by its
+    /// error.
     pub fn describe(
         &self,
         identity: &Identity,
@@ -191,11 +193,11 @@ impl Core {
         }
     }
 
-    /// Runs an operation on the entry at `path`, as [`CancelMode`] says until its result.
+    /// Runs an operation on the entry at `path`. [`CancelMode`] says what cancels it.
     ///
     /// # Errors
     ///
-    /// Every code of the call path: nothing was sent unless `maybe_executed` says so.
+    /// Every code of the call path. Nothing was sent unless `maybe_executed` is true.
     pub async fn call(
         &self,
         identity: &Identity,
@@ -206,7 +208,7 @@ impl Core {
         self.0.call(identity, context, path, operation).await
     }
 
-    /// The entries directly below the root that are there for the caller, in the order of a listing.
+    /// The entries directly below the root that exist for the caller, in the order of a listing.
     pub fn areas(&self, identity: &Identity) -> Vec<AreaRef> {
         let view = self.0.drift_state.view.load();
         let scope = self.0.scope(&view, identity);
@@ -250,7 +252,7 @@ impl Core {
         &self.0.memory
     }
 
-    /// What a path names, without invoking it.
+    /// The entry at a path, without invoking it.
     pub fn lookup(&self, identity: &Identity, path: &str) -> Result<EntryRef, Box<CoreError>> {
         let view = self.0.drift_state.view.load();
         let at = lookup::resolve(self.0.scope(&view, identity), path)?;
@@ -269,28 +271,28 @@ impl Core {
         })
     }
 
-    /// Whether it is ready, and every source's state.
+    /// Whether the broker is ready, and the state of every source.
     pub fn health(&self) -> Health {
         self.0.health()
     }
 
-    /// The phases of the shutdown. Once it drains, new calls are answered `shutting_down`.
+    /// The phases of the shutdown. From draining on, new calls fail with `shutting_down`.
     pub fn drain(&self) -> &Drain {
         &self.0.drain
     }
 
-    /// Fails what is left with `shutting_down` and stops every source, side by side. Idempotent.
+    /// Fails the remaining calls with `shutting_down` and stops all sources concurrently. Idempotent.
     pub async fn close(&self) {
         self.close_within(sources::lifecycle::STOP_TIMEOUT).await;
     }
 
-    /// The same within about `time`: servers get less of it to leave by themselves. Hastens a close
-    /// that is under way.
+    /// Closes like [`Core::close`] within about `time`; servers get less time to end by themselves.
+    /// Also shortens a close that is in progress.
     pub async fn close_within(&self, time: Duration) {
         self.0.stop_sources(time).await;
     }
 
-    /// Knows every source's secrets.
+    /// A redactor that knows the secrets of every source.
     pub fn redactor(&self) -> Redactor {
         self.0.drift_state.redactor()
     }

@@ -1,4 +1,4 @@
-//! What core is asked and what it answers, apart from calls.
+//! The parameters and results of core, apart from calls.
 
 use std::path::Path;
 
@@ -9,26 +9,25 @@ use bytes::Bytes;
 
 use crate::catalog::Catalog;
 
-/// What a broker is made of.
+/// The parts of a broker.
 #[derive(Debug)]
 pub struct Setup<'a> {
-    /// What was compiled in.
+    /// The compiled-in catalog.
     pub catalog: &'static Catalog,
-    /// The config it runs with; already found to fit the catalog. Tools that its filters do not admit
-    /// are left out of everything.
+    /// The config, which fits the catalog. Tools that its filters do not admit are hidden.
     pub config: &'a Config,
-    /// Where variables are looked up.
+    /// The environment variables.
     pub environment: &'a Environment,
-    /// What relative paths resolve against.
+    /// The folder for relative paths.
     pub base: &'a Path,
-    /// How it starts.
+    /// The start mode.
     pub mode: Mode,
 }
 
-/// How a broker starts.
+/// The mode of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing is called before every required source was compared with the lock, and any difference
+    /// No call is admitted before every required source was compared with the lock, and any difference
     /// refuses the start.
     Plain,
     /// Each source is admitted at its own verdict; tools that do not match are withdrawn.
@@ -44,7 +43,7 @@ pub struct Reply {
     pub etag: Option<String>,
 }
 
-/// What is to be described.
+/// The entries to describe.
 #[derive(Clone, Copy, Debug)]
 pub enum Describe<'a> {
     /// One entry; the reply is the entry.
@@ -53,7 +52,7 @@ pub enum Describe<'a> {
     Many(&'a [String]),
 }
 
-/// The top of the tree for a caller, for texts that introduce it.
+/// An entry directly below the root, for texts that introduce the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AreaRef {
     /// The path of an entry directly below the root.
@@ -62,7 +61,7 @@ pub struct AreaRef {
     pub summary: &'static str,
 }
 
-/// What a path names, found without invoking it.
+/// The entry at a path, found without invoking it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryRef {
     /// Its path.
@@ -73,7 +72,7 @@ pub struct EntryRef {
     pub withdrawn: bool,
 }
 
-/// How a start went, once every required source was judged or failed.
+/// The outcome of a start, once every required source was checked or failed.
 #[derive(Clone, Debug)]
 pub struct StartOutcome {
     /// Everything that differs, over all required sources.

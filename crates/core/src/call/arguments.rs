@@ -17,8 +17,8 @@ use crate::call::work::Busy;
 use crate::errors::error::CoreError;
 use crate::errors::failure::{self, SHORT_RETRY_DELAY};
 
-/// Parsed text of at least so many bytes is given back to the system when it is freed. It is made of
-/// small blocks, which the C library would keep for itself beside the budget.
+/// Parsed text of at least this many bytes is returned to the system when it is freed. It consists of
+/// small blocks, which the C library would otherwise keep outside the budget.
 const MIN_TRIM_BYTES: usize = 8 << 20;
 /// The time that a long body of a listing request may wait for the pool.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
 /// The arguments of a call: one JSON object as the caller wrote it.
 #[derive(Debug)]
 pub enum Args<'a> {
-    /// Read already, strictly: what is checked is what is forwarded.
+    /// Parsed by the strict reader: the checked text is the forwarded text.
     Read {
         /// As written.
         text: &'a [u8],
@@ -36,9 +36,9 @@ pub enum Args<'a> {
     },
     /// Too long to be read in place.
     Unread {
-        /// The text in which they stand, in UTF-8.
+        /// The text that contains them, in UTF-8.
         body: &'a Bytes,
-        /// Where they stand in it.
+        /// Their range in it.
         at: Range<usize>,
     },
 }
@@ -98,7 +98,7 @@ pub(crate) fn charge_parsed(
     Ok(ParsedCharge(charge))
 }
 
-/// The refusal of a request that needs so much memory: for now, or for ever.
+/// The refusal of a request that needs this much memory, either for now or always.
 pub fn no_room_for_request(no_room: NoRoom, needed: usize, account: &Account) -> CoreError {
     let limit = account.request_limit();
     if needed > limit {

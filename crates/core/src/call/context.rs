@@ -1,4 +1,4 @@
-//! What a call takes and gives: the context of its caller, the operation, and the outcome.
+//! The parameters and the result of a call: the context of its caller, the operation, and the outcome.
 
 use broker_mcp::ProgressSink;
 use broker_memory::Account;
@@ -18,19 +18,19 @@ pub struct CallContext<'a> {
     /// Members for `_meta` of the request to the server, as one JSON object: what the caller sent and the
     /// surface lets pass.
     pub meta: Option<&'a str>,
-    /// Takes the progress of the call; without it the server is not asked for any.
+    /// Receives the progress of the call; without it the server is not asked for progress.
     pub progress: Option<ProgressSink>,
-    /// When the request arrived, if time has passed since: the time of the call runs from here.
+    /// When the request arrived, if time has passed since: the timeout of the call starts here.
     pub received: Option<Instant>,
     /// When the caller stops waiting, if that is before the time that the config gives the call.
     pub deadline: Option<Instant>,
-    /// What ends the call before its result.
+    /// The event that cancels the call.
     pub cancel: CancelMode,
     /// The form of the result.
     pub form: ResultForm,
 }
 
-/// What ends a call before its result, apart from its time.
+/// The event that cancels a call, apart from its timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CancelMode {
@@ -39,11 +39,11 @@ pub enum CancelMode {
     OnDrop,
 }
 
-/// The form in which a result is handed on.
+/// The form in which a result is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultForm {
-    /// As the server gave it, whatever the config says: for callers that read it with types. Its memory is
-    /// the caller's, and not charged any longer.
+    /// As the server sent it, without the config's render mode and limit: for typed callers. Its memory
+    /// is no longer charged.
     Verbatim,
     /// In the tool's `render_mode`, cut to its `max_output_chars`.
     Configured {
@@ -52,12 +52,12 @@ pub enum ResultForm {
     },
 }
 
-/// What is done with the entry that a call names.
+/// The operation on the entry that a call names.
 #[derive(Debug)]
 pub enum Operation<'a> {
     /// `tools/call`.
     CallTool {
-        /// The arguments; `{}` where there were none.
+        /// The arguments; `{}` if there were none.
         args: Args<'a>,
     },
 }
@@ -67,10 +67,10 @@ pub enum Operation<'a> {
 pub struct Outcome {
     /// The path of the entry that was called.
     pub path: &'static str,
-    /// The result: one JSON object, byte for byte as the server gave it unless its form changed it.
+    /// The result: one JSON object, byte for byte as the server sent it unless its form changed it.
     pub result: Bytes,
-    /// What was left out of the result.
+    /// The parts that were cut from the result.
     pub cut: Option<Cut>,
-    /// What a reader of the result should know, in the broker's words.
+    /// Warnings about the result, written by the broker.
     pub warnings: Vec<String>,
 }

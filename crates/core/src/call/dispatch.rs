@@ -1,4 +1,4 @@
-//! Step 6: the call goes to the process that serves the source, and once more where the config lets it.
+//! Step 6: sends the call to the process that serves the source, and once more if the config allows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Inner {
                 path = target.path,
                 "the server died with a call, which is sent once more"
             );
-            // If it could not be sent again, the first answer says more.
+            // If it could not be sent again, the first answer is more useful.
             match self.send(target, slot, call, limits.left()).await {
                 Ok(Err(unsent)) if !unsent.maybe_executed() => {}
                 Ok(second) => answer = second,
@@ -58,8 +58,8 @@ impl Inner {
         answer.map_err(|failure| self.failed(failure, target, limits.time))
     }
 
-    /// Sends the call to the source that is in the slot, within `time`. Of the errors, only a withdrawal
-    /// is final.
+    /// Sends the call to the source in the slot, within `time`. A withdrawal is the only error that is
+    /// final.
     async fn send(
         &self,
         target: &Target,
@@ -69,7 +69,7 @@ impl Inner {
     ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
         let mut left = time;
         loop {
-            // Held until the call ends: a source that takes over waits for it.
+            // Held until the call ends: a reload waits for it before it stops the source.
             let running = slot.load_full();
             let session = match running.upstream.ready() {
                 Some(session) => Ok(session),
@@ -83,8 +83,8 @@ impl Inner {
             // The withdrawal is checked again now that the session is known: the session's verdict was
             // stored before the session was handed out, and may have withdrawn the tool.
             let withdrawn = self.drift_state.view.load().withdrawn(target.at).cloned();
-            // A source that took over meanwhile was in its place before its verdict was in the view: a
-            // process that left it was not judged by that view, if it was judged at all.
+            // A reload puts a source into the slot before its verdict is in the view. If the slot has
+            // changed, the view may not be about this source, so the call starts again.
             if !Arc::ptr_eq(&slot.load(), &running) {
                 continue;
             }
@@ -102,13 +102,14 @@ impl Inner {
         let (path, source) = (target.path, target.source);
         let closing = self.drain.is_closing();
         match failure {
-            // It ended because we end it: that, and not how it died, is what the caller can use.
+            // The broker ended the process, so the caller gets `shutting_down` and not the exit of the
+            // process.
             CallFailure::Exited { maybe_executed, .. } if closing => {
                 let error = failure::shutting_down().maybe_executed(maybe_executed);
                 let retryable = !maybe_executed;
                 Box::new(CoreError { retryable, ..error }.path(path))
             }
-            // Of a call that waited for its source, the whole time is said.
+            // A call that waited for its source reports its whole timeout.
             CallFailure::Timeout { maybe_executed, .. } => {
                 let failure = CallFailure::Timeout {
                     after: time,

@@ -1,4 +1,4 @@
-//! Step 1: a broker that goes down begins no call.
+//! Step 1: a broker that shuts down begins no call.
 
 use crate::Inner;
 use crate::drain::Ticket;

@@ -9,7 +9,7 @@ use crate::errors::failure::SHORT_RETRY_DELAY;
 use crate::sources::slot::SourceSlot;
 
 impl Inner {
-    /// The slot of the tool's source, once calls may be sent to it.
+    /// The slot of the tool's source, if calls may be sent to it.
     pub(super) fn pass_gate(&self, target: &Target) -> Result<&SourceSlot, Box<CoreError>> {
         let source = target.tool.source as usize;
         match self.slots.get() {
@@ -19,7 +19,7 @@ impl Inner {
     }
 }
 
-/// The error of a call that comes too early.
+/// The error of a call that arrives before the comparison with the lock.
 fn starting(target: &Target) -> CoreError {
     let message = format!(
         "`{}` cannot be called yet: the sources are being compared with the lock",

@@ -1,5 +1,5 @@
-//! Points out what a reader of a result does not see: characters that steer a terminal, turn the
-//! order of a text, or spell one that nothing draws. The result itself is handed on as it is.
+//! Warns about characters of a result that are not visible: terminal controls, bidirectional controls,
+//! and characters that are not drawn. The result itself is not changed.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -7,25 +7,25 @@ use std::sync::LazyLock;
 use broker_model::unseen::{Unseen, spots};
 use memchr::memmem::Finder;
 
-/// The escapes by which a character that hides can be written.
+/// The JSON escapes of which an invisible character can consist.
 static ESCAPES: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| [Finder::new(b"\\u"), Finder::new(b"\\b")]);
 
-/// Whether [`warning`] has to look closely; most results are plain ASCII without such escapes.
+/// Whether [`warning`] has to read the result; most results are plain ASCII without such escapes.
 pub(crate) fn needs_scan(result: &[u8]) -> bool {
     !result.is_ascii() || ESCAPES.iter().any(|escape| escape.find(result).is_some())
 }
 
-/// Bytes of text that are looked at together: memory must not grow with the result.
+/// Bytes of text that are examined together: memory must not grow with the result.
 const PIECE_BYTES: usize = 64 << 10;
-/// What is counted, in the order in which it is told.
+/// The kinds of characters that are counted, in the order of the warning.
 const KINDS: [(Unseen, &str); 3] = [
     (Unseen::Control, "control"),
     (Unseen::Bidirectional, "bidirectional"),
     (Unseen::Tag, "tag"),
 ];
 
-/// What is told of a result that hides something, from its JSON.
+/// The warning about invisible characters in a result, which is JSON.
 pub(crate) fn warning(result: &[u8]) -> Option<String> {
     if !needs_scan(result) {
         return None;
@@ -44,13 +44,13 @@ pub(crate) fn warning(result: &[u8]) -> Option<String> {
         .then(|| format!("the output contains characters that are not visible: {counts}"))
 }
 
-/// Reads JSON text with its escapes of characters, piece by piece. Other escapes hide nothing.
+/// Reads JSON text with its escapes of characters, piece by piece. Other escapes are visible.
 #[derive(Default)]
 struct Counter {
     counts: [usize; KINDS.len()],
-    /// What was read and not looked at.
+    /// Text that was read and not yet examined.
     text: String,
-    /// Escapes in a row; two may be one character.
+    /// Consecutive escapes; two may form one character.
     units: Vec<u16>,
 }
 
@@ -96,7 +96,7 @@ impl Counter {
         }
     }
 
-    /// Line ends are no control characters here, written or escaped.
+    /// Line ends do not count as control characters, written or escaped.
     fn end_escapes(&mut self) {
         let chars = char::decode_utf16(self.units.drain(..));
         let chars = chars.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -105,8 +105,8 @@ impl Counter {
         self.look_if_full();
     }
 
-    /// Ends a piece behind a plain letter where there is one, since emoji and scripts are judged by what
-    /// stands around them.
+    /// Ends a piece after a plain letter if there is one, since emoji and scripts are classified by
+    /// their neighbours.
     fn look_if_full(&mut self) {
         if self.text.len() < PIECE_BYTES {
             return;
@@ -117,7 +117,7 @@ impl Counter {
 
     fn look(&mut self, to: usize) {
         for spot in spots(&self.text[..to]) {
-            // Of the control characters those that move or colour what was written before.
+            // Only control characters that move the cursor or change colours count.
             let acts = spot.kind != Unseen::Control
                 || matches!(spot.c, '\u{8}' | '\u{1b}' | '\u{80}'..='\u{9f}');
             let kind = KINDS.iter().position(|(kind, _)| *kind == spot.kind);
@@ -150,7 +150,7 @@ mod tests {
         }
         for json in [
             r#"{"a":"plain\ttext\r\n\"quoted\" \\u001b \/ \u00e9 \u000a \ud83d\ude00"}"#,
-            // What takes no place, and what nothing acts on, is part of many honest texts.
+            // Zero-width characters and inert control characters are part of many harmless texts.
             r#"{"a":"\ufeffpage\u200b \u0000 \f"}"#,
             "{\"a\":\"é 日本語 👩\u{200d}💻 می\u{200c}خواهم\"}",
             r#"{"a":"\\"}"#,

@@ -11,7 +11,7 @@ use crate::sources::setup::ToolSettings;
 
 /// The bounds of one call.
 pub(super) struct Limits {
-    /// What the config says about the tool now.
+    /// The current settings of the tool.
     pub(super) settings: ToolSettings,
     /// The whole time of the call: the tool's `timeout`, or less if the caller stops waiting before.
     pub(super) time: Duration,
@@ -36,7 +36,7 @@ impl Inner {
 }
 
 impl Limits {
-    /// The time that is left.
+    /// The remaining time.
     pub(super) fn left(&self) -> Duration {
         self.time.saturating_sub(self.began.elapsed())
     }

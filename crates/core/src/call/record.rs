@@ -32,13 +32,13 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The tool is known.
+    /// Records the tool.
     pub(super) fn resolved(&mut self, target: &Target) {
         self.source = target.source;
         self.digest = target.tool.digest;
     }
 
-    /// The call was answered.
+    /// Records the outcome.
     pub(super) fn end(mut self, outcome: &Result<Outcome, Box<CoreError>>) {
         self.outcome = match outcome {
             Ok(_) => "ok",
@@ -63,7 +63,7 @@ impl Drop for Record<'_> {
     }
 }
 
-/// Milliseconds to a tenth: more digits say nothing.
+/// Milliseconds with one decimal: more digits have no meaning.
 fn tenths(time: Duration) -> f64 {
     (time.as_secs_f64() * 10_000.0).round() / 10.0
 }

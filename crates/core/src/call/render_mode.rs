@@ -1,5 +1,5 @@
-//! The three forms in which a tool's result can be handed on: as the server gave it, as one text
-//! block, or as its structured content alone. Each is a `CallToolResult` and keeps `isError`.
+//! The three forms in which a tool's result can be returned: as the server sent it, as one text block,
+//! or as its structured content alone. Each is a `CallToolResult` and keeps `isError`.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The parts of a result that a form is made of; everything else stays unread.
+/// The parts of a result that a form uses; other members are not read.
 #[derive(Deserialize)]
 struct Parts<'r> {
     #[serde(borrow, default)]
@@ -27,8 +27,8 @@ struct Block<'r> {
     text: Cow<'r, str>,
 }
 
-/// The result in this form. One that has not what the form shows, or that cannot be read, stays as
-/// the server gave it: a form never turns a result into nothing.
+/// The result in this form. A result that lacks these parts, or that cannot be read, stays as the
+/// server sent it: a form never produces an empty result.
 pub(crate) fn render(mode: RenderMode, result: &[u8]) -> Cow<'_, [u8]> {
     let shaped = match mode {
         RenderMode::Json => None,

@@ -1,4 +1,4 @@
-//! Step 2: from the path to the tool, if the tool is there for the caller and in service.
+//! Step 2: finds the tool at the path, if it exists for the caller and is not withdrawn.
 
 use super::record::Record;
 use crate::Inner;
@@ -12,7 +12,7 @@ use broker_model::CallCode;
 /// The tool that a call names.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
-    /// Its place in the catalog's tools.
+    /// Its index in the catalog's tools.
     pub(super) at: u32,
     pub(super) tool: &'static Tool,
     pub(super) path: &'static str,

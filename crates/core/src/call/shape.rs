@@ -1,5 +1,5 @@
-//! Step 7: the result in the form that the caller asks for: as it is, or as the config says, within its
-//! limit and with warnings about it.
+//! Step 7: the result in the form that the caller asks for: verbatim, or as configured, within its
+//! limit and with warnings.
 
 use std::borrow::Cow;
 
@@ -19,10 +19,10 @@ use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::sources::setup::ToolSettings;
 
-/// Results of more bytes are cut and searched on threads of their own: other calls must not wait for it.
+/// Larger results are cut and scanned on a separate pool, so that other calls do not wait for it.
 const MIN_POOLED_BYTES: usize = 256 << 10;
 
-/// The warning about a result whose text had to be repaired.
+/// The warning about a result with invalid UTF-8 that was replaced.
 const REPAIRED: &str = "the server sent text that is not UTF-8; invalid bytes were replaced";
 
 /// A form with the settings of the tool.
@@ -39,7 +39,7 @@ enum Form {
 }
 
 impl Form {
-    /// The most memory that making the result takes beside the server's own.
+    /// The maximum memory that shaping takes in addition to the server's result.
     fn working_bytes(self, result: usize) -> usize {
         match self {
             Self::Verbatim => result,
@@ -117,7 +117,7 @@ fn shaped(
         warnings,
     };
     match form {
-        // A copy, since the server's own bytes stay charged as long as they are held.
+        // A copy, since the server's bytes stay charged until they are dropped.
         Form::Verbatim => outcome.result = Bytes::copy_from_slice(result),
         Form::Configured {
             mode,

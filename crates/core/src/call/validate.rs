@@ -1,5 +1,5 @@
-//! Step 5: the arguments match the schema of the tool. A small check is made in place; one that takes
-//! longer is made on the pool, charged to the caller and within the call's time.
+//! Step 5: checks the arguments against the schema of the tool. A short check runs in place; a longer
+//! one runs on the pool, charged to the caller and within the call's timeout.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::errors::json_error::json_invalid;
 
-/// Steps of a check that is made in place; one that needs more is made on the pool.
+/// The maximum number of steps of a check in place; a longer one runs on the pool.
 const MAX_INLINE_STEPS: u64 = 50_000;
 
 /// Arguments on their way to the pool.
@@ -34,7 +34,7 @@ enum Long {
 }
 
 impl Inner {
-    /// Refuses arguments that must not be sent, within the time that the call has left.
+    /// Refuses arguments that must not be sent, within the remaining time of the call.
     pub(super) async fn validate(
         &self,
         target: &Target,
@@ -99,7 +99,7 @@ impl Check {
             .map_err(Refusal::into_error)
     }
 
-    /// The charge stands first, so that it outlives the value.
+    /// The charge comes first, so that it outlives the value.
     fn read(&self, body: &[u8], at: Range<usize>) -> Result<(ParsedCharge, Value), Box<CoreError>> {
         let invalid = || {
             Box::new(CoreError::new(

@@ -1,4 +1,5 @@
-//! Arguments against a tool's untouched schema, before anything is sent. Never shows a value.
+//! Validates arguments against a tool's unchanged schema before anything is sent. Errors never contain
+//! a value.
 
 use std::sync::OnceLock;
 
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::catalog::{Catalog, Tool};
 use crate::errors::error::CoreError;
 
-/// Errors in one reply.
+/// The maximum number of errors in one reply.
 const MAX_ERRORS: usize = 20;
 /// The longest schema that a reply includes whole, in bytes; also for its failing parts together.
 const MAX_SCHEMA_BYTES: usize = 8 << 10;
@@ -40,7 +41,7 @@ impl Refusal {
 }
 
 impl LazyValidator {
-    /// Whether `args` may be sent. What cannot be checked within `budget` is refused.
+    /// Whether `args` may be sent. Arguments that cannot be checked within `budget` are refused.
     pub(crate) fn check(
         &self,
         catalog: &Catalog,
@@ -84,8 +85,8 @@ pub(crate) fn too_many_values(path: &str, values: u64) -> Box<CoreError> {
     args_invalid(path, message, json!({"errors": [error], "more": false}))
 }
 
-/// The tool's schema is too costly on these arguments. No value is shown, nor is it known which of
-/// them would match.
+/// The tool's schema is too costly on these arguments. No value is shown, and it is unknown which
+/// values would match.
 fn over_budget(path: &str, pointer: &str) -> Box<CoreError> {
     let place = if pointer.is_empty() {
         String::new()
@@ -133,7 +134,7 @@ fn refused(
     args: &Value,
     budget: &Budget<'_>,
 ) -> Refusal {
-    // It compiled, so it parses.
+    // The schema compiled, so it parses.
     let tree = serde_json::from_str(schema).unwrap_or(Value::Null);
     let explanation = validator.explain(&tree, args, MAX_ERRORS, budget);
     let errors = explanation.places;
@@ -166,8 +167,8 @@ fn refused(
     }
 }
 
-/// One error as callers see it. The type alone is shown of what was there, less for a member whose
-/// name says that it is secret: its length would tell something.
+/// One error as callers see it. Of a value only the type is shown, and less for a member whose name
+/// marks it as secret: its length would reveal something.
 fn show(error: &SchemaError, args: &Value) -> Value {
     let secret = error.pointer.split('/').any(is_secret_name);
     let got = match args.pointer(&error.pointer) {
@@ -198,7 +199,7 @@ fn failing_parts(schema: &Value, errors: &[SchemaError]) -> Value {
     let mut room = MAX_SCHEMA_BYTES;
     let mut parts = Map::new();
     for error in errors {
-        // The keyword's own pointer is the last token's; what a caller needs is what it stands in.
+        // The pointer ends with the keyword; a caller needs the schema that contains it.
         let Some((part, keyword)) = error.schema_pointer.rsplit_once('/') else {
             continue;
         };

@@ -1,5 +1,5 @@
-//! Work on a request that takes long: a bounded number of own threads for it, and a bounded number of
-//! requests that wait for one. The runtime's threads, which answer the other callers, take no part in it.
+//! A pool for long work on requests: a bounded number of threads, and a bounded number of requests that
+//! wait for one. The runtime's threads, which serve other callers, do none of it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,13 +10,13 @@ use std::thread::{self, available_parallelism};
 
 use tokio::sync::oneshot;
 
-/// Requests that wait for a thread.
+/// The maximum number of requests that wait for a thread.
 const MAX_WAITING: usize = 64;
 /// The stack of a thread. Checking arguments takes at most half of it.
 const STACK_BYTES: usize = 2 << 20;
 
-/// Runs jobs on half the cores, in the order in which they come. A job must not wait for another job of
-/// the same pool. The threads end when the pool is dropped.
+/// Runs jobs on half the cores, in the order in which they arrive. A job must not wait for another job
+/// of the same pool. The threads end when the pool is dropped.
 pub(crate) struct WorkPool(Arc<PoolShared>);
 
 /// The part of a pool that its threads share.
@@ -51,10 +51,10 @@ struct Job {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
-/// Why a job is not taken.
+/// Why a job is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
-    /// So many requests wait already.
+    /// This many requests are already waiting.
     Full { waiting: usize },
     /// The pool has no thread, and the operating system refused to start one.
     NoThread,
@@ -82,7 +82,7 @@ impl WorkPool {
     }
 
     /// Runs a job as soon as a thread is free. Dropping the future takes it out of the queue, or asks
-    /// it to stop. A panic of the job goes on here.
+    /// it to stop. A panic of the job continues in the caller.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Stop) -> T + Send + 'static,
@@ -127,7 +127,7 @@ impl WorkPool {
                     tracing::error!(%error, "no thread for long requests can be started");
                     return Err((Busy::NoThread, job));
                 }
-                // The threads that there are do it.
+                // The existing threads run the job.
                 Err(error) => {
                     tracing::debug!(%error, "no further thread for long requests can be started");
                 }
@@ -140,7 +140,7 @@ impl WorkPool {
             number,
             run: Box::new(move || {
                 let outcome = catch_unwind(AssertUnwindSafe(job));
-                // The one who asked may be gone.
+                // The caller may be gone.
                 drop(sender.send(outcome));
             }),
         });

@@ -1,4 +1,4 @@
-//! What core answers instead of a reply. The meaning of a code for a transport is the surface's.
+//! The error that core returns instead of a reply. A surface maps its code to its transport.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,24 +17,24 @@ pub struct CoreError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
-    /// The path that it is about.
+    /// The path to which it refers.
     pub path: Option<String>,
     /// The nearest names, best first.
     pub did_you_mean: Vec<String>,
-    /// What a program can use.
+    /// Details for programs.
     pub details: Option<Value>,
-    /// The server's own error, unchanged: `details.rpc` on the wire, in the place of other details.
+    /// The server's own error, unchanged: `details.rpc` on the wire, instead of other details.
     pub rpc: Option<Box<RawValue>>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
-    /// Whether the server may have executed the call; `None` where the question does not arise.
+    /// Whether the server may have executed the call; `None` if no call is involved.
     pub maybe_executed: Option<bool>,
-    /// When to come back.
+    /// When to retry.
     pub retry_after: Option<Duration>,
 }
 
 impl CoreError {
-    /// A failure with nothing but its code, its message, and the code's remedy as its hint.
+    /// An error with its code, its message, and the code's remedy as its hint.
     pub fn new(code: CallCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -50,28 +50,28 @@ impl CoreError {
         }
     }
 
-    /// The same with advice of its own.
+    /// Replaces the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same about a path.
+    /// Sets the path.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// The same with details.
+    /// Sets the details.
     #[must_use]
     pub fn details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// The same, worth another try after `wait`.
+    /// Marks the error as retryable after `wait`.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retryable = true;
@@ -79,7 +79,7 @@ impl CoreError {
         self
     }
 
-    /// The same, saying whether the server may have executed the call.
+    /// Sets whether the server may have executed the call.
     #[must_use]
     pub fn maybe_executed(mut self, maybe: bool) -> Self {
         self.maybe_executed = Some(maybe);
@@ -91,7 +91,7 @@ impl CoreError {
         rpc.or(self.details.as_ref().map(Details::Other))
     }
 
-    /// Its JSON object, members in the order of the documentation; `request_id` only where given.
+    /// Its JSON object, members in the order of the documentation; `request_id` only if given.
     pub fn members<'a>(&'a self, request_id: Option<&'a str>) -> ErrorMembers<'a> {
         ErrorMembers {
             code: self.code.as_str(),
@@ -107,7 +107,7 @@ impl CoreError {
     }
 }
 
-/// What goes under `details`.
+/// The value of `details`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Details<'a> {
@@ -115,7 +115,7 @@ enum Details<'a> {
     Other(&'a Value),
 }
 
-/// What goes under `"error"` on the wire.
+/// The value of `"error"` on the wire.
 #[derive(Debug, Serialize)]
 pub struct ErrorMembers<'a> {
     code: &'static str,

@@ -1,6 +1,6 @@
-//! Replies to a caller for a source's failure to serve a call: the code, the cause, the broker's own
-//! words and the end of the process. Output of a server and missing environment variables are for the
-//! log and for `doctor` only; the one exception is a JSON-RPC error of the call itself, in `details.rpc`.
+//! Errors for calls that a source failed to serve: the code, the cause, a message of the broker and the
+//! exit of the process. Output of a server and missing environment variables are for the log and for
+//! `doctor` only; the one exception is a JSON-RPC error of the call itself, in `details.rpc`.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use serde_json::{Map, Value, json};
 
 use crate::errors::error::CoreError;
 
-/// When to come back where nobody knows better.
+/// When to retry if there is no better estimate.
 pub(crate) const SHORT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// There is no room for a result. The call was executed, so it must not be sent again unasked.
+/// There is no memory for a result. The call was executed, so the broker must not send it again by
+/// itself.
 pub fn no_room_for_result(no_room: NoRoom) -> CoreError {
     CoreError::new(
         CallCode::OutputTooLarge,
@@ -92,24 +93,24 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
     Box::new(error.path(path))
 }
 
-/// The error for whatever comes while the broker goes down.
+/// The error for every request that arrives while the broker shuts down.
 pub(crate) fn shutting_down() -> CoreError {
     CoreError::new(CallCode::ShuttingDown, "the broker is shutting down")
         .retry_after(SHORT_RETRY_DELAY)
 }
 
-/// A call that surely was not executed may be sent again as it is.
+/// A call that was certainly not executed may be sent again unchanged.
 fn retryable_unless(maybe_executed: bool, mut error: CoreError) -> CoreError {
     error.retryable = !maybe_executed;
     error.maybe_executed(maybe_executed)
 }
 
-/// The reason why a source does not serve, in the broker's own words only.
+/// The reason why a source does not serve, without any text of the server.
 fn public_reason(failure: &SourceFailure) -> String {
     if let Some(exit) = failure.exit {
         return format!("the server {exit}");
     }
-    // A verdict gives the rule and reviewed places: see `Reason::public_reason`.
+    // A verdict names the rule and reviewed places: see `Reason::public`.
     if failure.cause == SourceCause::DriftSource {
         return failure.message.clone();
     }

@@ -1,4 +1,4 @@
-//! What callers are told when something fails.
+//! The errors that callers receive.
 
 pub(crate) mod error;
 pub(crate) mod failure;

@@ -1,4 +1,4 @@
-//! From a path to an entry, or to an error that says which path was meant.
+//! Finds the entry at a path, or returns an error that suggests similar paths.
 
 use broker_model::CallCode;
 use broker_model::path;
@@ -8,23 +8,23 @@ use crate::catalog::Kind;
 use crate::errors::error::CoreError;
 use crate::listing::scope::Scope;
 
-/// Suggestions in one error.
+/// The maximum number of suggestions in one error.
 const MAX_SUGGESTIONS: usize = 3;
-/// Names that one request compares, over all its paths: unknown paths must stay cheap whatever the
-/// catalog and however many a request names.
+/// The maximum number of names that one request compares, over all its paths: unknown paths must stay
+/// cheap for every catalog and every request.
 pub(crate) const MAX_COMPARED: usize = 4000;
-/// Of a longer last segment only the beginning is compared.
+/// Only the beginning of a longer last segment is compared.
 const MAX_COMPARED_CHARS: usize = 64;
-/// Below this likeness a name is no suggestion.
+/// Names below this likeness are not suggested.
 const MIN_LIKENESS: f64 = 0.6;
 
-/// The place of the entry that a caller names.
+/// The index of the entry that a caller names.
 pub(crate) fn resolve(scope: Scope<'_>, text: &str) -> Result<u32, Box<CoreError>> {
     resolve_within(scope, text, &mut { MAX_COMPARED })
 }
 
-/// [`resolve`] for one of several paths of a request: suggestions compare at most `budget` names, and
-/// take what they compared from it. An error made after the budget was spent suggests nothing.
+/// [`resolve`] for one of several paths of a request: suggestions compare at most `budget` names and
+/// subtract them from it. When the budget is spent, errors have no suggestions.
 pub(crate) fn resolve_within(
     scope: Scope<'_>,
     text: &str,
@@ -108,7 +108,7 @@ fn nearest(scope: Scope<'_>, text: &str, budget: &mut usize) -> Vec<String> {
         }
     }
     found.sort_by(|a, b| {
-        // Equal names are told apart by the rest of their paths.
+        // Equal names are ordered by the rest of their paths.
         let whole = |path: &str| strsim::jaro_winkler(text, path);
         b.0.total_cmp(&a.0)
             .then_with(|| whole(b.1).total_cmp(&whole(a.1)))
@@ -118,7 +118,7 @@ fn nearest(scope: Scope<'_>, text: &str, budget: &mut usize) -> Vec<String> {
     paths.map(|(_, path)| path.to_owned()).collect()
 }
 
-/// Whether names can be like enough at all: they differ in at least as many places as in length.
+/// Whether names can be similar enough at all: they differ in at least as many characters as in length.
 fn may_be_like(wanted: &str, name: &str) -> bool {
     let (short, long) = (wanted.len().min(name.len()), wanted.len().max(name.len()));
     long <= 2 * MAX_COMPARED_CHARS && short as f64 >= MIN_LIKENESS * long as f64

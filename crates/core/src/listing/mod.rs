@@ -1,5 +1,5 @@
-//! The catalog as callers see it: from a path to an entry, the entries that are there for a caller, and
-//! their listings and descriptions.
+//! The catalog as callers see it: finds entries by path, decides which entries exist for a caller, and
+//! makes their listings and descriptions.
 
 pub(crate) mod lookup;
 pub(crate) mod scope;

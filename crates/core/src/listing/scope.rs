@@ -1,5 +1,5 @@
-//! The catalog as one caller sees it at one moment, and the listings and descriptions made from it: the
-//! compiled bytes where they are right, else composed from the same parts, with `withdrawn` added.
+//! The catalog as one caller sees it at one moment. Listings and descriptions are the compiled bytes if
+//! they apply, else they are composed from the same parts, with `withdrawn` added.
 
 use broker_model::digest::etag;
 use bytes::Bytes;
@@ -29,8 +29,8 @@ struct Missing<'a> {
     error: ErrorMembers<'a>,
 }
 
-/// How many levels of nodes stand below each entry, itself included: 0 for a tool. More depth than
-/// that changes no reply.
+/// The number of levels of nodes below each entry, including the entry: 0 for a tool. A greater depth
+/// does not change a reply.
 pub(crate) fn heights(catalog: &Catalog) -> Box<[u8]> {
     let mut heights = vec![0u8; catalog.entries.len()].into_boxed_slice();
     // A child's path begins with its parent's, so it comes after it.
@@ -44,14 +44,14 @@ pub(crate) fn heights(catalog: &Catalog) -> Box<[u8]> {
 }
 
 impl Scope<'_> {
-    /// Whether an entry is there for the caller.
+    /// Whether an entry exists for the caller.
     pub(crate) fn admits(&self, at: u32) -> bool {
         self.admission
             .admits(self.class, self.view, self.catalog, at)
     }
 
-    /// Whether the compiled replies of a node are right: the entries right below it are as compiled, and
-    /// all of them are there for the caller.
+    /// Whether the compiled replies of a node apply: the entries directly below it are as compiled, and
+    /// all of them exist for the caller.
     fn is_as_compiled(&self, at: u32, children: &[u32]) -> bool {
         !self.view.is_touched(at) && self.admission.admits_all(self.class, children)
     }
@@ -86,8 +86,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Several entries described, in the order of `paths`; `found` has the place of each, or why it
-    /// has none.
+    /// Several entries described, in the order of `paths`; `found` has the index of each, or the error.
     pub(crate) fn descriptions(
         &self,
         paths: &[String],
@@ -121,7 +120,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The description where it is not as compiled.
+    /// The description if it differs from the compiled one.
     fn changed_description(&self, at: u32, entry: &Entry) -> Option<String> {
         let head = self.catalog.text(entry.desc_head);
         match entry.kind {
@@ -180,7 +179,7 @@ fn push_json(out: &mut String, value: &impl Serialize) {
     out.push_str(&serde_json::to_string(value).expect("strings and JSON values always serialize"));
 }
 
-/// A reply whose entity tag is made of its bytes.
+/// A reply whose entity tag is computed from its bytes.
 fn composed(text: String) -> Reply {
     Reply {
         etag: Some(etag(text.as_bytes())),

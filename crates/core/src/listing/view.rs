@@ -1,5 +1,5 @@
-//! What of the catalog is served at a moment: which tools are withdrawn, which are left out. A view
-//! never changes; another takes its place.
+//! The part of the catalog that is served at a moment: which tools are withdrawn and which are hidden.
+//! A view is immutable and is replaced as a whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,20 +12,21 @@ use crate::catalog::Catalog;
 use crate::identity::AdmissionClass;
 use crate::sources::reason::Reason;
 
-/// Composed replies that one view keeps, in bytes of their bodies.
+/// The maximum bytes of composed replies that one view caches.
 const MAX_CACHE_BYTES: usize = 8 << 20;
 
-/// The catalog as it is served now.
+/// The state of the catalog at a moment.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
     hidden: Arc<BTreeSet<u32>>,
-    /// Nodes whose compiled replies no longer hold, since a tool right below is not as compiled.
+    /// Nodes whose compiled replies do not apply, since a tool directly below differs from the compiled
+    /// one.
     touched: BTreeSet<u32>,
     cache: Mutex<Cache>,
 }
 
-/// Why a tool is out of service.
+/// Why a tool is withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Withdrawn {
     pub(crate) class: Class,
@@ -33,9 +34,9 @@ pub(crate) struct Withdrawn {
     pub(crate) reason: Reason,
     /// RFC 3339.
     pub(crate) since: String,
-    /// The live tool's digest; `None` where there is no live tool.
+    /// The live tool's digest; `None` if the server lists no such tool.
     pub(crate) found: Option<String>,
-    /// `"withdrawn":{…}`, as it stands in replies.
+    /// `"withdrawn":{…}`, as replies contain it.
     pub(crate) member: String,
 }
 
@@ -85,7 +86,7 @@ impl Withdrawn {
         }
     }
 
-    /// Whether it says the same but for the time.
+    /// Whether both are equal except for the time.
     pub(crate) fn same_reason(&self, other: &Self) -> bool {
         self.class == other.class
             && self.rules == other.rules
@@ -95,7 +96,7 @@ impl Withdrawn {
 }
 
 impl View {
-    /// A view without withdrawals that leaves out the tools in `hidden`.
+    /// A view without withdrawals that hides the tools in `hidden`.
     pub(crate) fn new(catalog: &Catalog, hidden: BTreeSet<u32>) -> Self {
         Self {
             hidden: Arc::new(hidden),
@@ -104,7 +105,7 @@ impl View {
         .with_touched(catalog)
     }
 
-    /// The same, with exactly these withdrawals among the tools of one source.
+    /// A copy with exactly these withdrawals among the tools of one source.
     pub(crate) fn with_source(
         &self,
         catalog: &Catalog,
@@ -122,7 +123,7 @@ impl View {
         .with_touched(catalog)
     }
 
-    /// The same, leaving out the tools in `hidden` and no others.
+    /// A copy that hides exactly the tools in `hidden`.
     pub(crate) fn with_hidden(&self, catalog: &Catalog, hidden: BTreeSet<u32>) -> Self {
         Self {
             withdrawn: self.withdrawn.clone(),
@@ -132,7 +133,7 @@ impl View {
         .with_touched(catalog)
     }
 
-    /// Whether it leaves out these tools and no others.
+    /// Whether it hides exactly these tools.
     pub(crate) fn hides_exactly(&self, tools: &BTreeSet<u32>) -> bool {
         *self.hidden == *tools
     }
@@ -144,7 +145,7 @@ impl View {
             .chain(self.hidden.iter())
             .map(|tool| catalog.tool(*tool).source)
             .collect();
-        // A tool always stands right below the node of its source.
+        // A tool is always directly below the node of its source.
         self.touched = sources
             .into_iter()
             .filter_map(|source| catalog.find(catalog.sources[source as usize].path))
@@ -152,22 +153,23 @@ impl View {
         self
     }
 
-    /// Why a tool is out of service, where it is.
+    /// Why a tool is withdrawn, if it is.
     pub(crate) fn withdrawn(&self, tool: u32) -> Option<&Arc<Withdrawn>> {
         self.withdrawn.get(&tool)
     }
 
-    /// Whether a tool is left out of everything.
+    /// Whether a tool is hidden.
     pub(crate) fn is_hidden(&self, tool: u32) -> bool {
         self.hidden.contains(&tool)
     }
 
-    /// Whether a node's compiled replies do not hold.
+    /// Whether a node's compiled replies do not apply.
     pub(crate) fn is_touched(&self, entry: u32) -> bool {
         self.touched.contains(&entry)
     }
 
-    /// The reply under `key`, composed by `make` unless it was kept. The lock is not held meanwhile.
+    /// The cached reply for `key`, or one composed by `make`. The lock is not held while it is
+    /// composed.
     pub(crate) fn cached(&self, key: Key, make: impl FnOnce() -> Reply) -> Reply {
         if let Some(reply) = self.cache().replies.get(&key) {
             return reply.clone();
@@ -182,7 +184,7 @@ impl View {
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
-        // What a panic could leave behind is a cache that holds less.
+        // After a panic the cache may only contain fewer replies.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

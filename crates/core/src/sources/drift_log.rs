@@ -1,5 +1,5 @@
-//! What drift looks like in the log: a line for each tool that went or came back, and for each
-//! difference that withdraws nothing. Whatever a server wrote is shown in one safe line.
+//! Log lines about drift: one for each tool that was withdrawn or restored, and one for each difference
+//! that withdraws nothing. Text of a server is escaped to one line.
 
 use broker_drift::Report;
 use broker_model::path::NodePath;
@@ -9,7 +9,7 @@ use crate::catalog::Catalog;
 use crate::listing::view::View;
 use crate::sources::drift_state::MAX_MESSAGE;
 
-/// Logs which tools of a source went out of service and which came back.
+/// Logs which tools of a source were withdrawn and which were restored.
 pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: &View) {
     let tools = catalog.sources[source].tools.iter();
     for at in tools.filter(|tool| !now.is_hidden(**tool)) {
@@ -39,7 +39,7 @@ pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: 
     }
 }
 
-/// Logs what differs and withdraws nothing; withdrawals have lines of their own.
+/// Logs the differences that withdraw nothing; withdrawals have separate lines.
 pub(crate) fn differences(report: &Report) {
     let about_tools = report
         .tools
@@ -55,7 +55,7 @@ pub(crate) fn differences(report: &Report) {
     });
     for (source, path, finding) in about_tools.chain(about_sources) {
         let path = shown_line(path, MAX_MESSAGE);
-        // Not `message`: that is the event's own, and a JSON line would have two.
+        // Not `message`: the event has that field already.
         let reason = shown_line(&finding.message, MAX_MESSAGE);
         let (rule, class) = (finding.rule, finding.class);
         let class = class.as_str();
@@ -67,7 +67,7 @@ pub(crate) fn differences(report: &Report) {
     }
 }
 
-/// Logs that nothing differs any more.
+/// Logs that a source matches the lock again.
 pub(crate) fn matches_again(source: &NodePath) {
     tracing::info!(%source, "source matches the lock again");
 }

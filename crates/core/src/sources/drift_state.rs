@@ -1,5 +1,6 @@
-//! Compares what a source lists with what was reviewed of it, withdraws and restores its tools, and
-//! tells the gate. Reads each source's lock out of the catalog when it is needed and keeps none.
+//! Drift of all sources: compares the tools that a source lists with the lock, withdraws and restores
+//! tools, and reports outcomes to the startup gate. The lock of a source is read from the catalog for
+//! each comparison and is not kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,21 +27,22 @@ use crate::sources::reason::{self, Reason};
 use crate::sources::startup_gate::StartupGate;
 use crate::sources::time::rfc3339;
 
-/// The longest message that replies and logs show, in characters.
+/// The maximum length of a message in replies and logs, in characters.
 pub(crate) const MAX_MESSAGE: usize = 300;
 
-/// What is known of all sources against the lock.
+/// The differences of all sources from the lock, and what follows from them.
 #[derive(Debug)]
 pub(crate) struct DriftState {
     pub(crate) catalog: &'static Catalog,
     pub(crate) view: ArcSwap<View>,
     pub(crate) gate: StartupGate,
     sources: Box<[ArcSwap<Reviewed>]>,
-    /// The latest report of each source. Held while a verdict is taken in, so that one is at a time.
+    /// The latest report of each source. Locked while a verdict is applied, so that verdicts are
+    /// applied one at a time.
     reports: Mutex<Box<[Option<Report>]>>,
 }
 
-/// What a verdict on one source needs to know of it.
+/// The settings of one source that its check needs.
 #[derive(Debug)]
 pub(crate) struct Reviewed {
     pub(crate) path: NodePath,
@@ -49,14 +51,14 @@ pub(crate) struct Reviewed {
     pub(crate) text_drift: TextDrift,
 }
 
-/// What a listing means; nothing has changed by it yet.
+/// The result of comparing a listing with the lock, before it takes effect.
 #[derive(Clone, Debug)]
 pub(crate) struct Assessment {
     pub(crate) verdict: Verdict,
     pub(crate) report: Report,
     /// The tools that may not be served, hidden ones included.
     pub(crate) withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
-    /// The tools that are served or not as the config says: their texts changed.
+    /// The tools whose texts changed; the config decides whether they are served.
     pub(crate) changed_texts: BTreeMap<u32, Arc<Withdrawn>>,
 }
 
@@ -66,7 +68,7 @@ impl Assessment {
         matches!(self.verdict, Verdict::WithdrawSource { .. })
     }
 
-    /// The tools that may not be served under a config that says this of changed texts.
+    /// The tools that must not be served if the config has this `on_text_drift`.
     pub(crate) fn withdrawn_by(&self, text_drift: TextDrift) -> BTreeMap<u32, Arc<Withdrawn>> {
         let mut withdrawn = match text_drift {
             TextDrift::Serve => BTreeMap::new(),
@@ -93,7 +95,7 @@ impl DriftState {
         }
     }
 
-    /// Knows every source's secrets.
+    /// A redactor that knows the secrets of every source.
     pub(crate) fn redactor(&self) -> Redactor {
         let sources = self.sources.iter();
         sources.fold(Redactor::default(), |known, source| {
@@ -101,7 +103,7 @@ impl DriftState {
         })
     }
 
-    /// What a listing means for a source, with what it is judged by now or will be judged by.
+    /// Compares a listing with the lock, under the given settings or the current ones.
     pub(crate) fn assess(
         &self,
         source: usize,
@@ -115,12 +117,12 @@ impl DriftState {
                 let mut report = broker_drift::classify(&locked, snapshot, &reviewed.filter);
                 report.mask(&reviewed.redactor);
                 report.name_config(self.catalog.config_name);
-                // Of hidden tools as well: a reload may bring them back.
+                // Includes hidden tools: a reload may expose them.
                 let withdrawn = self.withdrawn(source, &report, &locked, snapshot);
                 let changed_texts = self.changed_texts(source, &report, &locked, snapshot);
                 (self.without_hidden(report), withdrawn, changed_texts)
             }
-            // What cannot be compared is not served.
+            // A source that cannot be compared is not served.
             Err(problem) => {
                 let report = broker_drift::unchecked(
                     &reviewed.path,
@@ -148,19 +150,19 @@ impl DriftState {
         }
     }
 
-    /// Lets what was found count.
+    /// Applies an assessment.
     pub(crate) fn accept(&self, source: usize, assessment: Assessment) {
         let withdrawn = self.withdrawals(source, &assessment);
         self.take_in(source, &assessment.report, withdrawn);
         if self.gate.settle(source, &assessment.report) {
-            // Until now a refusal could have said all this; it did not come.
+            // The start was not refused, so the differences are logged now.
             self.gate
                 .first_of_required()
                 .for_each(drift_log::differences);
         }
     }
 
-    /// The tools that may not be served under the config that is in force.
+    /// The tools that must not be served under the current config.
     pub(crate) fn withdrawals(
         &self,
         source: usize,
@@ -169,12 +171,12 @@ impl DriftState {
         assessment.withdrawn_by(self.sources[source].load().text_drift)
     }
 
-    /// From now on a source is judged with this.
+    /// Replaces the settings with which a source is checked.
     pub(crate) fn set_reviewed(&self, source: usize, reviewed: Reviewed) {
         self.sources[source].store(Arc::new(reviewed));
     }
 
-    /// From now on exactly the tools in `hidden` are left out.
+    /// Hides exactly the tools in `hidden`.
     pub(crate) fn hide(&self, hidden: BTreeSet<u32>) {
         let _one_at_a_time = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let view = self.view.load_full();
@@ -184,8 +186,8 @@ impl DriftState {
         }
     }
 
-    /// Takes in that a source could not be started or listed. Only the first outcome of a source
-    /// counts; its tools stay as they are.
+    /// Records that a source could not be started or listed. Only the first outcome of a source has an
+    /// effect; its tools stay as they are.
     pub(crate) fn failed(&self, source: usize, failure: &SourceFailure) {
         let mut message = shown_line(&failure.message, MAX_MESSAGE);
         if let Some(last) = failure.stderr.last()
@@ -205,7 +207,7 @@ impl DriftState {
         self.gate.settle(source, &report);
     }
 
-    /// How many of these tools the config's filter leaves out.
+    /// The number of these tools that the config's filter hides.
     pub(crate) fn left_out(&self, source: usize, snapshot: &Snapshot) -> usize {
         let reviewed = self.sources[source].load();
         let names = snapshot.tools.iter().map(ListedTool::name);
@@ -216,7 +218,7 @@ impl DriftState {
         let text = self.catalog.text(self.catalog.sources[source].lock);
         let value: Value = serde_json::from_str(text)
             .map_err(|error| format!("the compiled lock cannot be read: {error}"))?;
-        // The build verified the digests of what it compiled in.
+        // The build verified the digests of the compiled lock.
         LockedSource::from_verified(&value).map_err(|problems| {
             let first = problems.first().map(|problem| problem.message.as_str());
             format!(
@@ -226,7 +228,7 @@ impl DriftState {
         })
     }
 
-    /// The report without tools that this config leaves out.
+    /// The report without tools that this config hides.
     fn without_hidden(&self, mut report: Report) -> Report {
         let view = self.view.load();
         report.tools.retain(|tool| {
@@ -256,7 +258,7 @@ impl DriftState {
         }
         let drifted = report.tools.iter().filter(|tool| tool.class.withdraws());
         let withdrawn = drifted.filter_map(|drift| {
-            // An added tool may want the path of another; what is not of this source is not touched.
+            // An added tool may have the path of another source's tool, which must not be withdrawn.
             let at = self.tool_at(drift)?;
             let reviewed = locked
                 .exposed
@@ -268,7 +270,7 @@ impl DriftState {
         withdrawn.collect()
     }
 
-    /// The tools that a report would withdraw over texts alone.
+    /// The tools that a report would withdraw because of texts alone.
     fn changed_texts(
         &self,
         source: usize,
@@ -311,8 +313,8 @@ impl DriftState {
         tools.map(|tool| (*tool, withdrawn.clone())).collect()
     }
 
-    /// Makes the view follow a verdict. The view is replaced only where it changes, so that kept
-    /// replies survive the re-checks that find nothing.
+    /// Updates the view after a verdict. The view is replaced only if it changes, so that cached
+    /// replies survive a re-check without findings.
     fn take_in(
         &self,
         source: usize,
@@ -325,7 +327,7 @@ impl DriftState {
         for tool in self.catalog.sources[source].tools {
             let (before, now) = (view.withdrawn(*tool), withdrawn.get_mut(tool));
             match (before, now) {
-                // Withdrawn for the same reason: since then, not since now.
+                // Withdrawn for the same reason: the earlier time stays.
                 (Some(before), Some(now)) if before.same_reason(now) => *now = before.clone(),
                 (None, None) => {}
                 _ => changed = true,
@@ -348,8 +350,7 @@ impl DriftState {
     }
 }
 
-/// The reason why one tool is out of service, with the digest of the tool that the server lists
-/// instead.
+/// The withdrawal of one tool, with the digest of the tool that the server lists instead.
 fn of_tool(
     drift: &ToolDrift,
     class: Class,

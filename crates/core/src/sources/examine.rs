@@ -1,5 +1,5 @@
-//! Every source started once and compared with the lock, to say what is wrong with it. Serves nothing,
-//! calls no tool, and goes on where a start would refuse.
+//! Starts every source once and compares it with the lock, for a diagnosis. Serves nothing, calls no
+//! tool, and continues where a start would be refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct ResolvedSource {
     spec: Result<SourceSpec, Vec<Diagnostic>>,
 }
 
-/// One source, examined.
+/// The result of examining one source.
 #[derive(Debug)]
 pub struct ExamResult {
     /// The path of its node.
@@ -41,22 +41,22 @@ pub struct ExamResult {
     pub required: bool,
     /// The revision that it spoke when it was locked.
     pub locked_revision: &'static str,
-    /// What came to light; or why it was not started, which is always about variables.
+    /// The started source, or why it was not started: problems of variables.
     pub outcome: Result<StartedSource, Vec<Diagnostic>>,
 }
 
-/// What became of a source that was started.
+/// A source that was started.
 #[derive(Debug)]
 pub struct StartedSource {
-    /// The program's name as it was looked for.
+    /// The program's name as it was searched.
     pub program: String,
     /// How long the config lets a start take.
     pub startup_timeout: Duration,
-    /// Variables that it was not given and that look relevant.
+    /// Variables that were not passed to it and look relevant.
     pub withheld: Vec<String>,
     /// The start itself.
     pub exam: ServerExam,
-    /// What its tools are beside those of the lock, where it listed them.
+    /// Its tools compared with the lock, if it listed them.
     pub tools: Option<ToolComparison>,
 }
 
@@ -67,7 +67,7 @@ pub struct ToolComparison {
     pub listed: usize,
     /// How many of those would be served.
     pub exposed: usize,
-    /// How many of those the filter leaves out.
+    /// How many of those the filter hides.
     pub hidden: usize,
     /// How many tools of the lock would be withdrawn.
     pub withdrawn: usize,
@@ -76,8 +76,8 @@ pub struct ToolComparison {
 }
 
 impl SourceExam {
-    /// Works out how every source is started. What a start would refuse is refused here with everything
-    /// else that is wrong, but for variables, which concern one source each.
+    /// Resolves how every source is started. Fails with every problem that a start would report, except
+    /// for variables, which concern one source each.
     pub fn new(setup: Setup<'_>) -> Result<Self, Vec<Diagnostic>> {
         let Setup {
             catalog,
@@ -127,7 +127,7 @@ impl SourceExam {
         })
     }
 
-    /// Knows every source's secrets.
+    /// A redactor that knows the secrets of every source.
     pub fn redactor(&self) -> Redactor {
         self.drift_state.redactor()
     }
@@ -161,7 +161,8 @@ impl SourceExam {
                     done(catalog.sources[at].path);
                     all.insert(at, examined);
                 }
-                // It was logged where it happened; to go on would leave a source out unsaid.
+                // The panic was logged where it happened; without it a source would be missing from the
+                // results.
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             }
         }
@@ -179,7 +180,7 @@ async fn start(at: usize, spec: SourceSpec, drift_state: Arc<DriftState>) -> Sta
     });
     let (exam, tools) = match compared.await {
         Ok(compared) => compared,
-        // It was logged where it happened.
+        // The panic was logged where it happened.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
     let Endpoint::Process(process) = spec.endpoint;
@@ -192,7 +193,7 @@ async fn start(at: usize, spec: SourceSpec, drift_state: Arc<DriftState>) -> Sta
     }
 }
 
-/// The tools that a source listed beside those of the lock.
+/// Compares the tools that a source listed with the lock.
 fn tools_of(at: usize, snapshot: &Snapshot, drift_state: &DriftState) -> ToolComparison {
     let assessment = drift_state.assess(at, None, snapshot);
     let view = drift_state.view.load();

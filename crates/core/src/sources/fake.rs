@@ -1,4 +1,4 @@
-//! A stand-in for a server in tests: answers from a script and shows the status it is told to.
+//! A scripted source for tests: answers from a script and shows the status that the test sets.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use broker_mcp::{CallFailure, RawResult, SourceFailure, State, Status, ToolCall}
 use bytes::Bytes;
 use tokio::sync::watch;
 
-/// One call as the server would see it.
+/// One call as a server would receive it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedCall {
     pub(crate) tool: String,
@@ -18,7 +18,7 @@ pub(crate) struct RecordedCall {
     pub(crate) timeout: Duration,
 }
 
-/// A scripted source. A call beyond the script waits until the source is stopped.
+/// A scripted source. A call after the end of the script waits until the source is stopped.
 #[derive(Debug)]
 pub(crate) struct Fake {
     status: watch::Sender<Status>,

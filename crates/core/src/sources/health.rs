@@ -1,4 +1,4 @@
-//! What a broker shows of itself: whether it is ready, and the state of every source.
+//! The health of a broker: whether it is ready, and the state of every source.
 
 use broker_mcp::{State, Status};
 use serde::Serialize;
@@ -17,17 +17,17 @@ pub struct Health {
     pub catalog_digest: &'static str,
     /// Every source, in the order of the config.
     pub sources: Vec<SourceHealth>,
-    /// What the catalog was built from; `/healthz` says it.
+    /// The origin of the catalog; `/healthz` shows it.
     #[serde(skip)]
     pub built_from: BuiltFrom,
 }
 
-/// What a catalog was built from.
+/// The origin of a catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BuiltFrom {
     /// The config's file name.
     pub config: &'static str,
-    /// The digest of what of the config the lock was made for.
+    /// The digest of the config fields that the lock covers.
     pub config_digest: &'static str,
     /// The lock's digest.
     pub root_digest: &'static str,
@@ -49,7 +49,7 @@ pub struct SourceHealth {
     pub tools: usize,
     /// How many of them are withdrawn.
     pub withdrawn: usize,
-    /// What happened since the broker started; not part of `/readyz`.
+    /// Counters since the start of the broker; not part of `/readyz`.
     #[serde(skip)]
     pub counters: SourceCounters,
     /// Its processes; not part of `/readyz`.
@@ -60,7 +60,7 @@ pub struct SourceHealth {
 /// One process of a source, as `/sources` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstanceHealth {
-    /// As of a source.
+    /// The same values as for a source.
     pub state: &'static str,
     /// Why it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,30 +89,30 @@ impl From<&Status> for InstanceHealth {
 /// Counts of one source over all its processes, as `/sources` shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SourceCounters {
-    /// Calls that were handed to it.
+    /// Calls that it received.
     pub calls: u64,
-    /// Those of them that ended without a result.
+    /// Calls that ended without a result.
     pub failures: u64,
     /// Attempts to start it after the first.
     pub restarts: u64,
-    /// Lines on its stdout that were no message.
+    /// Lines on its stdout that were not messages.
     pub noise_lines: u64,
     /// Lines over the limit.
     pub oversize_lines: u64,
-    /// Lines whose text had to be repaired.
+    /// Lines with invalid UTF-8, which was replaced.
     pub invalid_utf8_lines: u64,
     /// Answers to calls that were never made.
     pub unknown_ids: u64,
     /// Answers to calls that had ended.
     pub late_answers: u64,
-    /// Requests that it made of the broker.
+    /// Requests that it sent to the broker.
     pub server_requests: u64,
-    /// Those of them that got no answer, since their id is too long.
+    /// Requests that were not answered, since their id is too long.
     pub unanswered_requests: u64,
 }
 
 impl SourceCounters {
-    /// Over all processes of a source, which share their counters but for the restarts.
+    /// Counters over all processes of a source. The processes share them, except for the restarts.
     fn of(statuses: &[Status]) -> Self {
         let Some(status) = statuses.first() else {
             return Self::default();
@@ -161,7 +161,7 @@ impl Inner {
         let running = self.slots.get().map(|all| all[at].load_full());
         let statuses = running.map_or_else(Vec::new, |running| running.upstream.statuses());
         let statuses: Vec<Status> = statuses.iter().map(|one| one.borrow().clone()).collect();
-        // What the best of its processes can do, the source can do.
+        // The state of a source is that of its best process.
         let best = statuses.iter().min_by_key(|status| rank(status.state));
         let (mut state, mut since, mut cause) = match best {
             Some(status) => (
@@ -197,7 +197,7 @@ impl Inner {
     }
 }
 
-/// The order in which states are of use to a caller.
+/// The rank of a state: lower is more useful to a caller.
 fn rank(state: State) -> u8 {
     match state {
         State::Ready => 0,

@@ -14,15 +14,14 @@ use crate::Inner;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
 
-/// How long the tasks of stopped sources have to end. Every step of a stop has a bound of its own;
-/// this one is for a bound that was forgotten.
+/// How long the tasks of stopped sources have to end. Every step of a stop is bounded; this bound
+/// covers a step that is not.
 const TASKS_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a source has to stop where nobody is in a hurry: enough for all of its graces.
+/// How long a source has to stop when there is no deadline: enough for all of its graces.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 impl Inner {
-    /// Sources that are still to be started get `grace` to leave once they are stopped, and as much
-    /// again after SIGTERM.
+    /// Limits the grace of sources that are not yet started to `grace`, before and after SIGTERM.
     pub(crate) fn shorten_stop(&self, grace: Duration) {
         let mut specs = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
         for spec in specs.iter_mut() {
@@ -43,7 +42,7 @@ impl Inner {
         self.adopt(slots.collect());
     }
 
-    /// Starts a source. Beside another, whose place it may take, both count together.
+    /// Starts a source. It shares its counters with the source in `beside`, which it may replace.
     pub(crate) fn start_source(
         &self,
         source: usize,
@@ -52,7 +51,7 @@ impl Inner {
         beside: Option<&Upstream>,
     ) -> Arc<RunningSource> {
         let state = SharedSlotState::new(phase, spec.instances);
-        // The one that it had when it was locked is tried first.
+        // The era of the locked revision is tried first.
         let era = Era::of_revision(self.catalog.sources[source].protocol_version);
         let drift_check = |instance| -> Arc<dyn DriftCheck> {
             Arc::new(SlotDriftCheck {
@@ -66,7 +65,7 @@ impl Inner {
         RunningSource::new(upstream, Some(spec), state)
     }
 
-    /// Takes over running sources and watches them.
+    /// Puts running sources into the slots and watches them.
     pub(crate) fn adopt(self: &Arc<Self>, slots: Vec<Arc<RunningSource>>) {
         let count = slots.len();
         let slots = slots.into_iter().map(ArcSwap::new).collect();
@@ -78,7 +77,7 @@ impl Inner {
         }
     }
 
-    /// Watches each process of a source until the source was judged or failed, whichever is first.
+    /// Watches each process of a source until the source was checked or failed, whichever is first.
     fn watch_first_outcome(self: &Arc<Self>, source: usize) {
         let Some(running) = self.slots.get().map(|all| all[source].load_full()) else {
             return;
@@ -90,7 +89,7 @@ impl Inner {
         }
     }
 
-    /// A verdict is settled by the judge; here only failures are.
+    /// The drift check reports verdicts; this reports failures.
     async fn first_outcome(
         &self,
         source: usize,
@@ -110,7 +109,7 @@ impl Inner {
                 let last = self.drift_state.gate.is_strict(source);
                 self.drift_state.failed(source, &failure);
                 if last {
-                    // A plain start makes one attempt a source, and it is lost already.
+                    // A plain start makes one attempt for each source, and this one failed.
                     upstream.stop_within(STOP_TIMEOUT).await;
                 }
                 return;
@@ -122,7 +121,7 @@ impl Inner {
         }
     }
 
-    /// Everything stops within about `time`; what waits for an answer fails at once.
+    /// Stops all sources within about `time`; pending calls fail at once.
     pub(crate) async fn stop_sources(&self, time: Duration) {
         self.drain.begin_closing();
         let Some(slots) = self.slots.get() else {

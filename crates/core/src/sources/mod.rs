@@ -1,4 +1,4 @@
-//! The sources behind the catalog: how each is started from the config, compared with the lock, replaced by
+//! The sources behind the catalog: each is started from the config, compared with the lock, replaced by
 //! a reload, watched and stopped.
 
 pub(crate) mod drift_log;

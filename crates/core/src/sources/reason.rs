@@ -1,6 +1,6 @@
-//! Why something is out of service, in two forms: for the log whatever was found, for callers the
-//! rule's own words and places of the reviewed tool. What a live server calls its properties, hosts
-//! or tools is text as well, and nobody reviewed it.
+//! The reason for a withdrawal, in two forms: the log gets the whole finding, callers get the text of
+//! the rule and pointers into the reviewed tool. Names of properties, hosts and tools that a live
+//! server chose are text that was not reviewed.
 
 use broker_drift::{Finding, SourceDrift, ToolDrift, rules};
 use broker_model::text::shown_line;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::sources::drift_state::MAX_MESSAGE;
 
-/// What a rule that is not listed means.
+/// The text for a rule that is not listed.
 const UNLISTED: &str = "it differs from the lock";
 
 /// The reason that callers get for a withdrawal that the config asks for.
@@ -16,17 +16,17 @@ const CHANGED_TEXT: &str = "a reviewed text changed, and the config withdraws on
 /// The note in the log on such a withdrawal.
 const BY_CONFIG: &str = "withdrawn by `on_text_drift`";
 
-/// One reason.
+/// The reason for a withdrawal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reason {
-    /// For callers: nothing in it was written by a live server.
+    /// For callers: contains no text of a live server.
     pub(crate) public: String,
     /// For the log.
     pub(crate) internal: String,
 }
 
 impl Reason {
-    /// A reason that the broker gives itself, the same for everybody.
+    /// A reason without text of a server, the same in both forms.
     pub(crate) fn own(message: &str) -> Self {
         let message = shown_line(message, MAX_MESSAGE);
         Self {

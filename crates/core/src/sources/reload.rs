@@ -1,5 +1,6 @@
-//! Another config in force, whole or not at all. Changed sources start beside those that run, are compared
-//! with the lock without effect, and take over together; a source that leaves finishes its calls first.
+//! Applies another config completely or not at all. Changed sources start beside the running ones as
+//! candidates, are compared with the lock without effect, and become active together; a retired source
+//! finishes its calls first.
 
 use broker_mcp::{Settings, SourceFailure, SourceSpec, State, Verdict};
 use broker_model::SourceCause;
@@ -13,43 +14,43 @@ use crate::sources::setup::PreparedConfig;
 use crate::sources::slot::{Phase, RunningSource, SlotState};
 use crate::sources::upstream::Upstream;
 
-/// Withdrawals that a refusal names.
+/// The maximum number of withdrawals that a refusal names.
 const MAX_NAMED: usize = 3;
 
-/// What a reload did.
+/// The result of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadSummary {
-    /// The sources that have another process now, by path.
+    /// The sources whose processes were replaced, by path.
     pub replaced: Vec<&'static str>,
 }
 
-/// Why nothing was changed.
+/// Why a reload changed nothing.
 #[derive(Clone, Debug)]
 pub enum ReloadError {
-    /// These sources would not have served what the running ones do.
+    /// These candidates would not have served the tools that the running sources serve.
     Refused(Vec<RefusedSource>),
-    /// The broker has not started its sources, or is going down.
+    /// The broker has not started its sources, or is shutting down.
     NotRunning,
 }
 
-/// A source that could not take over.
+/// A candidate that cannot become active.
 #[derive(Clone, Debug)]
 pub struct RefusedSource {
     /// Its path.
     pub source: &'static str,
-    /// Why, from the closed list.
+    /// The cause, from the closed list.
     pub cause: SourceCause,
-    /// The same for people.
+    /// The message for people.
     pub message: String,
 }
 
-/// A source on trial.
+/// A source that was started for a reload.
 struct Candidate {
     source: usize,
     running: Arc<RunningSource>,
 }
 
-/// What a reload sets for a source that keeps its process.
+/// A source that keeps its process, with its new settings.
 struct UnchangedSource {
     source: usize,
     settings: Settings,
@@ -90,7 +91,7 @@ impl Inner {
         } else if !refused.is_empty() {
             Err(ReloadError::Refused(refused))
         } else {
-            // A verdict may be under way, and is waited for.
+            // This may have to wait for a verdict in progress.
             let inner = self.clone();
             let moved = tokio::task::spawn_blocking(move || {
                 let outcome = inner.activate(&candidates, unchanged, prepared);
@@ -126,7 +127,7 @@ impl Inner {
         }
     }
 
-    /// Starts a source on trial.
+    /// Starts a source without putting it into its slot.
     fn start_candidate(
         &self,
         source: usize,
@@ -144,7 +145,7 @@ impl Inner {
         Ok(Candidate { source, running })
     }
 
-    /// Everything changes here, or nothing. Gives the seats that were left.
+    /// Makes all candidates active, or none. Returns the sources that they replaced.
     fn activate(
         &self,
         candidates: &[Candidate],
@@ -175,8 +176,8 @@ impl Inner {
             let before = slots[candidate.source].load_full();
             before.state.lock().phase = Phase::Retired;
             self.extra_upstreams().push(before.upstream.clone());
-            // The seat first, then what is served: a call that sees a tool come back must not reach
-            // the one for which it was withdrawn.
+            // The slot changes before the view: a call to a tool that was restored must not reach the
+            // source for which the tool was withdrawn.
             slots[candidate.source].store(candidate.running.clone());
             self.drift_state.set_reviewed(candidate.source, *reviewed);
             if let Some(assessment) = state.assessment() {
@@ -189,7 +190,7 @@ impl Inner {
             running.upstream.set(kept.settings);
             let state = running.state.lock();
             self.drift_state.set_reviewed(kept.source, kept.reviewed);
-            // The findings so far are judged again under the new config.
+            // The last findings are applied again under the new config.
             if let Some(assessment) = state.assessment() {
                 self.drift_state.accept(kept.source, assessment);
             }
@@ -200,7 +201,7 @@ impl Inner {
         Ok(left)
     }
 
-    /// Why a source on trial may not take over: it would take away what is served.
+    /// Why a candidate must not become active: it would withdraw tools that are served.
     fn check_candidate(
         &self,
         source: usize,
@@ -246,7 +247,7 @@ impl Inner {
         }
     }
 
-    /// Lets the last calls of a seat end, then stops who sat there.
+    /// Stops a replaced source after its last calls have ended.
     fn retire(self: &Arc<Self>, running: Arc<RunningSource>) {
         let (left, upstream) = (running.left.clone(), running.upstream.clone());
         drop(running);
@@ -284,7 +285,7 @@ impl Inner {
     }
 }
 
-/// Waits until every process of a source serves, or why one does not.
+/// Waits until every process of a source serves; fails if one does not.
 async fn first_outcome(source: &Upstream) -> Result<(), SourceFailure> {
     for mut status in source.statuses() {
         let outcome = status

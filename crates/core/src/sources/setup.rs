@@ -1,5 +1,5 @@
-//! What a config makes of a catalog: which tools are served, with which bounds, and how their servers
-//! are started. Reports every problem at once.
+//! Applies a config to a catalog: which tools are served, with which bounds, and how their servers are
+//! started. Reports all problems together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,33 +25,33 @@ use crate::sources::drift_state::{DriftState, Reviewed};
 use crate::sources::startup_gate::StartupGate;
 use crate::{Inner, Setup};
 
-/// A config that fits the catalog, worked out and not yet in force.
+/// A config that fits the catalog, resolved and not yet applied.
 #[derive(Debug)]
 pub struct PreparedConfig {
-    /// How each source is started, by the catalog's sources, and what its verdicts need to know.
+    /// The specification of each source and the settings of its check, by the catalog's sources.
     pub(crate) sources: Vec<(SourceSpec, Reviewed)>,
     /// Whether a plain start waits for a source.
     required: Vec<bool>,
     pub(crate) tools: Box<[ToolSettings]>,
-    /// The tools that the config's filters leave out.
+    /// The tools that the config's filters hide.
     pub(crate) hidden: BTreeSet<u32>,
     /// `limits.memory_bytes`.
     pub(crate) memory_bytes: usize,
 }
 
-/// What the config says about the calls of one tool.
+/// The settings of the calls of one tool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToolSettings {
     pub(crate) timeout: Duration,
-    /// Characters of a reply beyond which it is cut.
+    /// The maximum length of a reply, in characters.
     pub(crate) limit: Option<usize>,
     pub(crate) form: RenderMode,
-    /// Whether a call that a dying server may have run is sent once more.
+    /// Whether a call that a server may have executed before it ended is sent once more.
     pub(crate) again: bool,
 }
 
 impl PreparedConfig {
-    /// Knows every secret of its sources.
+    /// A redactor that knows the secrets of every source.
     pub fn redactor(&self) -> Redactor {
         let specs = self.sources.iter().map(|(spec, _)| spec);
         specs.fold(Redactor::default(), |known, spec| {
@@ -109,7 +109,7 @@ pub(crate) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
     })
 }
 
-/// Works out what `config` says about every source and tool of the catalog.
+/// Resolves `config` for every source and tool of the catalog.
 pub(crate) fn prepare(
     catalog: &'static Catalog,
     config: &Config,
@@ -169,7 +169,7 @@ pub(crate) fn prepare(
     })
 }
 
-/// The bounds of every tool, and which tools the config's filters leave out.
+/// The settings of every tool, and the tools that the config's filters hide.
 pub(crate) fn tools(
     catalog: &Catalog,
     configured: &BTreeMap<&str, &config::Source>,
@@ -191,7 +191,7 @@ pub(crate) fn tools(
     (settings.collect(), hidden)
 }
 
-/// Limits that were set since the build and leave no room for what stands around a result.
+/// Limits that were set since the build and are too small for the members around a result.
 fn problems_of_limits(
     catalog: &'static Catalog,
     configured: &BTreeMap<&str, &config::Source>,

@@ -1,5 +1,5 @@
-//! The place of a source: the one that is in it takes the calls, and its listings count. While another
-//! takes over, the new one is judged without effect; the listings of the one that left have no effect.
+//! The active upstream of a source. During a reload a candidate is checked without effect; listings of
+//! a retired source are ignored.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,20 +18,21 @@ pub(crate) type SourceSlot = ArcSwap<RunningSource>;
 /// A source whose processes were started. Every call holds it until the call ends.
 pub(crate) struct RunningSource {
     pub(crate) upstream: Upstream,
-    /// How it was started; nothing for a stand-in.
+    /// The specification that it was started with; `None` for a fake.
     pub(crate) spec: Option<SourceSpec>,
     pub(crate) state: Arc<SharedSlotState>,
-    /// Cancelled once nobody holds the seat any more.
+    /// Cancelled when the last reference to this source is dropped.
     pub(crate) left: CancellationToken,
     _guard: DropGuard,
 }
 
-/// What a source's listings count for, and what its processes last listed.
+/// The phase of a source and the last assessment of each of its processes.
 pub(crate) struct SharedSlotState(Mutex<SlotState>);
 
 pub(crate) struct SlotState {
     pub(crate) phase: Phase,
-    /// By process. What one of them may not serve none serves, since any may get the call.
+    /// By process. A tool that one process must not serve is not served by any, since any process may
+    /// get the call.
     latest: Box<[Option<Assessment>]>,
 }
 
@@ -44,7 +45,7 @@ pub(crate) enum Phase {
     Retired,
 }
 
-/// Judges one process of a source, as far as the source's standing goes.
+/// The drift check of one process; the phase of its source decides about the effect.
 pub(crate) struct SlotDriftCheck {
     pub(crate) drift_state: Arc<DriftState>,
     pub(crate) source: usize,
@@ -70,21 +71,21 @@ impl RunningSource {
 }
 
 impl SharedSlotState {
-    /// Of a source with so many processes.
+    /// The state of a source with this many processes.
     pub(crate) fn new(phase: Phase, instances: usize) -> Arc<Self> {
         let latest = (0..instances).map(|_| None).collect();
         Arc::new(Self(Mutex::new(SlotState { phase, latest })))
     }
 
-    /// Locked for as long as a listing is judged, so that no verdict is under way when it changes.
+    /// Locked while a listing is checked, so that the phase does not change during a check.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SlotState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SlotState {
-    /// What was found so far over all processes: the report of the worst, and everything that one of
-    /// them may not serve.
+    /// The assessment over all processes: the worst report, and every tool that one of them must not
+    /// serve.
     pub(crate) fn assessment(&self) -> Option<Assessment> {
         let all = || self.latest.iter().flatten();
         let worst = all().max_by_key(|assessment| {
@@ -107,7 +108,7 @@ impl SlotState {
         })
     }
 
-    /// Whether every process was judged.
+    /// Whether every process was checked.
     pub(crate) fn is_complete(&self) -> bool {
         self.latest.iter().all(Option::is_some)
     }

@@ -1,5 +1,5 @@
-//! When calls are admitted: after the verdict on every required source in a plain start, after each
-//! source's own otherwise. Decides once whether a plain start is refused.
+//! Decides when calls are admitted: in a plain start after the verdict on every required source,
+//! otherwise for each source after its own verdict. Decides once whether a plain start is refused.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,11 +9,11 @@ use tokio::sync::watch;
 
 use crate::{Mode, RefuseExit, StartOutcome};
 
-/// The gate of one start.
+/// The startup gate of a broker.
 #[derive(Debug)]
 pub(crate) struct StartupGate {
     mode: Mode,
-    /// The first outcome of each source: its report, or that it could not be checked.
+    /// The report on the first outcome of each source.
     first: Box<[OnceLock<Report>]>,
     required: Box<[bool]>,
     /// Required sources without an outcome.
@@ -39,8 +39,8 @@ impl StartupGate {
         gate
     }
 
-    /// Takes the first outcome of a source; later ones change nothing here. Whether it was the one
-    /// that let a plain start through.
+    /// Records the first outcome of a source; later ones have no effect. Returns whether it opened the
+    /// gate of a plain start.
     pub(crate) fn settle(&self, source: usize, report: &Report) -> bool {
         let new = self.first[source].set(report.clone()).is_ok();
         if new && self.required[source] && self.awaited.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -56,12 +56,13 @@ impl StartupGate {
         required.filter_map(|(first, required)| first.get().filter(|_| *required))
     }
 
-    /// Whether a source was judged or failed.
+    /// Whether a source was checked or failed.
     pub(crate) fn is_settled(&self, source: usize) -> bool {
         self.first[source].get().is_some()
     }
 
-    /// Whether a source is under the plain column: one attempt, and any difference refuses.
+    /// Whether a source is under the rules of a plain start: one attempt, and any difference refuses
+    /// the start.
     pub(crate) fn is_strict(&self, source: usize) -> bool {
         self.mode == Mode::Plain && self.required[source] && !self.open.load(Ordering::Acquire)
     }
@@ -71,7 +72,7 @@ impl StartupGate {
         self.open.load(Ordering::Acquire) && self.is_settled(source)
     }
 
-    /// Whether the broker counts as ready, shutdown apart.
+    /// Whether the broker is ready, unless it is shutting down.
     pub(crate) fn is_ready(&self) -> bool {
         self.open.load(Ordering::Acquire) && self.awaited.load(Ordering::Acquire) == 0
     }
@@ -91,7 +92,7 @@ impl StartupGate {
         for first in self.first_of_required() {
             report.merge(first.clone());
         }
-        // Only all of them together tell where a tool of one went.
+        // A tool that moved to another source is found only in the merged report.
         name_moves(&mut report);
         let refuse = match self.mode {
             Mode::Tolerant => None,

@@ -1,4 +1,4 @@
-//! The seam to the servers: a supervised source, or in tests a stand-in with a script.
+//! The interface to the servers: a supervised source, or in tests a scripted one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
-/// Where calls go. Cheap to clone.
+/// The receiver of calls. Cheap to clone.
 #[derive(Clone)]
 pub(crate) enum Upstream {
     /// A real server, as one process or several.
     Server(Arc<[Source]>),
-    /// A stand-in.
+    /// A scripted source.
     #[cfg(test)]
     Fake(Arc<super::fake::Fake>),
 }
 
-/// What takes one call: a session whose verdict was taken in before it was handed out.
+/// A session that takes one call. Its verdict was applied before the session was returned.
 pub(crate) enum Session {
-    /// A real server's.
+    /// The session of a server.
     Server(SessionHandle),
-    /// A stand-in's.
+    /// The session of a fake.
     #[cfg(test)]
     Fake(Arc<super::fake::Fake>),
 }
 
 impl Upstream {
-    /// Starts as many processes as `spec` wants; `drift_check` makes the judge of each. Beside another,
-    /// whose place they may take, they count together with it.
+    /// Starts the number of processes in `spec`; `drift_check` makes the check of each. They share the
+    /// counters of the source in `beside`, which they may replace.
     pub(crate) fn start(
         spec: &SourceSpec,
         era: Option<Era>,
@@ -63,7 +63,7 @@ impl Upstream {
         }
     }
 
-    /// The session that takes calls right now, if there is one: the least busy.
+    /// The least busy session that takes calls now, if there is one.
     pub(crate) fn ready(&self) -> Option<Session> {
         match self {
             Self::Server(all) => match &**all {
@@ -79,12 +79,12 @@ impl Upstream {
         }
     }
 
-    /// The same, waited for and asked for.
+    /// Waits for a session, and wakes a source that is down.
     pub(crate) async fn session(&self, time: Duration) -> Result<Session, CallFailure> {
         match self {
             Self::Server(all) => {
-                // Prefers a source that is already starting, then one that can be woken. A source that
-                // runs and owes a listing cannot be woken.
+                // Prefers a source that is already starting, then one that can be woken. A process that
+                // has not yet sent an announced listing cannot be woken.
                 let rank = |one: &&Source| match &*one.status().borrow() {
                     status if status.is_recheck_pending() => 2,
                     status if status.state == State::Starting => 0,
@@ -110,7 +110,7 @@ impl Upstream {
         }
     }
 
-    /// Whether both are the same one.
+    /// Whether both are handles of one source.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Server(all), Self::Server(other)) => Arc::ptr_eq(all, other),
@@ -130,7 +130,7 @@ impl Upstream {
         }
     }
 
-    /// Stops it, within about `time`; calls in flight fail.
+    /// Stops the source within about `time`; calls in flight fail.
     pub(crate) async fn stop_within(&self, time: Duration) {
         match self {
             Self::Server(all) => {

@@ -144,7 +144,7 @@ async fn a_tighter_filter_leaves_tools_out_of_everything() {
     let error = core.lookup(&CALLER, "/a/twinn").unwrap_err();
     assert!(error.did_you_mean.is_empty(), "not even suggested");
     assert_eq!(core.health().sources[0].tools, 1);
-    // Its drift is nobody's business either.
+    // Its drift must not be visible either.
     narrow.matches(1);
     narrow.lists(0, &super::fixture::snapshot(&["echo"]));
     assert!(core.first_verdict().await.refuse.is_none());

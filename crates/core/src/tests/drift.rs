@@ -1,4 +1,4 @@
-//! DriftState: the gate of a start, withdrawal, and the way back.
+//! The drift state: the startup gate, withdrawal and restoration.
 
 use std::time::Duration;
 

@@ -70,7 +70,7 @@ pub(super) fn catalog() -> &'static Catalog {
     catalog_that_allows(|_| u64::MAX)
 }
 
-/// The same with the rules that allow each tool, by its path.
+/// The catalog with the rules that allow each tool, by its path.
 pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catalog {
     let mut blob = Blob(String::new());
     let nodes = ["/", "/a", "/a/deep", "/a/deep/b", "/empty"];
@@ -192,7 +192,7 @@ pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catal
     }))
 }
 
-/// A core over [`catalog`], its sources scripted and not yet heard of.
+/// A core over [`catalog`] with scripted sources that have no outcome yet.
 pub(super) struct Fixture {
     pub(super) core: Core,
     pub(super) sources: [Arc<Fake>; 2],

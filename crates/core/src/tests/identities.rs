@@ -1,4 +1,5 @@
-//! Two callers share one broker, and one may see less: nothing that is made or kept for the other reaches it.
+//! Two callers share one broker, and one may see less: nothing that was made or cached for the other
+//! reaches it.
 
 use broker_model::CallCode;
 use serde_json::json;
@@ -32,7 +33,7 @@ async fn listings_and_their_tags_are_those_of_the_caller_in_any_order() {
     let narrow = identity(SECOND_RULE);
     for first in [&CALLER, &narrow] {
         let core = shared().core;
-        // Fills what is kept, whichever of the two comes first.
+        // Fills the caches in both orders.
         for path in ["/", "/a"] {
             for depth in [1, 4] {
                 core.list(first, path, depth).unwrap();

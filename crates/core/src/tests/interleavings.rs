@@ -379,7 +379,7 @@ impl History {
                 let one = self.random.below(alive.len().max(1));
                 let announces = self.random.below(4) > 0;
                 for (at, process) in alive.iter().enumerate() {
-                    // Now and then they disagree.
+                    // Sometimes they disagree.
                     if at == one || self.random.below(2) == 0 {
                         *locked(&process.listing) = listing;
                         if announces {
@@ -562,7 +562,7 @@ async fn while_one_process_owes_its_listing_the_others_take_the_calls() {
     let program = "/scripted/instances".to_owned();
     let served = world.clone();
     scripted::register(&program, move |pipes| served.clone().serve(pipes));
-    // The process that owes its listing is not to be ended for it here.
+    // The process without a listing must not be ended for it here.
     let source = json!({"command": [program], "instances": 2, "relist_interval": 0, "startup_timeout": 3600});
     let mut history = History::with(world.clone(), program, source, Random(1));
     sleep(QUIET).await;
@@ -621,7 +621,7 @@ async fn a_call_that_waits_for_a_source_that_is_replaced_goes_to_the_one_in_its_
     history.call(ECHO, 0);
     sleep(Duration::from_secs(2)).await;
     let successor = world.alive().pop().expect("it was started");
-    // Another one takes over.
+    // A candidate becomes active.
     world.starts_silent.store(false, Ordering::SeqCst);
     let config = config(source("2"), beside(&history.program));
     let environment = Environment::new(BTreeMap::new(), None);

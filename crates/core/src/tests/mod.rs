@@ -1,4 +1,4 @@
-//! Core over a hand-made catalog and scripted sources: what callers see.
+//! Tests of core over a hand-made catalog and scripted sources.
 
 mod call;
 mod catalog;

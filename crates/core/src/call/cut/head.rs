@@ -1,4 +1,4 @@
-//! The last resort: a result whose structure alone is too long becomes the head of its text.
+//! The last resort: a result whose structure alone is too long is replaced by the head of its text.
 
 use broker_model::json::each_member;
 

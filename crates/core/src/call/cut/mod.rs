@@ -1,9 +1,8 @@
-//! Shortens a result that is longer than its tool may answer, and says what was left out.
+//! Shortens a result that is longer than `max_output_chars` of its tool, and records the cuts.
 //!
-//! The structure of the result stays JSON: the longest strings are cut first, then long lists keep
-//! their head; only where that is not enough is the head of its text all that is left. The result is
-//! never built as a tree: it is walked again with other bounds until it fits, so that memory
-//! stays a small multiple of the result.
+//! The result stays JSON: first the longest strings are cut, then long lists keep their head; if that
+//! is not enough, only the head of the text remains. The result is never parsed into a tree: it is
+//! walked again with smaller bounds until it fits, so memory stays a small multiple of the result.
 
 use serde::Serialize;
 
@@ -18,20 +17,20 @@ mod tests;
 pub use walk::CutDetail;
 use walk::{Bounds, Walk};
 
-/// Strings are cut to the first of these before any list is shortened; to the second only where that
-/// is not enough.
+/// Strings are cut to the first length before any list is shortened, and to the second if that is not
+/// enough.
 const SHORT_STRINGS: [usize; 2] = [64, 8];
-/// Cuts that are named; others are only counted.
+/// Cuts that are listed one by one; further ones are only counted.
 const MAX_NAMED_CUTS: usize = 20;
 
-/// What was left out of a result. As JSON, it is the member `truncated` of a reply.
+/// The cuts of a result. As JSON, it is the member `truncated` of a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cut {
     /// Characters of the whole reply before it was cut.
     pub original_chars: usize,
     /// Characters that the whole reply may have.
     pub limit: usize,
-    /// The parts that were shortened, as far as they are named.
+    /// The first parts that were shortened.
     pub cuts: Vec<CutDetail>,
     /// How many further parts were shortened.
     #[serde(rename = "more", skip_serializing_if = "is_zero")]
@@ -42,9 +41,9 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The result, cut so that a reply has at most `limit` characters (Unicode scalar values). `None` where it
-/// has no more as it is. `around` is the number of characters that stand around the result in a reply,
-/// without the member `truncated`; the limit leaves room for all that (`least_output_chars`).
+/// The result, cut so that a reply has at most `limit` characters (Unicode scalar values). `None` if it
+/// already fits. `around` is the number of characters around the result in a reply, without the member
+/// `truncated`; the limit leaves room for them (`least_output_chars`).
 pub(super) fn cut(result: &[u8], around: usize, limit: usize) -> Option<(Vec<u8>, Cut)> {
     let reply = Reply {
         around,
@@ -95,8 +94,8 @@ fn bounds(
     fits(lists(1)).then(|| lists(largest(1, longest, |list| fits(lists(list)))))
 }
 
-/// The largest value from `low`, for which it holds, to `high`, for which `holds` is true. The bound
-/// moves the length nearly monotonously; where it does not, the last value that held is taken.
+/// The largest value from `low`, for which it holds, to `high`, for which `holds` is true. The length
+/// grows nearly monotonously with the bound; where it does not, the last value that held is used.
 fn largest(low: usize, high: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut good, mut bad) = (low, high.max(low) + 1);
     while bad - good > 1 {

@@ -1,14 +1,14 @@
-//! One walk over a JSON text with bounds on strings and lists: what is within them is copied byte for
-//! byte, what is beyond is left out and noted.
+//! One walk over a JSON text with bounds on strings and lists: values within the bounds are copied byte
+//! for byte, the rest is left out and recorded.
 //!
-//! The text is well-formed and at most 512 levels deep; the framer has seen to both.
+//! The text is well-formed and at most 512 levels deep; the framer checked both.
 
 use memchr::{memchr, memchr2};
 use serde::Serialize;
 
 use super::MAX_NAMED_CUTS;
 
-/// What is kept of a string and of a list.
+/// The lengths to which strings and lists are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Characters of a string.
@@ -38,7 +38,7 @@ pub struct CutDetail {
     pub to: usize,
 }
 
-/// What a walk found, and where it wrote, what it wrote.
+/// The measurements of a walk, and the text that it wrote, if it wrote one.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     /// The bounded text; empty for a measurement.
@@ -47,7 +47,7 @@ pub(super) struct Walk {
     pub(super) chars: usize,
     /// The first [`MAX_NAMED_CUTS`] cuts, in order.
     pub(super) cuts: Vec<CutDetail>,
-    /// How many cuts there are besides.
+    /// The number of further cuts.
     pub(super) unnamed: usize,
     /// The longest string, in characters.
     pub(super) longest_string: usize,
@@ -56,8 +56,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// How long the bounded text would be, as far as that is at most `budget`; what is longer is not
-    /// walked to its end.
+    /// The length of the bounded text, up to `budget`; the walk stops when it exceeds the budget.
     pub(super) fn measure(text: &[u8], bounds: Bounds, budget: usize) -> Self {
         Walker::run(text, bounds, Some(budget))
     }
@@ -68,12 +67,12 @@ impl Walk {
     }
 }
 
-/// How many Unicode scalar values a UTF-8 text has.
+/// The number of Unicode scalar values in a UTF-8 text.
 pub(super) fn chars(text: &[u8]) -> usize {
     text.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 
-/// Where the walk is, for pointers.
+/// One step of the path from the root to the current value, for pointers.
 enum PathStep<'t> {
     /// A member; its key as it is written, without quotes.
     Member(&'t [u8]),
@@ -83,7 +82,7 @@ enum PathStep<'t> {
 struct Walker<'t> {
     text: &'t [u8],
     bounds: Bounds,
-    /// Characters beyond which a measurement ends; `None` where the text is written.
+    /// The number of characters at which a measurement stops; `None` if the text is written.
     budget: Option<usize>,
     at: usize,
     places: Vec<PathStep<'t>>,
@@ -119,7 +118,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// Copies up to `end`, or nothing where a measurement has ended.
+    /// Copies up to `end`, unless a measurement has stopped.
     fn copy_to(&mut self, end: usize) {
         let end = end.min(self.text.len());
         let bytes = &self.text[self.at..end];
@@ -285,7 +284,7 @@ fn character(content: &[u8]) -> usize {
     }
 }
 
-/// How many characters a string's content has.
+/// The number of characters in a string's content.
 fn length(content: &[u8]) -> usize {
     let (mut at, mut count) = (0, 0);
     while let Some(plain) = memchr(b'\\', &content[at..]) {
