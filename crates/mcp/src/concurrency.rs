@@ -1,17 +1,18 @@
-//! Limits on what the sources of one broker do at one time. They belong to the broker and not to the
-//! program, so two brokers in one program never wait for each other.
+//! Limits on concurrent work of the sources of one broker. Each broker has its limits, so two brokers
+//! in one program never wait for each other.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinError;
 
-/// Listings that are parsed at one time, over all sources and instances.
+/// The maximum number of listings that are parsed at one time, over all sources and instances.
 const MAX_PARSED_LISTINGS: usize = 4;
-/// Sources that are started again at one time. First starts are not held back.
+/// The maximum number of sources that restart at one time. First starts are not limited.
 const MAX_RESTARTS: usize = 4;
 
-/// Limits on what the sources of one broker do at one time. Cheap to clone; all clones share the permits.
+/// Limits on concurrent work of the sources of one broker. Cheap to clone; all clones share the
+/// permits.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimits {
     parsing: Arc<Semaphore>,
@@ -27,9 +28,9 @@ impl ConcurrencyLimits {
         }
     }
 
-    /// Runs `work` on a blocking thread when a permit is free. Everything that parses tools of a live listing
-    /// runs here, since a parsed tool can take a hundred times the bytes of its text. Work that has begun
-    /// ends and keeps its permit until then, also when the future is dropped.
+    /// Runs `work` on a blocking thread when a permit is free. All code that parses tools of a live
+    /// listing runs here, since a parsed tool can take a hundred times the memory of its text. Work
+    /// that has begun runs to its end and keeps its permit, even if the future is dropped.
     pub async fn parse_aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -83,7 +84,7 @@ mod tests {
         assert!(clone.parse_aside(|| ()).await.is_ok() && clone.restart().await.is_some());
     }
 
-    /// With one blocking thread, work begins in the order in which it was handed over.
+    /// With one blocking thread, work begins in the order in which it was submitted.
     #[test]
     fn at_most_four_listings_are_parsed_at_one_time() {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -99,7 +100,7 @@ mod tests {
                     Box::pin(concurrency.parse_aside(move || begun.fetch_add(1, Ordering::SeqCst)))
                 })
                 .collect();
-            // Whatever has a place is handed over when it is polled for the first time.
+            // Work that has a permit is submitted when it is polled for the first time.
             for part in &mut parts {
                 tokio::select! {
                     biased;

@@ -1,4 +1,4 @@
-//! The process environment, read once, and the part of it that a child is given.
+//! The process environment, read once, and the part of it that a child inherits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ pub struct Environment {
     exe_dir: Option<PathBuf>,
 }
 
-/// Inherited by every child, besides those that begin with one of [`BASE_PREFIXES`].
+/// Variables that every child inherits, in addition to those with one of [`BASE_PREFIXES`].
 const BASE: [&str; 14] = [
     "PATH",
     "HOME",
@@ -34,17 +34,17 @@ const BASE: [&str; 14] = [
     "REQUESTS_CA_BUNDLE",
 ];
 const BASE_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
-/// Names that a failed start lists at most.
+/// The maximum number of names that a failed start lists.
 const MAX_WITHHELD: usize = 8;
-/// Words of commands that say nothing about what a server needs.
+/// Words of commands that do not indicate what a server needs.
 const COMMON_WORDS: [&str; 15] = [
     "bin", "docker", "exec", "install", "latest", "mcp", "node", "npm", "npx", "python", "run",
     "server", "stdio", "usr", "uvx",
 ];
 
 impl Environment {
-    /// This process's environment and the folder of its executable. Variables that are not UTF-8
-    /// are left out, and so is what the guard of this process says to it.
+    /// This process's environment and the folder of its executable. Variables that are not UTF-8 are
+    /// left out, and so is the variable of the guard.
     pub fn capture() -> Self {
         let guarded = std::env::var_os(VARIABLE).is_some();
         let ours = |name: &OsString, value: &OsString| {
@@ -64,7 +64,7 @@ impl Environment {
         Self { vars, exe_dir }
     }
 
-    /// An environment of one's own.
+    /// An environment with these variables.
     pub fn new(vars: BTreeMap<String, String>, exe_dir: Option<PathBuf>) -> Self {
         Self { vars, exe_dir }
     }
@@ -92,7 +92,7 @@ pub(crate) fn is_base(name: &str) -> bool {
     BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Names of variables that the child does not get and that may explain a failed start: first those
+/// Names of variables that the child does not inherit and that may explain a failed start: first those
 /// that share a word with the source or its command, then those that look like secrets.
 pub(crate) fn withheld(
     source: &config::Source,

@@ -1,5 +1,5 @@
-//! One start of a source that finds out what is wrong with it: the process is started, asked
-//! for its tools and ended again, and everything that came to light on the way is kept.
+//! One start of a source for a diagnosis: the process is started, asked for its tools and ended again,
+//! and all observations are recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use crate::spec::SourceSpec;
 use crate::status::Counters;
 use broker_process::{StderrTail, StopDeadline};
 
-/// Lines of stderr that are kept of a source that started.
+/// The maximum number of stderr lines in an exam.
 const MAX_STDERR_LINES: usize = 20;
 
-/// What one start of a source brought to light.
+/// The observations during one start of a source.
 #[derive(Clone, Debug)]
 pub struct ServerExam {
-    /// The era and what the server said of itself, or why it did not get so far.
+    /// The era and the snapshot of the server, or why the start failed.
     pub outcome: Result<(Era, Snapshot), SourceFailure>,
-    /// How long it took until its tools were listed, or until it had failed.
+    /// The time until its tools were listed or it failed.
     pub took: Duration,
-    /// Lines on stdout that were no JSON-RPC message.
+    /// Lines on stdout that were not JSON-RPC messages.
     pub noise_lines: u64,
     /// The first of them, redacted and printable.
     pub noise: Vec<String>,
-    /// Lines on stdout whose text had to be repaired.
+    /// Lines on stdout with invalid UTF-8, which was replaced.
     pub invalid_utf8_lines: u64,
-    /// What it last said on stderr, redacted and printable.
+    /// The last lines on stderr, redacted and printable.
     pub stderr: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Why a source is not ready, and what a call can fail with. Everything here is safe to show:
-//! the code that makes one has redacted it and made it printable.
+//! Why a source is not ready, and why a call failed. All texts are safe to show: the code that creates
+//! them redacts secrets and escapes characters.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,37 +8,37 @@ use broker_model::SourceCause;
 use broker_process::{ExitReport, SpawnError};
 use serde_json::value::RawValue;
 
-/// Why a source is not ready; the same for everybody who waits for it.
+/// Why a source is not ready; all pending calls get the same reason.
 #[derive(Clone, Debug)]
 pub struct SourceFailure {
     /// The stable cause.
     pub cause: SourceCause,
     /// What happened: a lowercase fragment.
     pub message: String,
-    /// How the process ended, where it did.
+    /// The exit of the process, if it ended.
     pub exit: Option<ExitReport>,
     /// The last stderr lines, redacted and printable.
     pub stderr: Vec<String>,
 }
 
-/// What a call can fail with. `maybe_executed` is false only where no byte of the call surely left.
+/// Why a call failed. `maybe_executed` is false only if certainly no byte of the call was written.
 #[derive(Clone, Debug)]
 pub enum CallFailure {
     /// The source's queue is full; nothing was sent.
     Overloaded {
-        /// Calls that may be in flight and queued together.
+        /// The maximum number of calls in flight and queued together.
         limit: usize,
     },
-    /// The call's time was up.
+    /// The call's timeout has passed.
     Timeout {
-        /// The time it had.
+        /// The timeout.
         after: Duration,
         /// Whether the server may have executed it.
         maybe_executed: bool,
     },
     /// The process ended, or the connection to it.
     Exited {
-        /// How and why.
+        /// The reason.
         failure: SourceFailure,
         /// Whether the server may have executed it.
         maybe_executed: bool,
@@ -59,9 +59,9 @@ pub enum CallFailure {
         /// Whether the server may have executed it.
         maybe_executed: bool,
     },
-    /// The server's answer is longer than a line may be.
+    /// The server's answer is longer than the line limit.
     OutputTooLarge {
-        /// The longest line, in bytes.
+        /// The line limit, in bytes.
         limit: usize,
     },
     /// There is no room in memory for the server's answer.
@@ -70,7 +70,7 @@ pub enum CallFailure {
     Unavailable {
         /// Why.
         failure: SourceFailure,
-        /// When to come back, where it will be tried again by itself.
+        /// When to retry, if the source restarts by itself.
         retry_after: Option<Duration>,
     },
     /// The source is being stopped; nothing was sent.

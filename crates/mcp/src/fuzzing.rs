@@ -1,4 +1,4 @@
-//! A seam for the fuzz target of tool lists: what they are read as, as plain data.
+//! The entry point for the fuzz target of tool lists.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::list;
 /// A tool's name and its members.
 pub type Listed = (String, Map<String, Value>);
 
-/// Reads the pages of a list up to the last page. Gives the tools by name with their members, or the
+/// Reads the pages of a list up to the last page. Returns the tools by name with their members, or the
 /// reason why the list is refused.
 pub fn listing(pages: &[&[u8]], limit: usize) -> Result<Vec<Listed>, String> {
     let listed = list::read(pages, limit).map_err(|failure| failure.message)?;

@@ -1,5 +1,5 @@
-//! Agrees with a server on an era: asks in the one that is likelier, and in the other beside it when
-//! there is no answer in time. The first conclusive answer decides.
+//! The handshake: negotiates an era with a server. It sends the opening request of the likelier era,
+//! and that of the other era too if there is no answer in time. The first conclusive answer decides.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
 
-/// What a server said of itself.
+/// The result of a handshake.
 #[derive(Clone, Debug)]
 pub(crate) struct Negotiated {
     pub(crate) era: Era,
@@ -31,26 +31,26 @@ pub(crate) struct Negotiated {
     pub(crate) instructions: Option<String>,
 }
 
-/// Why there is no agreement.
+/// Why a handshake failed.
 #[derive(Debug)]
 pub(crate) enum HandshakeError {
-    /// The connection ended; in a process of its own the other era may do.
+    /// The connection ended; the other era may work in a new process.
     Died(SourceFailure),
-    /// The server will not do.
+    /// The server cannot be used.
     Refused(SourceFailure),
 }
 
-/// What one question came to.
+/// The outcome of one opening request.
 #[derive(Debug)]
 enum Answer {
     Negotiated(Box<Negotiated>),
-    /// The server does not speak this era, so the other is worth asking for.
+    /// The server does not support this era, so the other one is tried.
     Other(SourceFailure),
     Died(SourceFailure),
     Refused(SourceFailure),
 }
 
-/// Asks in `first`, and in the other era where `both`. Waits without end; the caller has the deadline.
+/// Tries `first`, and also the other era if `both`. Has no timeout; the caller limits the time.
 pub(crate) async fn negotiate(
     link: &Link,
     first: Era,
@@ -98,11 +98,11 @@ pub(crate) async fn negotiate(
     }
 }
 
-/// Bytes of an answer to the opening request.
+/// The maximum bytes of an answer to the opening request.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// Bytes that it may take once it is parsed.
+/// The maximum bytes that it may take once it is parsed.
 const MAX_PARSED_BYTES: u64 = 16 << 20;
-/// A question ends by the caller's deadline, so the request's own is out of the way.
+/// The caller limits the time of the handshake, so the timeout of the request is unused.
 const UNUSED_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 async fn ask(link: &Link, era: Era, redactor: &Redactor) -> Answer {
@@ -142,7 +142,7 @@ fn read_discovery(result: &Bytes, redactor: &Redactor) -> Answer {
             "the server's answer to `server/discover` is not an object",
         ));
     };
-    // A server that answers anything with something has no `supportedVersions`.
+    // The answer of a server that accepts every method has no `supportedVersions`.
     let Some(versions) = result.get("supportedVersions").and_then(Value::as_array) else {
         return Answer::Other(refused(
             "the server answered `server/discover` without `supportedVersions`",
@@ -206,8 +206,8 @@ fn negotiated(
     }
 }
 
-/// An error to the opening request. Only the modern codes say that the server is modern; no other
-/// code says anything but that it is not.
+/// An error to the opening request. Only the modern error codes show that the server is modern; every
+/// other code shows that it is not.
 fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> Answer {
     let error = object(error).unwrap_or_default();
     let code = error
@@ -240,7 +240,7 @@ fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> Answer {
     }
 }
 
-/// A server that names what it speaks, and that is not the modern revision.
+/// The answer for a server that does not support the modern revision.
 fn unsupported(versions: &[&str], redactor: &Redactor) -> Answer {
     let names: Vec<_> = versions
         .iter()

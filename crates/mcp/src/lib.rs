@@ -1,7 +1,7 @@
 //! The broker's MCP client: links to servers, handshake, sessions and supervision.
 //!
-//! Knows nothing of trees, paths of tools, or surfaces: a tool is an upstream name here, arguments
-//! and results are raw JSON bytes. The data path never parses what it only forwards.
+//! Independent of trees, paths of tools, and surfaces: a tool is an upstream name here, arguments and
+//! results are raw JSON bytes. The data path never parses bytes that it only forwards.
 
 mod concurrency;
 mod connection;

@@ -1,5 +1,5 @@
-//! The way to one server: what carries requests to it and answers back. A closed set of transports,
-//! chosen by the endpoint; a session names none of them.
+//! A link to one server, which carries requests and answers. A closed set of transports, chosen by the
+//! endpoint; a session does not depend on the transport.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::scripted;
 use crate::session::Opening;
 use crate::spec::{Endpoint, SourceSpec};
 
-/// A connection to one server, and what ends the server.
+/// A connection to one server, with the handle that ends the server.
 #[derive(Debug)]
 pub(crate) enum Link {
-    /// A process of our own, over its standard streams.
+    /// A child process, over its standard streams.
     Process {
         connection: Connection,
         process: ProcessHandle,
@@ -70,7 +70,7 @@ impl Link {
     }
 
     /// Sends the request that `line` writes for an id, and waits for its reply. Dropping the future
-    /// gives the request up, and the server is told.
+    /// cancels the request at the server.
     pub(crate) async fn request(
         &self,
         kind: Kind,
@@ -90,7 +90,7 @@ impl Link {
         self.connection().call(line, progress, time).await
     }
 
-    /// Sends a notification. If the connection is over, requests that wait report it.
+    /// Sends a notification. If the connection has ended, pending requests report it.
     pub(crate) async fn notify(&self, line: Bytes) {
         self.connection().notify(line).await;
     }
@@ -100,7 +100,7 @@ impl Link {
         self.connection().subscribe(line)
     }
 
-    /// Calls that it has, waiting ones included.
+    /// The number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.connection().load()
     }
@@ -110,12 +110,12 @@ impl Link {
         self.connection().list_changes()
     }
 
-    /// Why the connection is over, once it is.
+    /// The reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         self.connection().end()
     }
 
-    /// Whether the connection is over.
+    /// Whether the connection has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.connection().is_over()
     }
@@ -129,7 +129,7 @@ impl Link {
         }
     }
 
-    /// Ends the connection and then the server; requests that wait fail with `reason`.
+    /// Ends the connection and then the server; pending requests fail with `reason`.
     pub(crate) async fn close(&self, reason: SourceFailure) {
         match self {
             Self::Process {

@@ -1,5 +1,5 @@
-//! Reads a server's whole tool list: every page, strictly, within bounds of number and bytes. Tools stay
-//! text; one at a time is parsed to be checked, on a blocking thread.
+//! Reads a server's complete tool list: every page, strictly, within bounds of number and bytes. Tools
+//! stay text; they are parsed one at a time for checks, on a blocking thread.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -23,20 +23,21 @@ use crate::link::Link;
 use crate::request;
 use crate::spec::SourceSpec;
 
-/// Pages that are asked for.
+/// The maximum number of pages.
 const MAX_PAGES: usize = 1000;
-/// Tools that a source may have.
+/// The maximum number of tools of a source.
 const MAX_TOOLS: usize = 10_000;
-/// Bytes of the text of one tool.
+/// The maximum bytes of the text of one tool.
 const MAX_TOOL_BYTES: usize = 1 << 20;
-/// Bytes that one tool may take once it is parsed; a schema within the limits of a lock takes less.
+/// The maximum bytes that one tool may take once it is parsed; a schema within the limits of a lock
+/// takes less.
 const MAX_PARSED_BYTES: u64 = 16 << 20;
-/// Bytes of a cursor.
+/// The maximum bytes of a cursor.
 const MAX_CURSOR_BYTES: usize = 4 << 10;
-/// How long each page but the first may take.
+/// How long each page except the first may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// All tools, in the server's order. `meta` is what every request of the era carries. The first page has
-/// no deadline here, since a server that works on one request at a time lists its tools after a call, which
+/// All tools, in the server's order. `meta` is part of every request of the era. The first page has no
+/// timeout here, since a server that works on one request at a time lists its tools after a call, which
 /// may last a day: the caller limits the time and drops the future.
 pub(crate) async fn tools(
     link: &Link,
@@ -84,12 +85,12 @@ pub(crate) fn read(pages: &[&[u8]], limit: usize) -> Result<Vec<ListedTool>, Sou
     Ok(listing.tools)
 }
 
-/// What was listed so far.
+/// The tools that were listed so far.
 struct Listing {
     tools: Vec<ListedTool>,
     names: HashSet<String>,
     cursors: HashSet<String>,
-    /// Bytes of all pages, and how many there may be.
+    /// The bytes of all pages, and their maximum.
     bytes: usize,
     limit: usize,
     redactor: Redactor,
@@ -150,7 +151,7 @@ impl Listing {
         })
     }
 
-    /// Takes a page in; the cursor of the next, where there is one. An empty cursor is one.
+    /// Adds a page. Returns the cursor of the next page, if there is one. An empty cursor is a cursor.
     fn add_page(&mut self, page: &[u8]) -> Result<Option<String>, SourceFailure> {
         self.bytes += page.len();
         if self.bytes > self.limit {
@@ -261,7 +262,7 @@ impl Listing {
     }
 }
 
-/// A tool's name from text that may be refused for other reasons.
+/// A tool's name, from text that may be invalid otherwise.
 fn name_of(raw: &str) -> Option<String> {
     let mut name = None;
     let read = each_member(raw.as_bytes(), |member, value| {
@@ -277,7 +278,7 @@ fn invalid(message: impl Into<String>) -> SourceFailure {
 }
 
 /// The answer, if it arrives within [`PAGE_TIMEOUT`]. A server that works on one request at a time
-/// answers no listing during a call, so the time starts anew if it ends while a call is open.
+/// answers no listing during a call, so the timeout starts again if it passes while a call is open.
 async fn in_time<T>(answer: impl Future<Output = T>, link: &Link) -> Option<T> {
     let mut answer = pin!(answer);
     loop {

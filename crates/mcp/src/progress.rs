@@ -1,4 +1,4 @@
-//! Progress of a call: what a server says of it before its result, by `notifications/progress`.
+//! Progress of a call: the `notifications/progress` that a server sends before the result.
 
 use broker_wire::Raw;
 use serde::Deserialize;
@@ -8,18 +8,18 @@ use tokio::sync::mpsc;
 /// Longer notifications are dropped.
 const MAX_PROGRESS_BYTES: usize = 16 << 10;
 
-/// One `notifications/progress` of a call, without its token, which is the broker's own.
+/// One `notifications/progress` of a call, without its token, which the broker chose.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Progress {
     /// Grows with each notification; the unit is the server's.
     pub progress: Number,
     /// The value at the end, if the server knows it.
     pub total: Option<Number>,
-    /// A text for people, in the server's words.
+    /// A text for people, written by the server.
     pub message: Option<String>,
 }
 
-/// Takes the progress of one call. A call with a sink asks its server for progress.
+/// Receives the progress of one call. A call with a sink asks its server for progress.
 #[derive(Clone, Debug)]
 pub struct ProgressSink(mpsc::Sender<Progress>);
 
@@ -30,7 +30,7 @@ impl ProgressSink {
         (Self(sender), receiver)
     }
 
-    /// Takes the `params` of a notification, if they can be read and there is room.
+    /// Accepts the `params` of a notification, if they can be read and there is room.
     pub(crate) fn offer(&self, params: &Raw) {
         let bytes = params.bytes();
         if bytes.len() > MAX_PROGRESS_BYTES || self.0.capacity() == 0 {

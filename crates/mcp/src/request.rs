@@ -1,4 +1,4 @@
-//! Writes the lines that we send. Each is built once, complete with its newline.
+//! Writes the lines that are sent to servers. Each is built once, including its newline.
 
 use broker_wire::protocol::{
     CANCELLED, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_PROTOCOL_VERSION,
@@ -10,15 +10,15 @@ use bytes::Bytes;
 
 use crate::session::ToolCall;
 
-/// Who we say we are.
+/// The `clientInfo` of the broker.
 const CLIENT_INFO: &str = concat!(
     r#"{"name":"mcp-broker","version":""#,
     env!("CARGO_PKG_VERSION"),
     r#""}"#
 );
 
-/// The `_meta` member of every modern request, with its comma; capabilities are always empty, since
-/// some servers list by them.
+/// The `_meta` member of every modern request, with its comma. Capabilities are always empty, since
+/// some servers choose their tools by them.
 pub(crate) fn modern_meta() -> String {
     format!(
         r#""_meta":{{"{META_PROTOCOL_VERSION}":"{MODERN}","{META_CLIENT_CAPABILITIES}":{{}},"{META_CLIENT_INFO}":{CLIENT_INFO}}}"#
@@ -127,7 +127,7 @@ pub(crate) fn cancelled(id: u64) -> Bytes {
         .into_bytes()
 }
 
-/// The answer to a request of the server: nothing for a ping, an error for anything else.
+/// The answer to a request of the server: an empty result for a ping, an error for other methods.
 pub(crate) fn answer(id: &Id, method: &str) -> Bytes {
     let answer = if method == "ping" {
         result(id, b"{}".to_vec().into())

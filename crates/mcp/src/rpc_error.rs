@@ -1,5 +1,5 @@
-//! A server's JSON-RPC error, made safe to hand on: secrets are masked, and text beyond the limit for
-//! callers is cut.
+//! A server's JSON-RPC error, made safe for callers: secrets are masked, and text beyond the limit is
+//! cut.
 
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 
 use crate::failure::CallFailure;
 
-/// The longest message that reports show.
+/// The maximum length of a message in reports, in characters.
 const MAX_MESSAGE_CHARS: usize = 2000;
-/// Bytes of message and data together, as JSON, that callers get.
+/// The maximum bytes of message and data together, as JSON, that callers get.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 /// The mark at the end of a text that was cut.
 const CUT: &str = "… (cut)";
 
-/// What we look at; the rest may be anything, numbers that no double holds included.
+/// The members that are read; others may have any value, including numbers that do not fit a double.
 #[derive(Deserialize)]
 struct Head<'a> {
     code: i64,
@@ -98,8 +98,8 @@ fn string_within(text: &str, room: usize) -> String {
     out
 }
 
-/// The error with its secrets masked member by member: masking inside the text could break it where
-/// a secret looks like syntax. What cannot be read so becomes one masked text.
+/// The error with its secrets masked member by member: masking inside the text could break it if a
+/// secret looks like syntax. An error that cannot be parsed becomes one masked text.
 fn without_secrets(text: &str, redactor: &Redactor) -> String {
     let value = serde_json::from_str::<Value>(text);
     let value = value.map(|value| masked(value, redactor));

@@ -1,5 +1,5 @@
-//! Servers that are tasks of this runtime, behind real pipes: a launch of a program that was registered
-//! here runs such a task. For tests that stop the clock, since a stopped clock affects tasks only.
+//! Servers that are tasks of this runtime, behind real pipes: starting a registered program runs such a
+//! task. For tests with a paused clock, which affects tasks only.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +28,7 @@ type Program = Arc<dyn Fn(Pipes) -> Pin<Box<dyn Future<Output = i32> + Send>> + 
 
 static PROGRAMS: LazyLock<Mutex<BTreeMap<String, Program>>> = LazyLock::new(Mutex::default);
 
-/// Registers `server`: every later launch of this program runs it.
+/// Registers `server`: every later start of this program runs it.
 pub fn register<F, S>(program: &str, server: F)
 where
     F: Fn(Pipes) -> S + Send + Sync + 'static,
@@ -48,7 +48,7 @@ pub(crate) struct TaskHandle {
 }
 
 impl TaskHandle {
-    /// How it ended; `None` while it runs.
+    /// Its exit; `None` while it runs.
     pub(crate) fn exit(&self) -> watch::Receiver<Option<ExitReport>> {
         self.exit.clone()
     }

@@ -1,4 +1,4 @@
-//! Everything needed to start one source, worked out from config and environment once.
+//! The specification of one source, resolved once from config and environment.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,55 +17,55 @@ use crate::concurrency::ConcurrencyLimits;
 use crate::environment::{Environment, is_base, withheld};
 use broker_memory::MemoryBudget;
 
-/// What runs a command with shell syntax.
+/// The shell for commands with shell syntax.
 const SHELL: &str = "/bin/sh";
-/// Calls that may wait for a place at the server.
+/// The maximum number of queued calls.
 const QUEUE: usize = 256;
 
-/// Everything needed to start one source. `Debug` shows no value.
+/// The specification of one source. `Debug` shows no value.
 #[derive(Clone)]
 pub struct SourceSpec {
     /// The source, which is the path of its node.
     pub source: NodePath,
-    /// How the server is reached.
+    /// The transport and address of the server.
     pub endpoint: Endpoint,
-    /// How long it may take until it listed its tools.
+    /// The maximum time of a start, until it has listed its tools.
     pub startup_timeout: Duration,
-    /// How often its tools are listed again without an announcement; `None` for never.
+    /// The interval of listings without an announcement; `None` for never.
     pub relist_interval: Option<Duration>,
-    /// The longest line it may send.
+    /// The maximum length of a line that it sends.
     pub line_bytes: usize,
-    /// The longest tool list, all pages.
+    /// The maximum length of all pages of its tool list.
     pub listing_bytes: usize,
-    /// Calls at the server at one time.
+    /// The maximum number of calls in flight in one process.
     pub max_in_flight: usize,
     /// Processes that share its calls.
     pub instances: usize,
-    /// Calls that may wait beyond those.
+    /// The maximum number of queued calls.
     pub queue: usize,
-    /// Knows this source's secrets.
+    /// A redactor that knows this source's secrets.
     pub redactor: Redactor,
-    /// Names of variables that the child does not get and that look relevant for a failed start.
+    /// Names of variables that the child does not inherit and that may explain a failed start.
     pub withheld: Vec<String>,
     /// The budget to which the lines of its process are charged.
     pub memory: MemoryBudget,
     /// Limits that it shares with the other sources of its broker.
     pub concurrency: ConcurrencyLimits,
-    /// Bounds that have no key in the config.
+    /// Times that have no key in the config.
     pub timing: Timing,
 }
 
-/// How a server is reached.
+/// The transport and address of a server.
 #[derive(Clone, Debug)]
 pub enum Endpoint {
-    /// A process of our own, over its standard streams.
+    /// A child process, over its standard streams.
     Process(ProcessSpec),
 }
 
 impl SourceSpec {
-    /// Whether a server that was started by `other` is what this one would start, so that it can go on.
-    /// How long a start may take and how often the tools are listed says nothing about a server that is
-    /// up.
+    /// Whether a server that was started by `other` equals one that this would start, so that it can
+    /// keep running. The startup timeout and the interval of listings are ignored: they do not affect a
+    /// running server.
     pub fn starts_the_same(&self, other: &Self) -> bool {
         let (Endpoint::Process(process), Endpoint::Process(running)) =
             (&self.endpoint, &other.endpoint);
@@ -78,27 +78,27 @@ impl SourceSpec {
     }
 }
 
-/// Bounds of starting and stopping that have no key in the config.
+/// Times of starting and stopping that have no key in the config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long the first era is waited for before the other is tried beside it.
+    /// How long to wait for an answer in the first era before the other is tried too.
     pub probe: Duration,
-    /// How long a process has to leave after its stdin was closed.
+    /// How long a process has to end after its stdin was closed.
     pub close_grace: Duration,
-    /// How long it has to leave after TERM, before KILL.
+    /// How long it has to end after SIGTERM, before SIGKILL.
     pub term_grace: Duration,
-    /// The least time between two listings that `tools/list_changed` asked for; it doubles up to
+    /// The minimum time between two listings that `tools/list_changed` asked for; it doubles up to
     /// `recheck_gap_cap` while announcements continue.
     pub recheck_gap: Duration,
-    /// The longest time between two such listings, and how long a server announces nothing until the
-    /// gap is the least one again.
+    /// The maximum time between two such listings, and the time without announcements after which the
+    /// minimum applies again.
     pub recheck_gap_cap: Duration,
-    /// How long a running server has for a listing that was asked for. Without the one that an
-    /// announcement made due, new calls are refused from then on.
+    /// How long a running server has to answer a listing. If an announced listing is missing after
+    /// that, new calls are refused.
     pub recheck_timeout: Duration,
     /// The first delay before a restart; it doubles up to `backoff_cap`.
     pub backoff: Duration,
-    /// The longest delay before a restart.
+    /// The maximum delay before a restart.
     pub backoff_cap: Duration,
 }
 
@@ -117,10 +117,10 @@ impl Default for Timing {
     }
 }
 
-/// Expands every variable of `source` and decides what its child gets. Reports every problem: all
-/// missing variables (`env_missing`) and all values that cannot be used (`env_value`). A program
-/// that does not exist is not reported here; its start fails with a [`crate::SourceFailure`]. `concurrency`
-/// is shared by all sources of the config.
+/// Expands every variable of `source` and decides which variables its child inherits. Reports every
+/// problem: all missing variables (`env_missing`) and all values that cannot be used (`env_value`). A
+/// program that does not exist is not reported here; its start fails with a [`crate::SourceFailure`].
+/// `concurrency` is shared by all sources of the config.
 pub fn resolve(
     source: &config::Source,
     limits: &Limits,
@@ -246,7 +246,7 @@ pub fn resolve(
     })
 }
 
-/// What the child gets of the broker's environment: the base, and what `inherit_env` names.
+/// The variables that the child inherits: the base, and those in `inherit_env`.
 fn inherited(
     source: &config::Source,
     environment: &Environment,
@@ -277,11 +277,11 @@ fn inherited(
     env
 }
 
-/// Expands templates; collects every problem and every value that must not be shown.
+/// Expands templates; collects all problems and all secret values.
 struct Expander<'a> {
     environment: &'a Environment,
     problems: Vec<Diagnostic>,
-    /// What is not set, by place, in the order found.
+    /// Variables that are not set, by place, in the order found.
     missing: Vec<(String, Vec<String>)>,
     secrets: Vec<Secret>,
 }
@@ -296,7 +296,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Takes note of a problem, of each once: words of one string share a place.
+    /// Records a problem, each only once: words of one string share a place.
     fn problem(&mut self, code: DiagnosticCode, message: &str, place: &str) {
         let known = |problem: &Diagnostic| {
             problem.code == code
@@ -309,7 +309,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Takes note of variables that are not set.
+    /// Records variables that are not set.
     fn missing(&mut self, names: impl Iterator<Item = String>, place: &str) {
         let at = self.missing.iter().position(|(known, _)| known == place);
         let at = at.unwrap_or_else(|| {
@@ -324,12 +324,12 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Whether everything was fine so far.
+    /// Whether there was no problem so far.
     fn is_fine(&self) -> bool {
         self.problems.is_empty() && self.missing.is_empty()
     }
 
-    /// Every problem; what is not set is said once for each place.
+    /// All problems; each variable that is not set is reported once for each place.
     fn finish(&mut self) -> Vec<Diagnostic> {
         for (place, names) in std::mem::take(&mut self.missing) {
             let verb = if names.len() == 1 { "is" } else { "are" };
@@ -340,9 +340,9 @@ impl<'a> Expander<'a> {
         std::mem::take(&mut self.problems)
     }
 
-    /// The expanded text; empty where there was a problem, which is then on record. With `secret`,
-    /// the whole text must not be shown; what came from a variable must not be in any case, but for
-    /// the few that every child is given.
+    /// The expanded text; empty if there was a problem, which is recorded. With `secret`, the whole
+    /// text is a secret. A value from a variable is always a secret, except for variables that every
+    /// child inherits.
     fn expand(&mut self, template: &Template, place: &str, secret: bool) -> String {
         for name in template.variables() {
             let Some(value) = self.environment.get(name) else {

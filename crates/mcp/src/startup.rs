@@ -1,4 +1,4 @@
-//! The time a start may take, and what is said of one that failed.
+//! The timeout of a start, and the explanation of a failed one.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::failure::SourceFailure;
 use crate::spec::SourceSpec;
 use broker_process::StderrTail;
 
-/// A start that still makes progress gets at most this many times its timeout.
+/// The maximum total time of a start that makes progress, as a multiple of its timeout.
 const MAX_TIMEOUT_FACTOR: u32 = 3;
-/// Progress is what was said on stderr within this time.
+/// Output on stderr within this time counts as progress.
 const ACTIVITY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Returns when the time for a start is up. While stderr moves, an installer is at work, and to end
-/// it would throw away what it has done.
+/// Returns when a start has timed out. While there is output on stderr, an installer may be running,
+/// and ending it would discard its work.
 pub(crate) async fn expired(base: Duration, tail: &StderrTail) -> SourceFailure {
     let start = Instant::now();
     let last = start + base * MAX_TIMEOUT_FACTOR;
@@ -37,11 +37,11 @@ pub(crate) async fn expired(base: Duration, tail: &StderrTail) -> SourceFailure 
     }
 }
 
-/// Says where the process is stopped: the system does that to a process that reads a terminal from
-/// the background, and nothing else stops a server that is starting.
+/// Adds to the message that the process is stopped by a signal: the system stops a process that reads a
+/// terminal from the background.
 pub(crate) fn name_stop(mut failure: SourceFailure, pid: Option<u32>) -> SourceFailure {
     let Some(pid) = pid else { return failure };
-    // Only Linux has this file; elsewhere nothing more is said.
+    // Only Linux has this file; on other systems the message stays as it is.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
     if state.is_some_and(|rest| rest.starts_with('T')) {
@@ -53,8 +53,8 @@ pub(crate) fn name_stop(mut failure: SourceFailure, pid: Option<u32>) -> SourceF
     failure
 }
 
-/// A failed start in full: an end of the process is an end before it was ready, and variables that
-/// the child did not get are named.
+/// Completes the message of a failed start: an exit becomes an exit before it was ready, and variables
+/// that the child did not inherit are named.
 pub(crate) fn explain(
     mut failure: SourceFailure,
     spec: &SourceSpec,

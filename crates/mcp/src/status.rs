@@ -1,4 +1,4 @@
-//! What a supervised source shows of itself: its state, why, and counters that only grow.
+//! The status of a supervised source: its state, the reason, and counters that only grow.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,39 +11,39 @@ use crate::failure::SourceFailure;
 /// The state of a supervised source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// An attempt to start it is under way; or it runs, and a listing that an announcement made due is
-    /// awaited, which [`Status::is_recheck_pending`] tells apart.
+    /// It is being started; or it runs and an announced listing is missing, see
+    /// [`Status::is_recheck_pending`].
     Starting,
-    /// Listed, judged, and taking calls.
+    /// Listed, checked, and taking calls.
     Ready,
-    /// Down; it will be tried again at a known time, or when a call needs it.
+    /// Down; it will be started again at a known time, or when a call needs it.
     Backoff,
-    /// Down for a cause that does not heal by itself; only a call makes it try again.
+    /// Down for a cause that does not go away by itself; only a call starts it again.
     Failed,
-    /// Up, but the source itself no longer matches what was reviewed.
+    /// Up, but the source as a whole differs from the lock.
     Withdrawn,
     /// Being stopped, or stopped.
     Stopping,
 }
 
-/// A supervised source at one moment. The counters are live.
+/// The status of a supervised source at one moment. The counters are live.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// What it does.
+    /// Its state.
     pub state: State,
     /// Since when.
     pub since: SystemTime,
-    /// Why it is not ready, or why it last was not while it is starting again.
+    /// Why it is not ready; during a restart, why it last ended.
     pub failure: Option<SourceFailure>,
     /// Finished attempts to start it.
     pub attempts: u64,
-    /// How often a listing was judged.
+    /// The number of listings that were checked.
     pub verdicts: u64,
-    /// When it is tried again by itself.
+    /// When it is started again by itself.
     pub next_attempt: Option<SystemTime>,
     /// Attempts after the first.
     pub restarts: u64,
-    /// What happened since the source was made; shared, so it stays current.
+    /// Counters since the source was created; shared, so they stay current.
     pub counters: Arc<Counters>,
 }
 
@@ -62,7 +62,7 @@ pub struct Counters {
     first_noise: Mutex<Vec<String>>,
 }
 
-/// Lines of noise that are kept to be shown.
+/// The maximum number of noise lines that are kept.
 const MAX_NOISE: usize = 5;
 
 macro_rules! counters {
@@ -82,35 +82,35 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Calls that were taken.
+    /// Calls that were accepted.
     calls / add_call;
     /// Calls that ended in a [`crate::CallFailure`].
     failures / add_failure;
-    /// Lines on stdout that were no JSON-RPC message.
+    /// Lines on stdout that were not JSON-RPC messages.
     noise_lines / add_noise_line;
-    /// Answers to ids that were never given out.
+    /// Answers to ids that were never used.
     unknown_ids / add_unknown_id;
     /// Answers to calls that had already ended, and second answers.
     late_answers / add_late_answer;
     /// Lines longer than the limit.
     oversize_lines / add_oversize_line;
-    /// Lines whose text had to be repaired.
+    /// Lines with invalid UTF-8, which was replaced.
     invalid_utf8_lines / add_invalid_utf8_line;
-    /// Requests that the server sent to us.
+    /// Requests that the server sent to the broker.
     server_requests / add_server_request;
-    /// Those of them that got no answer, since their id is too long.
+    /// Requests that were not answered, since their id is too long.
     unanswered_requests / add_unanswered_request;
 }
 
 impl Counters {
-    /// The first lines on stdout that were no JSON-RPC message, redacted and printable.
+    /// The first lines on stdout that were not JSON-RPC messages, redacted and printable.
     pub fn first_noise(&self) -> Vec<String> {
         self.kept_noise().clone()
     }
 
-    /// Keeps the text of a line of noise where there is still room. `line` makes it fit to be shown.
+    /// Keeps the text of a noise line if there is room. `line` returns it redacted and printable.
     pub(crate) fn keep_noise(&self, line: impl FnOnce() -> String) {
-        // A flood of noise gets no further than here.
+        // When the list is full, the lock is not taken.
         if self.noise_lines() > MAX_NOISE as u64 {
             return;
         }
@@ -121,7 +121,7 @@ impl Counters {
     }
 
     fn kept_noise(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        // A panic elsewhere leaves at worst a line out.
+        // After a panic at most a line is missing.
         self.first_noise
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -129,8 +129,7 @@ impl Counters {
 }
 
 impl Status {
-    /// Whether a listing that an announcement made due is awaited: the process is up and finishes its
-    /// calls, and takes no new ones.
+    /// Whether an announced listing is missing: the process finishes its calls and takes no new ones.
     pub fn is_recheck_pending(&self) -> bool {
         let pending = SourceCause::RecheckPending;
         self.state == State::Starting

@@ -1,5 +1,5 @@
-//! Keeps the subscription to changes of a modern server's tool list open. What changed while it was
-//! not open has not been told, so the follower of the changes hears of every new opening.
+//! Keeps the subscription to changes of a modern server's tool list open. Changes while it was closed
+//! were not announced, so every new opening is reported.
 
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
@@ -13,9 +13,9 @@ use crate::link::Link;
 use crate::request;
 use crate::spec::Timing;
 
-/// A subscription that was open this long counts as one that the server means to keep.
+/// The time after which an open subscription counts as kept by the server.
 const MIN_OPEN_TIME: Duration = Duration::from_secs(60);
-/// After so many ends in a row that came sooner, the server is taken at its word.
+/// The number of consecutive earlier ends after which the subscription is not opened again.
 const MAX_ENDS: u32 = 8;
 
 /// The subscription of one session.
@@ -28,8 +28,7 @@ impl Subscriber {
         Self(Mutex::new(ask(link, meta)))
     }
 
-    /// Opens it again whenever the server ended it, and says so by `reopened`. Without one it waits
-    /// for ever.
+    /// Opens it again whenever the server ended it, and notifies `reopened`. Never returns.
     pub(crate) async fn keep(
         &self,
         link: &Link,

@@ -1,5 +1,5 @@
-//! One connection to one server process: requests in, each ends in exactly one reply.
-//! Knows ids, deadlines and places at the server; knows no era and no method but cancelling.
+//! One connection to one server process: every request ends in exactly one reply. Handles ids, timeouts
+//! and the limit of calls in flight; knows neither eras nor methods, except for cancellation.
 
 mod outgoing;
 mod shutdown;
@@ -33,10 +33,10 @@ use task::ConnectionTask;
 pub(crate) use waiter::Subscription;
 use waiter::Waiter;
 
-/// Requests of our own and notifications that may wait beside calls.
+/// The number of internal requests and notifications that may wait in addition to calls.
 const OWN_COMMANDS: usize = 64;
 
-/// The way to the owner task.
+/// The handle of the connection task.
 #[derive(Debug)]
 pub(crate) struct Connection {
     commands: mpsc::Sender<Command>,
@@ -49,11 +49,11 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 struct ConnectionState {
     next_id: AtomicU64,
-    /// Calls that the owner holds or is about to; the owner counts them down.
+    /// Calls that the task has or will get; the task decrements this.
     admitted: AtomicUsize,
 }
 
-/// What the owner is told.
+/// A command to the connection task.
 #[derive(Debug)]
 enum Command {
     Request(Request),
@@ -63,14 +63,14 @@ enum Command {
     Exited,
 }
 
-/// Why there is no result.
+/// Why a request has no result.
 #[derive(Debug)]
 pub(crate) enum RequestError {
-    /// Too many calls wait already.
+    /// Too many calls are waiting.
     Overloaded { limit: usize },
-    /// The time was up.
+    /// The timeout has passed.
     Timeout { begun: bool },
-    /// The connection is over.
+    /// The connection has ended.
     Gone { failure: SourceFailure, begun: bool },
     /// The server answered with this raw error.
     Error(Bytes),
@@ -83,8 +83,8 @@ pub(crate) enum RequestError {
 }
 
 impl Connection {
-    /// Takes over the pipes of a server. `ends` are set when the server has ended and when its stderr
-    /// was read to its end.
+    /// Opens a connection over the pipes of a server. `exit` is set when the server has ended,
+    /// `stderr_ended` when its stderr was read to its end.
     pub(crate) fn open(
         stdin: ChildStdin,
         stdout: ChildStdout,
@@ -93,7 +93,8 @@ impl Connection {
         opening: &Opening<'_>,
     ) -> Self {
         let admission_limit = spec.max_in_flight + spec.queue;
-        // A call is counted until the owner lets it go, and can be given up once; so this is never full.
+        // A call is counted until the task releases it, and is cancelled at most once; so this channel
+        // is never full.
         let (commands, receiver) = mpsc::channel(2 * admission_limit + OWN_COMMANDS);
         let (list_sender, list_changes) = watch::channel(0);
         let (end_sender, end) = watch::channel(None);
@@ -138,8 +139,8 @@ impl Connection {
         }
     }
 
-    /// Sends the request that `line` writes for an id, and waits for its reply, so long or without a
-    /// deadline. Dropping the future gives the request up, and the server is told.
+    /// Sends the request that `line` writes for an id, and waits for its reply for `time`, or without a
+    /// timeout. Dropping the future cancels the request at the server.
     pub(crate) async fn request(
         &self,
         kind: Kind,
@@ -161,21 +162,21 @@ impl Connection {
         Waiter::new(self, id, reply).wait(Some(time)).await
     }
 
-    /// Calls that it has, waiting ones included.
+    /// The number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.shared.admitted.load(Ordering::Relaxed)
     }
 
-    /// Sends a notification. Where the connection is over, the requests that wait are told so.
+    /// Sends a notification. If the connection has ended, pending requests report it.
     pub(crate) async fn notify(&self, line: Bytes) {
         if self.commands.send(Command::Notify(line)).await.is_err() {
             tracing::trace!("a notification arrived after the connection had ended");
         }
     }
 
-    /// Sends a request that stays open: a subscription. What comes back ends when it does.
+    /// Sends a request that stays open: a subscription. The returned value ends when the request does.
     pub(crate) fn subscribe(&self, line: impl FnOnce(u64) -> Bytes) -> Option<Subscription> {
-        // It is never given up; it ends with the connection.
+        // It is never cancelled; it ends with the connection.
         let (_, reply) = self.submit(Kind::Subscription, line, None).ok()?;
         Some(Subscription::new(reply))
     }
@@ -185,17 +186,17 @@ impl Connection {
         self.list_changes.clone()
     }
 
-    /// Why the connection is over, once it is.
+    /// The reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         self.end.clone()
     }
 
-    /// Whether it is over.
+    /// Whether it has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.commands.is_closed()
     }
 
-    /// Ends it: everybody who waits is told why, and stdin is closed.
+    /// Ends the connection: pending requests fail with `reason`, and stdin is closed.
     pub(crate) async fn close(&self, reason: SourceFailure) {
         if self.commands.send(Command::Close(reason)).await.is_err() {
             tracing::trace!("the connection has already ended");
@@ -250,7 +251,7 @@ impl Connection {
             Ok(Reply::NoRoom) => Err(RequestError::NoRoom),
             Ok(Reply::Cancelled { begun }) => Err(RequestError::Timeout { begun }),
             Ok(Reply::Gone { begun }) => Err(self.gone(begun)),
-            // The owner was dropped with its runtime.
+            // The task was dropped with its runtime.
             Err(_) => Err(self.gone(true)),
         }
     }
@@ -266,7 +267,7 @@ impl Connection {
     }
 }
 
-/// Tells the owner that the process ended.
+/// Reports to the task that the process ended.
 async fn announce_exit(
     mut exit: watch::Receiver<Option<ExitReport>>,
     commands: mpsc::WeakSender<Command>,

@@ -1,5 +1,5 @@
-//! Lines on their way to a server's stdin. Knows for each whether its first byte has left, which
-//! decides whether a call may have been executed.
+//! The lines that wait to be written to a server's stdin. Records for each whether its first byte was
+//! written, which decides whether a call may have been executed.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -9,19 +9,19 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use tokio::io::AsyncWrite;
 
-/// Lines that go out in one write.
+/// The maximum number of lines in one write.
 const MAX_LINES_PER_WRITE: usize = 32;
-/// Bytes of answers and notifications that may wait to be written to one server. Calls do not count:
-/// their number is bounded, and their deadlines take them back.
+/// The maximum bytes of replies and notifications that wait to be written to one server. Calls do not
+/// count: their number is bounded, and their timeouts remove them.
 const MAX_PENDING_BYTES: usize = 32 << 20;
 /// Memory of a line beside its bytes.
 const LINE_BYTES: usize = 128;
 
-/// A queue of lines; never waited for, written as far as the pipe takes it.
+/// A queue of lines, written as far as the pipe accepts bytes, without blocking.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     lines: VecDeque<Line>,
-    /// Whether the first byte of the front line has left.
+    /// Whether the first byte of the front line was written.
     begun: bool,
     /// Memory of the waiting lines that are not requests.
     pending: usize,
@@ -68,12 +68,12 @@ impl Outgoing {
         }
     }
 
-    /// Whether more bytes wait to be written than a server that reads its input would leave waiting.
+    /// Whether more bytes wait than a server that reads its input leaves waiting.
     pub(super) fn is_stalled(&self) -> bool {
         self.pending > MAX_PENDING_BYTES
     }
 
-    /// Takes the line of request `id` back. False where a byte of it has left.
+    /// Removes the line of request `id`. False if a byte of it was written.
     pub(super) fn withdraw(&mut self, id: u64) -> bool {
         match self.lines.iter().position(|line| line.id == Some(id)) {
             Some(0) if self.begun => false,
@@ -82,7 +82,7 @@ impl Outgoing {
         }
     }
 
-    /// Writes as much as the pipe takes. Ready when nothing is left to write.
+    /// Writes as much as the pipe accepts. Ready when nothing is left to write.
     pub(super) fn poll_write<W: AsyncWrite + Unpin>(
         &mut self,
         cx: &mut Context<'_>,

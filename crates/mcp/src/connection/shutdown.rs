@@ -1,5 +1,5 @@
-//! How a connection ends: what is left in the pipe is read, one reason is found, and everybody who
-//! waits is told it.
+//! The end of a connection: reads the rest of the pipe, finds the reason, and fails the pending
+//! requests with it.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use super::table::{Reply, Request};
 use super::task::{ConnectionTask, answer};
 use crate::failure::SourceFailure;
 
-/// How long what an ended process left in its pipes is waited for.
+/// How long the pipes of an ended process are read.
 const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_millis(30);
-/// How long a process that closed a pipe has to end before it counts as running on without it.
+/// How long a process that closed a pipe has to end before it counts as still running.
 const PROCESS_END_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Why a connection is over.
+/// Why a connection ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// We close it, for this reason; for none when nobody holds it any more.
+    /// The broker closed it, for this reason, or because its handle was dropped.
     Closed(Option<SourceFailure>),
     /// The process ended.
     Exited,
@@ -30,25 +30,25 @@ pub(super) enum End {
     Stdout,
     /// The server closed its stdin.
     Stdin,
-    /// A line without end.
+    /// A line over every limit.
     Endless,
-    /// The server asks and does not read: more answers wait than may.
+    /// The server sends requests and does not read the replies.
     Stalled,
 }
 
-/// Whether a line without an end counts: a whole message, or text that is no protocol at all, such as
-/// a question. Half an answer is none: its call learns of the end.
+/// Whether a line without a line end counts: if it is a complete message, or text that is not JSON,
+/// such as a prompt. A partial answer does not count: its call fails with the end of the connection.
 fn counts(line: &[u8]) -> bool {
     !line.starts_with(b"{")
         || serde_json::from_str::<IgnoredAny>(&String::from_utf8_lossy(line)).is_ok()
 }
 
 impl ConnectionTask {
-    /// Runs until the connection is over and everybody knows.
+    /// Runs until the connection has ended and all pending requests have failed.
     pub(super) async fn run(mut self) {
         let end = poll_fn(|cx| self.poll(cx)).await;
         if matches!(end, End::Exited | End::Stdin) {
-            // The last answers may still be in the pipe, which a grandchild may hold open for ever.
+            // The last answers may still be in the pipe, which a grandchild may keep open.
             let rest = poll_fn(|cx| self.poll_rest(cx));
             if timeout(PIPE_DRAIN_TIMEOUT, rest).await.is_err() {
                 tracing::trace!(source = %self.source, "stdout stays open");
@@ -65,12 +65,12 @@ impl ConnectionTask {
         // A caller that finds the channel closed reads the reason here, so the reason is stored first.
         self.end.send_replace(Some(failure));
         self.commands.close();
-        // Closing stdin tells the server to leave.
+        // Closing stdin asks the server to end.
         self.stdin = None;
         self.fail_pending();
     }
 
-    /// The one reason that everybody who waits is given.
+    /// The reason with which all pending requests fail.
     async fn source_failure(&mut self, end: &End) -> SourceFailure {
         let time = match end {
             End::Stdout | End::Stdin => PROCESS_END_TIMEOUT,
@@ -119,7 +119,7 @@ impl ConnectionTask {
         }
     }
 
-    /// Tells everybody who waits that it is over.
+    /// Fails all pending requests.
     fn fail_pending(&mut self) {
         let (waiting, queue) = self.table.clear();
         for (id, waiting) in waiting {

@@ -1,4 +1,5 @@
-//! Who waits for which answer, and who waits for a place at the server. Pure: it knows no pipe.
+//! The requests that wait for an answer, and the calls that wait until fewer are in flight. Pure: no
+//! I/O.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,16 +9,16 @@ use tokio::sync::oneshot;
 
 use crate::progress::ProgressSink;
 
-/// A raw result as the server gave it.
+/// A raw result as the server sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawResult {
     /// JSON in UTF-8.
     pub result: Bytes,
-    /// Whether it came as other bytes, which had to be replaced to make it text.
+    /// Whether it had invalid UTF-8, which was replaced.
     pub repaired: bool,
 }
 
-/// What became of a request. `begun` tells whether a byte of it may have left.
+/// The outcome of a request. `begun` says whether a byte of it may have been written.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// The raw result.
@@ -30,22 +31,22 @@ pub(crate) enum Reply {
     TooLarge,
     /// An answer for which there is no room in memory.
     NoRoom,
-    /// It was given up at the waiter's wish.
+    /// It was cancelled by its caller.
     Cancelled { begun: bool },
-    /// The connection is over.
+    /// The connection has ended.
     Gone { begun: bool },
 }
 
-/// What kind of request waits.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A call: takes one of the places at the server, is cancelled when nobody waits for it.
+    /// A call: counts as in flight, and is cancelled when its caller is gone.
     Call,
-    /// A request of our own: goes out at once, is cancelled when nobody waits for it.
+    /// An internal request: sent at once, and cancelled when its caller is gone.
     Own,
-    /// A request that stays open until either side ends it: goes out at once.
+    /// A subscription: sent at once, and open until either side ends it.
     Subscription,
-    /// A request that opens the connection: goes out at once and is never cancelled.
+    /// A request of the handshake: sent at once and never cancelled.
     Opening,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Request {
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
-/// A request that was handed on for writing.
+/// A request that was given to the writer.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) kind: Kind,
@@ -77,7 +78,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// At most `max_calls` calls are at the server at one time.
+    /// A table that allows at most `max_calls` calls in flight.
     pub(super) fn new(max_calls: usize) -> Self {
         Self {
             waiting: BTreeMap::new(),
@@ -87,7 +88,7 @@ impl Table {
         }
     }
 
-    /// Takes a request in: the line to write now, or nothing while it queues.
+    /// Adds a request. Returns the line to write now, or `None` if it was queued.
     pub(super) fn admit(&mut self, request: Request) -> Option<(u64, Bytes)> {
         if request.kind == Kind::Call {
             if self.calls >= self.max_calls {
@@ -112,7 +113,7 @@ impl Table {
         Some((id, line))
     }
 
-    /// The next queued call that has a place now.
+    /// The next queued call, if it may be sent now.
     pub(super) fn next_queued(&mut self) -> Option<(u64, Bytes)> {
         if self.calls >= self.max_calls {
             return None;
@@ -121,7 +122,7 @@ impl Table {
         self.admit(request)
     }
 
-    /// Takes out who waits for `id`; a call's place is free from then on.
+    /// Removes the pending request `id`; a call no longer counts as in flight.
     pub(super) fn remove(&mut self, id: u64) -> Option<PendingRequest> {
         let waiting = self.waiting.remove(&id)?;
         if waiting.kind == Kind::Call {
@@ -130,7 +131,7 @@ impl Table {
         Some(waiting)
     }
 
-    /// What waits for `id`.
+    /// The kind of the pending request `id`.
     pub(super) fn kind(&self, id: u64) -> Option<Kind> {
         self.waiting.get(&id).map(|waiting| waiting.kind)
     }
@@ -140,13 +141,13 @@ impl Table {
         self.waiting.get(&id)?.progress.as_ref()
     }
 
-    /// Takes a request out of the queue.
+    /// Removes a request from the queue.
     pub(super) fn remove_queued(&mut self, id: u64) -> Option<Request> {
         let at = self.queue.iter().position(|request| request.id == id)?;
         self.queue.remove(at)
     }
 
-    /// Everybody who still waits: at the server, then in the queue.
+    /// Removes all requests: those in flight, and those in the queue.
     pub(super) fn clear(&mut self) -> (BTreeMap<u64, PendingRequest>, VecDeque<Request>) {
         self.calls = 0;
         (

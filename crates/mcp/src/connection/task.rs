@@ -1,7 +1,7 @@
-//! The one task of a connection: owns the id table, reads, writes, and answers everybody who waits.
+//! The task of a connection: owns the id table, reads, writes, and completes the pending requests.
 //!
-//! Reading and writing are polled side by side and never wait for each other, so a server that does
-//! not read cannot keep its answers from being read, and a stuck write stops nothing but itself.
+//! Reading and writing are polled concurrently and never wait for each other, so answers of a server
+//! that does not read are still read, and a blocked write blocks nothing else.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,22 +29,22 @@ use crate::failure::SourceFailure;
 use crate::status::Counters;
 use crate::{progress, request};
 
-/// Commands taken in at one go.
+/// The maximum number of commands that are received at once.
 const MAX_COMMANDS: usize = 64;
-/// Bytes of messages that are processed before other tasks of the runtime get their turn.
+/// The maximum bytes of messages that are processed before the task yields.
 const MAX_TURN_BYTES: usize = 1 << 20;
-/// The least number of bytes that a message counts towards `MAX_TURN_BYTES`.
+/// The minimum number of bytes that a message counts towards `MAX_TURN_BYTES`.
 const MIN_MESSAGE_BYTES: usize = 4 << 10;
 
 /// The extent to which the bytes that were read have been processed.
 enum TurnOutcome {
     Done,
     Partial,
-    /// Up to a line that does not end.
+    /// A line is over every limit.
     Endless,
 }
 
-/// What the task owns.
+/// The state of the connection task.
 pub(super) struct ConnectionTask {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: ChildStdout,
@@ -170,7 +170,7 @@ impl ConnectionTask {
                     self.counters.add_oversize_line();
                     match id.as_ref().and_then(Id::number) {
                         Some(id) => self.settle(id, Reply::TooLarge),
-                        // Without an id no request can be told; it ends by its deadline.
+                        // Without an id the request is unknown; it ends by its timeout.
                         None => {
                             tracing::warn!(source = %self.source, "a line over the limit that has no id was discarded")
                         }
@@ -206,7 +206,7 @@ impl ConnectionTask {
             answer(request.reply, Reply::Cancelled { begun: false });
             return;
         }
-        // Not there: its answer crossed the wish to give it up.
+        // Not in the table: its answer arrived before the cancellation.
         let Some(waiting) = self.table.remove(id) else {
             return;
         };
@@ -258,7 +258,7 @@ impl ConnectionTask {
             }
             Incoming::Notification { method, params } if method == CANCELLED => {
                 let id = cancelled_request(params.as_ref()).and_then(|id| id.number());
-                // A server may end a subscription so; anything else that we ask is ours to give up.
+                // A server may end a subscription this way; only the broker cancels its other requests.
                 if let Some(id) = id
                     && self.table.kind(id) == Some(Kind::Subscription)
                 {
@@ -295,7 +295,7 @@ impl ConnectionTask {
         }
     }
 
-    /// Ends the request whose answer has no room in memory.
+    /// Fails the request for whose answer there is no memory.
     fn refuse_without_room(&mut self, id: Option<&Id>) {
         match id.and_then(Id::number) {
             Some(id) => self.settle(id, Reply::NoRoom),
@@ -318,7 +318,7 @@ impl ConnectionTask {
         tracing::warn!(source = %self.source, line = %shown(), "the server prints lines to stdout that are not messages; such lines are skipped and counted");
     }
 
-    /// Gives an answer to the request that waits for it.
+    /// Completes a pending request.
     fn settle(&mut self, id: u64, reply: Reply) {
         let Some(waiting) = self.table.remove(id) else {
             if id < self.shared.next_id.load(Ordering::Relaxed) {
@@ -346,7 +346,7 @@ impl ConnectionTask {
     }
 }
 
-/// Answers. A request that was given up at this moment no longer takes the answer.
+/// Sends the reply, unless the request was cancelled at this moment.
 pub(super) fn answer(waiter: tokio::sync::oneshot::Sender<Reply>, reply: Reply) {
     if waiter.send(reply).is_err() {
         tracing::trace!("the request of this answer was cancelled");

@@ -1,5 +1,5 @@
 //! A connection under any interleaving of requests, answers, timeouts, cancels and ends: over real
-//! pipes with the clock stopped, against a model of what each request may come to.
+//! pipes with a paused clock, compared with a model of the possible outcomes of each request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{PipeWriter, Write as _};
@@ -15,24 +15,24 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use broker_process::StderrTail;
 
-/// Calls at the server at one time, and calls that may wait for a place.
+/// The limits of calls in flight and of queued calls.
 const MAX_IN_FLIGHT: usize = 3;
 const QUEUE: usize = 4;
 const LINE_BYTES: usize = 300;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Somebody asks, with so much time, in a line with so much padding.
+    /// A caller sends a request with this timeout and padding.
     Ask {
         kind: Kind,
         time: u64,
         padding: usize,
     },
-    /// The server answers one of the requests that it has read, whether or not somebody still waits.
+    /// The server answers one of the requests that it has read, pending or not.
     Answer(prop::sample::Index, Form),
     /// A caller goes away.
     Leave(prop::sample::Index),
-    /// The server reads what there is.
+    /// The server reads all available bytes.
     Read,
     Pass(u64),
 }
@@ -45,7 +45,7 @@ enum Form {
     Oversize,
     /// Two answers in one write.
     Twice,
-    /// An id that nobody has.
+    /// An id that was not used.
     Unknown,
 }
 
@@ -79,7 +79,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// What both ends know.
+/// The state of both ends.
 struct Scene {
     connection: Option<Arc<Connection>>,
     shared: Arc<ConnectionState>,
@@ -87,11 +87,11 @@ struct Scene {
     stdout: Option<PipeWriter>,
     exit: watch::Sender<Option<ExitReport>>,
     _stderr_ended: watch::Sender<bool>,
-    /// What the server has read and not yet taken apart.
+    /// Bytes that the server has read and not yet parsed.
     read: Vec<u8>,
     seen: BTreeSet<u64>,
     last_call: u64,
-    /// What the server first answered each request with.
+    /// The first answer of the server to each request.
     answered: BTreeMap<u64, Form>,
     asked: Vec<Asked>,
 }
@@ -250,9 +250,9 @@ impl Scene {
             .unwrap();
     }
 
-    /// Between two steps: as many calls are at the server as may be, and no place is held for nobody.
+    /// Between two steps: as many calls are in flight as allowed, and none counts that has ended.
     async fn places_are_used(&mut self) {
-        // The owner and those who wait are given their turn; the clock moves only when all are idle.
+        // Lets the connection task and the callers run; the clock moves only when all are idle.
         sleep(Duration::from_millis(1)).await;
         let waiting = self.asked.iter().filter(|asked| {
             asked.kind == Kind::Call && asked.id().is_some() && !asked.task.is_finished()
@@ -262,7 +262,7 @@ impl Scene {
         assert_eq!(admitted, waiting, "places held and calls that wait");
     }
 
-    /// After the server has read everything, what waits is at the server up to the limit.
+    /// After the server has read everything, the pending calls are in flight up to the limit.
     fn the_server_has_work(&self) {
         let waiting = self.asked.iter().filter(|asked| {
             asked.kind == Kind::Call && asked.id().is_some() && !asked.task.is_finished()
@@ -295,7 +295,7 @@ impl Scene {
         self.connection = None;
     }
 
-    /// Every request has ended, in a way that fits what the server saw and said.
+    /// Every request has ended, in a way that is consistent with what the server read and sent.
     async fn settle(mut self) {
         for at in 0..self.asked.len() {
             let asked = &mut self.asked[at];
@@ -308,7 +308,7 @@ impl Scene {
                     continue;
                 }
             };
-            // Reads on: the end of the connection lets a blocked line go nowhere.
+            // Reads further: a blocked line is dropped when the connection ends.
             self.drain().await;
             let seen = id.is_some_and(|id| self.seen.contains(&id));
             let form = id.and_then(|id| self.answered.get(&id));

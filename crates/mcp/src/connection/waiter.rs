@@ -1,4 +1,4 @@
-//! Those who wait for an answer: a request, which is given up when nobody waits for it any more, and a
+//! The two ways to wait for a reply: a request, which is cancelled when its future is dropped, and a
 //! subscription, which is not.
 
 use std::time::Duration;
@@ -9,8 +9,8 @@ use tokio::time::timeout;
 use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
 
-/// How long the owner has to say whether a request that is given up had begun. It never waits for
-/// anything, so this passes only on a machine that stands still.
+/// How long the task has to report whether a cancelled request had begun. The task never blocks, so
+/// this passes only if the machine stalls.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// An open subscription.
@@ -22,7 +22,7 @@ impl Subscription {
         Self(reply)
     }
 
-    /// Returns when the server ended it, or the connection did.
+    /// Returns when the server ended it or the connection ended.
     pub(crate) async fn ended(self) {
         if self.0.await.is_err() {
             tracing::trace!("the connection task has ended");
@@ -30,7 +30,7 @@ impl Subscription {
     }
 }
 
-/// Somebody who waits. Gives the request up when it is dropped before the reply came.
+/// A pending request. Cancels it when dropped before the reply.
 pub(super) struct Waiter<'a> {
     connection: &'a Connection,
     id: u64,
@@ -52,7 +52,7 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// Waits so long, or without a deadline, then gives the request up.
+    /// Waits for `time`, or without a timeout, then cancels the request.
     pub(super) async fn wait(mut self, time: Option<Duration>) -> Result<RawResult, RequestError> {
         let reply = match time {
             Some(time) => timeout(time, &mut self.reply).await.ok(),
@@ -67,7 +67,7 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// Gives the request up; a reply that crossed the wish still counts.
+    /// Cancels the request; a reply that arrives before the cancellation still counts.
     async fn give_up(mut self) -> Result<RawResult, RequestError> {
         self.cancel();
         self.settled = true;

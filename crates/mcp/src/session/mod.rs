@@ -1,4 +1,4 @@
-//! One started and handshaken server process: what it said of itself, and calls to it.
+//! A session: one server process after the handshake, with its metadata and calls to it.
 
 mod open;
 
@@ -25,7 +25,7 @@ use broker_process::StderrTail;
 
 pub(crate) use open::Opening;
 
-/// A call of a tool, as it goes to a server.
+/// A call of a tool, as it is sent to a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolCall<'a> {
     /// The server's name of the tool.
@@ -34,7 +34,7 @@ pub struct ToolCall<'a> {
     pub args: &'a [u8],
     /// Members for `_meta` of the request, as one JSON object. The broker's own members are not among them.
     pub meta: Option<&'a str>,
-    /// Takes the progress of the call; without it the server is not asked for any.
+    /// Receives the progress of the call; without it the server is not asked for progress.
     pub progress: Option<&'a ProgressSink>,
 }
 
@@ -50,15 +50,15 @@ impl<'a> ToolCall<'a> {
     }
 }
 
-/// One started and handshaken server process. Dropping it ends the process group at once; [`stop`]
-/// gives the server time to leave by itself.
+/// One server process after the handshake. Dropping it ends the process group at once; [`stop`] gives
+/// the server time to end by itself.
 ///
 /// [`stop`]: Session::stop
 #[derive(Debug)]
 pub struct Session {
     link: Link,
     negotiated: Negotiated,
-    /// What every request of the era carries; empty in the legacy era.
+    /// The `_meta` of every request of the era; empty in the legacy era.
     meta: String,
     subscribed: Subscriber,
     tail: StderrTail,
@@ -67,7 +67,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// All pages of the tool list, and what the handshake said. A server without the `tools`
+    /// All pages of the tool list, and the result of the handshake. A server without the `tools`
     /// capability has no tools.
     pub async fn snapshot(&self) -> Result<Snapshot, SourceFailure> {
         tokio::select! {
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Lists the tools without a deadline of its own: the caller cancels by dropping the future.
+    /// Lists the tools without a timeout: the caller cancels by dropping the future.
     pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
         let tools = if self.negotiated.capabilities.get("tools").is_some() {
             list::tools(&self.link, &self.meta, &self.spec).await?
@@ -93,7 +93,7 @@ impl Session {
         })
     }
 
-    /// The era that was agreed on.
+    /// The negotiated era.
     pub fn era(&self) -> Era {
         self.negotiated.era
     }
@@ -103,13 +103,13 @@ impl Session {
         self.link.pid()
     }
 
-    /// What the process last said on stderr.
+    /// The last stderr lines of the process.
     pub fn stderr_tail(&self) -> StderrTail {
         self.tail.clone()
     }
 
-    /// Calls a tool; the result is the raw result object. `timeout` covers queueing, writing and waiting.
-    /// Dropping the future gives the call up, and the server is told.
+    /// Calls a tool; the result is the raw result object. `timeout` covers queueing, writing and
+    /// waiting. Dropping the future cancels the call at the server.
     pub async fn call(
         &self,
         call: ToolCall<'_>,
@@ -150,12 +150,12 @@ impl Session {
         }
     }
 
-    /// Calls that it has, waiting ones included.
+    /// The number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.link.load()
     }
 
-    /// The number of calls that the session was given since its start.
+    /// The number of calls since the session was started.
     pub(crate) fn calls_begun(&self) -> u64 {
         self.calls_begun.load(Ordering::Relaxed)
     }
@@ -165,7 +165,7 @@ impl Session {
         self.link.list_changes()
     }
 
-    /// Keeps a modern server's subscription open; `reopened` hears of each new opening.
+    /// Keeps a modern server's subscription open; notifies `reopened` each time it is opened again.
     pub(crate) async fn keep_subscribed(&self, reopened: &Notify) -> Infallible {
         let (link, timing) = (&self.link, self.spec.timing);
         self.subscribed
@@ -173,22 +173,23 @@ impl Session {
             .await
     }
 
-    /// Why the connection is over, once it is.
+    /// The reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         self.link.end()
     }
 
-    /// Whether the connection is over.
+    /// Whether the connection has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.link.is_over()
     }
 
-    /// Stops the process and everything in its group: stdin closed, TERM, KILL, sweep, reap.
+    /// Stops the process and its group: closes stdin, sends SIGTERM, then SIGKILL, then ends
+    /// descendants outside the group.
     pub async fn stop(self) {
         self.shut_down(stopped()).await;
     }
 
-    /// The same; `reason` is what those are told who still wait for an answer.
+    /// Stops like [`Session::stop`]; pending requests fail with `reason`.
     pub(crate) async fn shut_down(&self, reason: SourceFailure) {
         self.link.close(reason).await;
     }
@@ -210,7 +211,7 @@ static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"))
 static RESULT_TYPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(RESULT_TYPE_NAME));
 const RESULT_TYPE_NAME: &[u8] = b"\"resultType\"";
 
-/// Whether every `"resultType"` in the text, at whatever level, is a name whose value is `"complete"`.
+/// Whether every `"resultType"` in the text, at every level, is a member with the value `"complete"`.
 fn is_complete_at_all_levels(result: &[u8]) -> bool {
     RESULT_TYPE.find_iter(result).all(|at| {
         let value = result[at + RESULT_TYPE_NAME.len()..]
@@ -220,16 +221,16 @@ fn is_complete_at_all_levels(result: &[u8]) -> bool {
     })
 }
 
-/// A result is an object, and complete: the broker has no user whom a server could ask for more. Every
-/// member that decodes to `resultType` must be `complete`; a type that is not known is refused, `null`
-/// included.
+/// Checks that a result is an object and complete: the broker has no user whom a server could ask for
+/// input. Every member that decodes to `resultType` must be `complete`; an unknown type is refused,
+/// including `null`.
 fn check_result(result: &[u8]) -> Result<(), CallFailure> {
     if result.first() != Some(&b'{') {
         return Err(protocol("the result is not an object"));
     }
-    // The name can be written in its own letters or with `\u` escapes, and in no other way. Where it is
-    // always in letters, and `complete` always follows it, so it does at the top level: nearly every
-    // result passes without being taken apart.
+    // The name is written either in letters or with `\u` escapes. If it is always in letters and always
+    // followed by `complete`, this holds at the top level too: nearly every result passes without being
+    // parsed.
     if ESCAPE.find(result).is_none() && is_complete_at_all_levels(result) {
         return Ok(());
     }
@@ -289,7 +290,7 @@ mod tests {
             assert!(passes(&format!(r#"{{"x":{{"{name}":"task"}}}}"#)));
         }
         assert!(passes(r#"{"content":[{"type":"text","text":"\u00e9"}]}"#));
-        // Readers differ in which of two equal names they take.
+        // Readers differ in which of two equal names they use.
         for [one, other] in [["complete", "task"], ["task", "complete"]] {
             let twice = format!(r#"{{"resultType":"{one}","result\u0054ype":"{other}"}}"#);
             assert!(!passes(&twice), "{twice}");

@@ -1,5 +1,5 @@
-//! Starts a server's process and agrees with it: from a specification to a session. Whatever goes wrong on the
-//! way, no process is left behind.
+//! Opens a session: starts a server's process and makes the handshake. If a step fails, no process is
+//! left.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -18,7 +18,7 @@ use crate::subscription::Subscriber;
 use crate::{request, startup};
 use broker_process::{StderrTail, StopDeadline};
 
-/// What a supervisor adds to starting a session.
+/// The parameters that a supervisor adds to the start of a session.
 pub(crate) struct Opening<'a> {
     pub(crate) tail: &'a StderrTail,
     pub(crate) counters: &'a Arc<Counters>,
@@ -29,13 +29,13 @@ pub(crate) struct Opening<'a> {
 }
 
 impl Session {
-    /// Starts the process and agrees on an era; `era` is tried first.
+    /// Starts the process and negotiates an era; `era` is tried first.
     pub async fn open(spec: &SourceSpec, era: Option<Era>) -> Result<Self, SourceFailure> {
         let tail = StderrTail::new(spec.redactor.clone());
         Self::open_watched(spec, era, &tail).await
     }
 
-    /// The same, with stderr going into `tail` from the first byte.
+    /// Opens a session with stderr going into `tail` from the first byte.
     pub async fn open_watched(
         spec: &SourceSpec,
         era: Option<Era>,
@@ -71,7 +71,7 @@ impl Session {
         })
     }
 
-    /// One process. Whatever goes wrong after it was started, it is stopped before this returns.
+    /// Opens a session with one process. If a step fails, the process is stopped before this returns.
     async fn attempt(
         spec: &SourceSpec,
         first: Era,

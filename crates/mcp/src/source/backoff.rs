@@ -1,4 +1,4 @@
-//! When a source is tried again. Pure: the clock and the dice are handed in.
+//! The restart policy of a source. Pure: the time and the random number are parameters.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use tokio::time::Instant;
 
 use crate::spec::Timing;
 
-/// A source that was up this long counts as healthy again.
+/// The uptime after which a source counts as healthy.
 const HEALTHY_UPTIME: Duration = Duration::from_secs(30);
-/// Calls wake a source that is down at most this often.
+/// The minimum time between two attempts to start a source that calls cause.
 const WAKE_INTERVAL: Duration = Duration::from_secs(5);
-/// Calls wake a source that will not heal by itself at most this often.
+/// The minimum time between two such attempts after a cause that does not go away by itself.
 const FAILED_WAKE_INTERVAL: Duration = Duration::from_secs(30);
-/// How far a delay strays from its nominal length, either way.
+/// The maximum relative deviation of a delay, in either direction.
 const JITTER: f64 = 0.2;
 
-/// What comes after an end.
+/// When a source is started again after it ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RetryPlan {
-    /// How long to wait; `None`: until a call asks for it.
+    /// The delay; `None` to wait for a call.
     pub(super) delay: Option<Duration>,
-    /// How long calls do not wake it.
+    /// How long calls do not cause an attempt.
     pub(super) wake_interval: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Backoff {
         self.failures == 0
     }
 
-    /// It is up.
+    /// Records that the source is up.
     pub(super) fn started(&mut self, now: Instant) {
         self.up_since = Some(now);
     }
@@ -75,7 +75,7 @@ impl Backoff {
         let delay = nominal
             .min(self.timing.backoff_cap)
             .mul_f64(1.0 - JITTER + 2.0 * JITTER * random_fraction);
-        // What was up for a while may come back at once; what never came up may not be hammered.
+        // Calls may start the source at once if it was up for longer than the delay.
         let wake_interval = if up.is_some_and(|up| up >= delay) {
             Duration::ZERO
         } else {
@@ -88,7 +88,7 @@ impl Backoff {
     }
 }
 
-/// Whether trying again without anybody's doing can help.
+/// Whether another attempt can succeed without a change by the operator.
 fn heals(cause: SourceCause) -> bool {
     !matches!(
         cause,

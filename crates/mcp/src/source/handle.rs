@@ -1,4 +1,4 @@
-//! One session of a source in the hands of a caller, with its calls counted.
+//! A handle by which a caller uses one session of a source; it counts the calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::failure::CallFailure;
 use crate::session::{Session, ToolCall};
 use crate::status::Counters;
 
-/// A session of a supervised source, to be called soon: it may end at any time, and calls of it then
-/// fail instead of going to the next one. Must not be kept: it holds the process.
+/// A session of a supervised source, for a call that follows at once: it may end at any time, and its
+/// calls then fail instead of going to the next session. Must not be kept: it keeps the process alive.
 pub struct SessionHandle {
     session: Arc<Session>,
     counters: Arc<Counters>,
@@ -21,7 +21,7 @@ impl SessionHandle {
         Self { session, counters }
     }
 
-    /// Calls that it has, waiting ones included.
+    /// The number of its calls, including waiting ones.
     pub fn load(&self) -> usize {
         self.session.load()
     }

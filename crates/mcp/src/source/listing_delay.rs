@@ -1,5 +1,5 @@
-//! The frequency of listings after announced changes: the gap between two listings doubles while
-//! announcements continue. Pure: the clock is handed in.
+//! The delay of listings after announced changes: the delay between two listings doubles while
+//! announcements continue. Pure: the time is a parameter.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::spec::Timing;
 
-/// The gap after the last listing that an announcement asked for.
+/// The delay after the last announced listing.
 #[derive(Debug)]
 pub(super) struct ListingDelay {
     least: Duration,
@@ -26,7 +26,7 @@ impl ListingDelay {
         }
     }
 
-    /// The time at which the listing may be requested that an announcement made due at `now`.
+    /// The time at which the listing of an announcement at `now` may be requested.
     pub(super) fn announced(&mut self, now: Instant) -> Instant {
         let Some(listed) = self.listed else {
             return now;

@@ -1,4 +1,4 @@
-//! A supervised source: what callers hold. The supervisor behind it starts, judges and restarts.
+//! The handle of a supervised source. Its supervisor starts, checks and restarts the process.
 
 mod backoff;
 mod handle;
@@ -28,16 +28,16 @@ use broker_process::StderrTail;
 pub use handle::SessionHandle;
 use supervisor::Supervisor;
 
-/// Compares a listing with what was reviewed. Called on a blocking thread; may take milliseconds.
+/// Compares a listing with the lock. Called on a blocking thread; may take milliseconds.
 pub trait DriftCheck: Send + Sync + 'static {
-    /// What becomes of the source with this listing.
+    /// Returns the verdict on the source with this listing.
     fn check(&self, snapshot: &Snapshot) -> Verdict;
 }
 
-/// What becomes of a source after a listing.
+/// The verdict on a source after a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It takes calls; single tools are the judge's own business.
+    /// It takes calls; the drift check withdraws single tools itself.
     Serve,
     /// None of its tools may be called.
     WithdrawSource {
@@ -46,29 +46,30 @@ pub enum Verdict {
     },
 }
 
-/// A call waits this long for a source that may not be woken yet; rather than longer, it fails.
+/// How long a call waits for a source that must not be woken yet.
 const WAKE_TIMEOUT: Duration = Duration::from_millis(1500);
-/// When a call may come back that was refused because a listing is awaited.
+/// The retry delay of a call that was refused because an announced listing is missing.
 const PENDING_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// When a call that waited for a start in vain may come back.
+/// The retry delay of a call that waited for a start until its timeout.
 const STARTING_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// A supervised source: started, judged, restarted, called. Cheap to clone.
+/// A supervised source. Cheap to clone.
 #[derive(Clone)]
 pub struct Source(Arc<SourceState>);
 
-/// What callers and the supervisor share. The supervisor alone writes, but for the wish to wake it.
+/// The state that callers and the supervisor share. Only the supervisor writes it, except for requests
+/// to wake it.
 struct SourceState {
     name: String,
     status: watch::Sender<Status>,
-    /// The session that takes calls; there only while the state is [`State::Ready`].
+    /// The session that takes calls; present only in state [`State::Ready`].
     live: RwLock<Option<Arc<Session>>>,
-    /// Before this, a call does not wake the source.
+    /// Before this time, a call does not wake the source.
     wake_from: Mutex<Instant>,
     wake: Notify,
     stopping: CancellationToken,
-    /// By when a stop must be over, where somebody said so.
+    /// The deadline of a stop, if there is one.
     stop_deadline: watch::Sender<Option<Instant>>,
     stopped: CancellationToken,
     tail: StderrTail,
@@ -79,9 +80,9 @@ struct SourceState {
 /// The settings that may change while the source runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long its next start may take until it listed its tools.
+    /// The maximum time of its next start, until it has listed its tools.
     pub startup_timeout: Duration,
-    /// How often its tools are listed again without an announcement; `None` for never.
+    /// The interval of listings without an announcement; `None` for never.
     pub relist_interval: Option<Duration>,
 }
 
@@ -105,8 +106,8 @@ impl Source {
         Self::start_counting(spec, era, drift_check, tasks, (Arc::default(), 0))
     }
 
-    /// The same beside this one, which goes on: the two count together. One that will take the place
-    /// of this one counts as a restart.
+    /// Starts another source beside this one, with the same counters. If it will replace this one, it
+    /// counts as a restart.
     pub fn start_beside(
         &self,
         spec: SourceSpec,
@@ -172,20 +173,21 @@ impl Source {
         self.0.settings.send_replace(settings);
     }
 
-    /// The session that takes calls right now, if there is one.
+    /// The session that takes calls now, if there is one.
     pub fn ready(&self) -> Option<SessionHandle> {
         self.0.live().map(|session| self.handle(session))
     }
 
-    /// The session that takes calls. Waits at most `time` for a start in progress, which everybody
-    /// who waits shares. Wakes a source that is down, unless its last start ended too short a time ago.
+    /// The session that takes calls. Waits at most `time` for a start in progress, which all callers
+    /// share. Wakes a source that is down, unless its last start ended too recently.
     ///
-    /// Its verdict was taken in before this returns: a caller that then reads what the judge
-    /// decided, and calls this very session, never calls one that was judged otherwise.
+    /// Its verdict was applied before this returns: a caller that then reads the decision of the drift
+    /// check and calls this session calls the process that was checked.
     pub async fn session(&self, time: Duration) -> Result<SessionHandle, CallFailure> {
         let session = timeout(time, self.up()).await.unwrap_or_else(|_| {
             let now = self.0.status.borrow().clone();
-            // A source that is down, or that never came up, says why, whatever the call's own time was.
+            // A source that is down, or that never came up, reports its failure instead of the timeout
+            // of the call.
             Err(match now.state {
                 State::Backoff | State::Failed => unavailable(now),
                 State::Starting => self.still_starting(now),
@@ -265,7 +267,7 @@ impl Source {
                         return Err(unavailable(now));
                     }
                     if !woken && !wait.is_zero() {
-                        // It may come up by itself meanwhile, which is as good.
+                        // It may come up by itself meanwhile.
                         if let Ok(Err(_)) = timeout(wait, status.changed()).await {
                             return Err(CallFailure::Stopping);
                         }
@@ -282,15 +284,15 @@ impl Source {
         }
     }
 
-    /// Stops it: no new calls, what is in flight ends, stdin closed, TERM, KILL, sweep, reap.
-    /// Idempotent; returns when it is done.
+    /// Stops the source: refuses new calls, fails calls in flight, and stops the process as
+    /// [`Session::stop`] does. Idempotent; returns when it is done.
     pub async fn stop(&self) {
         self.0.stopping.cancel();
         self.0.stopped.cancelled().await;
     }
 
-    /// The same, with the graces of its processes made to fit into `time`, of which only the kernel
-    /// takes more. Shortens a stop that is under way.
+    /// Stops the source with graces that fit into `time`; only the kernel may need longer. Shortens a
+    /// stop in progress.
     pub async fn stop_within(&self, time: Duration) {
         let by = Instant::now() + time;
         self.0.stop_deadline.send_if_modified(|known| {
@@ -305,7 +307,7 @@ impl Source {
 }
 
 impl SourceState {
-    /// The session that takes calls, unless it is over and the supervisor has not yet seen it.
+    /// The session that takes calls, unless its connection has ended.
     fn live(&self) -> Option<Arc<Session>> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         live.as_ref().filter(|session| !session.is_over()).cloned()
@@ -315,7 +317,7 @@ impl SourceState {
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
-    /// How long it is until a call may wake the source.
+    /// The time until a call may wake the source.
     fn wake_wait(&self) -> Duration {
         let from = self
             .wake_from
@@ -331,7 +333,7 @@ impl SourceState {
             .unwrap_or_else(PoisonError::into_inner) = from;
     }
 
-    /// Changes the status; the time is taken where the state changes.
+    /// Changes the status, and its time if the state changes.
     fn update(&self, change: impl FnOnce(&mut Status)) {
         self.status.send_modify(|status| {
             let before = status.state;

@@ -16,28 +16,27 @@ use crate::session::Session;
 use crate::startup;
 use crate::status::State;
 
-/// How often a busy process is looked at for whether its last call has ended.
+/// The interval of checks whether the last call of a busy process has ended.
 const IDLE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// How far the time between two polls strays from its nominal length, either way.
+/// The maximum relative deviation of the time between two polls, in either direction.
 const POLL_JITTER: f64 = 0.2;
-/// Polls in a row that an idle process may leave unanswered before it is ended.
+/// The number of consecutive polls after which an idle process that does not answer is ended.
 const MAX_MISSED_POLLS: u32 = 3;
 
 /// The outcome of a poll.
 enum Poll {
     Listed(Snapshot),
-    /// No listing, from a process that had nothing else to do.
+    /// No listing from an idle process.
     Missed,
-    /// No listing arrived while calls were under way, which proves nothing.
+    /// No listing arrived while calls were in flight, which does not count.
     Busy,
-    /// A listing is due: a change was announced meanwhile, or what came cannot be read.
+    /// A listing is due: a change was announced meanwhile, or the listing cannot be read.
     Due,
 }
 
 impl Supervisor {
     /// Lists the tools again whenever the server announces a change, and periodically in between.
-    /// Returns when the process cannot be listed, since tools whose listing was not checked may not be
-    /// served.
+    /// Returns when the process cannot be listed, since tools must be checked before they are served.
     pub(super) async fn follow_changes(
         &self,
         session: &Arc<Session>,
@@ -86,9 +85,9 @@ impl Supervisor {
         }
     }
 
-    /// Requests the listing that an announcement made due. Calls are still served for the time that a
-    /// listing takes; after that, new calls are refused until the listing arrives. The process is ended
-    /// when it has withheld the listing for the time of a start without a call under way.
+    /// Requests the listing that an announcement made due. Calls are served for the time that a listing
+    /// may take; after that, new calls are refused until the listing arrives. The process is ended if
+    /// the listing does not arrive within the startup timeout while no call is in flight.
     async fn recheck(&self, session: &Arc<Session>) -> Result<(), SourceFailure> {
         let mut listed = pin!(self.list(session));
         let within = self.spec.timing.recheck_timeout;
@@ -105,8 +104,9 @@ impl Supervisor {
         self.check_listing(session, snapshot, false).await
     }
 
-    /// Lists, and once more where that failed; where the server did not list, when it has nothing else
-    /// to do, since a listing of several pages may fail over the calls between them.
+    /// Lists the tools, and tries once more if that failed. If the server did not answer, the second
+    /// try waits until it is idle, since a listing of several pages may fail because of calls between
+    /// the pages.
     async fn list(&self, session: &Session) -> Result<Snapshot, SourceFailure> {
         let failure = match session.relist().await {
             Ok(snapshot) => return Ok(snapshot),
@@ -120,7 +120,7 @@ impl Supervisor {
         session.relist().await
     }
 
-    /// Refuses new calls from now on; calls under way continue. A withdrawn source stays withdrawn.
+    /// Refuses new calls; calls in flight continue. A withdrawn source stays withdrawn.
     fn hold_calls(&self, after: Duration) {
         if self.shared.status.borrow().state != State::Ready {
             return;
@@ -138,7 +138,7 @@ impl Supervisor {
         });
     }
 
-    /// Returns when a listing was withheld for the time of a start by a process that had no call.
+    /// Returns when a process without calls has not listed its tools within the startup timeout.
     async fn withheld(&self, session: &Session) -> SourceFailure {
         idle(session).await;
         let time = self.shared.settings.borrow().startup_timeout;
@@ -150,8 +150,8 @@ impl Supervisor {
         }
     }
 
-    /// Returns when it is time to list without an announcement, which is never while calls are under
-    /// way: many servers answer nothing while they work.
+    /// Returns when a poll is due, which is never while calls are in flight: many servers answer
+    /// nothing while they work.
     async fn poll_time(&self, session: &Session, asked: Instant) {
         let mut settings = self.shared.settings.subscribe();
         loop {
@@ -196,7 +196,7 @@ impl Supervisor {
     }
 }
 
-/// Returns when the process has no call under way.
+/// Returns when the process has no call in flight.
 async fn idle(session: &Session) {
     while session.load() > 0 {
         sleep(IDLE_LOOK_INTERVAL).await;

@@ -1,5 +1,5 @@
-//! The task behind a source: starts it, has its listing judged, watches it, and tries again.
-//! It alone decides the state.
+//! The supervisor task of a source: starts it, checks its listing, watches it, and restarts it. Only
+//! this task sets the state.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -20,7 +20,7 @@ use crate::spec::SourceSpec;
 use crate::startup;
 use crate::status::State;
 
-/// How long the tasks of a stopped source have to end; their own bounds are below this.
+/// How long the tasks of a stopped source have to end; their bounds are below this.
 const TASKS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Lines of stderr that are logged when a source goes down, and characters of each.
@@ -30,15 +30,15 @@ const MAX_LOGGED_CHARS: usize = 200;
 pub(super) struct Supervisor {
     pub(super) shared: Arc<SourceState>,
     pub(super) spec: SourceSpec,
-    /// The era that is tried first: what the caller said, then what was last agreed on.
+    /// The era that is tried first: the one that was passed, then the one that was last negotiated.
     era: Option<Era>,
     drift_check: Arc<dyn DriftCheck>,
-    /// Held while a listing is judged, so that verdicts come in the order of the listings.
+    /// Locked while a listing is checked, so that verdicts come in the order of the listings.
     judging: Arc<Mutex<()>>,
     backoff: Backoff,
     /// The tasks of its processes.
     tasks: TaskTracker,
-    /// By when its processes must be gone.
+    /// The deadline for the end of its processes.
     stop_deadline: StopDeadline,
 }
 
@@ -62,11 +62,11 @@ impl Supervisor {
     }
 
     pub(super) async fn run(mut self) {
-        // A stop of the source waits for this, whatever way this task ends.
+        // A stop of the source waits for this guard, however this task ends.
         let _stopped = self.shared.stopped.clone().drop_guard();
         let stopping = self.shared.stopping.clone();
         loop {
-            // A start that is dropped half-way takes its process with it.
+            // Dropping a start ends its process.
             let Some(started) = stopping.run_until_cancelled(self.start()).await else {
                 break;
             };
@@ -78,7 +78,7 @@ impl Supervisor {
                     if next.is_none() {
                         self.stopping();
                     }
-                    // Calls that still wait get the same reason as all others.
+                    // Pending calls fail with the same reason.
                     let reason = next.as_ref().map(|(_, failure)| failure.clone());
                     session.shut_down(reason.unwrap_or_else(stopped)).await;
                     next
@@ -140,7 +140,7 @@ impl Supervisor {
         }
     }
 
-    /// A place among those that are started again; a first start needs none.
+    /// A permit to restart; a first start needs none.
     async fn turn(&self, again: bool) -> Option<OwnedSemaphorePermit> {
         match again {
             true => self.spec.concurrency.restart().await,
@@ -148,20 +148,20 @@ impl Supervisor {
         }
     }
 
-    /// Lists and judges; the state follows the verdict. Calls go on meanwhile.
+    /// Lists the tools and checks the listing; the verdict sets the state. Calls continue meanwhile.
     async fn check(&self, session: &Arc<Session>, is_start: bool) -> Result<(), SourceFailure> {
         let snapshot = session.snapshot().await?;
         self.check_listing(session, snapshot, is_start).await
     }
 
-    /// Has a listing judged; the state follows the verdict.
+    /// Checks a listing; the verdict sets the state.
     pub(super) async fn check_listing(
         &self,
         session: &Arc<Session>,
         snapshot: Snapshot,
         is_start: bool,
     ) -> Result<(), SourceFailure> {
-        // A listing whose process died while it was judged must not set the state.
+        // A listing must not set the state after its process ended.
         let order = self.judging.clone().lock_owned().await;
         let drift_check = self.drift_check.clone();
         let tracked = self.tasks.token();
@@ -210,7 +210,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes note of a failure and shows when it is tried again.
+    /// Records a failure and when the source is started again.
     fn down(&mut self, failure: &SourceFailure, is_start: bool) -> RetryPlan {
         let now = Instant::now();
         let next = self.backoff.ended(failure.cause, now, random_fraction());
@@ -227,12 +227,12 @@ impl Supervisor {
         next
     }
 
-    /// Waits for the next attempt: for its time, or for a call that may ask for it.
+    /// Waits for the time of the next attempt, or for a call that may cause it.
     async fn wait_for_retry(&self, next: RetryPlan) {
         let asked = async {
             loop {
                 self.shared.wake.notified().await;
-                // A wish from before the failure is not one for another attempt.
+                // A request from before the failure does not count.
                 if self.shared.wake_wait().is_zero() {
                     return;
                 }

@@ -1,5 +1,5 @@
 //! The times at which a running source is listed again, and the state of a source whose listing fails:
-//! over scripted servers, with the clock stopped.
+//! over scripted servers, with a paused clock.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The orders to a scripted server, and a record of its requests.
 struct World {
-    /// Whether listings are answered; those that were not are answered once they are again.
+    /// Whether listings are answered; unanswered ones are answered when this becomes true.
     lists: watch::Sender<bool>,
     /// Counts the announcements that it makes.
     announced: watch::Sender<u64>,
@@ -60,7 +60,7 @@ impl World {
         let mut lines = BufReader::new(pipes.input).lines();
         let (heard, mut requests) = tokio::sync::mpsc::channel::<Value>(64);
         let world = self.clone();
-        // Requests are noted when they come, also during a call.
+        // Requests are recorded when they arrive, also during a call.
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 let line: Value = serde_json::from_str(&line).unwrap();
@@ -164,7 +164,7 @@ impl DriftCheck for Accept {
 /// A state and its cause.
 type Shown = (State, Option<SourceCause>);
 
-/// A source over a world, and every state that it was in since it was first ready.
+/// A source over a scripted server, and all its states since it was first ready.
 struct Scene {
     world: Arc<World>,
     source: Source,
@@ -403,7 +403,7 @@ async fn a_server_that_does_one_thing_at_a_time_loses_no_call_to_polls_and_stays
 async fn polls_without_an_answer_change_nothing_until_an_idle_process_missed_three() {
     let scene = Scene::new(false, Some(Duration::from_secs(60))).await;
     scene.world.lists.send_replace(false);
-    // Those that calls were under way with count for nothing.
+    // Polls with calls in flight do not count.
     for _ in 0..20 {
         let polls = scene.world.asked().len();
         while scene.world.asked().len() == polls {
@@ -424,7 +424,7 @@ async fn polls_without_an_answer_change_nothing_until_an_idle_process_missed_thr
     scene.world.lists.send_replace(true);
     let status = scene.until(|status| status.state == State::Ready).await;
     assert_eq!(status.restarts, 1);
-    // Answered polls count anew.
+    // An answered poll resets the count.
     for _ in 0..4 {
         for lists in [false, false, true] {
             scene.world.lists.send_replace(lists);
