@@ -1,5 +1,5 @@
-//! A control group for each source, below the broker's own one, where the broker may make groups. One
-//! order to the kernel ends all processes in a group, regardless of their forks and of their parent.
+//! A control group for each source, below that of the broker, if the broker may create groups. One
+//! write ends all processes in a group, regardless of their forks and of their parent.
 //!
 //! No controller is enabled, and nothing outside of the broker's own group is touched.
 
@@ -17,15 +17,15 @@ use crate::guard::cookie;
 
 /// The number of attempts to remove a group whose processes are ending.
 const REMOVE_INTERVAL: Duration = Duration::from_millis(10);
-/// How many levels of groups that a server made below its own are removed.
+/// The maximum number of levels of groups, made by a server below its group, that are removed.
 const MAX_LEVELS: usize = 16;
 /// Digits of the cookie in the name of a group, by which a guard knows the groups of its broker.
 const NAME_DIGITS: usize = 16;
 
-/// The folder of the broker's own group, once groups are made.
+/// The folder of the broker's group, once groups are enabled.
 static OWN: OnceLock<PathBuf> = OnceLock::new();
 
-/// Has each source that is started from now on get a group, where that is possible.
+/// Enables a group for each source that is started later, if that is possible.
 pub(crate) fn enable() {
     if let Some(folder) = own_folder() {
         OWN.get_or_init(|| folder);
@@ -39,7 +39,7 @@ pub(super) struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// Makes a control group, and opens the file through which a process joins it. `None` where the
+    /// Creates a control group, and opens the file through which a process joins it. `None` if the
     /// system has no such groups.
     pub(super) fn create() -> Option<(Self, File)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -185,7 +185,7 @@ mod tests {
         let unit = "8:pids:/\n0::/system.slice/my.service\n";
         let expected = Path::new("/sys/fs/cgroup/unified/system.slice/my.service");
         assert_eq!(folder(unit, hybrid).as_deref(), Some(expected));
-        // A part of the hierarchy is mounted.
+        // Only a part of the hierarchy is mounted.
         let part = "41 31 0:38 /system.slice /groups rw - cgroup2 none rw\n";
         assert_eq!(
             folder(unit, part).as_deref(),

@@ -1,5 +1,5 @@
-//! Child processes: started by one thread of their own, each in a process group, each reaped by a
-//! task that owns it. Nothing here knows what is said over the pipes.
+//! Child processes: started by a dedicated thread, each in a process group, each reaped by a task that
+//! owns it. Independent of the protocol on the pipes.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub struct Process {
     pub stdin: Option<ChildStdin>,
     /// Its standard output, until it is taken.
     pub stdout: Option<ChildStdout>,
-    /// How it ends.
+    /// The handle that ends it.
     pub handle: ProcessHandle,
 }
 
-/// What is left of a child once its pipes were taken: how it ended, and the way to end it.
+/// The handle of a child: its exit, and the way to end it.
 #[derive(Debug)]
 pub struct ProcessHandle {
     pub(crate) pid: u32,
@@ -53,7 +53,7 @@ impl ProcessHandle {
         self.pid
     }
 
-    /// How the leader ended; `None` while it runs.
+    /// The exit of the group leader; `None` while it runs.
     pub fn exit(&self) -> watch::Receiver<Option<ExitReport>> {
         self.exit.clone()
     }
@@ -63,21 +63,21 @@ impl ProcessHandle {
         self.stderr_ended.clone()
     }
 
-    /// Takes note of the descendants that the process has now, so that its end also ends those that left
-    /// its group. The caller closes stdin afterwards: a process that has left shows none.
+    /// Records the current descendants of the process, so that its end also ends those that left its
+    /// group. The caller closes stdin afterwards: an ended process shows none.
     pub async fn note_descendants(&self) {
         let pid = self.pid;
         let looked = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
-        // The number of a process that ended may be that of another.
+        // The id of an ended process may belong to another process.
         if self.exit.borrow().is_none() {
             self.descendants.add(looked.unwrap_or_default());
         }
     }
 
-    /// Ends the process and its group: the grace for leaving by itself begins now, so the caller
-    /// closes stdin first. Returns when the group is gone, or when every bound has passed.
+    /// Ends the process and its group. The grace to end by itself begins now, so the caller closes
+    /// stdin first. Returns when the group is gone, or when every timeout has passed.
     pub async fn stop(&self) {
-        // A full or closed channel means that the stop is under way or over.
+        // A full or closed channel means that the stop is in progress or done.
         if self.stop.try_send(()).is_err() {
             tracing::trace!(pid = self.pid, "the stop was already requested");
         }
@@ -92,7 +92,7 @@ impl ProcessHandle {
     }
 }
 
-/// What a refused start means, by the operating system's error.
+/// The spawn error for an error of the operating system.
 pub(crate) fn spawn_failure(program: &str, error: &std::io::Error) -> SpawnError {
     use std::io::ErrorKind;
     let (cause, message) = match error.kind() {

@@ -1,5 +1,5 @@
-//! The children of a process, as `/proc/PID/task/*/children` names them: a small file for each thread,
-//! however many processes the machine has.
+//! The children of a process, read from `/proc/PID/task/*/children`: a small file for each thread,
+//! independent of the number of processes on the machine.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::process::{Pid, getpid};
 
 use super::proc_table::{self, ProcessEntry};
 
-/// The most descendants that are examined at once.
+/// The maximum number of descendants that are examined at once.
 pub(crate) const MAX_DESCENDANTS: usize = 256;
 
 /// Not every kernel is built with these files.

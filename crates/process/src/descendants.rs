@@ -1,5 +1,6 @@
-//! Finds what a child started outside of its group, by the cookie that is handed down in the
-//! environment. Only Linux shows other processes' environments; elsewhere nothing is found.
+//! Finds processes that a child started outside its group, by the cookie in their inherited
+//! environment. Only Linux shows the environments of other processes; on other systems nothing is
+//! found.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The variable that holds the cookie.
 pub const VARIABLE: &str = "MCP_BROKER_COOKIE";
 
-/// What tells the descendants of one child from all other processes.
+/// The value that marks the descendants of one child.
 #[derive(Clone, Debug)]
 pub(super) struct Cookie(String);
 
 impl Cookie {
-    /// A cookie for one child; `process` is what all children of this process have in common.
+    /// A cookie for one child; `process` is the part that all children of this process share.
     pub(super) fn new(process: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(format!(
@@ -44,36 +45,36 @@ impl Cookie {
             .collect()
     }
 
-    /// Every living process that has the cookie, as far as it can be known.
+    /// Processes with the cookie cannot be found on this system.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn holders(&self, _below: &ProcessList) -> Vec<PinnedProcess> {
         Vec::new()
     }
 }
 
-/// The descendants of a child that were seen.
+/// A list of descendants of a child.
 #[cfg(target_os = "linux")]
 pub(super) type ProcessList = Vec<super::proc_table::ProcessEntry>;
 #[cfg(not(target_os = "linux"))]
 pub(super) type ProcessList = Vec<()>;
 
-/// The descendants that a child had when its end began. Once the child is gone, nothing else shows them.
+/// The descendants that a child had when its end began. They cannot be found once the child has ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Descendants(Arc<Mutex<ProcessList>>);
 
 impl Descendants {
-    /// Adds those that were seen.
+    /// Adds processes to the list.
     pub(super) fn add(&self, seen: ProcessList) {
         self.lock().extend(seen);
     }
 
-    /// Takes all that were seen.
+    /// Removes and returns all processes.
     pub(super) fn take(&self) -> ProcessList {
         std::mem::take(&mut self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, ProcessList> {
-        // The list is whole whatever panicked.
+        // The list is valid after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -93,24 +94,24 @@ pub(super) fn descendants_of(_child: u32) -> ProcessList {
 /// Whether the process was started with such a `NAME=value`.
 #[cfg(target_os = "linux")]
 pub(super) fn has_variable(pid: i32, is_it: impl Fn(&[u8]) -> bool) -> bool {
-    // Unreadable: another user's, or gone. Empty: a zombie, or the kernel's.
+    // Unreadable: a process of another user, or an ended one. Empty: a zombie, or a kernel thread.
     std::fs::read(format!("/proc/{pid}/environ"))
         .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(is_it))
 }
 
-/// A process outside of its group, held so that its number cannot come to mean another.
+/// A process, pinned by a handle so that its id cannot be reused.
 #[derive(Debug)]
 pub(crate) struct PinnedProcess {
     #[cfg(target_os = "linux")]
     pid: rustix::process::Pid,
-    /// Absent where the system has no such handles.
+    /// `None` if the system has no such handles.
     #[cfg(target_os = "linux")]
     handle: Option<std::os::fd::OwnedFd>,
 }
 
 #[cfg(target_os = "linux")]
 impl PinnedProcess {
-    /// The process of this number, if it is the one that is meant.
+    /// Pins the process with this id if `is_it` confirms it.
     pub(super) fn pin(pid: rustix::process::Pid, is_it: impl Fn() -> bool) -> Option<Self> {
         use rustix::process::{PidfdFlags, pidfd_open};
         let handle = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -119,11 +120,11 @@ impl PinnedProcess {
             // The system has no process handles, or this process may open no more files.
             Err(_) => None,
         };
-        // Only what is held is sure to be what is looked at.
+        // Checked after pinning, when the id cannot change its meaning.
         is_it().then_some(Self { pid, handle })
     }
 
-    /// A child of this process, if it lives. Nothing is read, so that this is quick.
+    /// Pins a child of this process, if it is alive. No file is read, so this is quick.
     pub(crate) fn pin_child(pid: i32) -> Option<Self> {
         use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -144,13 +145,13 @@ impl PinnedProcess {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Asks it to leave, or ends it.
+    /// Sends SIGKILL or SIGTERM.
     pub(super) fn signal(&self, kill: bool) {
         use rustix::process::Signal;
         self.send(if kill { Signal::KILL } else { Signal::TERM });
     }
 
-    /// StopCounter the process, so that it starts no other. Returns whether it may be signalled.
+    /// Stops the process with SIGSTOP, so that it starts no other. Returns whether it may be signalled.
     pub(crate) fn stop(&self) -> bool {
         self.send(rustix::process::Signal::STOP)
     }
@@ -169,7 +170,7 @@ impl PinnedProcess {
         sent.is_ok()
     }
 
-    /// Kills the process group that the process leads, if it leads one: no fork can escape that.
+    /// Kills the process group of which the process is the leader, if any: no fork can escape that.
     pub(crate) fn kill_group(&self) {
         use rustix::process::{Signal, getpgid, kill_process_group};
         if getpgid(Some(self.pid)) == Ok(self.pid) {
@@ -181,7 +182,7 @@ impl PinnedProcess {
 
 #[cfg(not(target_os = "linux"))]
 impl PinnedProcess {
-    /// Nothing is ever found.
+    /// No process is found on this system.
     pub(super) fn signal(&self, _kill: bool) {}
 }
 
@@ -205,7 +206,7 @@ mod tests {
         let longer = Cookie(format!("{}0", cookies[0].value()));
         let deadline = std::time::Duration::from_secs(60);
         let started = tokio::time::Instant::now();
-        // Between fork and exec it still has our environment.
+        // Between fork and exec it still has the environment of this process.
         while cookies[0].holders(&Vec::new()).is_empty() {
             assert!(started.elapsed() < deadline);
             std::thread::yield_now();

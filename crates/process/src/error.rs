@@ -1,4 +1,4 @@
-//! Why a process did not start, and how one ended. Everything here is safe to show: secrets are masked
+//! Why a process did not start, and how a process ended. All texts are safe to show: secrets are masked
 //! and characters are printable.
 
 use std::fmt;
@@ -14,7 +14,7 @@ pub struct SpawnError {
     pub message: String,
 }
 
-/// How a process ended.
+/// The exit of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitReport {
     /// Its exit code, if it exited.

@@ -1,13 +1,13 @@
-//! Whether a file can be a program here, told from its first bytes.
+//! Checks by the first bytes of a file whether it can be executed on this machine.
 //!
-//! The system's own answer does not reach us: where the kernel refuses a file's format, the C library
-//! hands the file to a shell, which then runs whatever it makes of it.
+//! The error of the system is not available: if the kernel refuses the format of a file, the C library
+//! passes the file to a shell, which executes it as a script.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Why the file is no program, if it is none. What cannot be read may still be executed.
+/// Checks whether the file is a program. A file that cannot be read may still be executable.
 pub(crate) fn check(file: &Path) -> Result<(), &'static str> {
     let mut head = Vec::with_capacity(256);
     let read = File::open(file).and_then(|file| file.take(256).read_to_end(&mut head));
@@ -35,11 +35,11 @@ fn is_text(head: &[u8]) -> bool {
         .all(|b| matches!(b, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..))
 }
 
-/// Whether this is how an executable for this kind of machine begins.
+/// Whether these are the first bytes of an executable for this machine.
 #[cfg(target_os = "linux")]
 fn is_native(head: &[u8]) -> bool {
-    // Class and byte order stand at 4 and 5, the machine at 18. A file of the other class may run:
-    // 32-bit programs do on most 64-bit kernels.
+    // Class and byte order are at offsets 4 and 5, the machine at 18. A file of the other class may
+    // run: 32-bit programs do on most 64-bit kernels.
     let little = cfg!(target_endian = "little");
     let machines: &[u16] = match std::env::consts::ARCH {
         "x86" => &[3],
@@ -47,7 +47,7 @@ fn is_native(head: &[u8]) -> bool {
         "arm" => &[40],
         "aarch64" => &[183, 40],
         "riscv64" => &[243],
-        // Not known here, so not judged.
+        // Unknown, so not checked.
         _ => return head.starts_with(b"\x7fELF"),
     };
     let Some((bytes, machine)) = head.first_chunk::<20>().map(|h| (h, [h[18], h[19]])) else {
@@ -59,13 +59,13 @@ fn is_native(head: &[u8]) -> bool {
         && machines.contains(&u16::from_ne_bytes(machine))
 }
 
-/// Elsewhere only text is told apart.
+/// On other systems only text is recognised.
 #[cfg(not(target_os = "linux"))]
 fn is_native(_head: &[u8]) -> bool {
     true
 }
 
-/// Whether the kernel was told of further formats, by which emulators run programs of other machines.
+/// Whether further formats are registered with the kernel, for emulators of other machines.
 fn takes_other_formats() -> bool {
     let Ok(entries) = std::fs::read_dir("/proc/sys/fs/binfmt_misc") else {
         return false;
@@ -100,7 +100,7 @@ mod tests {
             (b"MZ\x90\0", other),
             (&[0xcf, 0xfa, 0xed, 0xfe, 0, 0], other),
         ] {
-            // Elsewhere only text is told apart.
+            // On other systems only text is recognised.
             let expected = if cfg!(target_os = "linux") || expected == text {
                 expected
             } else {

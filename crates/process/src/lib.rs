@@ -1,5 +1,5 @@
 //! Child processes: how they are started, how they and their descendants are ended, and the guard that
-//! ends them if the broker dies. Knows nothing of MCP, of sources or of what is said over the pipes.
+//! ends them if the broker dies. Independent of MCP, of sources and of the protocol on the pipes.
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("the broker runs on Linux and macOS only");

@@ -11,14 +11,14 @@ use broker_model::text::shown_line;
 
 use crate::{ProcessSpec, SpawnError, executable};
 
-/// Folders that a failure names one by one; the rest are counted.
+/// The maximum number of folders that a failure names; the rest are counted.
 const MAX_NAMED_FOLDERS: usize = 12;
-/// Files that are looked over for the nearest name.
+/// The maximum number of files that are compared for the nearest name.
 const MAX_FILES: usize = 20_000;
-/// ProcessList this likeness a name is no suggestion.
+/// Names below this likeness are not suggested.
 const MIN_LIKENESS: f64 = 0.9;
 
-/// The file to execute, or why there is none.
+/// Finds the file to execute.
 pub(crate) fn find(spec: &ProcessSpec) -> Result<PathBuf, SpawnError> {
     let program = Path::new(&spec.program);
     if spec.program.contains('/') {
@@ -33,7 +33,7 @@ pub(crate) fn find(spec: &ProcessSpec) -> Result<PathBuf, SpawnError> {
     for candidate in spec.search.iter().map(|folder| folder.join(program)) {
         match check(&candidate) {
             Candidate::Fine => return Ok(candidate),
-            // As in a shell: what may not be executed is passed over for what may.
+            // As in a shell: files that cannot be executed are skipped.
             Candidate::Denied => refused = refused.or_else(|| Some(denied(spec, &candidate))),
             Candidate::Format(reason) => {
                 refused = refused.or_else(|| Some(format(spec, &candidate, reason)));
@@ -44,8 +44,8 @@ pub(crate) fn find(spec: &ProcessSpec) -> Result<PathBuf, SpawnError> {
     Err(refused.unwrap_or_else(|| not_found(spec)))
 }
 
-/// Where a bare name is looked for: beside the executable (out of `examples` and `deps` also one
-/// above), then in `path`, in which an empty element means the current folder.
+/// The folders in which a bare name is searched: beside the executable (out of `examples` and `deps`
+/// also one above), then in `path`, in which an empty element means the current folder.
 pub fn search_folders(exe_dir: Option<&Path>, path: &str, base: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     if let Some(dir) = exe_dir {
@@ -127,7 +127,7 @@ fn not_found(spec: &ProcessSpec) -> SpawnError {
     SpawnError::new(SourceCause::SpawnNotFound, message)
 }
 
-/// The most similar name in these folders, where one is similar enough.
+/// The most similar name in these folders, if one is similar enough.
 fn nearest(wanted: &str, folders: &[PathBuf]) -> Option<String> {
     folders
         .iter()

@@ -21,17 +21,17 @@ use tokio::process::Child;
 #[cfg(target_os = "linux")]
 use super::unix::await_ended_child;
 
-/// How long a task has to reap its child before the next look at the children.
+/// How long a task has to reap its child before the children are checked again.
 #[cfg(target_os = "linux")]
 const REAP_INTERVAL: Duration = Duration::from_millis(5);
-/// How long a start that is under way may hold up the end of everything.
+/// How long a start in progress may delay the shutdown.
 #[cfg(target_os = "linux")]
 const START_TIMEOUT: Duration = Duration::from_millis(200);
 
 struct Claims {
     /// The children that tasks wait for.
     pids: BTreeSet<i32>,
-    /// How many children were ever started.
+    /// The number of children that were started.
     #[cfg(target_os = "linux")]
     starts: u64,
 }
@@ -48,7 +48,7 @@ static CLAIMS: Mutex<Claims> = Mutex::new(Claims {
 #[cfg(target_os = "linux")]
 static STARTED: Condvar = Condvar::new();
 
-/// A child that its owner reaps, until this is dropped.
+/// A child that a task reaps, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Claim(i32);
 
@@ -82,7 +82,7 @@ pub(crate) fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Returns when no start is under way. Those that come later have to look whether they are refused.
+/// Returns when no start is in progress. Later starts check whether starts are forbidden.
 #[cfg(target_os = "linux")]
 pub(crate) fn await_start() {
     let by = tokio::time::Instant::now() + START_TIMEOUT;

@@ -1,11 +1,11 @@
-//! Which processes there are, by `/proc`: who is whose child, and who has whose cookie. A process is
-//! named by its number and the moment of its start, since numbers come round.
+//! The process table from `/proc`: parents, children and cookies. A process is identified by its id and
+//! start time, since ids are reused.
 
 use rustix::process::Pid;
 
 use super::descendants::{PinnedProcess, VARIABLE, has_variable};
 
-/// A process as it was seen.
+/// An entry of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessEntry {
     pid: i32,
@@ -19,7 +19,8 @@ impl ProcessEntry {
         Self::parse(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// `PID (NAME) STATE PARENT GROUP …`, of which the 22nd is the start. A name may hold anything.
+    /// `PID (NAME) STATE PARENT GROUP …`, of which the 22nd is the start time. A name may contain any
+    /// character.
     fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
         let name_ends = memchr::memrchr(b')', stat)?;
         let rest = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?;
@@ -43,12 +44,12 @@ impl ProcessEntry {
         self.parent == parent && self.is_alive()
     }
 
-    /// Whether the process lives. A zombie does not, unless only its first thread has ended.
+    /// Whether the process is alive. A zombie is not, unless only its first thread has ended.
     pub(crate) fn is_alive(&self) -> bool {
         !self.is_zombie || has_living_threads(self)
     }
 
-    /// The process that was seen, if it is still alive.
+    /// Pins the process of this entry, if it is still alive.
     pub(crate) fn pin(&self) -> Option<PinnedProcess> {
         let is_it = |now: Self| now.started == self.started && now.is_alive();
         PinnedProcess::pin(Pid::from_raw(self.pid)?, || {
@@ -57,7 +58,7 @@ impl ProcessEntry {
     }
 }
 
-/// The numbers of all processes.
+/// The ids of all processes.
 pub(super) fn numbers() -> impl Iterator<Item = i32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes.filter_map(|process| process.file_name().to_str()?.parse().ok())
@@ -80,7 +81,7 @@ pub(crate) fn holders(cookie: &str) -> Vec<ProcessEntry> {
     holders.filter(ProcessEntry::is_alive).collect()
 }
 
-/// Whether a process whose first thread has ended has others.
+/// Whether a process whose first thread has ended has other threads.
 fn has_living_threads(process: &ProcessEntry) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.pid));
     threads.is_ok_and(|threads| threads.count() > 1)
@@ -122,7 +123,7 @@ mod tests {
             panic!("one process is below the shell: {below:?}");
         };
         assert_eq!(children(Pid::from_raw(pid).unwrap()), [sleeper.pid()]);
-        // A process that merely reuses the number of the seen process is another process.
+        // A process that reuses the id of the entry is another process.
         let other = ProcessEntry {
             started: 0,
             ..*sleeper

@@ -1,5 +1,5 @@
-//! The task that owns a child: it waits for its end, ends it when asked or when nobody holds it any
-//! more, and sweeps its group and what left it after every end. Every step is bounded.
+//! The task that owns a child: waits for its end, ends it on request or when its handle is dropped, and
+//! then ends its group and the descendants outside the group. Every step has a timeout.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -18,17 +18,17 @@ use super::orphans::Claim;
 use super::unix::Group;
 use crate::{ExitReport, Process, ProcessHandle, StderrTail, StopDeadline, StopGrace};
 
-/// How often a group is looked at while it is leaving.
+/// The interval of checks while a group ends.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long the kernel has to end what was killed.
+/// How long the kernel has to end a killed process.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a member of the group has between TERM and KILL once the leader is gone.
+/// How long a member of the group has between SIGTERM and SIGKILL once the leader has ended.
 const GROUP_END_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many reapers are at work in this process.
+/// The number of running reapers in this process.
 static RUNNING_REAPERS: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
 
-/// Waits until every process that was started has ended and was swept up after.
+/// Waits until every process that was started has ended with its descendants.
 pub async fn all_ended() {
     // The sender is static, so that the wait cannot fail.
     let _ = RUNNING_REAPERS
@@ -40,14 +40,14 @@ pub async fn all_ended() {
 /// A child, and the marks by which it and its descendants are recognised.
 pub(super) struct NewChild {
     pub(super) child: Child,
-    /// Lasts as long as the child may have to be waited for.
+    /// Held until the child was reaped.
     pub(super) claim: Claim,
     pub(super) cookie: Cookie,
     #[cfg(target_os = "linux")]
     pub(super) control_group: Option<super::cgroup::ControlGroup>,
 }
 
-/// Takes a child over: its pipes go to the caller, itself to a task.
+/// Starts the reaper of a child and returns the child's pipes and handle.
 pub(super) fn adopt(
     started: NewChild,
     tail: &StderrTail,
@@ -123,7 +123,7 @@ impl Reaper {
             asked = stop.recv() => Some(asked.is_some()),
         };
         if let Some(asked) = asked {
-            // Nobody holds a process that was dropped: then there is no reason to wait.
+            // The handle was dropped: there is no reason to wait.
             let grace = if asked {
                 self.grace.close
             } else {
@@ -139,7 +139,7 @@ impl Reaper {
         RUNNING_REAPERS.send_modify(|count| *count -= 1);
     }
 
-    /// Waits for the leader to leave by itself, then asks it, then ends it.
+    /// Waits for the leader to end by itself, then sends SIGTERM, then SIGKILL.
     async fn end(&mut self, grace: Duration) {
         if let Some(pid) = self.child.id() {
             let looked = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
@@ -174,9 +174,9 @@ impl Reaper {
         }));
     }
 
-    /// Ends what the leader left behind. A leader that left cleanly can leave a group behind too.
-    /// The group's number cannot be taken by another while a member of it lives; with none left,
-    /// the first signal goes out right after the leader was reaped, before the number comes round.
+    /// Ends the rest of the process group, which may exist even after a clean exit of the leader. The
+    /// id of the group cannot be reused while a member lives; if none does, the first signal is sent
+    /// right after the leader was reaped, before the id is reused.
     async fn sweep(&mut self) {
         let Some(group) = self.group else { return };
         if !group.terminate() {
@@ -195,7 +195,7 @@ impl Reaper {
         }
     }
 
-    /// Kills processes that only the control group shows to belong to the child.
+    /// Kills processes that belong to the child only by its control group.
     #[cfg(target_os = "linux")]
     async fn end_control_group(&mut self) {
         let Some(group) = self.control_group.take() else {
@@ -207,7 +207,7 @@ impl Reaper {
         }
     }
 
-    /// Ends what left the group before the leader ended.
+    /// Ends descendants that left the group before the leader ended.
     async fn end_descendants(&mut self) {
         let descendants = self.descendants.take();
         let asked = descendants_ended(&self.cookie, &descendants, false);
@@ -227,7 +227,7 @@ impl Reaper {
 }
 
 /// Returns when no process with the cookie and no former descendant of the child is left. Every process
-/// that it finds is killed, or first asked once to leave.
+/// that it finds gets SIGKILL, or SIGTERM once.
 async fn descendants_ended(cookie: &Cookie, descendants: &ProcessList, kill: bool) {
     let mut asked = false;
     loop {
@@ -243,7 +243,7 @@ async fn descendants_ended(cookie: &Cookie, descendants: &ProcessList, kill: boo
     }
 }
 
-/// Looks at every process of the machine, which may take a while where there are many.
+/// Reads the table of all processes, which takes a while if there are many.
 async fn find_descendants(cookie: &Cookie, descendants: &ProcessList) -> Vec<PinnedProcess> {
     let (cookie, descendants) = (cookie.clone(), descendants.clone());
     let looked = tokio::task::spawn_blocking(move || cookie.holders(&descendants)).await;
@@ -260,7 +260,7 @@ async fn emptied(group: Group) {
     }
 }
 
-/// Reads stderr to its end, always: a child that waits for its stderr to be read would hang.
+/// Always reads stderr to its end: a child would block on a full pipe.
 async fn drain(mut stderr: ChildStderr, tail: StderrTail, ended: watch::Sender<bool>) {
     let mut chunk = vec![0; 16 << 10];
     loop {

@@ -1,5 +1,5 @@
-//! The one thread that starts children. It lives as long as the process, since the parent-death
-//! signal follows the thread that spawned and not the process.
+//! The thread that starts children. It lives as long as the process, since the parent-death signal
+//! depends on the thread that spawned the child and not on the process.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::{
     reaper,
 };
 
-/// Starts that may wait for the thread; one takes about a millisecond.
+/// The maximum number of starts that wait for the thread; one takes about a millisecond.
 const MAX_WAITING: usize = 64;
 
 struct Request {
@@ -32,13 +32,13 @@ struct Request {
     tail: StderrTail,
     tasks: TaskTracker,
     stop_deadline: StopDeadline,
-    /// A wait for the tasks is also a wait for a start that is under way.
+    /// Makes a wait for the tasks include a start in progress.
     _under_way: TaskTrackerToken,
     runtime: Handle,
     reply: oneshot::Sender<Result<Process, SpawnError>>,
 }
 
-/// Whether the end of everything has begun.
+/// Whether starts are forbidden, since the broker ends its processes.
 static STARTS_FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
 /// Forbids further starts. No process is started after this function returns.
@@ -48,7 +48,7 @@ pub(crate) fn refuse_starts() {
     orphans::await_start();
 }
 
-/// Has the thread start the program of `spec`.
+/// Starts the program of `spec` on the thread.
 pub(super) async fn spawn(
     spec: &ProcessSpec,
     grace: StopGrace,
@@ -78,7 +78,7 @@ pub(super) async fn spawn(
     started.await.map_err(|_| gone())?
 }
 
-/// The way to the thread, which the first use starts.
+/// The channel to the thread, which the first use starts.
 fn thread() -> Result<&'static mpsc::Sender<Request>, &'static io::Error> {
     static THREAD: OnceLock<io::Result<mpsc::Sender<Request>>> = OnceLock::new();
     THREAD
@@ -98,7 +98,7 @@ fn run(mut requests: mpsc::Receiver<Request>) {
             continue;
         }
         let started = start(&request);
-        // A process whose opener is gone is dropped here, and its reaper ends it.
+        // If the caller is gone, the process is dropped here, and its reaper ends it.
         if request.reply.send(started).is_err() {
             tracing::debug!(source = %request.spec.name, "the request to start the process was cancelled");
         }
@@ -161,7 +161,7 @@ fn command(spec: &ProcessSpec, program: &PathBuf) -> Command {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // The reaper ends children; this is for a runtime that goes before its reapers do.
+        // The reaper ends children; this is for a runtime that ends before its reapers.
         .kill_on_drop(true);
     if let Some(cwd) = &spec.cwd {
         command.current_dir(cwd);

@@ -1,4 +1,4 @@
-//! Everything needed to start a process.
+//! The specification of a process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,44 +9,43 @@ use broker_model::redact::Redactor;
 
 use crate::lookup::find;
 
-/// Everything needed to start a process: variables expanded, places to look for the program known.
-/// `Debug` shows no value.
+/// The specification of a process, with expanded variables and search folders. `Debug` shows no value.
 #[derive(Clone)]
 pub struct ProcessSpec {
-    /// What the log calls it.
+    /// Its name in the log.
     pub name: String,
     /// The program: an absolute path, or a bare name that is looked up at every start.
     pub program: String,
-    /// Folders in which a bare name is looked for, in this order.
+    /// Folders in which a bare name is searched, in this order.
     pub search: Vec<PathBuf>,
     /// The program's arguments.
     pub args: Vec<String>,
-    /// The child's whole environment.
+    /// The complete environment of the child.
     pub env: BTreeMap<String, String>,
-    /// Where it runs; the broker's own folder where absent.
+    /// Its working folder; that of the broker if absent.
     pub cwd: Option<PathBuf>,
     /// Whether `program` is a shell that runs the configured command.
     pub shell: bool,
-    /// Knows the secrets that the child is given.
+    /// A redactor that knows the secrets that the child gets.
     pub redactor: Redactor,
 }
 
 /// How long a process has to end by itself when it is stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct StopGrace {
-    /// After its stdin was closed, before TERM.
+    /// After its stdin was closed, before SIGTERM.
     pub close: Duration,
-    /// After TERM, before KILL.
+    /// After SIGTERM, before SIGKILL.
     pub term: Duration,
 }
 
 impl ProcessSpec {
-    /// The file that a start would execute now, if there is one.
+    /// The file that a start would execute now, if it exists.
     pub fn program_file(&self) -> Option<PathBuf> {
         find(self).ok()
     }
 
-    /// Whether a process that was started by `other` is what this one would start.
+    /// Whether a process that was started by `other` equals one that this would start.
     pub fn starts_the_same(&self, other: &Self) -> bool {
         self.program == other.program
             && self.shell == other.shell

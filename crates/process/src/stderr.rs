@@ -1,4 +1,4 @@
-//! What a server last said on stderr: always drained, bounded, redacted when it is read.
+//! The last stderr lines of a server: always drained, bounded, and redacted when read.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,14 +10,14 @@ use broker_model::text::shown_line;
 use memchr::memchr2;
 use tokio::time::Instant;
 
-/// The longest piece of one line that is kept.
+/// The maximum bytes of one line that are kept.
 const MAX_LINE_BYTES: usize = 2 << 10;
-/// The most that is kept of one process.
+/// The maximum bytes that are kept of one process.
 const MAX_RING_BYTES: usize = 256 << 10;
-/// Lines that go into a failure.
+/// The maximum number of lines in a failure.
 const MAX_FAILURE_LINES: usize = 20;
 
-/// A handle to the last stderr lines of a source. Cheap to clone; usable before a process is there.
+/// A handle to the last stderr lines of a source. Cheap to clone; usable before a process exists.
 #[derive(Clone)]
 pub struct StderrTail(Arc<TailState>);
 
@@ -36,7 +36,7 @@ struct Ring {
 }
 
 impl StderrTail {
-    /// An empty tail that masks what `redactor` knows.
+    /// An empty tail that masks the secrets of `redactor`.
     pub fn new(redactor: Redactor) -> Self {
         Self(Arc::new(TailState {
             redactor,
@@ -71,17 +71,17 @@ impl StderrTail {
         self.lines(1).pop()
     }
 
-    /// Bytes that were ever read; grows while the server says something.
+    /// The number of bytes that were read.
     pub fn bytes(&self) -> u64 {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// The lines that go into a failure.
+    /// The lines for a failure.
     pub fn for_failure(&self) -> Vec<String> {
         self.lines(MAX_FAILURE_LINES)
     }
 
-    /// When the server last said something.
+    /// The time of the last output.
     pub fn last_activity(&self) -> Option<Instant> {
         self.ring().last_activity
     }
@@ -91,7 +91,7 @@ impl StderrTail {
         *self.ring() = Ring::default();
     }
 
-    /// Takes in what was read. A carriage return ends a line as well: progress bars use it.
+    /// Adds bytes that were read. A carriage return also ends a line: progress bars use it.
     pub fn push(&self, mut chunk: &[u8]) {
         self.0
             .bytes
@@ -107,7 +107,7 @@ impl StderrTail {
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        // A panic elsewhere leaves at worst a cut line behind.
+        // After a panic at most one line is cut.
         self.0.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

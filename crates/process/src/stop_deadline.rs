@@ -1,5 +1,4 @@
-//! By when everything must be over, where somebody said so: shortens the graces of a stop, also of
-//! one that is under way.
+//! The deadline of a stop, if there is one: shortens the graces of a stop, also of one in progress.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,23 +7,22 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// Follows a moment that may be set or moved at any time.
+/// A deadline that may be set or moved at any time.
 #[derive(Clone, Debug)]
 pub struct StopDeadline(watch::Receiver<Option<Instant>>);
 
 impl StopDeadline {
-    /// Follows what is sent.
+    /// Follows the deadline in `by`.
     pub fn new(by: watch::Receiver<Option<Instant>>) -> Self {
         Self(by)
     }
 
-    /// Nobody is ever in a hurry.
+    /// No deadline.
     pub fn never() -> Self {
         Self(watch::Sender::new(None).subscribe())
     }
 
-    /// Awaits `future` for `grace` at most, and for one of `parts` equal parts of the time that was
-    /// left when this began.
+    /// Awaits `future` for at most `grace`, and at most for the remaining time divided by `parts`.
     pub(super) async fn bound<F: Future>(
         &mut self,
         grace: Duration,
@@ -65,7 +63,7 @@ mod tests {
             by.send_replace(Some(Instant::now() + Duration::from_millis(20)));
         });
         assert!(ended.is_none());
-        // The moment has passed: what is not ready at once is not waited for.
+        // The deadline has passed: only a future that is ready at once completes.
         assert_eq!(stop_deadline.bound(HOUR, 1, async { 7 }).await, Some(7));
         let pending = std::future::pending::<()>();
         assert!(stop_deadline.bound(HOUR, 1, pending).await.is_none());

@@ -1,5 +1,5 @@
-//! What only the operating system can do: process groups, the parent-death signal, and signals that
-//! wait to be taken. The one place with `unsafe`.
+//! Calls of the operating system: process groups, the parent-death signal, and blocked signals. The
+//! only file with `unsafe`.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use tokio::process::Command;
 
-/// Puts the child into a group of its own and, on Linux, has the kernel kill it with the thread
+/// Puts the child into a separate process group and, on Linux, has the kernel kill it with the thread
 /// that spawns it.
 pub(super) fn isolate(command: &mut Command) {
     command.process_group(0);
@@ -18,7 +18,7 @@ pub(super) fn isolate(command: &mut Command) {
     die_with_parent(command.as_std_mut());
 }
 
-/// Has the child begin with every signal acting, whatever the parent holds back.
+/// Unblocks all signals in the child.
 #[expect(
     unsafe_code,
     reason = "a hook between fork and exec is unsafe to register"
@@ -33,8 +33,8 @@ fn release_signals(command: &mut std::process::Command) {
     }
 }
 
-/// Has the child join a control group before it becomes the program, so that it starts nothing outside
-/// of it. `procs` is the group's file for that.
+/// Makes the child join a control group before it executes the program, so that all its processes are
+/// in the group. `procs` is the group's file for that.
 #[cfg(target_os = "linux")]
 #[expect(
     unsafe_code,
@@ -42,7 +42,7 @@ fn release_signals(command: &mut std::process::Command) {
 )]
 pub(super) fn join(command: &mut Command, procs: std::fs::File) {
     let hook = move || {
-        // If the child may not join, its processes are still found by the other marks.
+        // If the child cannot join, its processes are still found by the other marks.
         let _: rustix::io::Result<usize> = rustix::io::write(&procs, b"0");
         Ok(())
     };
@@ -64,7 +64,7 @@ pub(crate) fn die_with_parent(command: &mut std::process::Command) {
     let parent = rustix::process::getpid();
     let hook = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the line above; then nobody would send the signal.
+        // The parent may have died before the line above; then the signal is never sent.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -87,12 +87,12 @@ impl Group {
         Pid::from_raw(i32::try_from(pid).ok()?).map(Self)
     }
 
-    /// Asks every member to leave. Whether there was one.
+    /// Sends SIGTERM to every member. Returns whether there was one.
     pub(super) fn terminate(self) -> bool {
         rustix::process::kill_process_group(self.0, Signal::TERM).is_ok()
     }
 
-    /// Ends every member. Whether there was one.
+    /// Sends SIGKILL to every member. Returns whether there was one.
     pub(super) fn kill(self) -> bool {
         rustix::process::kill_process_group(self.0, Signal::KILL).is_ok()
     }
@@ -103,46 +103,46 @@ impl Group {
     }
 }
 
-/// Signals that wait to be taken instead of acting by themselves.
+/// Blocked signals, which wait until they are received.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockedSignals(libc::sigset_t);
 
-/// A signal that was taken.
+/// A signal that was received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedSignal {
-    /// Which; `None` where the wait was interrupted.
+    /// The signal; `None` if the wait was interrupted.
     pub(crate) signal: Option<Signal>,
-    /// Who sent it; `None` for the kernel and where it is not known.
+    /// The process that sent it; `None` for the kernel, or if it is not known.
     pub(crate) sender: Option<Pid>,
 }
 
 impl BlockedSignals {
-    /// Holds them back in this thread and in those that it starts from now on.
+    /// Blocks the signals in this thread and in threads that it starts later.
     pub(crate) fn block(signals: &[Signal]) -> io::Result<Self> {
         let set = set_of(signals);
         mask(libc::SIG_BLOCK, &set)?;
         Ok(Self(set))
     }
 
-    /// Holds these back and lets all others act, whatever this thread began with.
+    /// Blocks these signals in this thread and unblocks all others.
     #[cfg(target_os = "linux")]
     pub(crate) fn block_only(signals: &[Signal]) -> io::Result<()> {
         mask(libc::SIG_SETMASK, &set_of(signals))
     }
 
-    /// Lets them act again in this thread.
+    /// Unblocks the signals in this thread.
     #[cfg(target_os = "linux")]
     pub(crate) fn unblock(self) -> io::Result<()> {
         mask(libc::SIG_UNBLOCK, &self.0)
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     #[cfg(target_os = "linux")]
     #[expect(unsafe_code, reason = "the C library alone tells who sent a signal")]
     pub(crate) fn take(&self) -> ReceivedSignal {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         // SAFETY: set and information are ours and live through the call. Zeroed, the information is
-        // valid even where nothing was written; a sender is there for every signal that was sent.
+        // valid even if nothing was written; a sender exists for every signal that was sent.
         let (signal, sender) = unsafe {
             let signal = libc::sigwaitinfo(&self.0, info.as_mut_ptr());
             (signal, info.assume_init().si_pid())
@@ -169,7 +169,7 @@ impl BlockedSignals {
         Signal::from_named_raw(signal)
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     #[cfg(not(target_os = "linux"))]
     #[expect(unsafe_code, reason = "waiting for a signal is the C library's")]
     pub(crate) fn take(&self) -> ReceivedSignal {
@@ -204,8 +204,8 @@ fn set_of(signals: &[Signal]) -> libc::sigset_t {
 #[expect(unsafe_code, reason = "the C library alone tells which child ended")]
 pub(super) fn await_ended_child() -> rustix::io::Result<Pid> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the information is ours and lives through the call. Zeroed, it is valid even where
-    // nothing was written; the number of a process is there for every child that ended.
+    // SAFETY: the information is ours and lives through the call. Zeroed, it is valid even if nothing
+    // was written; it has a process id for every child that ended.
     let (failed, pid) = unsafe {
         let options = libc::WEXITED | libc::WNOWAIT;
         let failed = libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0;
@@ -218,11 +218,12 @@ pub(super) fn await_ended_child() -> rustix::io::Result<Pid> {
     Pid::from_raw(pid).ok_or(rustix::io::Errno::CHILD)
 }
 
-/// Has the system tell how children ended, even where the program that started us had switched that off.
+/// Enables SIGCHLD and exit statuses of children, even if the program that started this one had
+/// disabled them.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "what a signal does is the C library's")]
 pub(crate) fn enable_sigchld() {
-    // SAFETY: the default action is no code of ours, which could run in the middle of something else.
+    // SAFETY: the default action runs no code of this program.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
@@ -235,23 +236,23 @@ pub(crate) fn end_process(code: u8) -> ! {
     unsafe { libc::_exit(code.into()) }
 }
 
-/// Has the C library give free memory of its heaps back to the system. By itself it gives back the end
-/// of a heap only, so one small block that is in use keeps everything below it.
+/// Makes the C library return free memory of its heaps to the system. By itself it returns only the end
+/// of a heap, so one small block in use keeps all memory below it.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the heap is the C library's")]
 pub fn trim_heap() {
-    // SAFETY: the call takes a number, locks the heaps itself, and touches free memory only. Whether
-    // anything was given back is of no use here.
+    // SAFETY: the call takes a number, locks the heaps itself, and touches free memory only. The result
+    // is not needed.
     let _: libc::c_int = unsafe { libc::malloc_trim(0) };
 }
 
-/// Other C libraries give free memory back by themselves or cannot be asked to.
+/// Other C libraries return free memory by themselves or have no such call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub const fn trim_heap() {}
 
 #[expect(unsafe_code, reason = "a thread's mask is the C library's")]
 fn mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: the set is initialised and lives through the call; the mask before is not asked for.
+    // SAFETY: the set is initialised and lives through the call; the previous mask is not read.
     let error = unsafe { libc::pthread_sigmask(how, set, std::ptr::null_mut()) };
     if error == 0 {
         Ok(())

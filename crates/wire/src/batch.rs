@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use crate::lenient::read;
 use crate::{Incoming, Problem};
 
-/// Elements of a batch that may be something other than a message; after that many the rest of the line
-/// is skipped.
+/// The maximum number of elements of a batch that are not messages; then the rest of the line is
+/// skipped.
 pub(crate) const MAX_BATCH_NOISE: usize = 100;
 
 /// A line that is an array, read one message at a time. Its memory is that of the line, regardless of
@@ -54,7 +54,8 @@ impl Batch {
 impl Iterator for Batch {
     type Item = Incoming;
 
-    /// The next message. Where the line stops being a valid array, the batch gives noise once and ends.
+    /// The next message. If the rest of the line is not a valid array, the batch returns noise once and
+    /// ends.
     fn next(&mut self) -> Option<Incoming> {
         let first = !std::mem::replace(&mut self.begun, true);
         let Some(next) = self.peek() else {

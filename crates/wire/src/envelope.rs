@@ -1,4 +1,4 @@
-//! The members of a message, each as it was written. Says nothing about which of them a message needs.
+//! The members of a message, each as it was written. Does not check which members a message needs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The outermost object. Of a member that stands twice, the last counts.
+/// The outermost object. If a member occurs twice, the last one counts.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope<'a> {
     pub(crate) jsonrpc: Option<&'a RawValue>,
@@ -16,7 +16,7 @@ pub(crate) struct Envelope<'a> {
     pub(crate) params: Option<&'a RawValue>,
     pub(crate) result: Option<&'a RawValue>,
     pub(crate) error: Option<&'a RawValue>,
-    /// The first member of a request that stands twice.
+    /// The first member of a request that occurs twice.
     pub(crate) doubled: Option<&'static str>,
 }
 

@@ -1,5 +1,5 @@
-//! Which era a request is framed in, and whether what it says of itself holds. One message of a
-//! connection may be modern and the next legacy: each decides for itself.
+//! The era of a request, and the checks of its `_meta`. Each message of a connection may be of either
+//! era.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::protocol::{
 };
 use crate::{Era, Members, RpcError};
 
-/// The revisions that `server/discover` names and that a refused one is answered with.
+/// The revisions that `server/discover` and the error for another revision list.
 pub const SUPPORTED: [&str; 1] = [MODERN];
 
 const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -23,10 +23,10 @@ const LOG_LEVELS: [&str; 8] = [
     "alert",
     "emergency",
 ];
-/// Revisions whose receivers take arrays of messages.
+/// Revisions with batches.
 const BATCHING: [&str; 2] = ["2025-03-26", "2024-11-05"];
 
-/// The era of a request with these params; for a modern one, everything that it must carry is there.
+/// The era of a request with these params. A modern request is checked for all required members.
 pub fn of_request(params: &Members<'_>) -> Result<Era, RpcError> {
     let wrong = |message: String| RpcError::new(INVALID_PARAMS, message);
     let Some(meta) = params.given("_meta") else {
@@ -62,7 +62,7 @@ pub fn of_request(params: &Members<'_>) -> Result<Era, RpcError> {
     }
 }
 
-/// The revision that answers `initialize`: the one asked for, else our latest.
+/// The revision in the answer to `initialize`: the requested one, else the latest one.
 pub fn negotiate(params: &Members<'_>) -> Result<&'static str, RpcError> {
     let asked = params
         .given("protocolVersion")

@@ -23,7 +23,7 @@ impl RpcError {
         }
     }
 
-    /// The same with data.
+    /// Sets `data`.
     #[must_use]
     pub fn data(mut self, data: Value) -> Self {
         self.data = Some(data);

@@ -1,6 +1,6 @@
 //! Cuts a stream of bytes into lines, without copying them and without trusting their length. A line
-//! that is too long, or for which there is no room in memory, is read past, so that its tail never counts
-//! as a line of its own, and reported once. Knows nothing of JSON but strings and brackets.
+//! that is too long, or for which there is no memory, is skipped to its end and reported once. Of JSON
+//! it knows only strings and brackets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,77 +15,77 @@ use crate::scan::HeadScan;
 #[cfg(test)]
 mod tests;
 
-/// The room that a read is given.
+/// The buffer size of a read.
 const READ_BYTES: usize = 64 << 10;
-/// A buffer that held a longer line than this is not kept for the lines after it.
+/// A buffer that is larger than this is not reused for the next lines.
 const MAX_KEPT_BYTES: usize = 1 << 20;
-/// A line of a server that is this many times longer than allowed: the connection cannot go on.
+/// A line of a server that is this many times longer than allowed ends the connection.
 const ENDLESS_FACTOR: usize = 4;
-/// But not below this.
+/// The minimum length of such a line.
 const MIN_ENDLESS_BYTES: usize = 64 << 20;
 
-/// The program at the other end of the stream.
+/// The peer of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// It sends requests. One that has no room is answered under its id; a line over the limit is reported
-    /// at once, without an id.
+    /// It sends requests. A request for which there is no memory is answered under its id; a line over
+    /// the limit is reported at once, without an id.
     Client,
-    /// It sends answers. A line that is read past is reported under the id of the request that it answers.
+    /// It sends answers. A skipped line is reported under the id of the request that it answers.
     Server,
 }
 
-/// The longest line that is taken. All clones are one limit.
+/// The maximum length of a line. All clones share one limit.
 #[derive(Clone, Debug)]
 pub struct LineLimit(Arc<AtomicUsize>);
 
 impl LineLimit {
-    /// Lines of at most so many bytes.
+    /// A limit of this many bytes.
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Sets the limit of lines that are read from here on.
+    /// Sets the limit for lines that are read later.
     pub fn set(&self, bytes: usize) {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
-    /// The bytes of the longest line.
+    /// The limit in bytes.
     pub fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What came out of the stream.
+/// A frame of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// One line without its end, blanks and byte order mark; not empty. It is charged until its last share
-    /// is dropped.
+    /// One line without its line end, blanks and byte order mark; not empty. It is charged until its
+    /// last share is dropped.
     Line(Bytes),
-    /// A line over the limit, thrown away.
+    /// A line over the limit, which was discarded.
     Oversize {
         /// The id of the request that it answers, if it can be read; `None` for a line of a client.
         id: Option<Id>,
     },
-    /// A line for which there is no room in memory, thrown away.
+    /// A line for which there is no memory, which was discarded.
     NoRoom {
         /// The id of the request that the line is, or answers, if it can be read.
         id: Option<Id>,
-        /// Why there is no room.
+        /// Why there is no memory.
         no_room: NoRoom,
-        /// The bytes of the line for which there is none.
+        /// The length of the line.
         needed: usize,
     },
-    /// A line of a server that does not end.
+    /// A line of a server that exceeds every limit.
     Endless,
 }
 
 /// Splits bytes into lines. Bytes go in by [`Framer::buffer`] or [`Framer::push`], frames come out of
-/// [`Framer::next_frame`], which is called until it gives nothing before the next bytes.
+/// [`Framer::next_frame`], which must be called until it returns `None` before the next bytes.
 #[derive(Debug)]
 pub struct Framer {
     peer: Peer,
     buffer: BytesMut,
-    /// Bytes at the front of `buffer` that are known to hold no newline.
+    /// The number of bytes at the front of `buffer` that contain no newline.
     scanned: usize,
     limit: LineLimit,
     account: Account,
@@ -94,7 +94,7 @@ pub struct Framer {
     skipped: Option<Skipped>,
 }
 
-/// A line while it is read past.
+/// The line that is being skipped.
 #[derive(Debug)]
 struct Skipped {
     scan: HeadScan,
@@ -142,7 +142,7 @@ impl Framer {
         &self.account
     }
 
-    /// Where the next bytes go; has room for a read.
+    /// The buffer for the next bytes; has room for a read.
     pub fn buffer(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
             reserve(&mut self.buffer, READ_BYTES);
@@ -150,13 +150,13 @@ impl Framer {
         &mut self.buffer
     }
 
-    /// Takes in what was read elsewhere.
+    /// Adds bytes that were read elsewhere.
     pub fn push(&mut self, bytes: &[u8]) {
         reserve(&mut self.buffer, bytes.len());
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next frame, `None` where more bytes are needed.
+    /// The next frame, `None` if more bytes are needed.
     pub fn next_frame(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.read_past() {
@@ -199,8 +199,8 @@ impl Framer {
         self.trim(line)
     }
 
-    /// Charges the line at the front up to `length` bytes. A line of a client that alone exceeds what a
-    /// request may ask for is refused, whatever is free.
+    /// Charges the line at the front up to `length` bytes. A line of a client that exceeds the limit of
+    /// one request is refused, even if memory is free.
     fn cover(&mut self, length: usize) -> Result<(), Reason> {
         // One more than the limit may be a carriage return.
         if length > self.limit.get().saturating_add(1) {
@@ -247,8 +247,8 @@ impl Framer {
         });
     }
 
-    /// Reads past a line up to its newline and reports it once: as soon as its id is known, else at its
-    /// end. A line over the limit of a client is reported at once.
+    /// Skips a line up to its newline and reports it once: as soon as its id is known, else at its end.
+    /// A line over the limit of a client is reported at once.
     fn read_past(&mut self) -> Option<Frame> {
         let peer = self.peer;
         let skipped = self.skipped.as_mut()?;
@@ -278,8 +278,8 @@ impl Framer {
         frame
     }
 
-    /// Lets go of the memory of a long line: what is left in the buffer would hold on to it until more is
-    /// read, which may be never.
+    /// Releases the memory of a long line: the rest in the buffer would otherwise keep it until more is
+    /// read.
     fn release(&mut self) {
         self.buffer = BytesMut::from(&self.buffer[..]);
     }

@@ -1,4 +1,4 @@
-//! A seam for the fuzz targets: what comes out of framing and messages, as plain data.
+//! The entry points for the fuzz targets: frames and messages as plain data.
 
 use broker_memory::MemoryBudget;
 use bytes::{BufMut as _, Bytes};
@@ -8,14 +8,14 @@ use crate::{
     read_server_line,
 };
 
-/// What came out of a stream of bytes.
+/// A frame of a stream of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// A line.
     Line(Vec<u8>),
-    /// A line over the limit, and which request it is about.
+    /// A line over the limit, with the id of its request.
     Oversize(Option<String>),
-    /// A line without end.
+    /// A line over every limit.
     Endless,
 }
 
@@ -51,11 +51,11 @@ pub struct Found {
     pub kind: &'static str,
     /// Its id.
     pub id: Option<Id>,
-    /// What is handed on as it came.
+    /// The raw values that are forwarded.
     pub payload: Option<Vec<u8>>,
 }
 
-/// What a line of a server says, and whether its text had to be repaired.
+/// The messages of a line of a server, and whether it had invalid UTF-8.
 pub fn server_messages(line: &[u8]) -> (Vec<Found>, bool) {
     let account = MemoryBudget::new(usize::MAX).whole_account();
     let read = read_server_line(Bytes::copy_from_slice(line), &account);
@@ -66,7 +66,7 @@ pub fn server_messages(line: &[u8]) -> (Vec<Found>, bool) {
     (messages.into_iter().map(found).collect(), read.repaired)
 }
 
-/// What a line of a client says.
+/// The messages of a line of a client.
 pub fn client_messages(line: &[u8]) -> Vec<Found> {
     let messages = match read_client_line(&Bytes::copy_from_slice(line)) {
         ClientLine::One(message) => vec![message],

@@ -1,4 +1,4 @@
-//! Ids of requests: numbers that the broker counts, and whatever its clients and servers choose.
+//! Ids of requests: counters of the broker, and arbitrary ids of clients and servers.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use serde_json::Value;
 
 use crate::Raw;
 
-/// Longer ids are refused: every request in flight keeps its own.
+/// Longer ids are refused: every request in flight stores its id.
 pub const MAX_ID_BYTES: usize = 1024;
-/// Digits that fit into 64 bits, however large they are.
+/// The number of digits that always fits into 64 bits.
 const MAX_PLAIN_DIGITS: usize = 18;
 
-/// What names a request. `1` and `"1"` are two.
+/// The id of a request. `1` and `"1"` are different ids.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Id {
     /// An integer.
     Integer(i128),
     /// A string.
     Text(String),
-    /// Another JSON value, or one that is too long. Only messages of servers have it; it is echoed as it
-    /// was written.
+    /// Another JSON value, or an id that is too long. Only in messages of servers; it is echoed
+    /// unchanged.
     Other(Raw),
 }
 
@@ -44,7 +44,7 @@ impl Id {
         }
     }
 
-    /// The number of a request of our own. A server that gives it back as a string means the same.
+    /// The number of a request of the broker. A server may return it as a string.
     pub fn number(&self) -> Option<u64> {
         match self {
             Self::Integer(integer) => u64::try_from(*integer).ok(),
@@ -53,7 +53,7 @@ impl Id {
         }
     }
 
-    /// Whether the id is longer than one that is answered.
+    /// Whether the id is too long for an answer.
     pub fn is_too_long(&self) -> bool {
         matches!(self, Self::Other(raw) if raw.bytes().len() > MAX_ID_BYTES)
     }

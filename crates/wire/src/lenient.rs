@@ -1,5 +1,5 @@
-//! Reads a line of a server. An answer is worth more than its form: members that are missing or stand
-//! twice, text that is not UTF-8 and output that is no message at all are put up with.
+//! Reads a line of a server, leniently: missing or repeated members, text that is not UTF-8 and output
+//! that is not a message are accepted.
 
 use broker_memory::Account;
 use bytes::Bytes;
@@ -18,13 +18,13 @@ mod tests;
 /// A line of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ServerLine {
-    /// What it says.
+    /// Its messages.
     pub messages: Messages,
-    /// Whether the text was not UTF-8 and was repaired.
+    /// Whether the text had invalid UTF-8, which was replaced.
     pub repaired: bool,
 }
 
-/// One message, nearly always; an array of them where the server batches.
+/// One message, or a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Messages {
     /// The usual line.
@@ -33,7 +33,7 @@ pub enum Messages {
     Many(Batch),
 }
 
-/// Reads a line of a server. Text that is not UTF-8 is repaired; the copy is charged to `account`.
+/// Reads a line of a server. Invalid UTF-8 is replaced; the copy is charged to `account`.
 pub fn read_server_line(line: Bytes, account: &Account) -> ServerLine {
     let Ok(text) = std::str::from_utf8(&line) else {
         let messages = match repaired(&line, account) {
@@ -110,7 +110,7 @@ fn message(line: &Bytes, text: &str) -> Incoming {
     Incoming::Invalid { id, problem }
 }
 
-/// An answer that cannot be read, if it names a request of ours; else it is noise.
+/// An unreadable answer, if it names a request of the broker; else noise.
 fn unreadable(text: &str, reason: &'static str) -> Incoming {
     let id = answered(text.as_bytes()).filter(|id| id.number().is_some());
     let problem = match id {

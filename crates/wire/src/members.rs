@@ -1,4 +1,5 @@
-//! The members of one JSON object, in their order and unread: what is only handed on is not parsed.
+//! The members of one JSON object, in their order and unparsed: values that are only forwarded are not
+//! parsed.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -24,26 +25,26 @@ impl<'a> Members<'a> {
         found.map(|(_, value)| value.get())
     }
 
-    /// The same; `null` counts as absent.
+    /// The value of the last member of this name; `null` counts as absent.
     pub fn given(&self, name: &str) -> Option<&'a str> {
         self.get(name).filter(|value| *value != "null")
     }
 
-    /// The first name that stands twice.
+    /// The first name that occurs twice.
     pub fn doubled(&self) -> Option<&str> {
         let mut known = HashSet::with_capacity(self.0.len());
         let mut names = self.0.iter().map(|(name, _)| name.as_ref());
         names.find(|name| !known.insert(*name))
     }
 
-    /// All of them, in order.
+    /// All members, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0
             .iter()
             .map(|(name, value)| (name.as_ref(), value.get()))
     }
 
-    /// Whether there are none.
+    /// Whether there are no members.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

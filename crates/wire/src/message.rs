@@ -1,5 +1,5 @@
-//! Messages that come in, from either side: as far as the envelope and no further. What is inside stays
-//! a slice of the line.
+//! Incoming messages of both sides: only the envelope is read, params and results stay slices of the
+//! line.
 
 use std::borrow::Cow;
 
@@ -9,34 +9,34 @@ use crate::{Id, Members, Raw};
 /// [`read_client_line`](crate::read_client_line) and [`read_server_line`](crate::read_server_line).
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// Wants an answer.
+    /// A request, which needs an answer.
     Request {
-        /// The id that the answer has.
+        /// The id of the answer.
         id: Id,
-        /// What is asked for.
+        /// The method.
         method: String,
         /// A JSON value other than `null`.
         params: Option<Raw>,
     },
-    /// Wants none.
+    /// A notification, which has no answer.
     Notification {
-        /// What it is about.
+        /// The method.
         method: String,
         /// A JSON value other than `null`.
         params: Option<Raw>,
     },
-    /// Answers a request.
+    /// An answer to a request.
     Response {
-        /// The id of the request; `None` if there is none, or none that can be an id.
+        /// The id of the request; `None` if it is missing or not valid.
         id: Option<Id>,
         /// The result, or the error.
         outcome: Result<Raw, Raw>,
     },
-    /// None of these.
+    /// Not a message.
     Invalid {
-        /// The id that it has, if that can be read.
+        /// Its id, if it can be read.
         id: Option<Id>,
-        /// What is wrong with it.
+        /// The problem.
         problem: Problem,
     },
 }
@@ -48,9 +48,9 @@ pub enum Problem {
     Noise,
     /// It is not JSON, or nests too deeply; the text says which.
     Unreadable(Cow<'static, str>),
-    /// It is JSON, but no message; the text says why.
+    /// It is JSON, but not a message; the text says why.
     Malformed(Cow<'static, str>),
-    /// It is not UTF-8, and there is no room in memory for a repaired copy.
+    /// It is not UTF-8, and there is no memory for a repaired copy.
     NoRoom,
 }
 
@@ -65,13 +65,13 @@ impl Problem {
 }
 
 impl Incoming {
-    /// A text without an id that can be read.
+    /// The problem of a text without a readable id.
     pub(crate) const fn nameless(problem: Problem) -> Self {
         Self::Invalid { id: None, problem }
     }
 }
 
-/// The request that a `notifications/cancelled` with these params gives up.
+/// The request that a `notifications/cancelled` with these params cancels.
 pub fn cancelled_request(params: Option<&Raw>) -> Option<Id> {
     let members = Members::parse(params?.bytes()).ok()?;
     members.get("requestId").and_then(Id::parse)

@@ -1,4 +1,5 @@
-//! What both sides of the broker know of the Model Context Protocol: eras, revisions, methods, keys.
+//! The parts of the Model Context Protocol that both sides of the broker use: eras, revisions, methods,
+//! keys.
 //!
 //! Rules come from the specification's revisions 2024-11-05 to 2025-11-25 (the legacy era, which
 //! opens with `initialize`) and 2026-07-28 (the modern era, in which every request describes itself).
@@ -7,32 +8,32 @@
 pub const MODERN: &str = "2026-07-28";
 /// The latest legacy revision, which a client asks for first.
 pub const LEGACY_LATEST: &str = "2025-11-25";
-/// Every legacy revision that the broker speaks, newest first.
+/// Every legacy revision that the broker supports, newest first.
 pub const LEGACY: [&str; 4] = [LEGACY_LATEST, "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// `params._meta` key: the revision of this request. Required in the modern era.
 pub const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// `params._meta` key: what the client can do. Required in the modern era.
+/// `params._meta` key: the capabilities of the client. Required in the modern era.
 pub const META_CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// `params._meta` key: who the client is.
+/// `params._meta` key: name and version of the client.
 pub const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// `result._meta` key: who the server is.
+/// `result._meta` key: name and version of the server.
 pub const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// `params._meta` key of notifications on a subscription: the id of its `subscriptions/listen`.
 pub const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Notification: the sender gives up a request.
+/// Notification: the sender cancels a request.
 pub const CANCELLED: &str = "notifications/cancelled";
-/// Tells the progress of a request.
+/// Notification: the progress of a request.
 pub const PROGRESS: &str = "notifications/progress";
-/// Notification: the tools of the server are others now.
+/// Notification: the tools of the server have changed.
 pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
 /// JSON-RPC: the line is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
-/// JSON-RPC: the message is no request.
+/// JSON-RPC: the message is not a request.
 pub const INVALID_REQUEST: i64 = -32600;
-/// JSON-RPC: the parameters make no sense.
+/// JSON-RPC: the parameters are not valid.
 pub const INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC: the receiver failed.
 pub const INTERNAL_ERROR: i64 = -32603;
@@ -45,16 +46,16 @@ pub const MISSING_CAPABILITY: i64 = -32021;
 /// Modern: the revision is not supported; `data.supported` lists those that are.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// The two ways of talking MCP that are alive.
+/// The two variants of MCP in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// Opens with `initialize`; revisions up to 2025-11-25.
+    /// With the `initialize` handshake; revisions up to 2025-11-25.
     Legacy,
-    /// No handshake; 2026-07-28.
+    /// Without a handshake; 2026-07-28.
     Modern,
 }
 
-/// The legacy revision of this name, if the broker speaks it.
+/// The legacy revision of this name, if the broker supports it.
 pub fn legacy_revision(name: &str) -> Option<&'static str> {
     LEGACY.into_iter().find(|known| *known == name)
 }
@@ -69,7 +70,7 @@ impl Era {
         }
     }
 
-    /// The era of a revision, `None` for one that is not known.
+    /// The era of a revision, `None` if it is unknown.
     pub fn of_revision(revision: &str) -> Option<Self> {
         if revision == MODERN {
             Some(Self::Modern)

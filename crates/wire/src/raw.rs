@@ -1,9 +1,9 @@
-//! A JSON value that is handed on unread.
+//! A JSON value that is forwarded unread.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-/// One JSON value as it was written. A share of the line that it came in, whose memory it keeps.
+/// One JSON value as it was written: a slice of its line, whose memory it keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Raw(Bytes);
 
@@ -18,7 +18,7 @@ impl Raw {
         &self.0
     }
 
-    /// The same without a copy.
+    /// Its bytes, without a copy.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }

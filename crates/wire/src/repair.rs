@@ -1,10 +1,10 @@
-//! Repairs text that is not UTF-8. The copy is charged before it is made.
+//! Replaces invalid UTF-8. The copy is charged before it is made.
 
 use bytes::Bytes;
 
 use broker_memory::{Account, Charge, NoRoom};
 
-/// Stands for bytes that are not UTF-8.
+/// Replaces bytes that are not UTF-8.
 const REPLACEMENT: &str = "\u{fffd}";
 
 /// A copy of `line` in which every sequence that is not UTF-8 is replaced. It is charged to `account`

@@ -1,5 +1,5 @@
-//! Looks over JSON bytes without parsing them: how deep they nest, and which id a message carries
-//! when it is too long or too broken to be read. Never recurses, never keeps more than a kilobyte.
+//! Scans JSON bytes without parsing them: their depth, and the id of a message that is too long or too
+//! broken to be read. Never recurses, and never keeps more than a kilobyte.
 
 use memchr::memchr2;
 
@@ -7,9 +7,9 @@ use crate::Id;
 use crate::framer::Peer;
 use crate::id::MAX_ID_BYTES;
 
-/// The deepest nesting that is handed on. Raw slices have no such limit of their own.
+/// The maximum depth that is forwarded. Raw slices have no such limit.
 pub(crate) const MAX_DEPTH: usize = 512;
-/// Names and ids longer than this are cut off; what was cut is neither a known name nor an id.
+/// Names and ids longer than this are cut; a cut token is neither a known name nor an id.
 const MAX_TOKEN_BYTES: usize = MAX_ID_BYTES + 1;
 
 /// Whether JSON bytes nest deeper than [`MAX_DEPTH`].
@@ -36,7 +36,7 @@ pub(crate) fn is_too_deep(line: &[u8]) -> bool {
     false
 }
 
-/// Where the string whose content begins at `at` is over.
+/// The index behind the string whose content begins at `at`.
 fn after_string(line: &[u8], mut at: usize) -> usize {
     while let Some(found) = line.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += found;
@@ -48,8 +48,8 @@ fn after_string(line: &[u8], mut at: usize) -> usize {
     line.len()
 }
 
-/// Finds the id of a message by looking at the members of its outermost object alone, piece by piece. The
-/// first member `id` that is an id counts, so that the outcome does not depend on how the bytes were split.
+/// Finds the id of a message among the members of its outermost object, piece by piece. The first
+/// member `id` that is an id counts, so that the outcome does not depend on how the bytes were split.
 #[derive(Debug, Default)]
 pub(crate) struct HeadScan {
     depth: usize,
@@ -67,11 +67,11 @@ pub(crate) struct HeadScan {
 }
 
 impl HeadScan {
-    /// Looks at the next bytes.
+    /// Scans the next bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
-            // The inside of strings further in is most of a long line, and passed over in one go.
+            // Strings at inner levels are most of a long line, and are skipped at once.
             if self.in_string && self.depth > 1 && !self.escaped {
                 match memchr2(b'"', b'\\', &bytes[at..]) {
                     Some(found) => at += found,
@@ -85,8 +85,8 @@ impl HeadScan {
         }
     }
 
-    /// The id that matters in a message of this peer: of a client that of a request or notification, of a
-    /// server that of an answer, which has a `result` or an `error`.
+    /// The id to report for a message of this peer: for a client that of a request or notification, for
+    /// a server that of an answer, which has a `result` or an `error`.
     pub(crate) fn id(&self, peer: Peer) -> Option<Id> {
         let matters = match peer {
             Peer::Client => self.has_method || !self.is_answer,
@@ -95,7 +95,7 @@ impl HeadScan {
         self.id.clone().filter(|_| matters)
     }
 
-    /// Whether nothing that comes later changes the id.
+    /// Whether later bytes cannot change the id.
     pub(crate) const fn is_conclusive(&self, peer: Peer) -> bool {
         let has_kind = match peer {
             Peer::Client => self.has_method,

@@ -1,5 +1,5 @@
-//! Reads a line of a client: requests and notifications, alone or in a batch. The client is told each
-//! problem, so nothing is guessed.
+//! Reads a line of a client: requests and notifications, alone or in a batch. Every problem is reported
+//! to the client, so nothing is guessed.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use crate::envelope::{Envelope, Method};
 use crate::{Id, Incoming, Problem, Raw};
 
-/// The most messages of one batch.
+/// The maximum number of messages in one batch.
 const MAX_BATCH: usize = 100;
 
 /// A line of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ClientLine {
-    /// One message, or a line of which nothing can be answered by itself.
+    /// One message, or a line that is answered as a whole.
     One(Incoming),
     /// An array of messages, at least one.
     Batch(Vec<Incoming>),
@@ -56,7 +56,7 @@ fn batch(line: &Bytes, text: &str) -> ClientLine {
     }
 }
 
-/// The elements of an array, as many as a batch may have; the others are read past.
+/// The elements of an array, as many as a batch may have; the others are skipped.
 struct Elements<'a> {
     first: Vec<&'a RawValue>,
     more: bool,
@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for Elements<'de> {
 fn message(line: &Bytes, text: &str) -> Incoming {
     let envelope = match Envelope::read(text) {
         Ok(envelope) => envelope,
-        // JSON of another kind, or an object with a name that cannot be decoded, is no syntax error.
+        // JSON of another kind, or an object with a name that cannot be decoded, is not a syntax error.
         Err(error) => {
             return Incoming::nameless(match serde_json::from_str::<IgnoredAny>(text) {
                 Ok(_) => Problem::malformed(format!("not a JSON-RPC message: {error}")),

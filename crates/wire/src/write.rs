@@ -1,4 +1,4 @@
-//! Writes messages, each on one line. A long result is a part of its line that is not copied.
+//! Writes messages, each on one line. A long result is a part of its line and is not copied.
 
 use broker_memory::Charge;
 use bytes::Bytes;
@@ -7,29 +7,29 @@ use serde_json::json;
 
 use crate::{Id, RpcError};
 
-/// Bytes that a request takes beside its method and params.
+/// The bytes of a request in addition to its method and params.
 const REQUEST_CAPACITY: usize = 64;
 
-/// JSON on its way out, on one line, with the memory that it is charged.
+/// Outgoing JSON on one line, with its memory charge.
 #[derive(Clone, Debug)]
 pub struct Text(Bytes);
 
-/// A message on its way out, without the end of its line.
+/// An outgoing message, without its line end.
 #[derive(Debug)]
 pub struct Outgoing {
     parts: Vec<Bytes>,
 }
 
-/// A line to be written: its parts, one after the other, with its end.
+/// A line to be written: its parts in order, with its line end.
 #[derive(Debug)]
 pub struct Line {
     parts: Vec<Bytes>,
 }
 
 impl Text {
-    /// A text that is charged until it was written. What it was charged beyond its bytes is given back.
+    /// A text that is charged until it was written. A charge beyond its bytes is returned.
     pub fn charged(mut json: Vec<u8>, mut charge: Charge) -> Self {
-        // Line ends can stand in JSON between two tokens only, where a blank means the same.
+        // Line ends occur in JSON only between two tokens, where a blank means the same.
         if memchr2(b'\n', b'\r', &json).is_some() {
             for byte in &mut json {
                 if matches!(byte, b'\n' | b'\r') {
@@ -49,7 +49,7 @@ impl From<Vec<u8>> for Text {
 }
 
 impl Outgoing {
-    /// The line of this message alone.
+    /// The line of this single message.
     pub fn into_line(self) -> Line {
         let mut parts = self.parts;
         parts.push(Bytes::from_static(b"\n"));
@@ -63,13 +63,13 @@ impl Line {
         &self.parts
     }
 
-    /// The whole line, copied together.
+    /// The complete line, copied.
     pub fn into_bytes(self) -> Bytes {
         Bytes::from(self.parts.concat())
     }
 }
 
-/// A request of our own as a whole line. `params` writes one JSON object of about `size` bytes.
+/// A request of the broker as a complete line. `params` writes one JSON object of about `size` bytes.
 pub fn request(id: u64, method: &str, size: usize, params: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     let mut line = Vec::with_capacity(REQUEST_CAPACITY + method.len() + size);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -101,8 +101,8 @@ pub fn result(id: &Id, result: Text) -> Outgoing {
     }
 }
 
-/// The answer to a request: an error. The id is left out where it could not be read, as the protocol's
-/// schema has it.
+/// The answer to a request: an error. The id is left out if it could not be read, as in the protocol's
+/// schema.
 pub fn error(id: Option<&Id>, error: RpcError) -> Outgoing {
     let mut body = json!({ "code": error.code, "message": error.message });
     if let Some(data) = error.data {
@@ -132,7 +132,7 @@ pub fn push_string(line: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(line, text).expect("writing a string to memory cannot fail");
 }
 
-/// Appends JSON on one line: a line end in it can only stand between tokens, where a blank means the same.
+/// Appends JSON on one line: a line end in it occurs only between tokens, where a blank means the same.
 pub fn push_one_line(line: &mut Vec<u8>, mut json: &[u8]) {
     while let Some(at) = memchr2(b'\n', b'\r', json) {
         line.extend_from_slice(&json[..at]);

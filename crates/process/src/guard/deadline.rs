@@ -1,4 +1,4 @@
-//! Ends the process when its orderly end takes too long: a plain thread, which needs neither the
+//! Ends the process if its orderly shutdown takes too long: a plain thread, which needs neither the
 //! runtime nor a lock nor the log.
 
 use std::io;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::unix::end_process;
 
-/// The way to the thread. It waits without effect until [`Deadline::end_within`].
+/// The handle of the thread, which does nothing until [`Deadline::end_within`].
 #[derive(Debug)]
 pub struct Deadline {
     thread: Thread,
@@ -26,7 +26,7 @@ struct DeadlineState {
     end: AtomicU64,
 }
 
-/// No end was asked for.
+/// No end is set.
 const NEVER: u64 = u64::MAX;
 
 impl Deadline {
@@ -46,8 +46,8 @@ impl Deadline {
         })
     }
 
-    /// Ends the process with `exit` after this time, unless it has ended by then. A later end than
-    /// the one that is set changes nothing.
+    /// Ends the process with `exit` after this time, unless it has ended by then. An end later than the
+    /// current one is ignored.
     pub fn end_within(&self, time: Duration, exit: Exit) {
         let at = (self.shared.start.elapsed() + time).as_millis();
         let at = u64::try_from(at).unwrap_or(NEVER) & (NEVER >> 8);

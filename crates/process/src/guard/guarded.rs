@@ -1,5 +1,5 @@
-//! Whether this process is a broker that has a guard. A variable says so, and is believed only where
-//! it names our parent and that runs our program: set by hand it changes nothing.
+//! Detects whether this process is a broker with a guard. The environment variable counts only if it
+//! names the parent process and that process is a guard, so setting it by hand has no effect.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -16,7 +16,7 @@ const NAME: &CStr = c"mcp-guard";
 /// Digits of a cookie.
 const COOKIE_DIGITS: usize = 32;
 
-/// The guard of this process, where it has one. The cookie that it chose becomes ours.
+/// The guard of this process, if it has one. Its cookie becomes the cookie of this process.
 pub(super) fn find_guard() -> Option<Pid> {
     let value = std::env::var(VARIABLE).ok()?;
     let (guard, cookie) = parse(&value)?;
@@ -27,7 +27,7 @@ pub(super) fn find_guard() -> Option<Pid> {
     Some(guard)
 }
 
-/// What the guard writes for [`find_guard`] to read.
+/// The value that the guard writes for [`find_guard`].
 pub(super) fn value(guard: Pid, cookie: &str) -> String {
     format!("{}:{cookie}", guard.as_raw_nonzero())
 }
@@ -50,8 +50,8 @@ fn is_another_program(pid: Pid) -> bool {
     name.is_ok_and(|name| name.trim_ascii_end() != NAME.to_bytes())
 }
 
-/// Takes the name of a guard, by which the broker knows it, and which is not taken for the broker's by
-/// a person who wants to end that.
+/// Sets the process name of a guard. The broker recognises the guard by it, and a person does not
+/// confuse the two processes.
 pub(super) fn take_guard_name() -> io::Result<()> {
     rustix::thread::set_name(NAME)?;
     if is_another_program(rustix::process::getpid()) {
@@ -63,7 +63,8 @@ pub(super) fn take_guard_name() -> io::Result<()> {
     Ok(())
 }
 
-/// The guard starts its own file by way of `/proc`, whose name there would be ours.
+/// Sets the process name to that of the program: the guard executes it as `/proc/self/exe`, which would
+/// give the name `exe`.
 pub(super) fn take_name() {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().unwrap_or_default();

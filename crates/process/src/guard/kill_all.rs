@@ -1,4 +1,4 @@
-//! Ends everything that a broker has started, at once, and whatever that started in turn.
+//! Kills all descendants of a broker at once.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,18 +18,18 @@ use crate::proc_table::{self, ProcessEntry};
 const END_INTERVAL: Duration = Duration::from_millis(1);
 /// The number of rounds that must find nothing.
 const EMPTY_ROUNDS: u32 = 2;
-/// How long even what does not end by KILL is waited for.
+/// The maximum time for all rounds, even if a process does not end after SIGKILL.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Kills all living descendants of `root`, which is this process, and all processes with the cookie, in
-/// rounds until two rounds find nothing. `meanwhile` reaps children, and gives the children that must
+/// rounds until two rounds find nothing. `meanwhile` reaps children, and returns the children that must
 /// be spared.
 ///
 /// Descendants are found by parentage. Orphans among them become children of this process, so a process
 /// that one round missed because its parent ended is a child in the next round.
 pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
     let by = Instant::now() + SWEEP_TIMEOUT;
-    // Control groups, where they exist, are killed first: no fork can escape that.
+    // Control groups, if they exist, are killed first: no fork can escape that.
     cgroup::kill_all();
     let (mut empty, mut before) = (0, BTreeSet::new());
     while empty < EMPTY_ROUNDS && Instant::now() < by {
@@ -51,7 +51,7 @@ pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
     cgroup::end_all(by.saturating_duration_since(Instant::now()));
 }
 
-/// StopCounter every descendant from the top down, so that none of them starts another process, then kills
+/// Stops every descendant from the top down, so that none of them starts another process, then kills
 /// them. Returns the numbers of the descendants that could be signalled.
 fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! The second process of a broker on Linux: whichever of the two dies, the other ends every
-//! descendant and goes. A library that is part of another program has no guard, nor has macOS.
+//! The second process of a broker on Linux: if one of the two dies, the other ends every descendant and
+//! itself. There is no guard on macOS, nor if the broker is a library in another program.
 
 mod deadline;
 #[cfg(target_os = "linux")]
@@ -18,10 +18,10 @@ use crate::random_u64;
 pub use deadline::Deadline;
 pub use signals::{ReloadSignals, Signals, fail_large_writes};
 
-/// Tells the broker who guards it, and by what its descendants are known; no server gets it.
+/// Contains the process id of the guard and the cookie of the descendants; servers do not inherit it.
 pub const VARIABLE: &str = "MCP_BROKER_GUARD";
 
-/// Settings of the C library's allocator, unless the environment has its own. With one heap or more for
+/// Settings of the C library's allocator, unless the environment sets them. With one heap or more for
 /// each thread, a soak of a million calls held a third more memory, which kept growing. The size from
 /// which a block is mapped from the system and returned to it is fixed, since the library otherwise
 /// raises that size over time. Servers do not inherit these settings.
@@ -30,44 +30,44 @@ pub const ALLOCATOR: [(&str, &str); 2] = [
     ("MALLOC_MMAP_THRESHOLD_", "131072"),
 ];
 
-/// Where the broker reads from, which decides about its place at a terminal.
+/// Whether the broker reads standard input, which decides about its process group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Standard input is read all the time.
+    /// Standard input is read.
     Standard,
-    /// Standard input is not needed.
+    /// Standard input is not read.
     None,
 }
 
-/// What this process is from here on.
+/// The role of this process.
 #[derive(Debug)]
 pub enum ProcessRole {
-    /// It was the guard, and everything is over: the code to exit with.
+    /// It was the guard, and the broker has ended: the code to exit with.
     Guard(u8),
-    /// It is the broker, which takes its orders from signals.
+    /// It is the broker, with its signals.
     Broker(Signals, ReloadSignals),
 }
 
-/// Keeps other processes of the same user from looking into this one: its environment, memory and
-/// open files are for root alone, and it leaves no core dump. A program that it executes is not
-/// affected, so guard and broker do this each by itself, before anything else.
+/// Prevents other processes of the same user from reading the environment, memory and open files of
+/// this one, and core dumps. A program that it executes is not affected, so guard and broker each do
+/// this first.
 pub fn deny_inspection() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // An error is ignored: the other protections still hold, and there is no log yet.
+        // An error is ignored: the other protections remain, and there is no log yet.
         let _: rustix::io::Result<()> = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 
-/// Starts the broker as a child of this process and guards it, or, in that child, goes on. Comes
-/// before any thread is started, since signals are taken from all of them.
+/// Starts the broker as a child of this process and guards it, or returns in that child. Must be called
+/// before any thread is started, since signals are blocked for all threads.
 pub fn enter(input: Input) -> io::Result<ProcessRole> {
     #[cfg(target_os = "linux")]
     {
         if let Some(guard) = guarded::find_guard() {
             let (signals, hangups) = signals::listen(Some(guard))?;
-            // When this process dies, all of its descendants come to the guard.
+            // When this process dies, its descendants become children of the guard.
             crate::orphans::adopt()?;
             crate::cgroup::enable();
             return Ok(ProcessRole::Broker(signals, hangups));
@@ -80,7 +80,7 @@ pub fn enter(input: Input) -> io::Result<ProcessRole> {
         tracing::warn!(%error, "the broker runs without a guard");
         Ok(ProcessRole::Broker(signals, hangups))
     }
-    // Only a guard has a choice.
+    // Only a guard uses it.
     #[cfg(not(target_os = "linux"))]
     {
         let _ = input;
@@ -89,7 +89,7 @@ pub fn enter(input: Input) -> io::Result<ProcessRole> {
     }
 }
 
-/// A value of this broker alone, in the environment of every server and of whatever it starts.
+/// A value unique to this broker, in the environment of every server and its descendants.
 pub fn cookie() -> &'static str {
     COOKIE.get_or_init(|| format!("{:016x}{:016x}", random_u64(), random_u64()))
 }

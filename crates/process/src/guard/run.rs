@@ -1,5 +1,5 @@
-//! The guard's whole life: it starts the broker, hands signals on, reaps the orphans that are left to it, and
-//! ends what the broker leaves behind. One thread, no runtime; fit to be process 1 of a container.
+//! The guard process: starts the broker, forwards signals, reaps orphans, and ends the processes that
+//! the broker leaves. One thread, no runtime; can be process 1 of a container.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -18,7 +18,7 @@ use super::{ALLOCATOR, Input, VARIABLE, cookie, guarded, kill_all};
 use crate::proc_table;
 use crate::unix::{BlockedSignals, die_with_parent, enable_sigchld};
 
-/// What is handed on, besides the news of children.
+/// The signals that are forwarded, and SIGCHLD.
 const FORWARDED_SIGNALS: [Signal; 9] = [
     Signal::CHILD,
     Signal::TERM,
@@ -31,21 +31,21 @@ const FORWARDED_SIGNALS: [Signal; 9] = [
     Signal::CONT,
 ];
 
-/// What a shell adds to the number of the signal that ended a program.
+/// The exit code of a program that was ended by a signal is this plus the number of the signal, as in a
+/// shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-/// The time that the broker has to end after the guard has handed on the first order to stop. The
-/// broker's own deadline is shorter, so this one takes effect only when no thread of the broker can
-/// run.
+/// The time that the broker has to end after the guard has forwarded the first stop signal. The
+/// deadline in the broker is shorter, so this one applies only if no thread of the broker can run.
 const BROKER_END_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the kernel may take to end a broker that was killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Guards a broker from its start to its end; gives its exit code. Fails only where no broker could
-/// be started, with everything as it was.
+/// Guards a broker from its start to its end and returns its exit code. Fails only if the broker could
+/// not be started, and undoes all changes then.
 pub(super) fn run(input: Input) -> io::Result<u8> {
     let us = getpid();
-    // The program that became this one by `exec` may have had children; they are not ours.
+    // The program that executed this one may have had children; they are not descendants of the broker.
     enable_sigchld();
     let mut other_children = if has_children() {
         proc_table::children(us)
@@ -61,7 +61,7 @@ pub(super) fn run(input: Input) -> io::Result<u8> {
         Ok(broker) => broker,
         Err(error) => {
             signals.unblock()?;
-            // Orphans that still come to this process do it no harm.
+            // Later orphans do no harm to this process.
             let _: rustix::io::Result<()> = set_child_subreaper(None);
             guarded::take_name();
             return Err(error);
@@ -76,7 +76,7 @@ pub(super) fn run(input: Input) -> io::Result<u8> {
     Ok(exit_code(status))
 }
 
-/// The broker's own code; where a signal ended it, or it cannot be ended, that of a shell.
+/// The exit code of the broker, or as in a shell if a signal ended it or it cannot be ended.
 fn exit_code(status: Option<WaitStatus>) -> u8 {
     let Some(status) = status else {
         return u8::try_from(SIGNAL_EXIT_BASE + Signal::KILL.as_raw()).unwrap_or(1);
@@ -88,20 +88,20 @@ fn exit_code(status: Option<WaitStatus>) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// Asks the system, which is quicker than to look at every process.
+/// One system call, which is quicker than reading the process table.
 fn has_children() -> bool {
     let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::All, any), Err(rustix::io::Errno::CHILD))
 }
 
-/// Starts this program again, with who we are in its environment.
+/// Starts this program again, with the id of this process in its environment.
 #[expect(
     clippy::disallowed_methods,
     reason = "the guard has no runtime and one thread: its only child is the broker"
 )]
 fn start(us: Pid, input: Input) -> io::Result<Pid> {
     let mut arguments = std::env::args_os();
-    // Not by its path: another file may lie there by now.
+    // Not by its path: the file may have been replaced.
     let mut command = Command::new("/proc/self/exe");
     if let Some(name) = arguments.next() {
         command.arg0(name);
@@ -113,13 +113,13 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
             command.env(name, value);
         }
     }
-    // In a group of its own the broker survives a signal to our group, and hears of Ctrl-C through us
-    // alone. Only who reads from a terminal has to be in the group that the terminal listens to.
+    // In a separate process group the broker survives a signal to the guard's group, and Ctrl-C is
+    // forwarded. A broker that reads from a terminal has to be in the foreground group.
     if input == Input::None || !io::stdin().is_terminal() {
         command.process_group(0);
     }
-    // Until it watches us by itself. What we hold back it begins to hold back as well, so that no
-    // signal comes too early for it.
+    // Until the broker watches the guard itself. It inherits the blocked signals, so that no signal
+    // arrives too early.
     die_with_parent(&mut command);
     let child = command.spawn()?;
     i32::try_from(child.id())
@@ -128,7 +128,7 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
         .ok_or_else(|| io::Error::other("the broker has no number"))
 }
 
-/// Keeps no end of the broker's pipes open.
+/// Releases the pipes of the broker.
 fn release_stdio() {
     let nothing = File::options().read(true).write(true).open("/dev/null");
     // A container may lack `/dev/null`. The guard then keeps the pipes open until it ends, shortly
@@ -141,8 +141,8 @@ fn release_stdio() {
     });
 }
 
-/// Hands signals on until the broker has ended, and ends it where it does not follow an order to
-/// stop. Gives its status unless not even the kernel could end it.
+/// Forwards signals until the broker has ended, and kills it if it does not follow a stop signal.
+/// Returns its status, or `None` if the kernel could not end it in time.
 fn supervise(
     signals: &BlockedSignals,
     broker: Pid,
@@ -168,7 +168,7 @@ fn supervise(
                     end_by.get_or_insert_with(|| Instant::now() + BROKER_END_TIMEOUT);
                 }
                 if signal == Signal::TSTP {
-                    // Ctrl-Z stops both of us, and `fg` wakes both.
+                    // Ctrl-Z stops both processes, and `fg` continues both.
                     send(getpid(), Signal::STOP);
                 }
             }
@@ -185,10 +185,10 @@ fn supervise(
     }
 }
 
-/// The signal by which the broker hears of `signal`. The system keeps one pending signal of a kind: an
-/// order to stop that was handed on as it came could merge with the same order that was sent to the
-/// broker itself, and two orders would count as one. So each of the two orders is handed on as the other;
-/// the broker treats both alike.
+/// The signal that is sent to the broker for `signal`. The system keeps one pending signal of each
+/// kind: a forwarded stop signal could merge with the same signal that was sent to the broker directly,
+/// and two would count as one. So SIGINT is forwarded as SIGTERM and vice versa; the broker treats both
+/// alike.
 const fn forwarded(signal: Signal) -> Signal {
     match signal {
         Signal::INT => Signal::TERM,
@@ -197,14 +197,14 @@ const fn forwarded(signal: Signal) -> Signal {
     }
 }
 
-/// The broker's number is not given to another before it was reaped.
+/// Sends a signal. The id of the broker cannot be reused before it was reaped.
 fn send(process: Pid, signal: Signal) {
     // A process that has ended cannot be signalled; that error is ignored.
     let _: rustix::io::Result<()> = kill_process(process, signal);
 }
 
-/// Takes note of every child that ended: ours, and those that were left to us. How the broker ended,
-/// if it is among them.
+/// Reaps every child that ended, including adopted orphans. Returns the status of the broker, if it is
+/// among them.
 fn reap(broker: Pid, other_children: &mut Vec<i32>) -> Option<WaitStatus> {
     let mut ended = None;
     loop {

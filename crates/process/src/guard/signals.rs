@@ -1,5 +1,5 @@
-//! The signals that a broker answers to: SIGTERM and Ctrl-C stop it, SIGHUP reloads its config, and
-//! the death of its guard ends everything. One thread takes them, which no runtime can hold up.
+//! The signals of a broker: SIGTERM and Ctrl-C stop it, SIGHUP reloads its config, and the death of its
+//! guard ends all its processes. One thread receives them, which no runtime can block.
 
 use std::io;
 use std::thread;
@@ -18,35 +18,35 @@ const HANDLED_SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 /// the size limit. Such a write fails instead, and so does a read from the terminal.
 const DEFERRED_SIGNALS: [Signal; 3] = [Signal::TTIN, Signal::TTOU, Signal::XFSZ];
 
-/// How long the broker may take to end after the first order to stop: what an orderly end takes at
-/// most, and a little more. The guard's own bound is longer.
+/// How long the broker may take to end after the first stop signal: slightly more than the longest
+/// orderly shutdown. The timeout of the guard is longer.
 const END_TIMEOUT: Duration = Duration::from_secs(13);
-/// The time that the broker has to end after the second order to stop.
+/// How long the broker may take to end after the second stop signal.
 const IMMEDIATE_END_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Orders to stop, from its making on; nothing is lost between two waits.
+/// Stop signals; none is lost between two waits.
 #[derive(Debug)]
 pub struct Signals {
     orders: watch::Receiver<u32>,
     received: u32,
 }
 
-/// Orders to reload, in the same way.
+/// Reload signals.
 #[derive(Debug)]
 pub struct ReloadSignals(watch::Receiver<u32>);
 
-/// Takes the signals over from the system's defaults.
+/// Starts the thread that receives the signals.
 pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, ReloadSignals)> {
     let signals = BlockedSignals::block(&HANDLED_SIGNALS)?;
     BlockedSignals::block(&DEFERRED_SIGNALS)?;
     #[cfg(target_os = "linux")]
     if guard.is_some() {
-        // The guard hands down what it holds back itself.
+        // The blocked signals are inherited from the guard.
         BlockedSignals::block_only(&[&HANDLED_SIGNALS[..], &DEFERRED_SIGNALS].concat())?;
-        // So far the guard's death would have killed us; from here on it is one of the signals.
+        // So far the death of the guard would have killed this process; from here on it sends SIGTERM.
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     }
-    // It starts before the first order, so that an order asks for no memory and no thread.
+    // Started before the first signal, so that a signal needs no memory and no thread.
     let deadline = Deadline::new()?;
     let (stops, orders) = watch::channel(0);
     let (hangups, reloads) = watch::channel(0);
@@ -64,7 +64,7 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, ReloadSignals)>
                     Some(Signal::HUP) => hangups.send_modify(|count| *count += 1),
                     Some(Signal::TERM | Signal::INT) => {
                         let count = stop.count(&taken, guard);
-                        // First, since what follows takes locks.
+                        // First, since the next step takes locks.
                         if count > 1 {
                             deadline.end_within(IMMEDIATE_END_TIMEOUT, Exit::Interrupted);
                         } else {
@@ -92,9 +92,8 @@ pub fn fail_large_writes() -> io::Result<()> {
     Ok(())
 }
 
-/// Orders to stop, counted by the way they came. `pkill`, a terminal and some service managers signal
-/// guard and broker both, and the guard hands on what it gets, by another signal: that is one order, not
-/// two.
+/// Counts stop signals by their sender. `pkill`, a terminal and some service managers signal both guard
+/// and broker, and the guard forwards its signal: this counts once, not twice.
 #[derive(Debug, Default)]
 struct StopCounter {
     forwarded: u32,
@@ -102,7 +101,7 @@ struct StopCounter {
 }
 
 impl StopCounter {
-    /// How many orders there were, with this one.
+    /// The number of stop signals, including this one.
     fn count(&mut self, taken: &ReceivedSignal, guard: Option<Pid>) -> u32 {
         if guard.is_some() && taken.sender == guard {
             self.forwarded += 1;
@@ -113,13 +112,14 @@ impl StopCounter {
     }
 }
 
-/// Orphans are given to another parent at the very moment.
+/// The parent of an orphan changes at once.
 #[cfg(target_os = "linux")]
 fn is_gone(guard: Pid) -> bool {
     rustix::process::getppid() != Some(guard)
 }
 
-/// Nobody would end what is left when we are killed too: so it ends now, and we with it.
+/// Without the guard, nothing would end the descendants if this process is killed: so they and this
+/// process end now.
 #[cfg(target_os = "linux")]
 fn end_without_guard() -> ! {
     use crate::unix::end_process;
@@ -136,10 +136,10 @@ fn end_without_guard() -> ! {
 }
 
 impl Signals {
-    /// Waits for the next order to stop.
+    /// Waits for the next stop signal.
     pub async fn stop(&mut self) {
         let received = self.received;
-        // Nothing is to be heard of a thread that is gone.
+        // The thread has ended: there are no further signals.
         if self
             .orders
             .wait_for(|orders| *orders > received)
@@ -153,7 +153,7 @@ impl Signals {
 }
 
 impl ReloadSignals {
-    /// Waits for the next order to reload; those that came in the meantime are one.
+    /// Waits for the next reload signal; several in the meantime count once.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -173,13 +173,13 @@ mod tests {
             sender: Pid::from_raw(pid),
         };
         let mut stops = StopCounter::default();
-        // Everybody was signalled, and the guard handed it on.
+        // Both processes were signalled, and the guard forwarded the signal.
         assert_eq!(stops.count(&from(9), guard), 1);
         assert_eq!(stops.count(&from(7), guard), 1);
-        // Again; this time the guard was faster.
+        // The same again; the forwarded signal arrived first.
         assert_eq!(stops.count(&from(7), guard), 2);
         assert_eq!(stops.count(&from(0), guard), 2);
-        // Two orders by one way are two.
+        // Two signals from one sender count twice.
         for sender in [7, 9] {
             let mut stops = StopCounter::default();
             assert_eq!(stops.count(&from(sender), guard), 1);

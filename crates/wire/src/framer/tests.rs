@@ -17,7 +17,7 @@ fn number(number: i128) -> Option<Id> {
     Some(Id::Integer(number))
 }
 
-/// Everything that comes out when the bytes arrive in pieces of these sizes.
+/// All frames when the bytes arrive in pieces of these sizes.
 fn frames(bytes: &[u8], limit: usize, pieces: &[usize]) -> Vec<Frame> {
     all(new(limit), bytes, pieces)
 }
@@ -83,7 +83,7 @@ fn a_line_of_exactly_the_limit_passes() {
         lines(text.as_bytes(), 40),
         ["x".repeat(40), "oversize none".to_owned()]
     );
-    // Its carriage return may come before its newline does.
+    // Its carriage return may arrive before its newline.
     assert_eq!(
         frames(text.as_bytes(), 40, &[1]),
         frames(text.as_bytes(), 40, &[usize::MAX])
@@ -116,7 +116,7 @@ fn f_15_the_memory_of_a_long_line_goes_with_the_line() {
         panic!("a line");
     };
     assert_eq!(line, long);
-    // The framer has let go of its memory.
+    // The framer has released its memory.
     assert!(framer.buffer.capacity() < MAX_KEPT_BYTES);
     framer.buffer().put_slice(b" line\n");
     assert_eq!(
@@ -273,7 +273,7 @@ fn a_line_of_a_client_without_room_is_read_past_and_its_id_is_named_once() {
     let late = format!(r#"{{"params":"{filler}{filler}","id":2,"method":"m"}}"#);
     let input = format!("{early}\n1\n{late}\n[{late}]\n2\n{late}");
     for size in [999, 64 << 10, usize::MAX] {
-        // What arrives in one piece is charged when the piece is there.
+        // A line in one piece is charged when the piece arrives.
         let held = budget
             .whole_account()
             .charge(512 << 10, Size::Large)

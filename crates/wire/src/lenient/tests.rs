@@ -1,4 +1,4 @@
-//! What each line of a server is read as.
+//! Tests of the messages that are read from lines of a server.
 
 use broker_memory::MemoryBudget;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn batch(line: impl Into<Vec<u8>>) -> Vec<Incoming> {
     }
 }
 
-/// A JSON value as a message hands it on.
+/// A JSON value as a message contains it.
 fn raw(json: &str) -> Raw {
     let line = Bytes::copy_from_slice(json.as_bytes());
     let value: &RawValue = serde_json::from_slice(&line).unwrap();
@@ -169,7 +169,7 @@ fn f_17_deep_nesting_is_told_to_the_call_that_waits() {
     };
     assert_eq!(one(deep), too_deep());
     assert_eq!(batch(open), [Incoming::nameless(Problem::Noise)]);
-    // In a batch, the answers beside it arrive.
+    // In a batch, the other answers arrive.
     let (open, close) = ("[".repeat(600), "]".repeat(600));
     let deep = format!(r#"[{{"id":4,"result":{open}{close}}},{{"id":5,"result":{{}}}}]"#);
     assert_eq!(batch(deep), [too_deep(), result(5, "{}")]);
