@@ -1,5 +1,5 @@
-//! Wires everything: command line, config, secret, listener, core, surface, and the way out. It
-//! decides nothing about tools and nothing about requests.
+//! The composition root: connects command line, config, secret, listener, core, surface and shutdown.
+//! It makes no decisions about tools or requests.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -33,19 +33,18 @@ use crate::logging::{self, Output};
 use failure::Failure;
 use startup::{Orders, Startup};
 
-/// How long threads may take to end once everything is over.
+/// How long threads may take to end after the shutdown.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Runs a broker over `catalog` until it is told to stop; what a binary's `main` calls, and before
-/// anything else: on Linux the program starts once more from here, as a child of itself, and signals
-/// are taken over for every thread that comes later.
+/// Runs a broker over `catalog` until it is stopped. `main` must call it first: on Linux the program
+/// starts itself again as a child here, and signals are blocked for every later thread.
 pub fn main(catalog: &'static Catalog) -> ExitCode {
     guard::deny_inspection();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help goes to stdout with 0, everything else to stderr with 2. Where neither can be
-            // written, the exit code says what is left to say.
+            // Help goes to stdout with exit code 0, other messages to stderr with 2. If neither can be
+            // written, only the exit code remains.
             logging::usage(&error);
             return ExitCode::from(error.exit_code() as u8);
         }
@@ -53,7 +52,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
     let output = Output::new(cli.log_format);
     // The log is also written out when a panic ends this function.
     let _finish = Finish(&output);
-    // Verbs say themselves what they find; a log beside it would say it twice.
+    // Subcommands print their findings; the log would repeat them.
     let level = match cli.verb {
         None => cli.log_level,
         Some(Verb::Doctor(_)) => LogLevel::Error,
@@ -101,7 +100,7 @@ fn input(cli: &Cli) -> Input {
     }
 }
 
-/// What starts no source, and so needs no guard.
+/// Runs commands that start no source and so need no guard.
 fn unguarded(
     catalog: &'static Catalog,
     cli: &Cli,
@@ -130,7 +129,7 @@ impl Drop for Finish<'_> {
     }
 }
 
-/// Comes after the guard: threads start here, the log's first.
+/// Called after the guard was started, since threads start here, first that of the log.
 fn in_runtime(
     output: &Output,
     work: impl Future<Output = Result<Exit, Failure>>,
@@ -170,7 +169,7 @@ async fn start(
     }
 }
 
-/// One diagnostic that refuses nothing, in one line.
+/// Logs a warning in one line.
 fn warn(diagnostic: &Diagnostic) {
     tracing::warn!(
         code = diagnostic.code.as_str(),

@@ -29,7 +29,7 @@ pub(crate) struct Cli {
     #[arg(value_name = "ADDR", required_unless_present_any = ["dump_tree", "version"])]
     pub(crate) address: Option<String>,
 
-    /// The config; without it, the one that was compiled in.
+    /// The config; default: the compiled-in one.
     #[arg(value_name = "CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
@@ -125,7 +125,7 @@ impl Cli {
         self.address.as_deref() == Some("stdio")
     }
 
-    /// What was given that only a listener has a use for.
+    /// The arguments that only a listener uses.
     pub(crate) fn only_for_listeners(&self) -> Vec<&'static str> {
         let given = [
             (self.secret.is_some(), "SECRET"),
@@ -138,7 +138,7 @@ impl Cli {
     }
 }
 
-/// Splits `host:port`; says why where it is not that.
+/// Splits `host:port`; fails with a message.
 pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
     let wrong = || {
         let hint = nearest_word(text).map_or_else(String::new, |word| {
@@ -166,7 +166,7 @@ pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
     }
 }
 
-/// The word in the place of ADDR that was most likely meant.
+/// The nearest subcommand or word for ADDR.
 fn nearest_word(text: &str) -> Option<&'static str> {
     ["doctor", "status", "stdio", "help"]
         .into_iter()

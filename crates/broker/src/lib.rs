@@ -1,7 +1,8 @@
 //! A typed MCP broker: reviewed, locked MCP tools behind three stable meta-tools.
 //!
 //! The library embeds no catalog; a binary does, by [`include_catalog!`]. [`core`] is the only way to a
-//! server and names no transport of callers; surfaces translate, and `app` alone wires everything.
+//! server and names no transport of callers; surfaces translate protocols, and only `app` connects all
+//! parts.
 
 pub mod typed;
 
@@ -27,8 +28,8 @@ macro_rules! include_catalog {
 
 /// Includes the types of the tools that the build script of the calling crate wrote, as `mod tools`:
 /// empty where `types` is off in the config. The types name serde and serde_json, which the calling
-/// crate must depend on. They cost about 0.1 s of compiler time a tool, so only a program that calls
-/// tools from Rust includes them.
+/// crate must depend on. They cost about 0.1 s of compile time for each tool, so only a program that
+/// calls tools from Rust includes them.
 #[macro_export]
 macro_rules! include_tools {
     () => {

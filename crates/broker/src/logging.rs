@@ -1,6 +1,6 @@
-//! Everything the broker writes for people: the log, and reports. All of it goes to stderr, through
-//! one sink that masks known secrets and escapes characters that act on a terminal, and through one
-//! thread, so that no other thread waits if stderr is not read.
+//! The output for people: the log, and reports. It goes to stderr through one sink that masks known
+//! secrets and escapes terminal controls, and through one thread, so that no other thread waits if
+//! stderr is not read.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
 use queue::Queue;
 
-/// How the log looks.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One readable line an event.
+    /// One readable line for each event.
     Human,
-    /// One JSON object an event.
+    /// One JSON object for each event.
     Json,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// A sink that knows no secret yet. It keeps what it is given until [`Output::start`].
+    /// A sink without secrets. It queues lines until [`Output::start`].
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
@@ -45,18 +45,18 @@ impl Output {
         }
     }
 
-    /// Starts the thread that writes. It blocks the signals that this one blocks.
+    /// Starts the writing thread. It inherits the blocked signals of this thread.
     pub(crate) fn start(&self) -> io::Result<()> {
         self.queue.start()
     }
 
-    /// Waits at the end of the process until what it was given is written, 1 s at most for the log
-    /// and 10 s for a report.
+    /// Waits at the end of the process until all lines are written, at most 1 s for the log and 10 s
+    /// for a report.
     pub(crate) fn finish(&self) {
         self.queue.finish();
     }
 
-    /// Makes `tracing` write here. A process has one log: a second call changes nothing.
+    /// Makes `tracing` write here. A process has one log: a second call has no effect.
     pub(crate) fn install(&self, level: Level) {
         let builder = tracing_subscriber::fmt()
             .with_max_level(level)
@@ -76,7 +76,7 @@ impl Output {
         }));
     }
 
-    /// From here on these secrets are masked as well.
+    /// Also masks these secrets from now on.
     pub(crate) fn mask(&self, redactor: &Redactor) {
         self.redactor.rcu(|known| (**known).clone().merge(redactor));
     }
@@ -90,22 +90,22 @@ impl Output {
         self.queue.push_report(&line(&text.trimmed()));
     }
 
-    /// Says something to people beside a result on stdout, in one line.
+    /// Writes a one-line note for people to stderr, next to a result on stdout.
     pub(crate) fn note(&self, text: &Text) {
         self.queue.push_report(&line(&self.human_text(text)));
     }
 
-    /// JSON text as one line for stdout, secrets masked and nothing invisible in it.
+    /// JSON text as one line for stdout, with secrets masked and invisible characters escaped.
     pub(crate) fn json_text(&self, json: &str) -> Text {
         Text::json_text(&self.masked(json))
     }
 
-    /// Text for people, secrets masked.
+    /// Text for people, with secrets masked.
     pub(crate) fn human_text(&self, text: &Text) -> Text {
         text.redacted(&self.redactor.load())
     }
 
-    /// Writes what was asked for to stdout, and fails where nobody can read it.
+    /// Writes a requested text to stdout, and fails if it cannot be written.
     pub(crate) fn print(text: &Text) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_str().as_bytes())?;
@@ -119,7 +119,7 @@ impl Output {
     fn write_event(&self, event: &str) {
         let event = self.masked(event.trim_end_matches('\n'));
         let text = match self.format {
-            // One event, one line: text from elsewhere must not be able to begin another.
+            // One line for each event: foreign text must not be able to begin another line.
             Format::Human => Text::line(&event),
             Format::Json => Text::json_text(&event).trimmed(),
         };
@@ -139,7 +139,7 @@ pub(crate) fn usage(error: &clap::Error) {
         // If the text cannot be written, only the exit code reports the error.
         drop(io::stderr().lock().write_all(line(&text).as_bytes()));
     } else {
-        // Only our own words, in bold where the terminal can.
+        // Only text of the parser, in bold if the terminal supports it.
         drop(error.print());
     }
 }
@@ -148,8 +148,8 @@ fn line(text: &Text) -> String {
     format!("{}\n", text.as_str())
 }
 
-/// The line that replaces lost lines. It is made by hand and written at every level of the log, so that
-/// a reader of errors alone also learns of the loss.
+/// The line that replaces lost lines. It is formatted by hand and written at every log level, so that
+/// the loss is visible even if only errors are logged.
 fn notice(format: Format, lost: u64) -> String {
     const MESSAGE: &str = "lines of the log were dropped here: standard error was not read in time";
     let mut time = String::new();
@@ -176,7 +176,7 @@ impl<'a> MakeWriter<'a> for Output {
     }
 }
 
-/// One event, held until it is whole, so that a secret is never split between two writes.
+/// One event, buffered until it is complete, so that a secret is never split between two writes.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
     output: &'a Output,

@@ -1,4 +1,4 @@
-//! Where the caller's secret comes from. Read once, checked, and never shown again.
+//! The secret of the callers: read once from one of three places, checked, and never shown.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,12 +6,13 @@ use std::path::Path;
 use broker_model::redact::Secret;
 use broker_model::{Diagnostic, DiagnosticCode};
 
-/// The variable that may hold the secret. The allow-list of children's variables keeps it here.
+/// The variable that may contain the secret. The allow-list of children's variables does not include
+/// it.
 pub(crate) const VARIABLE: &str = "MCP_BROKER_SECRET";
-/// A file longer than this is no secret.
+/// The maximum length of a secret file.
 const MAX_FILE_BYTES: usize = 64 << 10;
 
-/// The three places, as they were given.
+/// The three possible places of the secret.
 #[derive(Debug, Default)]
 pub(crate) struct SecretSources<'a> {
     /// The third argument.
@@ -22,7 +23,7 @@ pub(crate) struct SecretSources<'a> {
     pub(crate) variable: Option<&'a str>,
 }
 
-/// A secret, or none, and what the operator should know about it.
+/// A secret, or none, with warnings and diagnostics.
 #[derive(Debug, Default)]
 pub(crate) struct LoadedSecret {
     pub(crate) secret: Option<Secret>,
@@ -30,10 +31,10 @@ pub(crate) struct LoadedSecret {
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-/// Why there is no secret although one was meant. No variant holds its text.
+/// Why a given secret cannot be used. No variant contains its text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretError {
-    /// It would be unclear which one counts.
+    /// More than one was given.
     #[error("the secret is given more than once: {0}; keep one")]
     Several(String),
     /// The file cannot be read.
@@ -41,7 +42,7 @@ pub(crate) enum SecretError {
     Unreadable {
         /// As the user named it.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         reason: String,
     },
     /// It cannot be used.
@@ -49,7 +50,7 @@ pub(crate) enum SecretError {
     Unusable(Box<Diagnostic>),
 }
 
-/// Takes the secret from the one place where it is given.
+/// Reads the secret from the place where it is given.
 pub(crate) fn load(places: &SecretSources<'_>) -> Result<LoadedSecret, SecretError> {
     let given: Vec<&str> = [
         places.argument.map(|_| "the third argument"),
@@ -85,10 +86,10 @@ fn read(file: &Path) -> Result<(String, Option<Diagnostic>), SecretError> {
         reason,
     };
     let metadata = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;
-    // A pipe is what a shell makes for `<(command)`.
+    // A shell creates a pipe for `<(command)`.
     let mut text = broker_files::read_text_or_pipe(file, MAX_FILE_BYTES)
         .map_err(|error| unreadable(error.to_string()))?;
-    // Editors and `echo` end a file with a newline that nobody means.
+    // Editors and `echo` end a file with a newline, which is not part of the secret.
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
     let mode = metadata.permissions().mode() & 0o777;
     let warning = (mode & 0o077 != 0).then(|| {

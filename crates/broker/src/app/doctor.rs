@@ -1,5 +1,5 @@
-//! `mcp-broker doctor`: settings as for a start, every source examined, the diagnosis on standard
-//! output. Signals end it and everything that it started.
+//! `mcp-broker doctor`: loads the settings as for a start, examines every source and prints the
+//! diagnosis. A signal ends it and its processes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::secret;
 
 /// How long interrupted servers have to end.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// After which time, and how often, somebody at a terminal is told who is waited for.
+/// The interval of the progress message at a terminal.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Examines every source.
@@ -38,7 +38,7 @@ pub(super) async fn run(
     for warning in &settings.warnings {
         output.report(&warning.text(), &warning.to_json());
     }
-    // What a start would refuse before it looks at a source is refused here too.
+    // Problems that refuse a start before any source is started are reported here too.
     let mut diagnostics = Vec::new();
     settings.host_policy(&[], &environment, &mut diagnostics);
     let exam = SourceExam::new(Setup {
@@ -75,7 +75,7 @@ pub(super) async fn run(
     })
 }
 
-/// Examines all of them; at a terminal it is said who is waited for.
+/// Examines all sources; at a terminal it reports which are still running.
 async fn examine(
     catalog: &'static Catalog,
     exam: SourceExam,
@@ -101,7 +101,7 @@ async fn examine(
     }
 }
 
-/// The examination is dropped by now, and nobody holds its processes any more.
+/// The exam was dropped, so its processes are being ended.
 async fn interrupted(output: &Output) -> Exit {
     output.note(&"interrupted: stopping the servers that were started".into());
     if timeout(END_TIMEOUT, broker_process::all_ended())

@@ -1,4 +1,4 @@
-//! Why a start ends before it served anything, and how that is told.
+//! The errors of a failed start, and their report.
 
 use std::io;
 
@@ -12,15 +12,15 @@ use crate::secret::SecretError;
 /// A start that failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// What was typed makes no sense.
+    /// The command line is not valid.
     Usage(String),
     /// Config, environment, address or secret, all problems of one run.
     Diagnostics(Vec<Diagnostic>),
     /// The address cannot be listened on.
     Bind {
-        /// As it was typed.
+        /// As it was given.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         reason: String,
     },
     /// The compiled-in catalog is of another version than this library.
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// How the process ends.
+    /// The exit code.
     pub(super) fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
@@ -52,7 +52,7 @@ impl Failure {
         }
     }
 
-    /// Tells it, whole and at once.
+    /// Reports the failure completely.
     pub(super) fn report(&self, output: &Output) {
         let message = match self {
             Self::Usage(message) | Self::Internal(message) => message.clone(),
@@ -72,7 +72,7 @@ impl Failure {
     }
 }
 
-/// What was made, unless that or what was found besides refuses it; then all of it together.
+/// Returns the value, unless it failed or there are errors in `found`; then all problems together.
 pub(super) fn unless_refused<T>(
     made: Result<T, Vec<Diagnostic>>,
     mut found: Vec<Diagnostic>,

@@ -1,5 +1,4 @@
-//! The start of a broker with a listener: its address and its secret come on top of what every start
-//! has.
+//! The start of a broker with a listener, which also needs an address and a secret.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use super::{listen, warn};
 use crate::secret::{self, SecretSources};
 use crate::surface::http::HttpSurface;
 
-/// How long calls in flight may take once the broker was told to stop.
+/// How long calls in flight may take after a stop signal.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves until a signal or a refused start.
@@ -34,7 +33,8 @@ pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, 
     startup.output.mask(&Redactor::new(secret.clone()));
     let core = startup.core(&settings, problems)?;
 
-    // The listener comes before the first child: a taken port must not cost a start of every source.
+    // The listener is opened before the first source is started, so that a used port does not cost a
+    // start of every source.
     let listener = listen::bind(address, &addresses).await?;
     let local = listener
         .local_addr()
@@ -54,7 +54,7 @@ pub(super) fn load_secret(
     let variable = match std::env::var(secret::VARIABLE) {
         Ok(text) => Some(text),
         Err(std::env::VarError::NotPresent) => None,
-        // Taking this for "no secret" would open the broker.
+        // Treating this as "no secret" would open the broker.
         Err(std::env::VarError::NotUnicode(_)) => {
             return Err(Failure::Usage(format!(
                 "`{}` is not UTF-8",

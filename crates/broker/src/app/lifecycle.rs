@@ -1,5 +1,5 @@
-//! One broker from its first child to its end: the gate of a plain start, then service, then the
-//! phases of the shutdown in one order, whatever the surface is.
+//! The lifecycle of a broker: start, service, and the phases of the shutdown, the same for every
+//! surface.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,15 +17,16 @@ use crate::core::{Core, RefuseExit, StartOutcome};
 use crate::logging::Output;
 use crate::surface::Surface;
 
-/// The most that passes from the order to stop to the end, threads apart: 12 s with those. What the
-/// drain leaves of it is for the sources, whose graces shrink with it, and for the last replies.
+/// The maximum time from the stop signal to the end, without threads: 12 s with them. The time that the
+/// drain leaves is for the sources, whose graces are shortened to fit, and for the last replies.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(11_500);
-/// How long replies may take to leave once every call has ended; the least is kept free for them.
+/// How long replies may take to be sent once every call has ended, and the minimum that is reserved for
+/// them.
 const LAST_REPLIES_TIMEOUT: Duration = Duration::from_secs(1);
 const MIN_LAST_REPLIES_TIMEOUT: Duration = Duration::from_millis(300);
-/// What ending a process takes beyond its graces.
+/// The time that ending a process takes in addition to its graces.
 const PROCESS_END_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long killing everything may take once the broker was interrupted twice.
+/// How long killing all processes may take after the second interrupt.
 const FORCED_STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A broker that serves and whose sources are starting.
@@ -37,7 +38,7 @@ pub(super) struct Running<S> {
 }
 
 impl<S: Surface> Running<S> {
-    /// Answers at once, from the catalog, and starts the sources.
+    /// Starts the sources; listings are served from the catalog at once.
     pub(super) fn start(
         core: Core,
         surface: Arc<S>,
@@ -93,8 +94,8 @@ impl<S: Surface> Running<S> {
         }
     }
 
-    /// Waits for the answers to a client that has left. The drain begins after that, since it would
-    /// refuse requests that wait for a source; no new ones can come.
+    /// Waits for the answers to a client that has closed its input. The drain begins after that, since
+    /// it would refuse requests that wait for a source; no new ones can arrive.
     async fn answer_the_rest(&self) {
         let idle = self.surface.idle();
         if timeout(self.drain_timeout, idle.cancelled()).await.is_err() {
@@ -102,9 +103,10 @@ impl<S: Surface> Running<S> {
         }
     }
 
-    /// The phases of the shutdown: new calls are refused, and those in flight go on; then the rest of
-    /// them fail, and the sources stop; at last the surface sends the replies and ends, so that callers
-    /// are told why until then. Where the client has left, its calls had their time before.
+    /// The phases of the shutdown: first new calls are refused and calls in flight continue; then the
+    /// remaining calls fail and the sources stop; last the surface sends the replies and ends, so that
+    /// callers get the reason. If the client has closed its input, its calls have already had their
+    /// time.
     async fn end(self, asked: Instant, client_left: bool) {
         if client_left {
             self.core.drain().begin_draining();
@@ -140,7 +142,7 @@ fn warn_of_calls(time: Duration) {
     tracing::warn!("calls were still running after {} s", time.as_secs_f32());
 }
 
-/// The failure of a surface that ended before it was told to.
+/// The failure of a surface that ended by itself.
 fn not_served<S: Surface>(served: Result<io::Result<()>, JoinError>) -> Failure {
     let reason = match served {
         Ok(Ok(())) => "it ended unexpectedly".to_owned(),
@@ -150,12 +152,12 @@ fn not_served<S: Surface>(served: Result<io::Result<()>, JoinError>) -> Failure 
     Failure::Internal(format!("{} cannot be served: {reason}", S::NAME))
 }
 
-/// What is left for stopping the sources, so long after the order to stop.
+/// The remaining time for stopping the sources, `elapsed` after the stop signal.
 fn time_to_close(elapsed: Duration) -> Duration {
     SHUTDOWN_TIMEOUT.saturating_sub(MIN_LAST_REPLIES_TIMEOUT + elapsed)
 }
 
-/// Waits for the first verdict; ends only where it refuses the start.
+/// Waits for the first verdict; returns only if it refuses the start.
 async fn refusal(core: &Core, output: &Output) -> Exit {
     let StartOutcome { report, refuse } = core.first_verdict().await;
     let Some(reason) = refuse else {
@@ -183,7 +185,7 @@ pub(super) mod tests {
     use super::*;
     use crate::app::http::DRAIN_TIMEOUT;
 
-    /// The time of a shutdown whose drain and sources take all of theirs, threads included.
+    /// The time of a shutdown in which drain, sources and threads use all of their time.
     pub(in crate::app) fn longest_shutdown(drain_timeout: Duration) -> Duration {
         let after_drain = time_to_close(drain_timeout);
         drain_timeout
@@ -199,7 +201,7 @@ pub(super) mod tests {
         let end = longest_shutdown(DRAIN_TIMEOUT);
         assert!(end <= Duration::from_secs(12), "{end:?}");
         assert_eq!(time_to_close(SHUTDOWN_TIMEOUT), Duration::ZERO);
-        // With nothing to wait for, every grace of a source fits in.
+        // Without a drain, every grace of a source fits.
         assert!(time_to_close(Duration::ZERO) > Duration::from_secs(8));
     }
 }

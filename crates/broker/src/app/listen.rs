@@ -1,4 +1,4 @@
-//! From `host:port` to a bound socket, and whether that socket is open to others.
+//! Binds a socket to `host:port`, and detects whether other machines can reach it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, lookup_host};
 use super::failure::Failure;
 use crate::cli::split_address;
 
-/// The addresses that `text` names, IPv4 first: `localhost` should be where most clients look.
+/// The addresses that `text` names, IPv4 first: most clients try it first for `localhost`.
 pub(super) async fn resolve(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     let (host, port) = split_address(text).map_err(Failure::Usage)?;
     let mut addresses: Vec<_> = lookup_host((host, port))
@@ -21,7 +21,7 @@ pub(super) async fn resolve(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     Ok(addresses)
 }
 
-/// The problem of listening where other machines can reach us without a secret.
+/// The diagnostic for an address that other machines can reach, if there is no secret.
 pub(super) fn open_bind(text: &str, addresses: &[SocketAddr]) -> Option<Diagnostic> {
     let open = addresses
         .iter()

@@ -1,5 +1,5 @@
-//! Opens a core for a program of its own: config, environment, start, and the way out. What the
-//! command line does on top, listener, secret and signals, is not here.
+//! Opens a core inside another program: config, environment, start and shutdown, without the listener,
+//! the secret and the signals of the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,8 @@ use crate::catalog::{self, Catalog};
 use crate::core::{Core, Mode, Setup, StartOutcome};
 use crate::typed::OpenError;
 
-/// How a broker is opened inside a program. The default is what the command line does: the config that
-/// was compiled in, this process's environment, a plain start.
+/// The options of a broker inside a program. The defaults are those of the command line: the
+/// compiled-in config, this process's environment, a plain start.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     config: Option<PathBuf>,
@@ -32,22 +32,22 @@ impl OpenOptions {
         }
     }
 
-    /// The same with the config at `file` instead of the one compiled in. It may only take away from that
-    /// one; relative paths in it resolve against its folder.
+    /// Uses the config at `file` instead of the compiled-in one. It may only restrict that one; its
+    /// relative paths resolve against its folder.
     #[must_use]
     pub fn config(mut self, file: impl AsRef<Path>) -> Self {
         self.config = Some(file.as_ref().to_owned());
         self
     }
 
-    /// The same with variables looked up in `environment`, and children inheriting from it.
+    /// Uses `environment` for variables and for what children inherit.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = Some(environment);
         self
     }
 
-    /// The same, starting in another mode.
+    /// Sets the start mode.
     #[must_use]
     pub const fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
@@ -61,7 +61,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// A core whose sources are started and, after a plain start, judged.
+/// Opens a core and starts its sources; a plain start waits until they are checked.
 pub(crate) async fn open(
     catalog: &'static Catalog,
     options: OpenOptions,
@@ -99,7 +99,7 @@ pub(crate) async fn open(
     }
 }
 
-/// Refuses what is new, lets run what runs for a while, and stops the sources.
+/// Refuses new calls, waits for calls in flight up to a limit, and stops the sources.
 pub(crate) async fn close(core: &Core) {
     drain(core, DRAIN_TIMEOUT).await;
     core.close().await;

@@ -1,5 +1,5 @@
-//! Another config while the broker runs: on SIGHUP, and with `--reload` whenever the file changes.
-//! What cannot be taken over is reported as a start would report it, and changes nothing.
+//! Reloads the config while the broker runs: on SIGHUP, and with `--reload` whenever the file changes.
+//! A config that cannot be applied is reported as at a start, and changes nothing.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ use crate::core::{Core, ReloadError, ReloadSummary};
 use crate::surface::Surface;
 use broker_process::guard::ReloadSignals;
 
-/// How often a watched file is looked at. It counts as changed once two looks found the same.
+/// The interval of checks of a watched file. It counts as changed when two checks found the same new
+/// content.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Reloads one broker's config.
@@ -29,7 +30,7 @@ pub(super) struct Reloader<'a, S> {
 }
 
 impl<'a, S: Surface> Reloader<'a, S> {
-    /// For the config that the command line names, if it names one.
+    /// A reloader for the config in the command line, if there is one.
     pub(super) const fn new(startup: Startup<'a>, core: Core, surface: Arc<S>) -> Self {
         Self {
             startup,
@@ -38,7 +39,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
         }
     }
 
-    /// Answers to hangups, and watches the file, from the moment that the start was let through.
+    /// Handles reload signals and watches the file, once the start has succeeded.
     pub(super) async fn run(self, mut reload_signals: ReloadSignals) -> Infallible {
         let cli = self.startup.cli;
         let watched = cli.config.as_deref().filter(|_| cli.reload);
@@ -86,7 +87,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
             .core
             .prepare(&settings.config, environment, &settings.base);
         let prepared = unless_refused(prepared, problems)?;
-        // Before anything is started with them.
+        // Before any source is started with these secrets.
         self.startup.output.mask(&prepared.redactor());
         let reloaded = self.core.reload(prepared).await?;
         self.surface.apply(for_surface);
@@ -94,7 +95,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
     }
 }
 
-/// Refuses to watch a file that is not named.
+/// Refuses `--reload` without a config file.
 pub(super) fn check(cli: &Cli) -> Result<(), Failure> {
     if cli.reload && cli.config.is_none() {
         let message = "`--reload` watches CONFIG, which is missing: name the file after ADDR";
@@ -103,12 +104,12 @@ pub(super) fn check(cli: &Cli) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file, and what stood in it when it was last taken over.
+/// A file, and its content when it was last applied.
 #[derive(Debug)]
 struct Watch {
     file: PathBuf,
     known: Option<Vec<u8>>,
-    /// What the last look found, where it was something else.
+    /// The different content that the last check found.
     other: Option<Vec<u8>>,
 }
 
@@ -121,8 +122,8 @@ impl Watch {
         }
     }
 
-    /// Examines the files once. Returns whether their content is new and complete. A file that cannot
-    /// be read or is too large counts as about to be replaced.
+    /// Checks the file once. Returns whether its content is new and complete. A file that cannot be
+    /// read or is too large counts as being replaced.
     fn look(&mut self) -> bool {
         let Ok(now) = broker_files::read(&self.file, MAX_BYTES) else {
             return false;

@@ -15,7 +15,7 @@ use super::failure::Failure;
 use crate::catalog::Catalog;
 use crate::surface::http::{BadEntry, HostPolicy};
 
-/// A config, and where its relative paths resolve.
+/// A config, and the folder of its relative paths.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) config: Config,
@@ -24,7 +24,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads `file`, where given, and compares it with what was compiled in.
+    /// Reads `file`, if given, and compares it with the compiled-in config.
     pub(super) fn load(catalog: &Catalog, file: Option<&Path>) -> Result<Self, Failure> {
         let compiled = || {
             Config::parse(catalog.config_name, catalog.config.as_bytes())
@@ -49,7 +49,7 @@ impl Settings {
         })?;
         let Parsed { config, warnings } =
             Config::parse(&name, &bytes).map_err(Failure::Diagnostics)?;
-        // The usual file is the one that the build read; there is nothing to compare then.
+        // Usually the file is the one that the build read; then there is nothing to compare.
         if config.compiled_text() != catalog.config {
             fits(catalog, &compiled()?.config, &config)?;
         }
@@ -60,8 +60,8 @@ impl Settings {
         })
     }
 
-    /// The policy of `allowed_hosts`, `--allow-host` and `allowed_origins`. What cannot be used is
-    /// added to `diagnostics`, all missing variables included.
+    /// The policy of `allowed_hosts`, `--allow-host` and `allowed_origins`. Entries that cannot be used
+    /// are added to `diagnostics`, including all missing variables.
     pub(super) fn host_policy(
         &self,
         allow_host: &[String],
@@ -99,8 +99,8 @@ impl Settings {
     }
 }
 
-/// Refuses a config that would expose more, or something else, than was compiled in. What it takes
-/// away is core's to see.
+/// Refuses a config that would expose more, or other tools, than the compiled-in one. Core applies its
+/// restrictions.
 fn fits(catalog: &Catalog, compiled: &Config, given: &Config) -> Result<(), Failure> {
     let known = |path: &NodePath| known_tools(catalog, path);
     match narrow::compare(compiled, given, &known) {
@@ -109,7 +109,7 @@ fn fits(catalog: &Catalog, compiled: &Config, given: &Config) -> Result<(), Fail
     }
 }
 
-/// What the lock knows of a source; nothing, where the catalog has no such source.
+/// The tools of a source in the lock; none if the catalog has no such source.
 fn known_tools(catalog: &Catalog, path: &NodePath) -> KnownTools {
     let locked = catalog
         .sources
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// A catalog with nothing in it but what a start compares.
+    /// A catalog that has only the fields that a start compares.
     fn built_from(config: &Config) -> &'static Catalog {
         Box::leak(Box::new(Catalog {
             format: crate::catalog::FORMAT,
@@ -190,7 +190,7 @@ mod tests {
         format!("{{{}}}", members.join(","))
     }
 
-    /// The members of one source, and one of them of every kind that is compared.
+    /// The members of one source, one of every kind that is compared.
     fn source_members(at: usize) -> Vec<String> {
         vec![
             format!(r#""command":"server{at}""#),

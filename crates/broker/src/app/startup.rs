@@ -1,5 +1,5 @@
-//! What both kinds of start share: the core is made from the settings, then one path serves, reloads
-//! and stops, whatever the surface is.
+//! The common part of both kinds of start: creates the core from the settings, then serves, reloads and
+//! stops, the same for every surface.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::logging::Output;
 use crate::surface::http::HostPolicy;
 use crate::surface::{self, Surface};
 
-/// The means of a start.
+/// The inputs of a start.
 pub(super) struct Startup<'a> {
     pub(super) catalog: &'static Catalog,
     pub(super) cli: &'a Cli,
@@ -28,20 +28,21 @@ pub(super) struct Startup<'a> {
     pub(super) output: &'a Output,
 }
 
-/// The signals that a running broker obeys.
+/// The signals of a running broker.
 pub(super) struct Orders {
     pub(super) signals: Signals,
     pub(super) reload_signals: ReloadSignals,
 }
 
 impl<'a> Startup<'a> {
-    /// The config of the command line, or the one that was compiled in.
+    /// The config of the command line, or the compiled-in one.
     pub(super) fn settings(&self) -> Result<Settings, Failure> {
         Settings::load(self.catalog, self.cli.config.as_deref())
     }
 
-    /// What `settings` say to the surface; what cannot be used is added to `problems`. Over stdio
-    /// requests have neither `Host` nor `Origin`, so the variables of those lists need not be set.
+    /// The part of `settings` for the surface; entries that cannot be used are added to `problems`.
+    /// Over stdio requests have neither `Host` nor `Origin`, so the variables of those lists need not
+    /// be set.
     pub(super) fn for_surface(
         &self,
         settings: &Settings,
@@ -57,7 +58,8 @@ impl<'a> Startup<'a> {
         }
     }
 
-    /// A core whose sources are not started. Its problems are reported with those found before.
+    /// Creates a core without starting its sources. Its problems are reported together with earlier
+    /// ones.
     pub(super) fn core(
         &self,
         settings: &Settings,

@@ -1,4 +1,4 @@
-//! `mcp-broker status`: asks a running broker how its sources are doing. Starts nothing.
+//! `mcp-broker status`: requests the state of the sources of a running broker. Starts nothing.
 
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
@@ -10,7 +10,7 @@ use crate::cli::{Format, StatusArgs};
 use crate::logging::Output;
 use crate::status::{Target, ask};
 
-/// Asks, and prints the answer.
+/// Requests the state and prints it.
 pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<Exit, Failure> {
     let target = Target::parse(&args.address).map_err(Failure::Usage)?;
     let secret = load_secret(None, args.secret_file.as_deref())?;

@@ -1,5 +1,5 @@
-//! The start of a broker for the client that started it. There is no listener, and the end comes
-//! quickly, because the program that closes the input waits for it.
+//! The start of a broker for the client that started it. There is no listener, and the shutdown is
+//! quick, because the program that closes the input waits for it.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, 
     }
     let settings = startup.settings()?;
     settings.warnings.iter().for_each(warn);
-    // Not needed here, yet it may be set for another broker, and must not be shown by this one.
+    // Not needed here, but it may be set for another broker, and must not be shown.
     let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
     startup.output.mask(&Redactor::new(secret));
     let mut problems = Vec::new();

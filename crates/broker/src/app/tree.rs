@@ -1,4 +1,4 @@
-//! What is printed on request: the compiled-in tree, the version. Starts nothing.
+//! Prints the compiled-in tree and the version. Starts nothing.
 
 use broker_model::exit::Exit;
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::{counted, shown_line};
 
-/// The longest summary in a line.
+/// The maximum length of a summary in a line, in characters.
 const MAX_SUMMARY_CHARS: usize = 120;
 
 /// Prints to stdout.
 pub(super) fn print(text: &Text) -> Result<Exit, Failure> {
     match Output::print(text) {
         Ok(()) => Ok(Exit::Ok),
-        // `--dump-tree | head` is no failure of anybody.
+        // `--dump-tree | head` is not a failure.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
         Err(error) => Err(Failure::Internal(format!(
             "cannot write to stdout: {error}"
@@ -26,7 +26,7 @@ pub(super) fn print(text: &Text) -> Result<Exit, Failure> {
     }
 }
 
-/// What this binary is.
+/// The version of the binary and of its catalog.
 pub(super) fn version(catalog: &Catalog) -> Text {
     text!(
         "mcp-broker {}\ncatalog {}\nbuilt from {}, config {}, lock {}\n",
@@ -56,7 +56,7 @@ pub(super) fn render(catalog: &Catalog, form: TreeForm) -> Text {
     }
 }
 
-/// An entry as `meta_tree` has it, all levels deep, with the digest of a tool.
+/// An entry as in `meta_tree`, with all levels and the digest of a tool.
 fn json(catalog: &Catalog, at: u32) -> Value {
     let entry = catalog.entry(at);
     let mut out = head(catalog.text(entry.head));
@@ -70,7 +70,7 @@ fn json(catalog: &Catalog, at: u32) -> Value {
     out
 }
 
-/// One line an entry, in the order of `meta_tree`, indented by depth; nodes end with `/`.
+/// One line for each entry, in the order of `meta_tree`, indented by depth; nodes end with `/`.
 fn human(catalog: &Catalog) -> Text {
     let mut lines = Vec::new();
     let root = catalog.find("/");

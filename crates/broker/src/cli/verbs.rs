@@ -36,11 +36,11 @@ Examples:
 /// The arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// The config; without it, the one that was compiled in.
+    /// The config; default: the compiled-in one.
     #[arg(value_name = "CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
-    /// How to print the findings.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: Format,
 }
@@ -57,7 +57,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 
-    /// How to print the state.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: Format,
 }

@@ -1,5 +1,5 @@
-//! From what an examination brought to light to findings: the failure of a start and what is behind it,
-//! noise, slowness, and differences from the lock.
+//! Turns the result of an exam into findings: the failure of a start and its likely reason, noise, a
+//! slow start, and differences from the lock.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use super::stderr_hints::{self, FailedStart};
 use super::{Diagnosis, Facts, ToolListing};
 use crate::core::{ExamResult, StartedSource};
 
-/// A start that takes longer than this is slow, whatever the config allows.
+/// A start that takes longer than this is slow, even if the config allows more.
 const SLOW_START: Duration = Duration::from_secs(10);
-/// Lines of stderr that are shown of a failed start.
+/// The maximum number of stderr lines of a failed start that are shown.
 const MAX_STDERR_LINES: usize = 5;
-/// Differences of one class that are shown; a command shows all.
+/// The maximum number of differences of one class that are shown; `broker-gen check` shows all.
 const MAX_DIFFERENCES: usize = 3;
-/// Bytes up to which both values of a difference are shown.
+/// The maximum bytes of a value of a difference that is shown.
 const MAX_VALUE_BYTES: usize = 60;
 
 pub(super) fn diagnose(examined: ExamResult, config: &str) -> Diagnosis {
@@ -30,7 +30,7 @@ pub(super) fn diagnose(examined: ExamResult, config: &str) -> Diagnosis {
         }
         Err(problems) => (problems.iter().map(of_variable).collect(), None),
     };
-    // Stable: of two that are as bad, the first found explains more.
+    // A stable sort: of equal severity, the first finding explains more.
     findings.sort_by_key(|finding: &Finding| std::cmp::Reverse(finding.severity));
     Diagnosis {
         path: examined.path,
@@ -127,7 +127,7 @@ fn of_failure(failure: &SourceFailure, started: &StartedSource) -> Finding {
         stderr: &exam.stderr,
         stdout: &exam.noise,
     });
-    // The message of a failed start may have the last line already.
+    // The message of a failed start may already contain the last line.
     let said = exam
         .stderr
         .iter()
@@ -259,7 +259,7 @@ fn summary(class: Class, tools: usize) -> String {
     )
 }
 
-/// One difference in one line, with both values where they are short.
+/// One difference in one line, with both values if they are short.
 fn line(name: &str, found: &Difference) -> String {
     let mut line = format!("{name}{} [{}]", shown_line(&found.message, 300), found.rule);
     if !found.pointer.is_empty() {

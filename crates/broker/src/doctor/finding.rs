@@ -1,14 +1,14 @@
-//! One thing that is to be said of a source, and the codes of what only an examination can find. Causes
-//! of a failed start and problems of variables keep the codes that they have everywhere.
+//! A finding about a source, and the codes that only an exam finds. Causes of a failed start and
+//! problems of variables keep their usual codes.
 
-/// How much it matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Severity {
-    /// Worth knowing; nothing has to be done.
+    /// Information; no action needed.
     Note,
-    /// It works, and something should be done.
+    /// The source works, but action is recommended.
     Warning,
-    /// It does not work, or a plain start refuses it.
+    /// The source does not work, or a plain start refuses it.
     Error,
 }
 
@@ -23,7 +23,7 @@ impl Severity {
     }
 }
 
-/// What only an examination finds; `docs/doctor.md` lists them.
+/// The codes that only an exam finds; `docs/doctor.md` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Code {
     RuntimeMissing,
@@ -73,17 +73,17 @@ impl Code {
     }
 }
 
-/// One thing that is to be said of a source.
+/// A finding about a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     /// Stable, lower snake_case.
     pub(super) code: &'static str,
-    /// Why the source is not ready, where that is what it is about.
+    /// Why the source is not ready, if the finding is about that.
     pub(super) cause: Option<&'static str>,
     pub(super) severity: Severity,
     /// What is wrong: a lowercase fragment.
     pub(super) message: String,
-    /// Lines that show it: stderr, stdout, places of a difference.
+    /// Evidence: lines of stderr and stdout, and places of differences.
     pub(super) details: Vec<String>,
     /// What to do about it.
     pub(super) remedy: String,

@@ -1,4 +1,4 @@
-//! The examination for a terminal: a block a source, the worst first, and one line that sums it up.
+//! The diagnosis for a terminal: one block for each source, the worst first, and one summary line.
 
 use std::cmp::Reverse;
 
@@ -10,10 +10,10 @@ use super::{Diagnosis, Facts, ToolListing, attention};
 use broker_model::terminal::Text;
 use broker_model::text;
 
-/// The whole text.
+/// The complete text.
 pub(crate) fn human(all: &[Diagnosis]) -> Text {
     let mut blocks: Vec<&Diagnosis> = all.iter().collect();
-    // Stable, so that sources that are as bad stay in the order of the tree.
+    // A stable sort: sources of equal severity stay in the order of the tree.
     blocks.sort_by_key(|one| Reverse(one.severity()));
     let mut out = Text::new();
     for one in blocks {
@@ -49,7 +49,7 @@ fn block(out: &mut Text, one: &Diagnosis) {
         for detail in &finding.details {
             out.wrap("    | ", "    | ", detail);
         }
-        // What has news and nothing to be done needs no advice.
+        // A note needs no advice.
         if finding.severity > Severity::Note {
             out.wrap("    help: ", "          ", &finding.remedy);
         }

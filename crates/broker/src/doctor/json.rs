@@ -1,4 +1,4 @@
-//! The examination as one JSON object; `docs/api.md` has its shape.
+//! The diagnosis as one JSON object; `docs/api.md` documents it.
 
 use broker_wire::Era;
 use serde_json::{Map, Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use super::finding::Finding;
 use super::{Diagnosis, Facts, ToolListing, attention};
 
-/// The version of the shape.
+/// The version of the format.
 const FORMAT_VERSION: u64 = 1;
 
-/// The whole object.
+/// The complete object.
 pub(crate) fn json(all: &[Diagnosis], catalog_digest: &str) -> Value {
     let attention = attention(all);
     json!({

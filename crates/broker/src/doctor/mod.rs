@@ -1,5 +1,5 @@
-//! What is wrong with each source, in words, with what mends it: judges what an examination brought to
-//! light and writes it down. Starts nothing and prints nothing.
+//! Diagnoses each source: turns the results of exams into findings with remedies, and renders them.
+//! Starts nothing and prints nothing.
 
 mod diagnose;
 mod finding;
@@ -21,7 +21,7 @@ use finding::{Finding, Severity};
 pub(crate) use human::human;
 pub(crate) use json::json;
 
-/// One source with everything that is to be said of it.
+/// The diagnosis of one source.
 #[derive(Debug)]
 pub(crate) struct Diagnosis {
     path: &'static str,
@@ -31,7 +31,7 @@ pub(crate) struct Diagnosis {
     facts: Option<Facts>,
 }
 
-/// What is known of a source that was started.
+/// The facts about a source that was started.
 #[derive(Debug)]
 struct Facts {
     took: Duration,
@@ -41,7 +41,7 @@ struct Facts {
     listed: Result<ToolListing, SourceFailure>,
 }
 
-/// What is known of a source that listed its tools.
+/// The facts about a source that listed its tools.
 #[derive(Debug)]
 struct ToolListing {
     era: Era,
@@ -54,12 +54,12 @@ struct ToolListing {
 }
 
 impl Diagnosis {
-    /// Judges one source. `config` is what commands call the config.
+    /// Diagnoses one source. `config` is the name of the config in suggested commands.
     pub(crate) fn of(examined: ExamResult, config: &str) -> Self {
         diagnose::diagnose(examined, config)
     }
 
-    /// Whether somebody has to do something about it.
+    /// Whether the operator has to act.
     pub(crate) fn needs_attention(&self) -> bool {
         self.severity() > Severity::Note
     }
@@ -70,7 +70,7 @@ impl Diagnosis {
     }
 }
 
-/// How many of them somebody has to do something about.
+/// The number of sources for which the operator has to act.
 pub(crate) fn attention(all: &[Diagnosis]) -> usize {
     all.iter().filter(|one| one.needs_attention()).count()
 }

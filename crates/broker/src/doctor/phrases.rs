@@ -1,8 +1,8 @@
-//! Phrases by which runtimes and servers say what they miss, and what each means.
+//! Phrases in the output of runtimes and servers, and the problems that they indicate.
 
 use super::finding::Code;
 
-/// Phrases of runtimes, lowercase, and what they mean; the first that is found counts.
+/// Phrases of runtimes, lowercase, and what they indicate; the first match counts.
 pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
     (
         &[

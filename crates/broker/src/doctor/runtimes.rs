@@ -1,6 +1,6 @@
-//! Programs that run servers rather than being one, and how somebody gets them.
+//! Runtimes of servers, and how to install them.
 
-/// A runtime: its name for people, and where it comes from.
+/// A runtime: its name for people, and how to install it.
 #[derive(Debug)]
 pub(super) struct Runtime {
     pub(super) name: &'static str,
@@ -63,7 +63,7 @@ const PHP: Runtime = Runtime {
 /// The runtime that a program of this name is part of.
 pub(super) fn of_program(program: &str) -> Option<&'static Runtime> {
     let name = program.rsplit('/').next().unwrap_or(program);
-    // `python3.13`, `node22`: a version says nothing about what it is.
+    // `python3.13`, `node22`: the version is ignored.
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     Some(match bare {
         "node" | "nodejs" | "npm" | "npx" | "pnpm" | "pnpx" | "yarn" | "corepack" | "tsx"

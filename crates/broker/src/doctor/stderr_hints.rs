@@ -1,5 +1,5 @@
-//! What the last words of a server that did not start give away: a runtime, a package, a variable or a
-//! terminal that it misses. Reads text that was redacted and made printable before.
+//! Hints in the last output of a server that failed to start: a missing runtime, package, variable or
+//! terminal. The text was redacted and made printable before.
 
 use broker_mcp::SourceFailure;
 use broker_model::SourceCause;
@@ -8,7 +8,7 @@ use super::finding::Code;
 use super::phrases::PHRASES;
 use super::runtimes;
 
-/// What is behind a failed start.
+/// The likely reason of a failed start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StderrHint {
     pub(super) code: Code,
@@ -16,7 +16,7 @@ pub(super) struct StderrHint {
     pub(super) remedy: String,
 }
 
-/// What is looked at.
+/// A failed start, with its output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FailedStart<'a> {
     pub(super) failure: &'a SourceFailure,
@@ -26,7 +26,7 @@ pub(super) struct FailedStart<'a> {
     pub(super) stdout: &'a [String],
 }
 
-/// The symptom that explains the most.
+/// The hint that explains the most.
 pub(super) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
     missing_program(start)
         .or_else(|| missing_runtime(start))
@@ -36,14 +36,14 @@ pub(super) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
         .or_else(|| prompt(start))
 }
 
-/// The command itself is a runtime that is not there.
+/// The command itself is a runtime that was not found.
 fn missing_program(start: FailedStart<'_>) -> Option<StderrHint> {
     let name = start.program;
     (start.failure.cause == SourceCause::SpawnNotFound && runtimes::of_program(name).is_some())
         .then(|| runtime(name))
 }
 
-/// The command is there and runs something that is not.
+/// The command exists and runs a program that was not found.
 fn missing_runtime(start: FailedStart<'_>) -> Option<StderrHint> {
     let code = start.failure.exit.and_then(|exit| exit.code);
     if code != Some(127) {
@@ -92,7 +92,7 @@ fn not_found(line: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(plain)).then_some(name)
 }
 
-/// It names a variable that it misses.
+/// The output names a missing variable.
 fn missing_variable(start: FailedStart<'_>) -> Option<StderrHint> {
     const WORDS: [&str; 8] = [
         "required",
@@ -154,7 +154,7 @@ fn phrase(start: FailedStart<'_>) -> Option<StderrHint> {
         })
 }
 
-/// It explains how it wants to be called.
+/// The output is a usage message.
 fn usage(start: FailedStart<'_>) -> Option<StderrHint> {
     let is_usage = |line: &&String| {
         let line = line.trim_start().to_lowercase();
@@ -170,7 +170,7 @@ fn usage(start: FailedStart<'_>) -> Option<StderrHint> {
     })
 }
 
-/// Its time ran out over a question.
+/// The start timed out after a prompt.
 fn prompt(start: FailedStart<'_>) -> Option<StderrHint> {
     if start.failure.cause != SourceCause::StartupTimeout {
         return None;

@@ -1,4 +1,4 @@
-//! Lines on their way to standard error, and the thread that writes them: it alone waits where
+//! The queue of lines for standard error, and the thread that writes them: only this thread waits if
 //! standard error is not read. The queue is bounded; lines that do not fit are counted.
 
 use std::fmt;
@@ -10,25 +10,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Bytes of the log that may wait to be written.
+/// The maximum bytes of log lines that wait to be written.
 const MAX_QUEUE_BYTES: usize = 1 << 20;
-/// How long the end of the process waits for lines of the log, unless standard error has taken
+/// How long the end of the process waits for lines of the log, unless standard error has accepted
 /// nothing for that long already.
 const LOG_END_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit at the end of the process if a report waits as well.
 const REPORT_END_TIMEOUT: Duration = Duration::from_secs(10);
-/// The pause where standard error does not block and takes nothing now.
+/// The delay before a retry if standard error is non-blocking and full.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
-/// The most bytes that are written at once: a pipe takes that many in one piece, so that lines of other
-/// writers come between our lines and not into them.
+/// The maximum bytes of one write: a pipe accepts that many atomically, so that lines of other writers
+/// come between lines and not into them.
 const WRITE_BYTES: usize = 4 << 10;
-/// Memory that is kept while there is nothing to write.
+/// The maximum memory that is kept while there is nothing to write.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 
-/// Makes the line that replaces a number of lost lines.
+/// Creates the line that replaces a number of lost lines.
 pub(super) type Notice = fn(super::Format, u64) -> String;
 
-/// The queue. It takes lines before its thread is started.
+/// The queue. It accepts lines before its thread is started.
 pub(super) struct Queue {
     state: Mutex<State>,
     /// Wakes the thread.
@@ -41,17 +41,17 @@ pub(super) struct Queue {
 
 struct State {
     thread: ThreadState,
-    /// Whole lines that the thread has not taken yet.
+    /// Complete lines that the thread has not taken yet.
     waiting: Vec<u8>,
-    /// Bytes that it has taken and not written yet.
+    /// Bytes that the thread has taken and not written yet.
     unwritten: usize,
     /// Lines that were lost and not reported yet.
     lost: u64,
-    /// The place in `waiting` where they are missing.
+    /// The position in `waiting` where they are missing.
     gap: usize,
-    /// Whether a report is among what is not written yet.
+    /// Whether a report is not written yet.
     has_report: bool,
-    /// When standard error last took something, or was first asked to.
+    /// When standard error last accepted bytes, or when the first write began.
     progress: Instant,
 }
 
@@ -68,7 +68,7 @@ struct Batch {
     bytes: Vec<u8>,
     lost: u64,
     gap: usize,
-    /// Whether the last line that was written has no end, since the write of its rest failed.
+    /// Whether the last line is incomplete, since the write of its rest failed.
     is_torn: bool,
 }
 
@@ -113,7 +113,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes a line of the log, or counts it as lost where there is no room.
+    /// Adds a line of the log, or counts it as lost if there is no room.
     pub(super) fn push_line(&self, line: &str) {
         let mut state = self.state();
         let length = state.waiting.len() + state.unwritten + line.len();
@@ -127,7 +127,7 @@ impl Queue {
         self.push(state, line);
     }
 
-    /// Takes a report, however long it is: there are few, and without it the exit code says nothing.
+    /// Adds a report of any length: there are few, and they explain the exit code.
     pub(super) fn push_report(&self, text: &str) {
         let mut state = self.state();
         state.has_report = true;
@@ -136,7 +136,7 @@ impl Queue {
 
     fn push(&self, mut state: MutexGuard<'_, State>, text: &str) {
         state.waiting.extend_from_slice(text.as_bytes());
-        // A busy thread looks again by itself, which saves a system call for each line.
+        // A busy thread checks the queue again by itself, which saves a system call for each line.
         if state.thread == ThreadState::Idle {
             state.thread = ThreadState::Busy;
             state.progress = Instant::now();
@@ -145,13 +145,13 @@ impl Queue {
         }
     }
 
-    /// Waits until everything was written, within the bounds of the end.
+    /// Waits until all lines are written, within the time limits of the end.
     pub(super) fn finish(self: &Arc<Self>) {
         if self.state().waiting.is_empty() && self.state().unwritten == 0 {
             return;
         }
         if self.start().is_err() {
-            // Without a thread there is no bound, but this is the last that the process does.
+            // Without a thread there is no time limit, but this is the last action of the process.
             let mut batch = Batch::default();
             take(&mut self.state(), &mut batch);
             self.write(&mut batch, &mut io::stderr());
@@ -203,8 +203,8 @@ impl Queue {
         take(&mut state, batch);
     }
 
-    /// Writes the batch and empties it. Where that fails, its lines are lost; they are told of with
-    /// the first line that can be written again, on a disk that is no longer full, say.
+    /// Writes the batch and empties it. If that fails, its lines are lost; the loss is reported with
+    /// the next line that can be written, for example when a disk is no longer full.
     fn write(&self, batch: &mut Batch, output: &mut impl Write) -> bool {
         let gap = if batch.lost == 0 {
             batch.bytes.len()
@@ -230,14 +230,15 @@ impl Queue {
         state.unwritten = 0;
         lost += unwritten;
         if lost > 0 {
-            // They came before everything that waits now.
+            // They precede all waiting lines.
             state.lost += lost;
             state.gap = 0;
         }
         lost == 0
     }
 
-    /// Writes whole lines, after the end of a torn one; how many were not written to their end.
+    /// Writes complete lines, after the rest of an incomplete one. Returns how many were not written
+    /// completely.
     fn write_lines(&self, mut bytes: &[u8], output: &mut impl Write, is_torn: &mut bool) -> u64 {
         let mut ends_torn = *is_torn;
         while !bytes.is_empty() {
@@ -263,7 +264,7 @@ impl Queue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock.
+        // No code panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -274,7 +275,7 @@ impl fmt::Debug for Queue {
     }
 }
 
-/// Everything that waits becomes the batch, whose memory is used for what comes next.
+/// Makes all waiting lines the batch; the memory of the batch is reused for the next lines.
 fn take(state: &mut State, batch: &mut Batch) {
     mem::swap(&mut state.waiting, &mut batch.bytes);
     batch.lost = mem::take(&mut state.lost);
@@ -283,7 +284,7 @@ fn take(state: &mut State, batch: &mut Batch) {
     state.progress = Instant::now();
 }
 
-/// The first whole lines, as many as are written at once; of a longer line a part.
+/// The first complete lines for one write, or a part of a longer line.
 fn piece(bytes: &[u8]) -> &[u8] {
     let most = bytes.get(..WRITE_BYTES).unwrap_or(bytes);
     match memchr::memrchr(b'\n', most) {

@@ -1,8 +1,8 @@
-//! How long ago a time was, as short as a table needs it.
+//! The age of a time, in a short form for a table.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// `3m` for a time as the health routes write it; `?` for anything else. A time to come is `0s`.
+/// `3m` for a time in the format of the health routes; `?` for other text. A future time is `0s`.
 pub(super) fn age(text: &str, now: SystemTime) -> String {
     let Some(then) = parse(text) else {
         return "?".to_owned();
@@ -10,7 +10,7 @@ pub(super) fn age(text: &str, now: SystemTime) -> String {
     short(now.duration_since(then).unwrap_or_default().as_secs())
 }
 
-/// `12s` until a time to come; `now` for one that has passed.
+/// `12s` until a future time; `now` for a past one.
 pub(super) fn until(text: &str, now: SystemTime) -> String {
     match parse(text).and_then(|then| then.duration_since(now).ok()) {
         Some(left) => format!("in {}", short(left.as_secs().max(1))),

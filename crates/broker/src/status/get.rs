@@ -1,5 +1,5 @@
-//! One `GET` over HTTP/1.1 on a connection of its own: no redirect is followed, and no more is read than
-//! a health route can say.
+//! One `GET` over HTTP/1.1 on a new connection: follows no redirect, and limits the length of the
+//! reply.
 
 use broker_model::redact::Secret;
 use broker_model::text::shown_line;
@@ -9,10 +9,10 @@ use tokio::net::TcpStream;
 
 use super::target::Target;
 
-/// The longest reply that is read.
+/// The maximum length of a reply.
 const MAX_REPLY_BYTES: u64 = 8 << 20;
 
-/// The reply of a route, read and as it came. The status may be 200, or 503 for "not yet".
+/// The reply of a route, parsed and as text. The status may be 200, or 503 for "not ready".
 pub(super) async fn json(
     target: &Target,
     route: &str,
@@ -59,7 +59,7 @@ pub(super) async fn json(
     }
 }
 
-/// Status and body of a whole reply; `None` where it is not one.
+/// Status and body of a complete reply; `None` if it is not one.
 fn parse(reply: &[u8]) -> Option<(u16, Vec<u8>)> {
     let end = reply.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&reply[..end]).ok()?;
@@ -84,7 +84,7 @@ fn parse(reply: &[u8]) -> Option<(u16, Vec<u8>)> {
     Some((status, body))
 }
 
-/// A body that a proxy sent in chunks, put together.
+/// Decodes a body that a proxy sent in chunks.
 fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {

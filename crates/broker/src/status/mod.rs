@@ -1,5 +1,4 @@
-//! How a running broker is doing: asks its health routes, and shows the answer. Knows of sources only
-//! what the routes say.
+//! The status of a running broker: requests its health routes, and renders the replies.
 
 mod age;
 mod get;
@@ -18,23 +17,23 @@ pub(crate) use target::Target;
 use broker_model::terminal::Text;
 use broker_model::text;
 
-/// How long both questions may take together.
+/// The timeout of both requests together.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The note below a table that has states only.
 const STATES_ONLY: &str = "The broker shows paths, causes and counters only to a caller who sends its \
     secret: set `MCP_BROKER_SECRET`, or give `--secret-file`.";
 
-/// What a broker says of itself.
+/// The status of a broker.
 #[derive(Debug)]
 pub(crate) struct Status {
     ready: bool,
-    /// The reply of `/sources`, as it came.
+    /// The reply of `/sources`, as text.
     text: String,
     sources: Vec<Value>,
 }
 
-/// Asks the broker at `target`; a failure is said in one lowercase fragment.
+/// Requests the status of the broker at `target`; an error is one lowercase fragment.
 pub(crate) async fn ask(target: &Target, secret: Option<&Secret>) -> Result<Status, String> {
     let asked = async {
         let (ready, _) = get::json(target, "/readyz", secret).await?;
@@ -65,7 +64,7 @@ impl Status {
         self.ready && !self.sources.iter().any(needs_attention)
     }
 
-    /// The sources as the broker gave them.
+    /// The sources as the broker sent them.
     pub(crate) fn json(&self) -> &str {
         &self.text
     }
@@ -94,13 +93,13 @@ impl Status {
     }
 }
 
-/// Whether somebody should look at a source: it is down, or some of its tools are out of service.
+/// Whether a source needs attention: it is down, or some of its tools are withdrawn.
 fn needs_attention(source: &Value) -> bool {
     let state = source["state"].as_str().unwrap_or_default();
     !matches!(state, "ready" | "starting") || source["withdrawn"].as_u64().unwrap_or_default() > 0
 }
 
-/// A text of the broker, fit for a terminal.
+/// A text of the broker, escaped for a terminal.
 fn shown(value: &Value, most: usize) -> String {
     shown_line(value.as_str().unwrap_or_default(), most)
 }

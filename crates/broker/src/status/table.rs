@@ -1,5 +1,4 @@
-//! The sources as a table of 80 columns. A path that is too long has a line of its own, and so has what
-//! a source is down for.
+//! The sources as a table of 80 columns. Long paths and causes of failures have separate lines.
 
 use std::time::SystemTime;
 
@@ -62,7 +61,7 @@ pub(super) fn render(sources: &[Value], now: SystemTime) -> Text {
 
 fn row(source: &Value, now: SystemTime) -> [String; 8] {
     let counters = &source["counters"];
-    // A broker with a secret tells states only to a caller who does not send it.
+    // Without its secret, a broker shows only states.
     let path = source["path"]
         .as_str()
         .map_or_else(|| "-".to_owned(), |_| shown(&source["path"], 512));
@@ -95,7 +94,7 @@ fn line(out: &mut Text, cells: &[String; 8], widths: &[usize; 8]) {
     let mut line = String::new();
     for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
         let gap = " ".repeat(if at == 0 { 0 } else { GAP });
-        // Names stand on the left, numbers on the right.
+        // Names are aligned left, numbers right.
         if at < 2 {
             line.push_str(&format!("{gap}{cell:<width$}"));
         } else {

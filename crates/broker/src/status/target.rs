@@ -1,4 +1,4 @@
-//! Where a broker is asked: `host:port` or `http://host:port`, as somebody typed it.
+//! The address of a broker in the command line: `host:port` or `http://host:port`.
 
 use crate::cli::split_address;
 
@@ -11,7 +11,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads what was typed; says what is wrong with it.
+    /// Parses the argument; fails with a message.
     pub(crate) fn parse(typed: &str) -> Result<Self, String> {
         if typed.starts_with("https://") {
             return Err(
@@ -38,7 +38,7 @@ impl Target {
                 "port 0 is not an address: the broker prints the address when it starts".to_owned(),
             );
         }
-        // A broker that listens everywhere is asked here.
+        // A broker that listens on all addresses is asked on loopback.
         let host = match host {
             "0.0.0.0" => "127.0.0.1",
             "::" => "::1",
@@ -50,7 +50,7 @@ impl Target {
         })
     }
 
-    /// As a `Host` header has it.
+    /// As in a `Host` header.
     pub(super) fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -59,7 +59,7 @@ impl Target {
         }
     }
 
-    /// As people know it.
+    /// As a URL.
     pub(crate) fn shown(&self) -> String {
         format!("http://{}", self.authority())
     }

@@ -1,6 +1,6 @@
-//! The ways in. A surface decides who calls, checks what arrives, and turns core's answers into its
-//! own protocol; it never talks to a server except through `core`. No surface imports another: the
-//! meta-tools, which both offer, are in `meta`.
+//! The surfaces. A surface authenticates callers, checks requests, and translates core's answers into
+//! its protocol; it reaches servers only through `core`. No surface imports another: the meta-tools,
+//! which both offer, are in `meta`.
 
 use std::io;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ pub(crate) mod mcp;
 mod meta;
 mod request_id;
 
-/// The part of a config that surfaces follow; a reload may bring another.
+/// The part of a config for surfaces; a reload may replace it.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// Which `Host` and `Origin` may be named; without effect where requests have none.
+    /// The allowed `Host` and `Origin` headers; without effect if requests have none.
     pub(crate) hosts: http::HostPolicy,
     /// `limits.body_bytes`
     pub(crate) body_bytes: usize,
 }
 
-/// A way in, which the app starts, reloads and stops. A surface is made over a core, whose drain tells
-/// it when to refuse calls and when to end.
+/// A surface, which the app starts, reloads and stops. It belongs to a core, whose drain says when to
+/// refuse calls and when to end.
 pub(crate) trait Surface: Send + Sync + 'static {
-    /// What is served, for messages.
+    /// The name of the surface, for messages.
     const NAME: &'static str;
 
-    /// The source of connections; nothing where the pipes of the process are the only one.
+    /// The source of connections; `()` if it uses the pipes of the process.
     type Listener: Send;
 
-    /// Puts other settings into force, for requests that come later.
+    /// Applies other settings to later requests.
     fn apply(&self, settings: Settings);
 
     /// Serves until the drain is finished, then until the last replies are sent.
@@ -39,8 +39,8 @@ pub(crate) trait Surface: Send + Sync + 'static {
         listener: Self::Listener,
     ) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Cancelled once the only client has left, which ends the broker. Never cancelled where clients
-    /// come and go.
+    /// Cancelled once the only client has left, which ends the broker. Never cancelled by a surface
+    /// with several clients.
     fn ended(&self) -> CancellationToken {
         CancellationToken::new()
     }

@@ -1,11 +1,11 @@
-//! Names for requests, unique within and, by a random prefix, between processes. A caller's own
-//! `X-Request-Id` is not taken over: it would put foreign text into the log.
+//! Ids of requests, unique within a process and, by a random prefix, between processes. A caller's
+//! `X-Request-Id` is not used: it would put foreign text into the log.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Hands out request ids.
+/// Generates request ids.
 #[derive(Debug)]
 pub(in crate::surface) struct RequestIds {
     prefix: u32,
@@ -13,10 +13,10 @@ pub(in crate::surface) struct RequestIds {
 }
 
 impl RequestIds {
-    /// Ids with a prefix of this process's own.
+    /// Ids with a random prefix for this process.
     pub(in crate::surface) fn new() -> Self {
-        // The standard library seeds its hasher from the system's randomness; 32 bits of it are
-        // plenty to tell processes apart in a log, and an id is no secret.
+        // The standard library seeds its hasher from the system's randomness; 32 bits are enough to
+        // distinguish processes in a log, and an id is not a secret.
         let prefix = RandomState::new().build_hasher().finish() as u32;
         Self {
             prefix,

@@ -1,4 +1,4 @@
-//! What opening a broker and calling a tool can fail with.
+//! The errors of opening a broker and of calling a tool.
 
 use broker_drift::Report;
 use broker_model::{CallCode, Diagnostic};
@@ -7,30 +7,30 @@ use thiserror::Error;
 use super::RawResult;
 use crate::core::{CoreError, RefuseExit};
 
-/// Why a call gave no output.
+/// Why a call returned no output.
 #[derive(Clone, Debug, Error)]
 pub enum CallError {
-    /// The broker, the source or the arguments: one of the closed list of codes, the same as on every
-    /// surface, with what is known about it.
+    /// The broker, the source or the arguments: one of the closed list of codes, as on every surface,
+    /// with its details.
     #[error("{0}")]
     Failed(Box<CoreError>),
-    /// The tool ran and says itself that it failed (`isError`).
+    /// The tool ran and reported a failure (`isError`).
     #[error("the tool failed: {}", shown(.raw))]
     Tool {
-        /// What it said.
+        /// Its message.
         raw: RawResult,
     },
     /// The tool ran, and its answer does not fit the reviewed output schema's type.
     #[error("{message}")]
     Output {
-        /// What does not fit, and where.
+        /// The mismatch and its place.
         message: String,
-        /// What it answered.
+        /// Its result.
         raw: RawResult,
     },
 }
 
-/// Why a broker was not opened. Nothing is left running.
+/// Why a broker was not opened. No process is left running.
 #[derive(Clone, Debug, Error)]
 pub enum OpenError {
     /// The catalog was compiled for another version of this library.
@@ -42,13 +42,13 @@ pub enum OpenError {
         /// The catalog's format.
         found: u32,
     },
-    /// Config or environment cannot be used; every problem of one run.
+    /// Config or environment cannot be used; all problems.
     #[error("{}", listed(.0))]
     Diagnostics(Vec<Diagnostic>),
     /// A plain start is refused: a source differs from the lock, or could not be compared with it.
     #[error("{}: {report}", refused(.reason))]
     Refused {
-        /// Which of the two.
+        /// The reason.
         reason: RefuseExit,
         /// Everything that differs.
         report: Box<Report>,
@@ -59,8 +59,7 @@ pub enum OpenError {
 }
 
 impl CallError {
-    /// The code, where the call failed with one; a tool's own failure and an answer that does not fit
-    /// have none.
+    /// The code, if the call failed with one; a failure that the tool reports and a mismatch have none.
     pub fn code(&self) -> Option<CallCode> {
         match self {
             Self::Failed(error) => Some(error.code),
@@ -68,7 +67,7 @@ impl CallError {
         }
     }
 
-    /// The result, where the tool gave one.
+    /// The result, if the tool returned one.
     pub const fn raw(&self) -> Option<&RawResult> {
         match self {
             Self::Failed(_) => None,
@@ -76,7 +75,7 @@ impl CallError {
         }
     }
 
-    /// Whether the server may have executed the call. Repeating one that it may have can do harm.
+    /// Whether the server may have executed the call. Repeating a call that was executed can do harm.
     pub fn maybe_executed(&self) -> bool {
         match self {
             Self::Failed(error) => error.maybe_executed == Some(true),

@@ -1,4 +1,4 @@
-//! The typed Rust API: a broker inside one's own program, whose tools are called by their generated types.
+//! The typed Rust API: a broker inside a program, whose tools are called by their generated types.
 //!
 //! ```
 //! # use mcp_broker::typed::{Broker, CallError, OpenError, Tool};
@@ -20,9 +20,9 @@
 //! }
 //! ```
 //!
-//! [`include_catalog!`](crate::include_catalog) gives the modules, made of the reviewed lock: a lock that
-//! no longer has a tool, or has it with other arguments, breaks the build of its callers. Calls go
-//! through [`core`](crate::core) like those of every surface.
+//! [`include_catalog!`](crate::include_catalog) includes the modules, generated from the reviewed lock:
+//! a lock that no longer has a tool, or has it with other arguments, breaks the build of its callers.
+//! Calls go through [`core`](crate::core) like those of every surface.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,24 +55,25 @@ pub trait Tool {
     /// Its arguments: one JSON object, shaped as the reviewed schema says. Bounds and formats are not
     /// part of the type; the broker checks them before it sends anything.
     type Args: Serialize;
-    /// Its structured result; `()` where the lock has no output schema.
+    /// Its structured result; `()` if the lock has no output schema.
     type Output: DeserializeOwned;
-    /// Where it stands in the tree.
+    /// Its path in the tree.
     const PATH: &'static str;
     /// Whether the lock has an output schema.
     const HAS_OUTPUT: bool;
 }
 
-/// What a tool answered.
+/// The result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult<O> {
-    /// `structuredContent` as the tool's type; `()` where the lock has no output schema.
+    /// `structuredContent` as the tool's type; `()` if the lock has no output schema.
     pub output: O,
-    /// The whole result as the server gave it.
+    /// The complete result as the server sent it.
     pub raw: RawResult,
 }
 
-/// A broker in this process. Cheap to clone; all clones are one broker, and [`Broker::close`] ends it.
+/// A broker in this process. Cheap to clone; all clones share one broker, and [`Broker::close`] ends
+/// it.
 #[derive(Clone, Debug)]
 pub struct Broker {
     core: Core,
@@ -87,8 +88,8 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Diagnostics`] where config or environment cannot be used, [`OpenError::Refused`]
-    /// where a source differs from the lock or could not be started; everything is stopped again then.
+    /// [`OpenError::Diagnostics`] if config or environment cannot be used, [`OpenError::Refused`] if a
+    /// source differs from the lock or could not be started; all sources are stopped then.
     pub async fn open(catalog: &'static Catalog, options: Options) -> Result<Self, OpenError> {
         let core = crate::app::open(catalog, options).await?;
         let account = core.memory().whole_account();
@@ -100,9 +101,9 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// [`CallError::Failed`] with a code of the closed list, [`CallError::Tool`] where the tool itself
-    /// says that it failed, [`CallError::Output`] where its answer does not fit the type; the last two
-    /// keep the raw result.
+    /// [`CallError::Failed`] with a code of the closed list, [`CallError::Tool`] if the tool reports a
+    /// failure, [`CallError::Output`] if its answer does not fit the type; the last two keep the raw
+    /// result.
     pub async fn call<T: Tool>(&self, args: T::Args) -> Result<ToolResult<T::Output>, CallError> {
         let raw = self.send(T::PATH, &args).await?;
         if raw.is_error() {
@@ -114,7 +115,7 @@ impl Broker {
         }
     }
 
-    /// What is underneath: listing, describing, health, and calls by path.
+    /// The core below: listing, describing, health, and calls by path.
     pub const fn core(&self) -> &Core {
         &self.core
     }
@@ -161,7 +162,8 @@ impl Broker {
     }
 }
 
-/// Reads a member that is there, null included: what generated types use to tell null from absent.
+/// Reads a member that is present, including null: generated types use it to distinguish null from
+/// absent.
 ///
 /// # Errors
 ///

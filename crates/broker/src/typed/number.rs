@@ -5,8 +5,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// A JSON number. Made of any of Rust's by `into()`; a float that is not finite is written as null, which
-/// no schema of a number takes.
+/// A JSON number. Converts from every number type of Rust; a float that is not finite is written as
+/// null, which no schema of a number accepts.
 ///
 /// ```
 /// use mcp_broker::typed::Number;
@@ -37,7 +37,7 @@ impl Number {
         }
     }
 
-    /// The same integer, if it is one and fits; `3.0` is 3.
+    /// The integer, if it is one and fits; `3.0` is 3.
     pub fn as_i64(self) -> Option<i64> {
         match self.0 {
             Form::Signed(number) => Some(number),

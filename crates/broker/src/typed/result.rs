@@ -1,4 +1,4 @@
-//! The result of a call as the server gave it, and its reading as a type.
+//! The result of a call as the server sent it, and its conversion to a type.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A result of `tools/call`: one JSON object with `content`, and perhaps `structuredContent`, `isError` and
-/// `_meta`. Byte for byte as the server gave it, whatever `render_mode` and `max_output_chars` the config
-/// has for the tool. Cheap to clone.
+/// A result of `tools/call`: one JSON object with `content`, and perhaps `structuredContent`, `isError`
+/// and `_meta`. Byte for byte as the server sent it; `render_mode` and `max_output_chars` of the config
+/// do not apply. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RawResult {
     text: Bytes,
 }
 
-/// What of a result is looked at.
+/// The members of a result that are read.
 #[derive(Deserialize)]
 struct Members<'a> {
     #[serde(borrow, rename = "structuredContent")]
@@ -32,7 +32,7 @@ impl RawResult {
         Self { text }
     }
 
-    /// The JSON text. It is the server's: UTF-8 where the server kept to the protocol.
+    /// The JSON text of the server: UTF-8 if the server follows the protocol.
     pub const fn as_bytes(&self) -> &Bytes {
         &self.text
     }
@@ -41,7 +41,7 @@ impl RawResult {
     ///
     /// # Errors
     ///
-    /// Where the text cannot be read, as with bytes that are no UTF-8.
+    /// If the text cannot be read, for example because it is not UTF-8.
     pub fn to_value(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_slice(&self.text)
     }
@@ -51,7 +51,7 @@ impl RawResult {
         self.members().is_ok_and(|members| members.is_error)
     }
 
-    /// The text blocks of `content`, joined by newlines; empty where there are none.
+    /// The text blocks of `content`, joined by newlines; empty if there are none.
     pub fn text(&self) -> String {
         #[derive(Deserialize)]
         struct Block {
@@ -71,7 +71,7 @@ impl RawResult {
         texts.join("\n")
     }
 
-    /// `structuredContent` as a type; without one in the lock nothing is read.
+    /// `structuredContent` as a type; without an output schema in the lock nothing is read.
     pub(super) fn output<O: DeserializeOwned>(&self, typed: bool) -> Result<O, String> {
         if !typed {
             return read("null");
@@ -92,8 +92,8 @@ impl RawResult {
     }
 }
 
-/// Reads a type. JSON Schema takes `3.0` for an integer and serde does not, so integral floats are tried
-/// as integers where the text does not fit as it is.
+/// Reads a type. JSON Schema accepts `3.0` as an integer and serde does not, so integral floats are
+/// tried as integers if the text does not fit.
 fn read<O: DeserializeOwned>(text: &str) -> Result<O, String> {
     serde_json::from_str(text).or_else(|error: serde_json::Error| {
         let again = serde_json::from_str::<Value>(text).map(integral);

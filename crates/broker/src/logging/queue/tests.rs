@@ -1,15 +1,15 @@
-//! The queue with writers that block, fail, or take a little at a time.
+//! The queue with writers that block, fail, or accept a few bytes at a time.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::super::Format;
 use super::*;
 
-/// How long anything may take before a test gives up.
+/// The timeout of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Hands on what it is given. Before each write it waits for an order: how many bytes to take, or
-/// what error to give.
+/// A writer that forwards bytes. Before each write it waits for an order: how many bytes to accept, or
+/// which error to return.
 struct Script {
     orders: Receiver<io::Result<usize>>,
     written: Sender<Vec<u8>>,
@@ -81,7 +81,7 @@ fn a_full_queue_counts_what_it_drops_and_tells_it_in_its_place() {
     let line = |number: usize| format!("{number:05} {}\n", "x".repeat(2000));
     let pushed = 2 * MAX_QUEUE_BYTES / line(0).len();
     queue.push_line(&line(0));
-    // From here on the thread waits for an order and takes nothing more.
+    // From here on the thread waits for an order and accepts nothing.
     await_state(&queue, |state| state.unwritten > 0);
     for number in 1..pushed {
         queue.push_line(&line(number));
@@ -104,7 +104,7 @@ fn lines_that_could_not_be_written_are_told_of_with_the_first_that_can_be() {
     await_idle(&queue);
     let full = || order.send(Err(io::ErrorKind::StorageFull.into()));
     for line in ["one\n", "two\n"] {
-        // Since the second it fails at the notice.
+        // The second failure is at the notice.
         full().expect("the thread runs");
         queue.push_line(line);
         await_idle(&queue);
@@ -164,13 +164,13 @@ fn pieces_are_whole_lines_where_lines_are_short() {
 fn the_end_waits_for_what_can_be_written_and_not_for_an_output_that_is_stuck() {
     let (queue, order, received) = scripted();
     await_idle(&queue);
-    // Nothing waits: nor does this.
+    // Nothing is waiting, so this returns at once.
     queue.finish();
     let began = Instant::now();
     queue.push_line("a line\n");
     queue.finish();
     assert!(began.elapsed() >= LOG_END_TIMEOUT && !is_idle(&queue));
-    // Stuck for so long already: there is nothing more to wait for.
+    // Stuck for longer than the limit: does not wait any longer.
     queue.finish();
     queue.push_report("a report\n");
     thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Who calls: compares the secret that a request presents, in a time that tells nothing of it, and
-//! refuses secrets in a place where proxies and logs would keep them.
+//! Authenticates callers: compares the secret of a request in a time that does not depend on it, and
+//! refuses secrets in the query, which proxies and logs store.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::core::Identity;
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// Knows the secret, where one is set.
+/// The authentication of a broker, with its secret, if it has one.
 #[derive(Debug)]
 pub(super) struct Auth {
     secret: Option<Secret>,
@@ -31,7 +31,7 @@ struct FailedAttempts {
     logged: Option<Instant>,
 }
 
-/// What a request presents.
+/// The credential of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Credential {
     /// The right secret.
@@ -50,12 +50,12 @@ impl Auth {
         }
     }
 
-    /// Whether callers must present a secret.
+    /// Whether callers must send a secret.
     pub(super) fn has_secret(&self) -> bool {
         self.secret.is_some()
     }
 
-    /// Looks at the headers. Without a secret set, nothing that is presented is right.
+    /// Reads the credential from the headers. If the broker has no secret, no credential is valid.
     pub(super) fn presented(&self, headers: &HeaderMap) -> Credential {
         let mut candidates = headers
             .get_all(header::AUTHORIZATION)
@@ -69,7 +69,7 @@ impl Auth {
             )
             .peekable();
         if candidates.peek().is_none() {
-            // Another scheme than Bearer is a wrong secret, not a missing one.
+            // A scheme other than Bearer is an invalid secret, not a missing one.
             return if headers.contains_key(header::AUTHORIZATION) {
                 Credential::Invalid
             } else {
@@ -89,7 +89,7 @@ impl Auth {
         }
     }
 
-    /// Who calls; refuses where a secret is set and not presented.
+    /// The identity of the caller; refuses a request without the secret, if there is one.
     pub(super) fn identify(&self, headers: &HeaderMap) -> Result<Identity, Refusal> {
         if self.secret.is_none() {
             return Ok(Identity::anonymous());
@@ -122,7 +122,7 @@ impl Auth {
     }
 }
 
-/// Refuses a query with a member whose name usually holds a secret.
+/// Refuses a query with a parameter whose name is usual for a secret.
 pub(super) fn check_query(query: Option<&str>) -> Result<(), Refusal> {
     let secret = query.is_some_and(|query| {
         query.split(['&', ';']).any(|pair| {
@@ -156,7 +156,7 @@ fn equals(candidate: &[u8], secret: &[u8]) -> Choice {
         .fold(same_length, |same, (a, b)| same & a.ct_eq(b))
 }
 
-/// `text` with `%XX` decoded, for names only: what is no escape stays.
+/// `text` with `%XX` decoded, for names only: other text stays.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

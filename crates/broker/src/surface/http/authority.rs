@@ -1,9 +1,9 @@
-//! `host[:port]` as it stands in `Host`, in an absolute request target, in an origin and in
-//! `allowed_hosts`: parsed once, strictly, so that two spellings of one host compare equal.
+//! `host[:port]` in `Host`, in an absolute request target, in an origin and in `allowed_hosts`: parsed
+//! strictly, so that two spellings of one host compare equal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A host and, where written, a port.
+/// A host and, if present, a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Authority {
     pub(super) host: HostName,
@@ -15,7 +15,7 @@ pub(super) struct Authority {
 pub(super) enum HostName {
     /// Lower-case, without the trailing dot.
     Name(Box<str>),
-    /// An address literal; IPv4 in IPv6 clothes is IPv4.
+    /// An address literal; an IPv4-mapped IPv6 address becomes IPv4.
     Address(IpAddr),
 }
 
@@ -33,7 +33,7 @@ impl Authority {
         let port = match rest.strip_prefix(':') {
             None if rest.is_empty() => None,
             None => return None,
-            // `u16::from_str` would take a sign.
+            // `u16::from_str` would accept a sign.
             Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
                 Some(digits.parse().ok()?)
             }
@@ -60,8 +60,8 @@ impl HostName {
         well_formed.then(|| Self::Name(name.to_ascii_lowercase().into()))
     }
 
-    /// Whether this is this machine by definition: `localhost` or a loopback address. Names below
-    /// `localhost` are not taken: resolvers differ on them.
+    /// Whether this is always this machine: `localhost` or a loopback address. Names below `localhost`
+    /// do not count: resolvers differ on them.
     pub(super) fn is_loopback(&self) -> bool {
         match self {
             Self::Name(name) => &**name == "localhost",

@@ -1,4 +1,4 @@
-//! Takes a request's body: its type is checked before it is read, its size while it is read.
+//! Reads the body of a request: checks its type before it is read, and its size while it is read.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use crate::core::{Account, Charge, NoRoom, no_room_for_request, reserve};
 
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long, and how much of, an unwanted body is still taken in, so that its sender gets to read
-/// the reply instead of a reset.
+/// How long, and how many bytes of, a refused body are still read, so that its sender can read the
+/// reply instead of a reset.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_LINGER_BYTES: usize = 16 << 20;
 
-/// Refuses what is not plain JSON. A browser's form or `text/plain` post needs no preflight, so
-/// this is also the defence against cross-site posts.
+/// Refuses a body that is not plain JSON. A form or `text/plain` post of a browser needs no preflight,
+/// so this is also the defence against cross-site posts.
 pub(super) fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let refuse = |message| Err(Refusal::new(CallCode::ContentType, message));
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
@@ -59,8 +59,9 @@ fn is_json(value: &str) -> bool {
         })
 }
 
-/// Reads the whole body, at most `limit` bytes. The bytes are charged to `account` from their arrival
-/// until they are dropped. A body announced as larger is not read and stays in `body`, for [`linger`].
+/// Reads the complete body, at most `limit` bytes. The bytes are charged to `account` from their
+/// arrival until they are dropped. A body announced as larger is not read and stays in `body`, for
+/// [`linger`].
 pub(super) async fn read(
     body: &mut Option<Body>,
     limit: usize,
@@ -86,7 +87,7 @@ pub(super) async fn read(
 
 async fn collect(body: &mut Body, limit: usize, account: &Account) -> Result<Bytes, Refusal> {
     let mut charge = Charge::default();
-    // Nearly every body is one frame, which is handed on without a copy.
+    // Nearly every body is one frame, which is returned without a copy.
     let (mut first, mut joined) = (Bytes::new(), BytesMut::new());
     while let Some(chunk) = next_chunk(body).await {
         let chunk = chunk?;
@@ -122,7 +123,7 @@ fn no_room(no_room: NoRoom, needed: usize, account: &Account) -> Refusal {
 async fn next_chunk(body: &mut Body) -> Option<Result<Bytes, Refusal>> {
     let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
     Some(match frame {
-        // Trailers carry nothing for us.
+        // Trailers are ignored.
         Ok(frame) => Ok(frame.into_data().unwrap_or_default()),
         Err(_) => Err(incomplete("the body broke off")),
     })
@@ -139,7 +140,7 @@ fn incomplete(message: &str) -> Refusal {
     Refusal::new(CallCode::JsonInvalid, message)
 }
 
-/// Takes in, in the background and within bounds, what is left of a body that was refused.
+/// Reads the rest of a refused body in the background, within limits.
 pub(super) fn linger(mut body: Body) {
     tokio::spawn(async move {
         let drain = async {
@@ -151,7 +152,7 @@ pub(super) fn linger(mut body: Body) {
                 }
             }
         };
-        // The end of this second is as good as the end of the body: then the connection closes.
+        // After the timeout the connection closes, as after the end of the body.
         drop(tokio::time::timeout(LINGER_TIMEOUT, drain).await);
     });
 }

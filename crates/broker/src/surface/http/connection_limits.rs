@@ -1,5 +1,5 @@
-//! The limits on connections: how many there may be, and which of those that wait for a head is closed
-//! when a new one needs its slot.
+//! The limits on connections: their number, and which connection that waits for a request head is
+//! closed when a new one needs its slot.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,30 +11,30 @@ use tokio_util::sync::CancellationToken;
 
 use super::peers::HalfOpen;
 
-/// The most connections that are served, where the process may have files enough.
+/// The maximum number of connections that are served, if the process may open enough files.
 const MAX_CONNECTIONS: usize = 1024;
-/// Files that are kept for sources and the log, and as a part of all files that there may be.
+/// Files that are reserved for sources and the log: at least this many, and this part of the limit.
 const MIN_OTHER_FILES: usize = 36;
 const OTHER_FILES: usize = 4;
-/// One slot of this many is kept for connections that only get the answer that there are too many.
+/// One slot in this many is reserved for connections that are only refused.
 const REJECT_SLOT_RATIO: usize = 16;
 /// How long a new connection waits for the slot of one that is being closed for it.
 const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
-/// How often the log says that there are too many connections.
+/// The minimum time between two log lines about too many connections.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// No whole head came yet.
+/// No complete head has arrived yet.
 const NEW: u8 = 0;
 /// A request is being worked on.
 const BUSY: u8 = 1;
-/// The reply is made and not yet written.
+/// The reply is ready and not yet written.
 const REPLYING: u8 = 2;
-/// The next head is waited for.
+/// The connection waits for the next head.
 const IDLE: u8 = 3;
 /// The connection is being closed for another one.
 const EVICTED: u8 = 4;
 
-/// The slots for connections. Has one owner, which takes connections.
+/// The slots for connections. Its owner accepts the connections.
 #[derive(Debug)]
 pub(super) struct ConnectionLimits {
     served: Arc<Semaphore>,
@@ -62,9 +62,9 @@ pub(super) struct Phase {
     since: AtomicU64,
     begun: Instant,
     over_limit: bool,
-    /// Until the first head is there.
+    /// Until the first head has arrived.
     half_open: Mutex<Option<HalfOpen>>,
-    /// Cancelled when the connection shall end: by itself for one, or with all others.
+    /// Cancelled when the connection must end, alone or with all others.
     end: CancellationToken,
 }
 
@@ -167,7 +167,7 @@ impl ConnectionLimits {
 }
 
 impl Phase {
-    /// The head of a request is there. False where the connection is being closed.
+    /// Records that the head of a request has arrived. False if the connection is being closed.
     pub(super) fn begin_request(&self) -> bool {
         let before = self.now.load(Ordering::Relaxed);
         if before == NEW {
@@ -180,12 +180,12 @@ impl Phase {
         before != EVICTED && self.change(before, BUSY)
     }
 
-    /// The reply is made.
+    /// Records that the reply is ready.
     pub(super) fn end_request(&self) {
         self.change(BUSY, REPLYING);
     }
 
-    /// Everything that was to be written is written.
+    /// Records that all of the reply was written.
     pub(super) fn written(&self) {
         if self.now.load(Ordering::Relaxed) == REPLYING {
             let since = self.begun.elapsed().as_millis() as u64;
@@ -194,7 +194,7 @@ impl Phase {
         }
     }
 
-    /// Cancelled when the connection shall end.
+    /// Cancelled when the connection must end.
     pub(super) fn end(&self) -> &CancellationToken {
         &self.end
     }
@@ -262,7 +262,7 @@ mod tests {
         assert!(take(&mut limits).await.is_some_and(|slot| !slot.over_limit));
     }
 
-    /// Takes a slot as a connection task holds it: until it shall end.
+    /// Holds a slot like a connection task, until it must end.
     async fn hold(limits: &mut ConnectionLimits) -> Arc<Phase> {
         let slot = take(limits).await.unwrap();
         let phase = Arc::clone(&slot.phase);
@@ -292,7 +292,7 @@ mod tests {
         assert!(!hold(&mut limits).await.over_limit);
         assert!(open[23].is_evicted() && !open[23].begin_request());
         assert_eq!(open.iter().filter(|one| one.is_evicted()).count(), 1);
-        // Without any that never sent a head, an idle one goes; a busy one never does.
+        // If all have sent a head, an idle one is closed; a busy one never is.
         for phase in &open[..23] {
             assert!(phase.begin_request());
         }

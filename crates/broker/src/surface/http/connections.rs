@@ -1,5 +1,5 @@
-//! Takes connections: how long a request's head may take to arrive, and how a connection ends. Knows
-//! nothing of the requests themselves.
+//! Accepts connections, limits the time of a request head, and ends connections. Independent of the
+//! requests.
 
 use std::convert::Infallible;
 use std::io;
@@ -20,22 +20,23 @@ use super::peers::{Peer, Peers};
 use super::write_timeout::{WriteBounds, WriteTimeout};
 use super::{Caller, HttpSurface, handle};
 
-/// How long the head of a request may take, from the end of the one before; so also how long a
-/// connection may say nothing.
+/// How long the head of a request may take, from the end of the previous request; so also how long a
+/// connection may be silent.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most bytes of a head.
+/// The maximum bytes of a head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
-/// The most bytes that are read ahead of a connection.
+/// The maximum bytes that are read ahead on a connection.
 const MAX_READ_BYTES: usize = 32 << 10;
-/// How long a reply waits for its caller to take the next byte.
+/// How long a reply waits until its caller accepts the next byte.
 const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// The bytes of a second that a caller takes at least, on average over `RATE_INTERVAL`.
+/// The minimum rate at which a caller must read its reply, in bytes per second, on average over
+/// `RATE_INTERVAL`.
 const MIN_REPLY_RATE: usize = 16 << 10;
 const RATE_INTERVAL: Duration = Duration::from_secs(30);
-/// How long nothing is taken after the system refused a connection.
+/// The delay after the system failed to accept a connection.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// Serves until the drain is finished, then until every reply that is under way is sent.
+/// Serves until the drain is finished, then until every pending reply is sent.
 pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
     let finished = surface.drain.finished();
     let (mut limits, mut peers) = (
@@ -46,7 +47,7 @@ pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
     while let Some(accepted) = finished.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, address)) => {
-                // Dropped, and so closed, if there is not even a slot to refuse it.
+                // Dropped, and so closed, if there is no slot to refuse it.
                 let Some((peer, half_open)) = peers.connect(address.ip()) else {
                     tracing::debug!("an address has too many connections without a request");
                     continue;
@@ -88,7 +89,7 @@ async fn connection(
         let phase = Arc::clone(&slot.phase);
         async move {
             if !admitted {
-                // The connection is being closed for another, and this future with it.
+                // The connection is being closed for another one, and this future is dropped with it.
                 std::future::pending::<()>().await;
             }
             let answer = answer.await;
@@ -126,13 +127,13 @@ async fn connection(
     }
 }
 
-/// How many files the process may have open.
+/// The limit of open files of the process.
 fn max_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX))
 }
 
-/// Whether the connection that was about to be taken is at fault, and no other.
+/// Whether the error concerns only the connection that was to be accepted.
 fn is_client_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! Contains a panic of one request: the connection and every other request live on.
+//! Contains a panic of one request: the connection and all other requests continue.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// A panic that was caught. What it said went through the panic hook already.
+/// A panic that was caught. The panic hook has logged its message.
 #[derive(Debug)]
 pub(super) struct CaughtPanic;
 

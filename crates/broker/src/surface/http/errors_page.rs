@@ -1,5 +1,5 @@
-//! Checks `docs/errors.md` against the registry of codes and the status of each. To write the page
-//! anew: `MCP_BROKER_WRITE_DOCS=1 cargo test --locked -p mcp-broker errors_page`.
+//! Checks `docs/errors.md` against the registry of codes and the status of each. To update the page:
+//! `MCP_BROKER_WRITE_DOCS=1 cargo test --locked -p mcp-broker errors_page`.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The health routes: what a balancer, a person and a dashboard ask. Rendered here because how much
-//! is shown depends on the bind and on the secret that the request presents.
+//! The health routes for balancers, people and dashboards. The details that they show depend on the
+//! bound address and on the secret of the request.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(super) enum Report {
     Sources,
 }
 
-/// How much the asker is shown.
+/// The amount of detail in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     /// Everything.
@@ -67,7 +67,7 @@ struct SourceDetails<'a> {
     instances: &'a [InstanceHealth],
 }
 
-/// One source as a stranger sees it.
+/// One source as a caller without the secret sees it.
 #[derive(Serialize)]
 struct SourceState {
     state: &'static str,

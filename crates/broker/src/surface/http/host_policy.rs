@@ -1,7 +1,7 @@
-//! `Host` and `Origin`: the defence against pages that talk to a broker behind the user's back.
+//! `Host` and `Origin`: the defence against web pages that send requests to a broker.
 //!
-//! Rebinding needs a name, so address literals are let through and names must be known. Refusals
-//! echo nothing of what was sent.
+//! DNS rebinding needs a name, so address literals are allowed and names must be listed. Refusals do
+//! not echo the header.
 
 use axum::http::{HeaderMap, Uri, header};
 use broker_model::CallCode;
@@ -9,14 +9,14 @@ use broker_model::CallCode;
 use super::authority::{Authority, HostName};
 use super::respond::Refusal;
 
-/// Which hosts and origins may be named.
+/// The allowed hosts and origins.
 #[derive(Debug, Default)]
 pub(crate) struct HostPolicy {
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
 }
 
-/// Where a page came from: `scheme://host[:port]`.
+/// The origin of a page: `scheme://host[:port]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Origin {
     scheme: String,
@@ -24,8 +24,8 @@ struct Origin {
 }
 
 impl HostPolicy {
-    /// A policy that lets these through besides the built-in ones; the index of the first entry that
-    /// is no `host[:port]`, or no origin, otherwise.
+    /// A policy that allows these in addition to the built-in ones. Fails with the index of the first
+    /// entry that is not `host[:port]`, or not an origin.
     pub(crate) fn new(hosts: &[String], origins: &[String]) -> Result<Self, BadEntry> {
         let hosts = hosts
             .iter()
@@ -106,18 +106,18 @@ impl HostPolicy {
         };
         origin.authority.host.is_loopback()
             || (origin.authority.host == host.host
-                // A `Host` without a port is that of either scheme: a proxy may end the TLS.
+                // A `Host` without a port matches either scheme: a proxy may terminate TLS.
                 && origin.authority.port.unwrap_or(default_port)
                     == host.port.unwrap_or(default_port))
     }
 }
 
-/// Which configured entry cannot be used.
+/// A configured entry that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadEntry {
-    /// Of the hosts, by index.
+    /// An index in the hosts.
     Host(usize),
-    /// Of the origins, by index.
+    /// An index in the origins.
     Origin(usize),
 }
 

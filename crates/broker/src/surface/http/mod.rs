@@ -1,5 +1,4 @@
-//! The meta API over HTTP/1.1: every check in one stated order, then core is asked. It holds no catalog
-//! and no source, and takes no command.
+//! The meta API over HTTP/1.1: makes all checks in the documented order, then calls core.
 
 use std::io;
 use std::net::SocketAddr;
@@ -56,8 +55,8 @@ pub(crate) struct HttpSurface {
 }
 
 impl HttpSurface {
-    /// A surface over `core` for a listener that is bound to `address`. With a secret, callers must
-    /// present it.
+    /// A surface over `core` for a listener that is bound to `address`. If there is a secret, callers
+    /// must send it.
     pub(crate) fn new(
         core: Core,
         settings: Settings,
@@ -77,8 +76,8 @@ impl HttpSurface {
         }
     }
 
-    /// The checks, in the order that `docs/api.md` states: who may talk to us at all, what is asked
-    /// for, who asks, what was sent; and then core.
+    /// Makes the checks in the order of `docs/api.md`: host and origin, route, caller, body; then calls
+    /// core.
     async fn answer(
         &self,
         parts: &Parts,
@@ -138,7 +137,7 @@ impl HttpSurface {
     }
 
     fn health(&self, report: Report, parts: &Parts) -> Answer {
-        // A proxy in front of a loopback address shows these routes to strangers, too.
+        // A proxy in front of a loopback address makes these routes public.
         let limited = self.exposed || self.auth.has_secret();
         let view = if limited && self.auth.presented(&parts.headers) != Credential::Valid {
             View::StateOnly
@@ -177,14 +176,14 @@ impl Surface for HttpSurface {
 #[derive(Clone, Debug)]
 struct Caller {
     /// The caller's memory account: that of the connection on loopback, otherwise that of the peer
-    /// address. Once callers have keys, the account of the key's subject takes its place.
+    /// address. If callers have keys one day, the account of the key's subject replaces it.
     account: Account,
     /// Whether the connection exceeds the limit on connections.
     over_limit: bool,
 }
 
-/// One request, on a connection that may be one too many. Dropped when its caller goes away, and the
-/// call with it.
+/// Handles one request, on a connection that may be over the limit. Dropped, with its call, when the
+/// caller disconnects.
 async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> Response<Body> {
     let request_id = surface.ids.next();
     let (parts, body) = request.into_parts();
@@ -197,7 +196,7 @@ async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> 
     if let Err(refusal) = &outcome {
         tracing::debug!(request_id, code = refusal.code().as_str(), "refused");
     }
-    // A body that nobody read would be taken for the next request: the connection ends with it.
+    // The unread rest of a body would be read as the next request, so the connection is closed.
     let unread = body.filter(|body| !body.is_end_stream());
     let close = unread.is_some() || caller.over_limit || surface.drain.is_draining();
     if let Some(unread) = unread {

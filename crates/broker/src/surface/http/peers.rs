@@ -1,5 +1,5 @@
-//! The peers of connections: a peer is one address, with its connections that have not sent a whole
-//! head. On loopback every connection is a peer of its own.
+//! The peers of connections: a peer is one address, with its connections that have not sent a complete
+//! head. On loopback every connection is a separate peer.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,10 +8,10 @@ use std::sync::{Arc, Weak};
 
 use crate::core::{Account, MemoryBudget};
 
-/// Connections of one address that have not sent a whole head. Does not bind loopback addresses,
-/// since all callers of a proxy come from there.
+/// The maximum number of connections of one address that have not sent a complete head. Does not apply
+/// to loopback addresses, since all callers of a proxy come from there.
 pub(super) const MAX_HALF_OPEN: usize = 64;
-/// Addresses that are kept before those without a connection are removed.
+/// The number of addresses at which those without a connection are removed.
 const MIN_SWEEP: usize = 1024;
 
 /// One address, or one connection on loopback.
@@ -35,11 +35,11 @@ impl Peer {
     }
 }
 
-/// A connection that has not sent a whole head. Dropped when it has, or when it ends.
+/// A connection that has not sent a complete head. Dropped when it has, or when it ends.
 #[derive(Debug)]
 pub(super) struct HalfOpen(Arc<Peer>);
 
-/// The addresses that have connections. Has one owner, which takes connections.
+/// The addresses that have connections. Its owner accepts the connections.
 #[derive(Debug)]
 pub(super) struct Peers {
     known: HashMap<IpAddr, Weak<Peer>>,
@@ -48,7 +48,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Callers that share `memory`.
+    /// Peers that share `memory`.
     pub(super) fn new(memory: MemoryBudget) -> Self {
         Self {
             memory,
@@ -115,7 +115,7 @@ mod tests {
         assert!(peers.connect(one).is_none());
         assert!(peers.connect(address("::ffff:192.0.2.1")).is_none());
         assert!(peers.connect(address("192.0.2.2")).is_some());
-        // A whole head, or the end of the connection, makes room.
+        // A complete head, or the end of the connection, makes room.
         drop(open.remove(0).1);
         assert!(peers.connect(one).is_some());
         drop(open);

@@ -1,4 +1,4 @@
-//! Turns core's answers and errors into HTTP: the one place where a code gets its status.
+//! Turns core's answers and errors into HTTP: the only place that maps codes to statuses.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
@@ -8,24 +8,24 @@ use serde::Serialize;
 
 use crate::core::{CoreError, ErrorMembers};
 
-/// Seconds to wait where core has no better estimate.
+/// The default of `Retry-After`, in seconds.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
 const CATALOG_DIGEST: HeaderName = HeaderName::from_static("x-catalog-digest");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A request that is not served: what core or the surface says, and what only HTTP says.
+/// A refused request: the error of core or of the surface, and data for HTTP headers.
 #[derive(Debug)]
 pub(super) struct Refusal {
     error: Box<CoreError>,
     allow: Option<&'static str>,
 }
 
-/// A request that is served.
+/// A successful reply.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// 200 but for a broker that is not ready.
+    /// 200, unless the broker is not ready.
     pub(super) status: StatusCode,
     /// JSON.
     pub(super) body: Bytes,
@@ -42,31 +42,31 @@ impl Refusal {
         }
     }
 
-    /// The same with suggestions.
+    /// Adds suggestions.
     pub(super) fn did_you_mean(mut self, names: Vec<String>) -> Self {
         self.error.did_you_mean = names;
         self
     }
 
-    /// The same, saying that it may be sent again.
+    /// Marks it as retryable.
     pub(super) fn retryable(mut self) -> Self {
         self.error.retryable = true;
         self
     }
 
-    /// The same with an `Allow` header.
+    /// Adds an `Allow` header.
     pub(super) fn allow(mut self, methods: &'static str) -> Self {
         self.allow = Some(methods);
         self
     }
 
-    /// What is said about it, apart from the code.
+    /// The error.
     #[cfg(test)]
     pub(super) fn error(&self) -> &CoreError {
         &self.error
     }
 
-    /// What it is.
+    /// The code.
     pub(super) fn code(&self) -> CallCode {
         self.error.code
     }
@@ -121,7 +121,7 @@ struct ErrorBody<'a> {
     error: ErrorMembers<'a>,
 }
 
-/// The reply to one request. Every reply, errors too, names the catalog and the request.
+/// The reply to one request. Every reply, including errors, names the catalog and the request.
 pub(super) fn respond(
     outcome: Result<Answer, Refusal>,
     digest: &HeaderValue,
@@ -169,7 +169,7 @@ fn add_error_headers(headers: &mut HeaderMap, refusal: &Refusal) {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     if has_retry_after(refusal.code()) {
-        // Whole seconds, rounded up: a caller that obeys must not come too early.
+        // Whole seconds, rounded up, so that a retry is not too early.
         let seconds = refusal
             .error
             .retry_after

@@ -31,16 +31,16 @@ pub(super) enum MetaTool {
     List(Listing),
 }
 
-/// What a request asks for.
+/// The route of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// A meta-tool.
     Meta(MetaTool),
     /// The broker's health, which needs no secret.
     Report(Report),
-    /// A route that takes these methods only.
+    /// A route that allows only these methods.
     WrongMethod(&'static str),
-    /// No route.
+    /// An unknown route.
     Unknown,
 }
 

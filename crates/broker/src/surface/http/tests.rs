@@ -1,5 +1,5 @@
-//! Whole requests through the handler, over a core without sources: the order of the checks, and
-//! what every reply carries.
+//! Complete requests through the handler, over a core without sources: the order of the checks, and the
+//! headers of every reply.
 
 mod slow_reader;
 
@@ -119,7 +119,7 @@ async fn code(surface: &Arc<HttpSurface>, request: Builder, body: &str) -> Strin
 async fn checks_come_in_their_order() {
     let surface = surface(Some("s3cret"), "127.0.0.1:1");
     let long = "x".repeat(101);
-    // Each request has every fault that comes later; mending the first fault shows the next.
+    // Each request has all later faults; without the first fault the next one is reported.
     let bare = || Request::put("/nowhere?token=1").header("host", "evil.com");
     let from = |request: Builder| request.header("origin", "null");
     assert_eq!(code(&surface, from(bare()), &long).await, "host_forbidden");

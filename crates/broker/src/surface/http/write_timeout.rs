@@ -8,38 +8,38 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long a reply may keep its connection.
+/// The limits for a reply that is being written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteBounds {
-    /// Without a byte taken.
+    /// The maximum time without an accepted byte.
     pub(super) stall: Duration,
-    /// Bytes of a second that are taken at least, on average over `interval`.
+    /// The minimum rate in bytes per second, on average over `interval`.
     pub(super) rate: usize,
     pub(super) interval: Duration,
 }
 
-/// A connection whose writes fail once nothing, or too little, was taken for so long. Calls
-/// `on_written` when all of a reply has left.
+/// A connection whose writes fail if the peer accepts too little for too long. Calls `on_written` when
+/// all of a reply was written.
 pub(super) struct WriteTimeout<T, F> {
     stream: T,
     bounds: WriteBounds,
     on_written: F,
-    /// From the first write of a reply that is stuck until all of the reply has left.
+    /// From the first blocked write of a reply until all of it was written.
     slow: Option<Slow>,
 }
 
-/// A reply that does not leave at once.
+/// A reply that cannot be written at once.
 struct Slow {
     timer: Pin<Box<Sleep>>,
-    /// When the last byte was taken.
+    /// When the last byte was accepted.
     last: Instant,
-    /// The beginning of the average, and the bytes since then.
+    /// The start of the interval, and the bytes since then.
     from: Instant,
     bytes: usize,
 }
 
 impl<T: Unpin, F: FnMut() + Unpin> WriteTimeout<T, F> {
-    /// Wraps a connection, whose client must take replies within `bounds`.
+    /// Wraps a connection, whose client must read replies within `bounds`.
     pub(super) fn new(stream: T, bounds: WriteBounds, on_written: F) -> Self {
         Self {
             stream,
@@ -183,7 +183,7 @@ mod tests {
                 far.read_exact(&mut [0; 16]).await.unwrap();
             }
         };
-        // All in all longer than each bound, but enough is taken within it.
+        // Longer than each limit in total, but fast enough.
         let (reply, ()) = tokio::join!(near.write_all(&[0; 256]), slow);
         reply.unwrap();
         near.flush().await.unwrap();

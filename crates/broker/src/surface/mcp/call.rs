@@ -1,4 +1,4 @@
-//! `tools/call`: reads which meta-tool is meant, asks core, and turns what it says into a result.
+//! `tools/call`: reads the name of the meta-tool, calls core, and turns the outcome into a result.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use super::{ClientContext, result};
 use crate::core::{Charge, CoreError, Outcome, no_room_for_request, no_room_for_result};
 use crate::surface::meta::{Asker, Listing, alike};
 
-/// How long a call waits for the sources to be compared with the lock: a client that was just
-/// started calls at once, and would rather wait than be sent away. Below what clients wait at most.
+/// How long a call waits for the sources to be compared with the lock: a client calls right after its
+/// start, and a wait is better than an error. Shorter than the timeouts of clients.
 const START_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Results longer than this are processed on another thread, so that other answers do not wait for
 /// them.
 const MIN_POOLED_BYTES: usize = 256 << 10;
 
-/// The most memory that a reply of the broker's own takes beside itself: as text in JSON it has at most
-/// twice its bytes, and it is copied into a result.
+/// The maximum memory that a reply of the broker needs as a result, as a multiple of its length: as
+/// text in JSON it has at most twice its bytes, and it is copied.
 const MAX_OWN_COPIES: usize = 6;
 
 /// A call of one of the three tools.
 #[derive(Debug)]
 pub(super) struct ToolCall {
     tool: Tool,
-    /// One JSON object, a share of its line.
+    /// One JSON object, a slice of its line.
     arguments: Bytes,
     pub(super) era: Era,
 }
@@ -44,7 +44,7 @@ enum Tool {
 }
 
 impl ToolCall {
-    /// Reads the parameters of `tools/call`; `line` is what they were read from.
+    /// Reads the parameters of `tools/call` from `line`.
     pub(super) fn parse(params: &Members<'_>, era: Era, line: &Bytes) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let name: String = params
@@ -69,7 +69,7 @@ impl ToolCall {
         })
     }
 
-    /// Does it. What the broker refuses is a result too.
+    /// Runs the call. A refusal of the broker is a result too.
     pub(super) async fn run(self, shared: &ClientContext, request_id: &str) -> Answer {
         let outcome = self.ask(shared, request_id).await;
         Ok(outcome.unwrap_or_else(|error| {
@@ -92,7 +92,7 @@ impl ToolCall {
             Tool::Desc => Listing::Desc,
             Tool::Call => {
                 let outcome = match asker.call(arguments.clone()).await {
-                    // Nothing was sent: asking again repeats nothing.
+                    // Nothing was sent, so the call may be repeated.
                     Err(error) if error.code == CallCode::Starting => {
                         started(shared).await;
                         asker.call(arguments).await?
@@ -120,7 +120,7 @@ async fn handed_on(
 ) -> Result<Text, Box<CoreError>> {
     let length = outcome.result.len();
     let mut charge = Charge::default();
-    // The result as the era takes it, beside the one that came.
+    // The result for the era, in addition to the one of the server.
     charge
         .cover(&shared.account, length)
         .map_err(|full| Box::new(no_room_for_result(full)))?;
@@ -133,12 +133,12 @@ async fn handed_on(
     Ok(Text::charged(result, charge))
 }
 
-/// Waits until the required sources were judged, as far as that is worth it.
+/// Waits until the required sources were checked, at most `START_TIMEOUT`.
 async fn started(shared: &ClientContext) {
     let judged = timeout(START_TIMEOUT, shared.core.first_verdict());
     let draining = shared.drain.draining();
     tokio::select! {
-        // Assessment or not: the next answer says it.
+        // The next answer shows the outcome.
         _ = judged => {}
         () = draining.cancelled() => {}
     }

@@ -1,5 +1,5 @@
-//! One client from its first line to its last: which revision it speaks, what each message is
-//! answered with, and in which order nothing has to be.
+//! The state of one client: its negotiated revision and open requests. Answers may be sent in any
+//! order.
 
 use std::sync::Arc;
 
@@ -24,24 +24,24 @@ use crate::core::{CoreError, NoRoom, no_room_for_request};
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// What is known of the client, and what it has open.
+/// The connection of one client.
 #[derive(Debug)]
 pub(super) struct Connection {
     shared: Arc<ClientContext>,
-    /// What `initialize` settled on.
+    /// The revision that `initialize` negotiated.
     revision: Option<&'static str>,
     pub(super) in_flight: InFlight,
-    /// Cancelled by the drain, or with the client: subscriptions end then, calls go on.
+    /// Cancelled by the drain, or with the client: subscriptions end then, calls continue.
     subscriptions: CancellationToken,
-    /// To be sent, in this order.
+    /// Lines to send, in this order.
     outgoing: Vec<Outgoing>,
 }
 
-/// A request that is taken up.
+/// The handling of a request.
 enum Dispatch {
-    /// Answered already.
+    /// It was answered at once.
     Now(Answer),
-    /// Being worked on.
+    /// A task works on it.
     Later,
 }
 
@@ -56,12 +56,12 @@ impl Connection {
         }
     }
 
-    /// Answers what would otherwise be open as long as the broker runs.
+    /// Answers open subscriptions, which would otherwise stay open as long as the broker runs.
     pub(super) fn end_subscriptions(&self) {
         self.subscriptions.cancel();
     }
 
-    /// Takes in one line: a message or a batch; gives what is to be sent at once.
+    /// Handles one line: a message or a batch. Returns the lines to send at once.
     pub(super) fn take(&mut self, line: &Bytes) -> Vec<Outgoing> {
         match read_client_line(line) {
             ClientLine::One(message) => {
@@ -113,7 +113,7 @@ impl Connection {
         self.outgoing.extend(whole);
     }
 
-    /// The answer to a message, where there is one at once.
+    /// The answer to a message, if there is one at once.
     fn message(&mut self, message: Incoming, batch: Option<BatchId>) -> Option<Outgoing> {
         match message {
             Incoming::Request { id, method, params } => {
@@ -221,7 +221,7 @@ impl Connection {
         Dispatch::Later
     }
 
-    /// Nothing that could be subscribed to ever changes: it is acknowledged, and ends with the broker.
+    /// The lists of the broker never change: a subscription is acknowledged, and ends with the broker.
     fn listen(
         &mut self,
         id: &Id,

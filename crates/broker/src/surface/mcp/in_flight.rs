@@ -1,5 +1,5 @@
-//! Requests that are being worked on: one task each, found by the request's id for cancelling. Also
-//! puts the answers of a batch together. Has one owner, the connection.
+//! The requests in flight: one task each, found by the request's id for cancelling. Also collects the
+//! answers of a batch. Owned by the connection.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -11,10 +11,10 @@ use tokio::task::{AbortHandle, Id as TaskId, JoinError, JoinSet};
 
 use super::reply::{self, Answer};
 
-/// Requests that one client may have open; more are refused.
+/// The maximum number of open requests of one client; more are refused.
 pub(super) const MAX_IN_FLIGHT: usize = 256;
 
-/// What stands for a batch until all of its requests are answered.
+/// The id of a batch whose requests are not all answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BatchId(u64);
 
@@ -46,17 +46,17 @@ impl InFlight {
         self.handles.contains_key(id)
     }
 
-    /// Whether there is no room for another.
+    /// Whether the limit is reached.
     pub(super) fn is_full(&self) -> bool {
         self.handles.len() >= MAX_IN_FLIGHT
     }
 
-    /// Whether nothing is open.
+    /// Whether no request is open.
     pub(super) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// Works on a request.
+    /// Starts the task of a request.
     pub(super) fn begin(
         &mut self,
         id: Id,
@@ -77,18 +77,18 @@ impl InFlight {
         self.handles.insert(id, handle);
     }
 
-    /// Ends a request without an answer; one that is not open is none of our business any more.
+    /// Cancels a request without an answer; ignores an id that is not open.
     pub(super) fn cancel(&mut self, id: &Id) {
         if let Some(handle) = self.handles.remove(id) {
             handle.abort();
         }
     }
 
-    /// A batch whose requests come now; [`InFlight::seal`] ends it.
+    /// Opens a batch for the following requests; [`InFlight::seal`] ends it.
     pub(super) fn open_batch(&mut self) -> BatchId {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
-        // The batch itself counts as one that is missing until it is sealed.
+        // The batch itself counts as a missing answer until it is sealed.
         self.batches.insert(
             batch,
             Batch {
@@ -106,12 +106,12 @@ impl InFlight {
         }
     }
 
-    /// No further request belongs to the batch; its answer, where that is whole already.
+    /// Ends the batch; returns its answer, if it is already complete.
     pub(super) fn seal(&mut self, batch: BatchId) -> Option<Outgoing> {
         self.one_less(batch)
     }
 
-    /// Waits for the end of a request; gives what is to be sent for it. Loses nothing when dropped.
+    /// Waits for the end of a request; returns the line to send. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Outgoing> {
         let ended = self.tasks.join_next_with_id().await?;
         self.ended(ended)
@@ -128,8 +128,8 @@ impl InFlight {
             }
         };
         let Request { id, batch } = self.requests.remove(&task)?;
-        // A request that was cancelled gets no answer, even where the work was quicker. Another
-        // request may have taken its id since.
+        // A cancelled request gets no answer, even if its task has finished. Another request may use
+        // its id by now.
         let open = self
             .handles
             .get(&id)

@@ -1,5 +1,5 @@
-//! The broker as an MCP server, in both eras: the three meta-tools as tools. What the methods mean is
-//! here, once; a transport in a folder below carries the messages.
+//! The broker as an MCP server, in both eras: the three meta-tools as tools. The methods are here; a
+//! transport in a folder below carries the messages.
 
 mod call;
 mod connection;
@@ -13,7 +13,7 @@ use super::request_id::RequestIds;
 use crate::core::{Account, Core, Drain, Identity};
 use tools::Texts;
 
-/// What every request needs.
+/// The context of every request of a client.
 #[derive(Debug)]
 struct ClientContext {
     core: Core,

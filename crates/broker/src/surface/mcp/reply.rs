@@ -1,11 +1,11 @@
-//! What a request is answered with, and what a line that is not a message is refused with.
+//! Answers to requests, and refusals of lines that are not messages.
 
 use broker_wire::protocol::{INVALID_REQUEST, PARSE_ERROR};
 pub(super) use broker_wire::write::Text;
 use broker_wire::write::{Outgoing, error, result};
 use broker_wire::{Id, Problem, RpcError};
 
-/// Left to the server by JSON-RPC: there is no room in memory for the line. The error object is `data`.
+/// A server-defined JSON-RPC code: there is no memory for the line. The error object is `data`.
 pub(super) const NO_ROOM: i64 = -32000;
 
 /// An answer: the result as JSON, or an error.
@@ -19,12 +19,12 @@ pub(super) fn answer(id: &Id, answer: Answer) -> Outgoing {
     }
 }
 
-/// The error that a client is told for a text that is not a message.
+/// The error for a text that is not a message.
 pub(super) fn refusal(problem: Problem) -> RpcError {
     match problem {
         Problem::Unreadable(reason) => RpcError::new(PARSE_ERROR, reason),
         Problem::Malformed(reason) => RpcError::new(INVALID_REQUEST, reason),
-        // A client is read strictly: neither noise nor a copy that has no room is among its problems.
+        // Lines of a client are read strictly: noise and missing memory for a copy do not occur.
         Problem::Noise | Problem::NoRoom => {
             RpcError::new(INVALID_REQUEST, "not a JSON-RPC message")
         }

@@ -1,5 +1,5 @@
-//! Tool results as each era takes them. A server's own result is handed on member by member, unread;
-//! only what an era knows nothing of, or cannot do without, is taken away or put in.
+//! Tool results in the form of each era. The members of a server's result are forwarded unread; only
+//! members that an era does not know are removed, and those that it requires are added.
 
 use broker_model::CallCode;
 use broker_wire::protocol::META_SERVER_INFO;
@@ -10,13 +10,13 @@ use serde_json::Value;
 use super::tools::server_info;
 use crate::core::{CoreError, Outcome};
 
-/// Our key for what the broker did to a result, such as cutting it.
+/// The `_meta` keys of the broker, for cuts and warnings.
 const META_TRUNCATED: &str = "dev.mcp-broker/truncated";
 const META_WARNINGS: &str = "dev.mcp-broker/warnings";
 /// Members of results that the legacy era does not have.
 const MODERN_ONLY: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
-/// A result of the broker's own tools: JSON as text, and as it is.
+/// A result of a meta-tool: JSON as text, and as structured content.
 pub(super) fn own(body: &[u8], era: Era) -> Vec<u8> {
     let text = String::from_utf8_lossy(body);
     object(
@@ -29,8 +29,8 @@ pub(super) fn own(body: &[u8], era: Era) -> Vec<u8> {
     )
 }
 
-/// The one place where an error of the broker becomes a tool result: its text is the error object,
-/// which tells a model how to mend its call.
+/// Turns an error of the broker into a tool result: its text is the error object, which says how to
+/// correct the call.
 pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Vec<u8> {
     let text = json(&hinted(error).members(Some(request_id)));
     object(
@@ -42,7 +42,7 @@ pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Vec<u8> {
     )
 }
 
-/// The error object, for an error that is no tool result.
+/// The error object, for an error that is not a tool result.
 pub(super) fn error_object(error: &CoreError, request_id: &str) -> Value {
     serde_json::to_value(hinted(error).members(Some(request_id))).unwrap_or_default()
 }
@@ -56,7 +56,7 @@ fn hinted(error: &CoreError) -> CoreError {
     error
 }
 
-/// The remedies of these codes speak of headers and routes, which are not there for this caller.
+/// The remedies of these codes mention headers and routes, which this caller does not have.
 fn waiting_hint(error: &CoreError) -> Option<String> {
     let own = error.hint.as_deref() != Some(error.code.remedy());
     let what = match error.code {
@@ -69,7 +69,7 @@ fn waiting_hint(error: &CoreError) -> Option<String> {
     Some(format!("{what}Wait {wait} s, then call again."))
 }
 
-/// A server's result, with what the broker says of it in `_meta`.
+/// A server's result, with notes of the broker in `_meta`.
 pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<CoreError>> {
     let unreadable = |what: &str| {
         let message = format!("the server's result cannot be forwarded: {what}");
@@ -115,21 +115,21 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<Core
     Ok(out)
 }
 
-/// Whether a `resultType` has the only value that is handed on: a client would act in the broker's name
-/// on any other.
+/// Whether a `resultType` has the only value that is forwarded: on any other, a client would act for
+/// the broker.
 fn is_complete(value: &str) -> bool {
     serde_json::from_str::<String>(value).is_ok_and(|kind| kind == "complete")
 }
 
-/// Whether a legacy client may be given this member.
+/// Whether a legacy client may get this member.
 fn is_legacy(name: &str, value: &str) -> bool {
-    // Only the modern era lets it be other than an object; clients of the other refuse all of it.
+    // Only the modern era allows a value that is not an object; legacy clients refuse the whole result.
     let odd = name == "structuredContent" && !value.starts_with('{');
     !odd && !MODERN_ONLY.contains(&name)
 }
 
-/// `_meta` with what the broker has to say, and for a legacy client without the server's modern
-/// introduction; `None` where nothing is left that was not there as it is.
+/// `_meta` with the notes of the broker and, for a legacy client, without `serverInfo`; `None` if it
+/// does not change.
 fn meta(value: &str, said: &[(&str, &str)], era: Era) -> Option<String> {
     let members = Members::parse(value).ok()?;
     let kept = members

@@ -1,5 +1,5 @@
-//! What a client is told of the broker: who it is, the three tools, and how to use them. The texts
-//! are written for a model that reads them once; the areas they name come from the catalog.
+//! The introduction of the broker for clients: its name, the three tools, and their use. The texts are
+//! written for a model that reads them once; their areas come from the catalog.
 
 use broker_wire::Era;
 use broker_wire::era::SUPPORTED;
@@ -11,13 +11,13 @@ use crate::core::{Core, Identity, MAX_DEPTH, MAX_DESCRIBED};
 /// The names of the three tools.
 pub(super) const NAMES: [&str; 3] = ["meta_tree", "meta_desc", "meta_call"];
 
-/// How long a modern client may keep what it was told: nothing of it changes while the broker runs,
-/// but the next broker may say something else.
+/// How long a modern client may cache these texts: they do not change while the broker runs, but may
+/// differ in the next one.
 const TTL_MS: u64 = 300_000;
-/// Areas that the texts name; the rest is counted.
+/// The maximum number of areas in the texts; the rest is counted.
 const MAX_AREAS: usize = 30;
 
-/// Everything that is told of the broker, made once.
+/// The texts about the broker, created once.
 #[derive(Debug)]
 pub(super) struct Texts {
     instructions: String,
@@ -25,7 +25,7 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Names the areas that `core` has at its top for the caller.
+    /// Creates the texts, with the areas that the caller sees in `core`.
     pub(super) fn new(core: &Core, identity: &Identity) -> Self {
         let areas = areas(core, identity);
         Self {
@@ -63,7 +63,7 @@ impl Texts {
     }
 }
 
-/// Who we are.
+/// The `serverInfo` of the broker.
 pub(super) fn server_info() -> Value {
     json!({
         "name": "mcp-broker",
@@ -72,8 +72,8 @@ pub(super) fn server_info() -> Value {
     })
 }
 
-/// What every result of the modern era has, and what results have that may be kept. They are the
-/// same for everybody.
+/// Adds the members that every modern result needs, and the cache hints. Results are the same for all
+/// clients.
 fn cacheable(mut result: Value) -> Value {
     result["resultType"] = json!("complete");
     result["ttlMs"] = json!(TTL_MS);
@@ -82,7 +82,7 @@ fn cacheable(mut result: Value) -> Value {
     result
 }
 
-/// One line for each entry at the top that is there for the caller: its path and its summary.
+/// One line for each top-level entry that exists for the caller: its path and its summary.
 fn areas(core: &Core, identity: &Identity) -> String {
     let areas = core.areas(identity);
     let mut lines = String::new();

@@ -1,5 +1,5 @@
-//! Reads the body of a meta-tool and asks core: in place if the body is short, otherwise off
-//! the runtime's own threads and charged to the caller.
+//! Reads the body of a meta-tool and calls core: in place if the body is short, otherwise on the pool
+//! and charged to the caller.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};

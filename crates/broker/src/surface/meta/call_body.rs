@@ -1,4 +1,4 @@
-//! The body of `meta_call`: read once, strictly, with the arguments kept as they were sent.
+//! The body of `meta_call`: read once, strictly; the arguments stay as they were sent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,20 +18,20 @@ pub(super) struct CallBody<'a> {
     pub(super) path: Cow<'a, str>,
     /// One JSON object, byte for byte as sent.
     pub(super) args: &'a str,
-    /// The same, read strictly: what is validated is what is forwarded.
+    /// The arguments, parsed strictly: the validated text is the forwarded text.
     pub(super) args_value: Value,
 }
 
-/// A body whose arguments are not read yet, since that takes long.
+/// A body whose arguments are not parsed yet, since that takes long.
 #[derive(Debug)]
 pub(super) struct LongCallBody {
     pub(super) path: String,
-    /// Where the arguments stand in the body, if there are any.
+    /// The range of the arguments in the body, if there are any.
     pub(super) args: Option<Range<usize>>,
 }
 
 impl LongCallBody {
-    /// Reads `text`; of the arguments no more than that they are an object.
+    /// Reads `text`; the arguments are only checked to be an object.
     pub(super) fn parse(text: &str) -> Result<Self, Box<CoreError>> {
         let envelope = Envelope::parse(text)?;
         let path = envelope.path()?.into_owned();
@@ -51,7 +51,7 @@ impl LongCallBody {
 }
 
 impl<'a> CallBody<'a> {
-    /// Reads `text`. The whole of it must be JSON before any member is looked at.
+    /// Reads `text`. All of it must be JSON before any member is checked.
     pub(super) fn parse(text: &'a str) -> Result<Self, Box<CoreError>> {
         let envelope = Envelope::parse(text)?;
         let (args, args_value) = match envelope.args {
@@ -81,7 +81,7 @@ impl<'a> CallBody<'a> {
 struct Envelope<'a> {
     path: Option<StringOrOther<'a>>,
     args: Option<&'a RawValue>,
-    /// The first name that is not known.
+    /// The first unknown name.
     unknown: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Envelope<'a> {
         serde_json::from_str(text).map_err(|error| json_invalid(text, 0, text, &error.into()))
     }
 
-    /// The path, where there is no member that is not known.
+    /// The path, unless there is an unknown member.
     fn path(&self) -> Result<Cow<'a, str>, Box<CoreError>> {
         if let Some(name) = &self.unknown {
             return Err(unknown_field(name, &["path", "args"]));
@@ -103,7 +103,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// A string, or something else that is refused later with its own code.
+/// A string, or another value, which is refused later with a separate code.
 enum StringOrOther<'a> {
     Text(Cow<'a, str>),
     Other,

@@ -1,5 +1,5 @@
-//! The bodies of `meta_tree` and `meta_desc`, and what every body can be refused for. Whether a
-//! path is well-formed and exists is core's to say.
+//! The bodies of `meta_tree` and `meta_desc`, and the common errors of bodies. Core checks whether a
+//! path is well-formed and exists.
 
 use broker_model::CallCode;
 use broker_model::json::{self, StrictError};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::core::{self, CoreError, MAX_DEPTH, MAX_DESCRIBED};
 
-/// Names less alike than this are no suggestion.
+/// Names below this likeness are not suggested.
 const MIN_LIKENESS: f64 = 0.75;
 
 /// A checked `meta_tree` body.
@@ -94,7 +94,7 @@ pub(super) fn utf8(body: &[u8]) -> Result<&str, Box<CoreError>> {
     })
 }
 
-/// A body, or a part of it that begins at `offset`, that is not strict JSON; with the place.
+/// The error for a body, or a part of it at `offset`, that is not strict JSON; with the position.
 pub(super) fn json_invalid(
     body: &str,
     offset: usize,
@@ -104,7 +104,7 @@ pub(super) fn json_invalid(
     Box::new(core::json_invalid(body, offset, part, error))
 }
 
-/// A member that the call does not know.
+/// The error for an unknown member.
 pub(super) fn unknown_field(name: &str, known: &[&str]) -> Box<CoreError> {
     let message = format!("the member `{}` is unknown", shown_line(name, 80));
     let mut error = refusal(CallCode::FieldUnknown, message);
@@ -112,7 +112,7 @@ pub(super) fn unknown_field(name: &str, known: &[&str]) -> Box<CoreError> {
     error
 }
 
-/// The names of `known` that look like `name`, the likest first.
+/// The names of `known` that are similar to `name`, the most similar first.
 pub(in crate::surface) fn alike(name: &str, known: &[&str]) -> Vec<String> {
     let mut close: Vec<_> = known
         .iter()

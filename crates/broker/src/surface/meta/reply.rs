@@ -9,10 +9,10 @@ use crate::core::{
 const PATH: &str = "{\"path\":\"";
 const RESULT: &str = "\",\"result\":";
 const END: &str = "}";
-/// Bytes of a reply apart from its result.
+/// Bytes of a reply in addition to its result.
 const RESERVED_BYTES: usize = 1 << 10;
 
-/// Characters around the result in a reply for `path`, apart from warnings and cuts.
+/// Characters around the result in a reply for `path`, without warnings and cuts.
 pub(super) fn chars_around(path: &str) -> usize {
     PATH.len() + path.chars().count() + RESULT.len() + END.len()
 }

@@ -1,5 +1,5 @@
-//! A caller that takes its reply too slowly, over a real connection and with the clock paused: it is
-//! closed, and the memory of its reply is given back.
+//! A caller that reads its reply too slowly, over a real connection and with the clock paused: the
+//! connection is closed, and the memory of the reply is released.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use tokio::time::{Instant, sleep};
 
 use super::{connections, surface_with};
 
-/// Bytes of the reply; much more than the system takes in for a reader.
+/// Bytes of the reply; much more than the buffers of the system.
 const REPLY_BYTES: usize = 2 << 20;
-/// Small buffers of the system, so that what a reader takes is soon seen by the broker.
+/// Small buffers of the system, so that the broker soon notices how much is read.
 const SYSTEM_BYTES: u32 = 8 << 10;
 
 fn listener() -> TcpListener {
@@ -48,7 +48,7 @@ async fn f_35_a_reply_that_is_taken_too_slowly_is_given_up_and_its_memory_given_
     while let Ok(bytes @ 1..) = caller.read(&mut piece).await {
         taken += bytes;
         held = held.max(memory.used());
-        // An eighth of the least rate, and never a whole stall.
+        // An eighth of the minimum rate, without a complete stall.
         sleep(Duration::from_secs(1)).await;
     }
     let took = began.elapsed();

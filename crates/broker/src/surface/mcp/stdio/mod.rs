@@ -1,5 +1,5 @@
 //! The transport over standard input and output: one client, the program that started the broker. Reads
-//! lines, hands them to the connection, and writes its answers in the order in which they get ready.
+//! lines, passes them to the connection, and writes its answers in the order in which they are ready.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::connection::Connection;
 use crate::core::{Core, Identity};
 use crate::surface::{Settings, Surface};
 
-/// How long answers that are ready may take to leave, once everything else is over.
+/// How long the last answers may take to be written.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The stdio surface.
@@ -30,7 +30,7 @@ pub(crate) struct StdioSurface {
 }
 
 impl StdioSurface {
-    /// A surface over `core`, which takes lines of at most `limits.body_bytes`.
+    /// A surface over `core`, which accepts lines of at most `limits.body_bytes`.
     pub(crate) fn new(core: Core, settings: Settings) -> Self {
         let account = core.memory().whole_account();
         Self {
@@ -41,7 +41,7 @@ impl StdioSurface {
         }
     }
 
-    /// Hands one line to the connection; gives what is to be sent at once.
+    /// Passes one line to the connection; returns the lines to send at once.
     fn take(&self, connection: &mut Connection, frame: Frame) -> Vec<Outgoing> {
         match frame {
             Frame::Line(line) => connection.take(&line),
@@ -50,7 +50,7 @@ impl StdioSurface {
                 no_room,
                 needed,
             } => connection.no_room_for_line(id.as_ref(), no_room, needed),
-            // Lines of a client are read past however long they are.
+            // Lines of a client are skipped at any length.
             Frame::Oversize { .. } | Frame::Endless => {
                 connection.line_too_long(self.line_bytes.get())
             }
@@ -76,7 +76,7 @@ impl Surface for StdioSurface {
         let mut connection = Connection::new(Arc::clone(&self.shared));
         loop {
             let ready = tokio::select! {
-                // Answers first: a client that floods us is held back by what it has to read.
+                // Answers first: a client that sends too much has to read first.
                 biased;
                 () = finished.cancelled() => break,
                 ready = connection.in_flight.next(), if !connection.in_flight.is_empty() => {
@@ -96,7 +96,7 @@ impl Surface for StdioSurface {
                     sent = output.lines.send(message.into_line()) => if sent.is_err() {
                         self.ended.cancel();
                     },
-                    // A client that reads nothing must not hold up the end.
+                    // A client that does not read must not delay the end.
                     () = finished.cancelled() => {}
                 }
             }
@@ -122,7 +122,7 @@ impl Surface for StdioSurface {
         Ok(())
     }
 
-    /// The input ended, or the output is not read any more.
+    /// Ends when the input has ended, or the output is closed.
     fn ended(&self) -> CancellationToken {
         self.ended.clone()
     }

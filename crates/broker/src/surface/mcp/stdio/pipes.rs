@@ -1,5 +1,5 @@
-//! Standard input and output, each in a thread of its own: a read or a write that never comes back
-//! holds up neither the broker's other work nor its end.
+//! Standard input and output, each in a separate thread: a read or write that blocks forever delays
+//! neither other work nor the end.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::thread;
@@ -8,9 +8,10 @@ use broker_wire::write::Line;
 use broker_wire::{Frame, Framer};
 use tokio::sync::{mpsc, oneshot};
 
-/// Lines that were read and not looked at yet. Each can be as long as `limits.body_bytes`, and is charged.
+/// The maximum number of lines that were read and not processed. Each can be as long as
+/// `limits.body_bytes`, and is charged.
 const READ_AHEAD: usize = 4;
-/// Lines that wait to be written.
+/// The maximum number of lines that wait to be written.
 const MAX_UNWRITTEN: usize = 64;
 const READ_BYTES: usize = 64 << 10;
 
@@ -18,7 +19,7 @@ const READ_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) lines: mpsc::Sender<Line>,
-    /// Resolves once every line is written and the sender is gone, or nobody reads any more.
+    /// Resolves once every line is written and the sender is dropped, or the output is closed.
     pub(super) written: oneshot::Receiver<()>,
 }
 
@@ -50,7 +51,7 @@ pub(super) fn read(
                 }
             }
             if let Some(frame) = framer.finish() {
-                // Nobody listens any more: there is nobody to tell.
+                // The receiver is gone: there is nothing to report to.
                 drop(sender.blocking_send(frame));
             }
         })?;
@@ -70,7 +71,7 @@ pub(super) fn write(mut output: impl Write + Send + 'static) -> io::Result<Outpu
                     break;
                 }
             }
-            // The other side may not wait for it.
+            // The receiver may not wait for it.
             let _: Result<(), ()> = done.send(());
         })?;
     Ok(Output { lines, written })
@@ -97,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes seven bytes at a time, of one part or of several.
+    /// Accepts seven bytes at a time, from one part or several.
     struct Narrow(Vec<u8>);
 
     impl Write for Narrow {
