@@ -1,5 +1,5 @@
-//! A client that writes lines by hand and reads what comes back: nothing is hidden, nothing is
-//! mended. Every line of standard output must be one JSON value.
+//! A client that writes lines by hand and reads the output as it is. Every line of standard output must
+//! be one JSON value.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -24,15 +24,15 @@ pub(crate) struct Client {
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     stderr: Option<JoinHandle<String>>,
-    /// Read and not asked for yet.
+    /// Lines that were read and not yet requested.
     early: Vec<Value>,
 }
 
-/// How a broker ended.
+/// The exit of a broker.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) status: ExitStatus,
-    /// What it still wrote to standard output.
+    /// The rest of its standard output.
     pub(crate) rest: Vec<Value>,
     pub(crate) stderr: String,
 }
@@ -83,7 +83,7 @@ impl Client {
         let stderr = child.stderr.take();
         let stderr = thread::spawn(move || {
             let mut text = Vec::new();
-            // What was read until it failed is what there is.
+            // The text that was read before the error is returned.
             let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -110,7 +110,7 @@ impl Client {
         self.child.id()
     }
 
-    /// The process that has the servers as its children.
+    /// The process whose children are the servers.
     pub(crate) fn pid(&self) -> u32 {
         harness::guarded_by(self.guard())
     }
@@ -128,7 +128,7 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
     }
 
-    /// The next line, whatever it is.
+    /// The next line.
     pub(crate) fn read(&mut self) -> Value {
         if !self.early.is_empty() {
             return self.early.remove(0);
@@ -136,7 +136,7 @@ impl Client {
         self.next()
     }
 
-    /// The answer of this id; others that come before it are kept for [`Client::read`].
+    /// The answer of this id; earlier ones are kept for [`Client::read`].
     pub(crate) fn answer(&mut self, id: &Value) -> Value {
         if let Some(at) = self
             .early
@@ -166,7 +166,7 @@ impl Client {
         code.unwrap_or_else(|| panic!("{method}: {answer}"))
     }
 
-    /// The result of a tool, legacy.
+    /// The result of a tool, in the legacy era.
     pub(crate) fn tool(&mut self, name: &str, arguments: Value) -> Value {
         let params = json!({"name": name, "arguments": arguments});
         let answer = self.request(json!("tool"), "tools/call", params);
@@ -245,7 +245,7 @@ pub(crate) fn hello(revision: &str) -> Value {
     json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "by hand", "version": "0"}})
 }
 
-/// `params` that describe themselves.
+/// `params` with `_meta` of the modern era.
 pub(crate) fn modern(mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,

@@ -1,4 +1,4 @@
-//! From start to end: what reaches which stream, with which exit, and who is left behind.
+//! From start to end: the output on each stream, the exit codes, and that no process is left.
 
 use std::fs;
 use std::io::Write as _;
@@ -51,7 +51,7 @@ fn rpc_19_the_end_of_input_ends_it_with_no_child_left() {
     wait_until("no child is left", || {
         !children.iter().any(|pid| is_alive(*pid))
     });
-    // Its caller hears why it has no result.
+    // Its caller gets the reason why it has no result.
     assert_eq!(end.rest.len(), 1, "{:?}", end.rest);
     assert!(
         end.rest[0].to_string().contains("shutting_down"),
@@ -65,7 +65,7 @@ fn what_was_asked_before_the_end_of_input_is_answered() {
     let mut client = Client::start(&["smoke_config.json"]);
     client.ask(json!(0), "initialize", hello("2025-11-25"));
     client.ask(json!(1), "tools/call", quick());
-    // No newline: the last line counts all the same.
+    // No newline: the last line still counts.
     client.raw(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}");
     let end = client.end();
     assert_eq!(end.status.code(), Some(0));
@@ -137,7 +137,7 @@ fn f_49_sigterm_ends_a_broker_though_neither_its_answers_nor_its_log_are_read() 
         .args(["stdio", "--log-level", "debug"]);
     let mut child = run.spawn_with_outputs(stdout.stdio(), stderr.stdio());
     let mut input = child.stdin.take().expect("the input is open");
-    // More answers than may wait to be written: in the end the broker reads nothing any more.
+    // More answers than may wait to be written: at last the broker stops reading.
     let writer = thread::spawn(move || {
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello("2025-11-25")});
         let mut written = writeln!(input, "{hello}");

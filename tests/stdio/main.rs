@@ -1,4 +1,4 @@
-//! `mcp-broker stdio` as a program: both protocol eras by hand-written lines, the smoke config behind.
+//! `mcp-broker stdio` as a program: both protocol eras with hand-written lines, over the smoke config.
 
 mod client;
 mod life;

@@ -1,4 +1,4 @@
-//! Lines for which there is no room in memory: refused under their ids, while others are answered.
+//! Lines for which there is no memory: refused under their ids, while others are answered.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn started(folder: &tempfile::TempDir) -> Client {
     client
 }
 
-/// A call of the smoke config's slow tool with so many bytes.
+/// A call of the smoke config's slow tool with this many bytes.
 fn long(bytes: usize) -> Value {
     json!({"name": "meta_call", "arguments": {
         "path": "/util/slow_echo",

@@ -60,7 +60,7 @@ fn a_legacy_client_sees_nothing_of_the_modern_era() {
             assert!(answer["result"].get(member).is_none(), "{member}: {answer}");
         }
     }
-    // The server behind speaks the modern era: its result came through all the same.
+    // The server uses the modern era: its result still arrives.
     assert_eq!(called["result"]["structuredContent"]["bytes"], 5);
 }
 
@@ -85,7 +85,7 @@ fn rpc_01_batches_are_for_the_revisions_that_have_them() {
     assert_eq!(of(json!(1)).expect("an answer")["result"], json!({}));
     let called = of(json!("c")).expect("an answer");
     assert_eq!(called["result"]["isError"], false);
-    // Notifications alone are not answered: the next line is the next answer.
+    // A batch of notifications is not answered: the next line is the next answer.
     client.send(&json!([note]));
     client.send(&json!([]));
     assert_eq!(client.read()["error"]["code"], -32600);
@@ -113,7 +113,7 @@ fn rpc_02_and_04_what_is_no_request() {
         assert_eq!(refused["error"]["code"], -32600, "{line}");
         assert_eq!(refused["id"], id, "{line}");
     }
-    // A request without an id is a notification: nobody waits, nothing is done, nothing comes.
+    // A request without an id is a notification: it is not executed and not answered.
     client.send(&json!({"jsonrpc": "2.0", "method": "tools/call", "params": quick()}));
     client.send(&json!({"jsonrpc": "2.0", "id": 9, "result": {}}));
     assert_eq!(client.request(json!(2), "ping", json!({}))["id"], 2);

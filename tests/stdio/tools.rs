@@ -23,7 +23,7 @@ fn the_tools_say_what_they_are_and_lead_from_one_to_the_next() {
     for tool in &tools {
         assert_eq!(tool["inputSchema"]["type"], "object");
         assert!(tool["title"].is_string() && tool["description"].is_string());
-        // Some model interfaces refuse a schema with an alternative at its top.
+        // Some model interfaces refuse a schema with `anyOf` at its top.
         for word in ["oneOf", "anyOf", "allOf"] {
             assert!(tool["inputSchema"].get(word).is_none());
         }
@@ -178,7 +178,7 @@ fn a_cancelled_call_is_cancelled_at_its_server_and_never_answered() {
         client.answer(&json!("1"))["result"]["content"][0]["text"],
         "late"
     );
-    // The id is free, and a call that takes it gets an answer of its own.
+    // The id is free, and a call that reuses it gets its answer.
     let again = client.request(json!(1), "tools/call", quick());
     assert!(again["result"]["structuredContent"].is_object(), "{again}");
     let end = client.end();

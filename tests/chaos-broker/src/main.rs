@@ -1,4 +1,4 @@
-//! A broker with its own catalog.
+//! A broker with the catalog of this package.
 
 use std::process::ExitCode;
 

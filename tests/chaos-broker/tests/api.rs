@@ -1,4 +1,4 @@
-//! What the meta API answers when all is well: shapes, tags, bytes, health.
+//! The replies of the meta API without faults: shapes, tags, bytes, health.
 
 use harness::{Broker, Chaos, Response, get, named, raw, request, wait_until};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The closed set of call codes: each is brought about in the real binary, by the test of its name.
+//! The closed set of call codes: each is produced by the real binary, in the test with its name.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -26,7 +26,7 @@ fn listening(chaos: &Chaos) -> Broker {
     Broker::start(run(chaos))
 }
 
-/// A broker whose source `/a` answers a call of `tool` like this.
+/// A broker whose source `/a` answers calls of `tool` in this way.
 fn answering(chaos: &Chaos, tool: &str, behaviour: Value) -> Broker {
     chaos.script("a", &json!({"on_call": {tool: behaviour}}));
     ready(chaos)
@@ -230,14 +230,14 @@ fn overloaded() {
     let broker = ready(&chaos);
     let body = json!({"path": "/b/slow", "args": {"ms": 1}}).to_string();
     let bytes = post_bytes(broker.address(), "/meta_call", &body);
-    // One at the server, 256 in the queue, and one too many; which one that is nobody can say.
+    // One call in flight, 256 in the queue, and one too many; which one is refused is not defined.
     let mut calls: Vec<TcpStream> = (0..258).map(|_| send(broker.address(), &bytes)).collect();
     let mut refused = None;
     wait_until("a call is refused", || {
         refused = calls.iter().position(is_answered);
         refused.is_some()
     });
-    // The others stay connected: a caller that goes away makes room.
+    // The others stay connected: a caller that disconnects makes room.
     let response = read(calls.swap_remove(refused.expect("it was found")));
     let error = refusal(&response, 429, "overloaded");
     assert_eq!(error["retryable"], true);
@@ -382,7 +382,7 @@ fn call_timeout() {
     assert_eq!((calls.len(), cancelled.len()), (1, 1));
 }
 
-/// A caller that goes away takes its call back.
+/// A caller that disconnects cancels its call.
 #[test]
 fn a_caller_that_disconnects_cancels_its_call() {
     let chaos = Chaos::new();
@@ -403,8 +403,8 @@ fn the_set_is_closed_and_every_code_has_its_test() {
     let tests = source.filter_map(|rest| rest.split_once("()").map(|(name, _)| name));
     let all: BTreeSet<&str> = CallCode::ALL.iter().map(|code| code.as_str()).collect();
     let mut tested: BTreeSet<&str> = tests.filter(|name| all.contains(name)).collect();
-    // Nothing forbids yet, and a panic cannot be had on request; both are tested where codes are
-    // mapped to statuses.
+    // No check returns `forbidden` yet, and a panic cannot be requested; both are tested where codes
+    // are mapped to statuses.
     tested.extend(["forbidden", "internal"]);
     assert_eq!(tested, all);
 }

@@ -1,5 +1,5 @@
-//! A config given at start, beside the one that was compiled in: it may take away, it may tune, and
-//! anything else is refused with exit 2 before a source is started.
+//! A config that is given at the start instead of the compiled-in one: it may restrict and tune, and
+//! other changes are refused with exit code 2 before a source is started.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

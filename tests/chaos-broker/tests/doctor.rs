@@ -1,12 +1,12 @@
-//! `doctor`: each fault of a source is said in words, with what mends it, in 80 columns and as JSON; and
-//! nothing that was started is left.
+//! `doctor`: each fault of a source is reported with a remedy, in 80 columns and as JSON; and no
+//! process is left.
 
 use std::fs;
 
 use harness::{Chaos, Output, Run, binary, children_of, is_alive, wait_until};
 use serde_json::{Value, json};
 
-/// Runs `doctor`, checks what holds for every run, and gives the report.
+/// Runs `doctor`, checks the conditions of every run, and returns the report.
 fn examine(run: Run, args: &[&str], expected: i32) -> Value {
     let output = run.args(["doctor", "--format", "json"]).args(args).output();
     assert_eq!(
@@ -58,7 +58,7 @@ fn findings(source: &Value) -> &[Value] {
     source["findings"].as_array().expect("a list")
 }
 
-/// The codes of what was found of a source, the worst first.
+/// The codes of the findings about a source, the worst first.
 fn codes(source: &Value) -> Vec<&str> {
     let codes = findings(source).iter();
     codes
@@ -66,7 +66,7 @@ fn codes(source: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The config that was compiled in with a change, as a file.
+/// The compiled-in config with a change, as a file.
 fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
     chaos.config(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"), change)
 }
@@ -118,7 +118,7 @@ fn f_03_f_04_a_server_that_ends_at_once_is_quoted() {
         "{message}"
     );
     assert_eq!(found["details"], json!(["stderr: first\\u{1b}[2J"]));
-    // A source that nobody waits for is no less broken.
+    // An optional source is reported in the same way.
     let optional = source(&report, "/optional");
     assert_eq!(codes(optional), ["exit_before_ready"]);
     let message = findings(optional)[0]["message"].as_str().expect("text");
@@ -203,7 +203,7 @@ fn f_12_what_is_printed_beside_the_protocol_is_counted_and_shown() {
         (&json!("warning"), &json!(3))
     );
     assert!(found["message"].as_str().expect("text").contains("3 lines"));
-    // It is A_TOKEN's value that is masked, and an escape sequence that is shown.
+    // The value of A_TOKEN is masked, and an escape sequence is escaped.
     assert_eq!(
         found["details"],
         json!(["stdout: \\u{1b}]0;owned\\u{7}Server •••• up"])
@@ -224,7 +224,7 @@ fn f_29_a_slow_start_is_measured_against_what_is_allowed() {
     });
     let report = examine(chaos.run("chaos-broker", &[]), &[&config], 1);
     let a = source(&report, "/a");
-    // On a machine under load the start may fail instead, which is said as well.
+    // On a machine under load the start may fail instead, which is reported too.
     if a.get("tools").is_some() {
         assert_eq!(codes(a), ["slow_start"]);
         assert_eq!(a["startup_timeout_ms"], 2000);
@@ -282,7 +282,7 @@ fn f_30_what_differs_from_the_lock_is_told_by_class_with_the_command_that_mends_
         a["drift"]["summary"]["gone"], 1,
         "the whole report is there"
     );
-    // Another revision alone is worth a note and no more.
+    // Another revision alone is only a note.
     let b = source(&report, "/b");
     assert_eq!((&b["ok"], &b["era"]), (&json!(true), &json!("legacy")));
     let note = &findings(b)[0];

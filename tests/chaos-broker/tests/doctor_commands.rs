@@ -1,5 +1,5 @@
-//! `doctor` where the command itself is at fault: not there, no program, a script that runs what is not
-//! there, or one that waits for somebody.
+//! `doctor` if the command itself is the problem: missing, not a program, a script that runs a missing
+//! program, or one that waits for input.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use harness::{Chaos, Run, binary};
 use serde_json::{Value, json};
 
-/// The broker in a folder of its own, with `program` in the place of the servers' command for `/a`.
+/// The broker in a separate folder, with `program` instead of the server's command for `/a`.
 struct Elsewhere {
     chaos: Chaos,
     broker: PathBuf,
@@ -25,7 +25,7 @@ impl Elsewhere {
         Self { chaos, broker }
     }
 
-    /// Puts a file in the place of `chaos-mcp`, run as it is for every source.
+    /// Replaces `chaos-mcp` by a file, which every source runs.
     fn program(&self, name: &str, text: &str, mode: u32) -> &Self {
         let file = self.chaos.file(name, text);
         let mode = fs::Permissions::from_mode(mode);
@@ -115,7 +115,7 @@ fn a_server_that_waits_for_a_terminal_or_an_answer_is_told_apart_from_a_slow_one
         }
     });
     for (text, part) in [
-        // What the system does to a process that reads the terminal from the background.
+        // The system does this to a background process that reads the terminal.
         ("#!/bin/sh\nkill -TTIN $$\nsleep 60\n", "needs a terminal"),
         (
             "#!/bin/sh\nprintf 'Enter password:'\nsleep 60\n",

@@ -39,7 +39,8 @@ fn echo(broker: &Broker) -> harness::Response {
     broker.call("/a/echo", json!({"text": "x"}))
 }
 
-/// `/a/echo` is out of service and says why, in tree, description and call; nothing else is touched.
+/// Asserts that `/a/echo` is withdrawn with the reason in tree, description and call, and nothing else
+/// changed.
 fn only_echo_is_withdrawn(broker: &Broker, rules: &Value) {
     let description = describe(broker, "/a/echo");
     let withdrawn = &description["withdrawn"];
@@ -232,7 +233,7 @@ fn f_33_an_announced_change_is_checked_and_withdrawn_and_comes_back() {
         broker.stderr().contains("/a/echo")
     });
     let since = describe(&broker, "/a/echo")["withdrawn"]["since"].clone();
-    // The same again: withdrawn since then, not since now.
+    // The same difference again: the time of the withdrawal stays.
     let lists = chaos.events("a", "list").len();
     chaos.script("a", &drifted(2));
     chaos.await_events("a", "list", lists + 1);
@@ -250,7 +251,7 @@ fn f_33_a_storm_of_announcements_is_checked_now_and_then() {
         broker.result("/a/notify", json!({}));
     }
     assert_eq!(chaos.events("a", "list-changed").len(), 60);
-    // The last of them counts, however many came before it.
+    // Only the last of them counts.
     let lists = chaos.events("a", "list").len();
     assert!(lists < 30, "{lists} lists for 60 announcements");
     chaos.script("a", &drifted(1));
@@ -344,7 +345,7 @@ fn an_optional_source_is_withdrawn_tool_by_tool_in_a_plain_start() {
     assert_eq!(chaos.events("optional", "call"), Vec::<Value>::new());
 }
 
-/// A broker over its own config, with a change of the source `/a`.
+/// A broker with a changed config of the source `/a`.
 fn configured(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> Broker {
     let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
     let file = chaos.config(compiled, |config| change(&mut config["tree"][0]["source"]));

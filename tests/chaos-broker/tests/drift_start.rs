@@ -1,5 +1,5 @@
-//! The plain start against sources that are not as they were reviewed: what refuses, with which exit
-//! and report, and what does not.
+//! The plain start with sources that differ from the lock: which differences refuse it, with which exit
+//! code and report.
 
 use harness::{Broker, Chaos, Output, is_alive, refusal, wait_until};
 use serde_json::{Map, Value, json};
@@ -205,7 +205,7 @@ fn every_difference_of_every_source_is_in_one_report() {
         (&report["summary"]["gone"], &report["summary"]["text"]),
         (&json!(1), &json!(2))
     );
-    // The human form says the same, on stderr as well.
+    // The human form on stderr says the same.
     let human = chaos.run("chaos-broker", &["127.0.0.1:0"]).output();
     assert_eq!((human.code, human.stdout.as_str()), (Some(3), ""));
     for part in [

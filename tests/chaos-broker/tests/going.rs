@@ -1,4 +1,4 @@
-//! A broker and its guard, on Linux: whichever of the two is stopped or killed, no process is left,
+//! A broker and its guard, on Linux: if one of the two is stopped or killed, no process is left,
 //! neither servers nor their orphans.
 #![cfg(target_os = "linux")]
 
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 const SOURCES: [&str; 3] = ["a", "b", "optional"];
 
-/// A server that leaves neither for the end of its input nor for SIGTERM, and has a grandchild.
+/// A server that ends neither at the end of its input nor after SIGTERM, and has a grandchild.
 fn stubborn(grandchild: &str) -> Value {
     json!({"ignore_eof": true, "ignore_sigterm": true, "fork_grandchild": grandchild})
 }
 
-/// A folder in which each source leaves something else behind: a process that nothing but its
-/// parentage shows, one in a session of its own, one in a group of its own.
+/// A folder in which each source leaves another kind of process: one that only its parentage shows, one
+/// in another session, one in another group.
 fn hard_to_end() -> Chaos {
     let chaos = Chaos::new();
     for (source, grandchild) in SOURCES.iter().zip(["bare", "setsid", "group"]) {
@@ -89,7 +89,7 @@ fn f_46_when_the_broker_is_killed_its_guard_ends_everybody() {
     signal("KILL", &[broker.pid()]);
     let (status, _, stderr) = broker.finish();
     assert_eq!(status.code(), Some(137), "{stderr}");
-    // The guard goes last.
+    // The guard ends last.
     assert_eq!(alive(&all), [0; 0]);
 }
 
@@ -102,7 +102,7 @@ fn f_46_when_the_guard_is_killed_the_broker_ends_everybody_and_itself() {
     assert_eq!(alive(&all).len(), 7, "three servers with a grandchild each");
     signal("KILL", &[broker.guard()]);
     wait_until("nobody is left", || alive(&all).is_empty());
-    // What the killed servers were restarted with is not there either.
+    // The restarted servers are gone too.
     assert_eq!(alive(&all_pids(&chaos)), [0; 0]);
 }
 
@@ -111,7 +111,7 @@ fn f_46_a_broker_that_is_stopped_cannot_keep_anybody() {
     let chaos = hard_to_end();
     let broker = started(&chaos);
     let all = all_pids(&chaos);
-    // Neither its threads nor its signals run any more.
+    // Neither its threads nor its signal handling run any more.
     signal("STOP", &[broker.pid()]);
     signal("KILL", &[broker.pid()]);
     let (status, _, stderr) = broker.finish();
@@ -135,7 +135,7 @@ fn f_45_fifty_calls_in_flight_are_answered_before_it_goes() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"on_call": {"echo": {"delay_ms": 700}}}));
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
-    // As many as the server takes at one time reach it, the others wait before it.
+    // The server gets as many calls as may be in flight, the others are queued.
     let callers: Vec<_> = (0..50)
         .map(|number| {
             let address = broker.address().to_owned();
@@ -156,7 +156,7 @@ fn f_45_fifty_calls_in_flight_are_answered_before_it_goes() {
         .collect();
     let answered = statuses.iter().filter(|status| **status == 200).count();
     assert!(answered >= 32, "{statuses:?}");
-    // Calls that came after the order were refused.
+    // Calls after the signal were refused.
     assert!(
         statuses.iter().all(|status| matches!(status, 200 | 503)),
         "{statuses:?}"
@@ -174,7 +174,7 @@ fn one_press_that_reaches_both_processes_is_one_order() {
     chaos.script("a", &json!({"on_call": {"echo": {"delay_ms": 1500}}}));
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
     let callers = calls_in_flight(&chaos, &broker, 1);
-    // As `killall` does, some service managers, and Ctrl-C where both are in the terminal's group.
+    // Like `killall`, some service managers, and Ctrl-C if both are in the terminal's group.
     signal("INT", &[broker.guard(), broker.pid()]);
     let (status, _, stderr) = broker.finish();
     assert_eq!(status.code(), Some(0), "{stderr}");
@@ -208,7 +208,7 @@ fn two_presses_that_reach_both_processes_are_two_orders() {
     assert_eq!(alive(&all), [0; 0]);
 }
 
-/// The orders to stop that were sent to a process and not yet taken, as bits of its pending signals.
+/// The pending stop signals of a process, as bits.
 fn pending_orders(pid: u32) -> u64 {
     const INT: u64 = 1 << 1;
     const TERM: u64 = 1 << 14;
@@ -218,7 +218,7 @@ fn pending_orders(pid: u32) -> u64 {
     u64::from_str_radix(pending, 16).expect("it is hexadecimal") & (INT | TERM)
 }
 
-/// Whether every thread of the process is stopped: until then a thread still takes signals.
+/// Whether every thread of the process is stopped: until then a thread still receives signals.
 fn is_stopped(pid: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
     threads.flatten().all(|thread| {
@@ -232,7 +232,7 @@ fn orders_that_are_pending_at_the_same_time_by_both_ways_are_counted_by_each() {
     let chaos = Chaos::new();
     let broker = with_an_endless_call(&chaos);
     let (itself, guard) = (broker.pid(), broker.guard());
-    // The broker takes neither of the two signals before both are there.
+    // The broker receives neither of the two signals before both are pending.
     let order = |first: u32, second: u32| {
         signal("STOP", &[itself]);
         wait_until("the broker is stopped", || is_stopped(itself));
@@ -257,7 +257,7 @@ fn an_order_that_comes_too_early_waits_until_it_can_be_followed() {
         let chaos = Chaos::new();
         let run = chaos.run("chaos-broker", &["127.0.0.1:0"]);
         let mut guard = run.spawn_with_input();
-        // Its broker has just been started, and has not come to anything yet.
+        // Its broker has just been started and has done nothing yet.
         let broker = guarded_by(guard.id());
         signal(name, &[guard.id()]);
         let status = guard.wait().expect("it can be waited for");
@@ -293,7 +293,7 @@ fn zombies_of_others_are_reaped() {
 #[test]
 fn children_from_before_it_became_a_broker_are_left_alone() {
     let chaos = Chaos::new();
-    // It also begins with news of children switched off, and hears of its broker's end all the same.
+    // It also starts with SIGCHLD ignored, and still notices the end of its broker.
     let script = r#"sleep 1000 < /dev/null > /dev/null 2>&1 & echo $! > "$CHAOS/sleeper"
 trap "" CHLD; exec "$0" 127.0.0.1:0"#;
     let run = Run::new(Path::new("/bin/sh"))
@@ -317,7 +317,7 @@ fn the_signal_that_ended_the_broker_is_told_as_a_shell_tells_it() {
     for (name, code) in [("USR1", 138), ("USR2", 140)] {
         let chaos = Chaos::new();
         let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
-        // Handed on by the guard, which survives it.
+        // Forwarded by the guard, which survives it.
         broker.signal(name);
         let (status, _, stderr) = broker.finish();
         assert_eq!(status.code(), Some(code), "{stderr}");
@@ -386,7 +386,7 @@ fn f_46_a_killed_broker_on_pipes_leaves_no_process() {
         all.push(broker);
         assert_eq!(alive(&all).len(), 7);
         signal("KILL", &[if kill_guard { run.id() } else { broker }]);
-        // Its input stays open: nobody can take the death for an end of input.
+        // Its input stays open, so the death does not look like an end of input.
         let input = run.stdin.take();
         let status = run.wait().expect("it can be waited for");
         assert_eq!(status.code(), (!kill_guard).then_some(137));
@@ -395,7 +395,7 @@ fn f_46_a_killed_broker_on_pipes_leaves_no_process() {
     }
 }
 
-/// A broker whose runtime's only worker is blocked, and the caller that did so.
+/// A broker whose only worker of the runtime is blocked, and the caller that caused it.
 fn blocked(chaos: &Chaos) -> (Broker, TcpStream) {
     for source in SOURCES {
         chaos.script(source, &stubborn("setsid"));
@@ -433,7 +433,7 @@ fn f_45_a_second_order_ends_a_broker_whose_workers_are_blocked_at_once() {
     let (broker, _caller) = blocked(&chaos);
     let all = all_pids(&chaos);
     broker.signal("INT");
-    // The main thread is not a worker: it still says that the order has come.
+    // The main thread is not a worker: it still logs the stop signal.
     wait_until("it begins to stop", || broker.stderr().contains("stopping"));
     broker.signal("INT");
     let (status, _, stderr) = broker.finish();
@@ -447,7 +447,7 @@ fn f_45_a_broker_that_follows_no_order_is_killed_by_its_guard_with_everything() 
     let broker = started(&chaos);
     let (all, itself) = (all_pids(&chaos), broker.pid());
     assert_eq!(alive(&all).len(), 6, "three servers with a grandchild each");
-    // No thread of the broker runs now, not even the one that would end it in time.
+    // No thread of the broker runs now, not even its deadline thread.
     signal("STOP", &[itself]);
     let (status, stderr) = broker.terminate();
     assert_eq!(status.code(), Some(137), "{stderr}");
@@ -455,7 +455,7 @@ fn f_45_a_broker_that_follows_no_order_is_killed_by_its_guard_with_everything() 
     assert!(!is_alive(itself));
 }
 
-/// How often is in MCP_BROKER_RESTARTS; 1000 takes minutes.
+/// MCP_BROKER_RESTARTS sets the number of restarts; 1000 takes minutes.
 #[test]
 fn l11_restarts_leave_no_process() {
     let restarts = std::env::var("MCP_BROKER_RESTARTS");
@@ -488,7 +488,7 @@ fn l11_restarts_leave_no_process() {
         "nothing of them is left that the journal does not know",
         || !has_a_process(chaos.path()),
     );
-    // Nor any file beside scripts and journals.
+    // No file is left except scripts and journals.
     for entry in fs::read_dir(chaos.path())
         .expect("the folder is there")
         .flatten()

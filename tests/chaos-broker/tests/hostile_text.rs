@@ -1,4 +1,4 @@
-//! Text of a server reaches callers in results and in `details.rpc` alone, and no text of a server or of
+//! Text of a server reaches callers only in results and in `details.rpc`, and no text of a server or of
 //! a config acts on a terminal or forges a line of the log.
 
 use std::fs;
@@ -9,7 +9,7 @@ use harness::{
 };
 use serde_json::{Value, json};
 
-/// Stands in every field that a server writes, with what acts on a terminal.
+/// A marker in every field that a server writes, with terminal controls.
 const MARK: &str = "IGNORE-PREVIOUS";
 /// Names a variable of the broker's environment; the source does not get it.
 const VARIABLE: &str = "MARKED_API_KEY";
@@ -158,7 +158,7 @@ fn scripts() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A reply without what is the server's own: the result of a call, and its JSON-RPC error.
+/// A reply without the parts of the server: the result of a call, and its JSON-RPC error.
 fn of_the_broker(reply: &Value) -> String {
     let mut reply = reply.clone();
     if reply.get("result").is_some() {
@@ -182,7 +182,7 @@ fn has_no_mark(what: &str, text: &str) {
     assert!(!text.contains(VARIABLE), "{what}: {text}");
 }
 
-/// Calls with arguments that their tools take.
+/// Calls with arguments that their tools accept.
 fn calls() -> [(&'static str, Value); 3] {
     [
         ("/a/echo", json!({"text": "x"})),
@@ -222,7 +222,7 @@ fn callers_read_no_text_of_a_server_but_results_and_its_own_errors() {
         }
         let log = broker.stderr();
         assert_inert(what, &log);
-        // The report has the texts that the operator needs.
+        // The report contains the texts for the operator.
         if what == "exit" || what == "death" {
             wait_until("the log says what the server last said", || {
                 broker.stderr().contains(MARK)

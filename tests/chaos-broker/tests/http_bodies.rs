@@ -1,4 +1,4 @@
-//! Bad HTTP by its body, row by row: sizes, JSON, paths, members, arguments.
+//! Invalid bodies of HTTP requests, row by row: sizes, JSON, paths, members, arguments.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const ROUTES: [&str; 3] = ["/meta_tree", "/meta_desc", "/meta_call"];
 
-/// A broker that answers from its catalog. The folder goes with it.
+/// A broker that answers from its catalog, with its folder.
 fn listening() -> (Chaos, Broker) {
     let chaos = Chaos::new();
     let broker = Broker::start(chaos.run("chaos-broker", &["127.0.0.1:0"]));
@@ -20,12 +20,12 @@ fn post(broker: &Broker, route: &str, headers: &[(&str, &str)], body: &[u8]) -> 
     request(broker.address(), "POST", route, headers, body)
 }
 
-/// It still answers.
+/// Asserts that it still answers.
 fn goes_on(broker: &Broker) {
     assert_eq!(broker.post("/meta_tree", &json!({})).status, 200);
 }
 
-/// The head of a `POST /meta_call` without the lines that say how long the body is.
+/// The head of a `POST /meta_call` without the headers for the length of the body.
 fn head(broker: &Broker) -> String {
     format!(
         "POST /meta_call HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n",
@@ -58,7 +58,7 @@ fn http_09_chunks_without_end() {
     let response = read(stream.try_clone().expect("a handle can be copied"));
     refusal(&response, 413, "body_too_large");
     assert_eq!(response.header("connection"), Some("close"));
-    // The broker takes no more of it: writing fails, and the feeder ends.
+    // The broker reads no more of it: writing fails, and the sender ends.
     feeder.join().expect("the feeder ends");
     goes_on(&broker);
     stream.flush().expect("nothing is held back");
@@ -73,7 +73,7 @@ fn http_09_a_lying_length() {
         "x".repeat(64)
     );
     refusal(&raw(broker.address(), lie.as_bytes()), 400, "json_invalid");
-    // Less than announced, and then the end: nobody is called, and nothing waits for the rest.
+    // Less than announced, and then the end: no tool is called, and nothing waits for the rest.
     let less = format!(
         "{}Content-Length: 100\r\n\r\n{{\"path\":\"/a/echo\"",
         head(&broker)

@@ -1,4 +1,4 @@
-//! Bad HTTP by its head, row by row: hosts, origins, types, methods, secrets.
+//! Invalid heads of HTTP requests, row by row: hosts, origins, types, methods, secrets.
 
 use harness::{Broker, Chaos, Response, named, raw, refusal, request};
 
@@ -6,14 +6,14 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 const ROUTES: [&str; 3] = ["/meta_tree", "/meta_desc", "/meta_call"];
 const HEALTH: [&str; 3] = ["/healthz", "/readyz", "/sources"];
 
-/// A broker that answers from its catalog. The folder goes with it.
+/// A broker that answers from its catalog, with its folder.
 fn listening(more: &[&str]) -> (Chaos, Broker) {
     let chaos = Chaos::new();
     let broker = Broker::start(chaos.run("chaos-broker", &[&["127.0.0.1:0"], more].concat()));
     (chaos, broker)
 }
 
-/// Every route, asked properly but for these lines of the head.
+/// Valid requests to every route, except for these headers.
 fn with_head(broker: &Broker, lines: &str) -> Vec<Response> {
     let get =
         HEALTH.map(|route| format!("GET {route} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n"));

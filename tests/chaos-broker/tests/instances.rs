@@ -1,11 +1,11 @@
-//! Several processes behind one source: who takes a call, and what one of them does to the others.
+//! Several processes of one source: which process gets a call, and the effects between them.
 
 use std::thread;
 
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};
 
-/// A broker whose config says this of the sources `/a` and `/b`.
+/// A broker with these settings of the sources `/a` and `/b`.
 fn start(chaos: &Chaos, a: &Value, b: &Value) -> Broker {
     let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
     let file = chaos.config(compiled, |config| {
@@ -40,7 +40,7 @@ fn calls_of_a_server_that_takes_one_at_a_time_go_to_the_process_that_is_free() {
     thread::scope(|scope| {
         let slow = || broker.call("/b/slow", json!({"ms": 5000}));
         let calls = [(); 3].map(|()| scope.spawn(slow));
-        // None of them waits for another: each has reached a process while none has ended.
+        // None of them waits for another: each has reached a process before any has ended.
         wait_until("all three run at one time", || {
             chaos.events("b", "call").len() == 3
         });
@@ -78,7 +78,7 @@ fn what_one_process_no_longer_has_none_serves() {
     let chaos = Chaos::new();
     let broker = start(&chaos, &json!({"instances": 2}), &json!({}));
     wait_until("both are up", || all_ready(&broker, "/a", 2));
-    // Only who starts from now on offers something else.
+    // Only processes that start later offer other tools.
     let tools = Chaos::tools_asking_more("echo");
     chaos.script("a", &json!({"tools": tools}));
     refusal(&broker.call("/a/die", json!({})), 502, "source_exited");
@@ -93,7 +93,7 @@ fn what_one_process_no_longer_has_none_serves() {
         );
         broker.result("/a/add", json!({"a": 1, "b": 2}));
     }
-    // And back, once the last of them offers what was reviewed.
+    // And back, once the last of them offers the reviewed tools.
     chaos.script("a", &json!({"generation": 1}));
     wait_until("the tool is back", || broker.source("/a")["withdrawn"] == 0);
     broker.result("/a/echo", json!({"text": "x"}));

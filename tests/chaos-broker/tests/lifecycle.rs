@@ -1,4 +1,4 @@
-//! How a broker and its sources end: draining, signals, taken ports, servers that die. No process is
+//! The end of a broker and its sources: draining, signals, used ports, servers that die. No process is
 //! ever left.
 
 use std::net::TcpListener;
@@ -35,7 +35,7 @@ fn all_pids(chaos: &Chaos) -> Vec<u32> {
         .collect()
 }
 
-/// What `/sources` counts of the source at this place.
+/// The counters of the source at this index in `/sources`.
 fn counters(broker: &Broker, at: usize) -> Value {
     broker.get("/sources").json()["sources"][at]["counters"].clone()
 }
@@ -73,7 +73,7 @@ fn f_45_a_call_in_flight_is_drained() {
     none_is_left(&chaos, &descendants);
 }
 
-/// SIGTERM to a broker whose source `/a` is like this leaves nothing behind.
+/// Asserts that SIGTERM to a broker with this source `/a` leaves no process.
 fn leaves_nothing(script: Value) {
     let chaos = Chaos::new();
     chaos.script("a", &script);

@@ -1,6 +1,5 @@
-//! Processes that detached from their servers, on Linux: with another parent, session and group and
-//! nothing in their environment. However a broker ends, they end with it; while it runs, they leave no
-//! zombie.
+//! Processes that detached from their servers, on Linux: with another parent, session and group and an
+//! empty environment. They end with the broker in every case; while it runs, they leave no zombie.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use harness::{Broker, Chaos, Run, is_alive, wait_until};
 use serde_json::json;
 
-/// Forks twice, and leaves a process that only its parentage shows. Prints its number.
+/// Forks twice, and leaves a process that only its parentage shows. Prints its id.
 const DAEMON: &str = "env -i setsid sh -c 'sleep 1000 < /dev/null > /dev/null 2>&1 & echo $!'";
 
 /// The ways in which a broker ends: which process gets which signal.
@@ -89,7 +88,7 @@ fn f_46_a_fork_loop_ends_with_broker_and_guard() {
         let servers = 3;
         wait_until("the loop runs", || commands_naming(chaos.path()) > servers);
         end(broker, way);
-        // No moment between two of its processes is taken for its end.
+        // A moment between two of its processes does not count as its end.
         let left = (0..50).map(|_| commands_naming(chaos.path())).max();
         assert_eq!(left, Some(0), "{way:?}");
     }
@@ -135,7 +134,7 @@ fn daemons_leave_no_zombie_and_lose_no_exit_status() {
 #[test]
 fn f_47_what_is_below_a_source_ends_when_that_source_alone_is_replaced() {
     let chaos = Chaos::new();
-    // In a session of its own, with nothing in its environment, and a child of the server.
+    // In a separate session, with an empty environment, and a child of the server.
     chaos.script("a", &json!({"fork_grandchild": "bare"}));
     let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
     let file = chaos.config(compiled, |_| {});
@@ -153,11 +152,11 @@ fn f_47_what_is_below_a_source_ends_when_that_source_alone_is_replaced() {
     assert_eq!(broker.terminate().0.code(), Some(0));
 }
 
-/// A control group for one broker, ended and removed with all below it when dropped.
+/// A control group for one broker, removed with all groups below it when dropped.
 struct ControlGroup(PathBuf);
 
 impl ControlGroup {
-    /// One below that of this test, or why there is none.
+    /// A group below that of this test, or why it cannot be created.
     fn make() -> Result<Self, String> {
         let read = |file: &str| fs::read_to_string(file).map_err(|error| error.to_string());
         let (groups, mounts) = (read("/proc/self/cgroup")?, read("/proc/self/mountinfo")?);
@@ -170,7 +169,7 @@ impl ControlGroup {
         let group = Self(Path::new(place).join(own).join(name));
         let because = |error| format!("{}: {error}", group.0.display());
         fs::create_dir(&group.0).map_err(because)?;
-        // Only a process that has joined knows that it may.
+        // Only joining shows whether a process may join.
         let join = Run::new(Path::new("/bin/sh")).args(["-c", &group.join_and("true")]);
         match join.output() {
             output if output.code == Some(0) => Ok(group),
@@ -192,7 +191,7 @@ impl ControlGroup {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // A process or group that cannot be ended or removed here already failed the test.
+        // The test has already failed if a process or group cannot be removed here.
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
         for _ in 0..500 {
             for below in fs::read_dir(&self.0).into_iter().flatten().flatten() {
@@ -226,7 +225,7 @@ fn each_source_has_a_control_group_that_ends_with_it_where_the_broker_may_make_o
         let of = |pid: u32| fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("it runs");
         assert_eq!(of(daemon), of(chaos.pids("a")[0]));
         assert_ne!(of(daemon), of(broker.pid()));
-        // A crashed server leaves nothing behind either, however well it was hidden.
+        // A crashed server leaves no process either, even a hidden one.
         signal("KILL", chaos.pids("a")[0]);
         wait_until("what it left behind is gone", || !is_alive(daemon));
         chaos.await_events("a", "shell", 2);

@@ -1,5 +1,5 @@
-//! Another config while the broker serves: what may change takes effect without a dropped call, what
-//! may not is refused with the command to run, and then everything stays as it was.
+//! Reloads while the broker serves: allowed changes take effect without a dropped call, others are
+//! refused with the command to run, and then nothing changes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -36,14 +36,14 @@ impl Bench {
         }
     }
 
-    /// Replaces the file, in one step.
+    /// Replaces the file atomically.
     fn write(&mut self, change: impl FnOnce(&mut Value)) {
         change(&mut self.config);
         let draft = self.chaos.file("given.draft", &self.config.to_string());
         fs::rename(draft, &self.file).expect("a rename within one folder");
     }
 
-    /// The lines of the log whose message begins so.
+    /// The lines of the log whose message has this beginning.
     fn said(&self, message: &str) -> Vec<Value> {
         let stderr = self.broker.stderr();
         let lines = stderr
@@ -58,7 +58,7 @@ impl Bench {
             .collect()
     }
 
-    /// Changes the config, sends SIGHUP, and waits for the outcome that begins so.
+    /// Changes the config, sends SIGHUP, and waits for a message with this beginning.
     fn hangup(&mut self, outcome: &str, change: impl FnOnce(&mut Value)) -> Value {
         let before = self.said(outcome).len();
         self.write(change);
@@ -79,7 +79,7 @@ impl Bench {
         self.hangup("reloaded", change)
     }
 
-    /// Codes, messages and remedies of a reload that must be refused; whatever was served still is.
+    /// Codes, messages and remedies of a reload that must be refused; the service does not change.
     fn refused(&mut self, change: impl FnOnce(&mut Value)) -> Vec<Value> {
         let before = (self.tree(), self.pids(), self.config.clone());
         let reports = self.reports().len();
@@ -125,7 +125,7 @@ impl Bench {
     }
 }
 
-/// Says so when it is dropped.
+/// Sets a flag when it is dropped.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -197,9 +197,9 @@ fn a_changed_source_is_replaced_without_a_dropped_call() {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let broker = &bench.broker;
-        // Whatever fails here, the callers end.
+        // The callers end even if an assertion fails here.
         let over = Over(&done);
-        // One call that is under way all the time, and many short ones.
+        // One long call, and many short ones.
         let long = scope.spawn(|| broker.call("/b/slow", json!({"ms": 4000})));
         let callers = [(); 3].map(|()| {
             scope.spawn(|| {
@@ -258,7 +258,7 @@ fn the_last_calls_of_a_source_end_where_they_began() {
             !bench.chaos.events("b", "call").is_empty()
         });
         let mut config = bench.config.clone();
-        // As many calls at one time as before would leave room for.
+        // As many concurrent calls as the previous limit allows.
         source(&mut config, 1)["max_in_flight"] = json!(2);
         fs::write(&bench.file, config.to_string()).expect("the file can be written");
         broker.signal("HUP");
@@ -306,7 +306,7 @@ fn what_needs_a_lock_or_a_build_is_refused_with_the_command() {
     let codes: Vec<_> = missing.iter().map(|found| found["code"].clone()).collect();
     assert_eq!(codes, ["env_missing", "env_missing"]);
 
-    // No JSON at all.
+    // Not JSON.
     let reports = bench.reports().len();
     bench.chaos.file("given.json", "{\"tree\": [");
     bench.broker.signal("HUP");
@@ -337,7 +337,7 @@ fn a_source_that_cannot_take_over_leaves_everything_as_it_was() {
         message.starts_with("`/a` cannot be replaced: ") && message.contains("/no/such/folder"),
         "{message}"
     );
-    // A process that is not there yet would offer something else.
+    // A new process would offer other tools.
     bench
         .chaos
         .script("a", &json!({"tools": Chaos::tools_asking_more("echo")}));
@@ -427,7 +427,7 @@ fn f_48_reloads_under_load_fail_no_call_and_keep_every_unchanged_process() {
         let flood = scope
             .spawn(|| Tally::flood_until(&address, 4, "/b/echo", &|| done.load(Ordering::Acquire)));
         for round in 0..reloads {
-            // Narrower, other bounds, and back again: none of it concerns a process.
+            // A tighter filter, other bounds, and back again: none of these needs another process.
             bench.reload(|config| {
                 let narrower: &[&str] = if round % 2 == 0 { &["!env_dump"] } else { &[] };
                 source(config, 0)["tool_filter"] = json!(narrower);

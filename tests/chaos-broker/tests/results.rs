@@ -5,7 +5,7 @@ use std::fs;
 use harness::{Broker, Chaos, DirectServer, refusal};
 use serde_json::{Value, json};
 
-/// A broker whose config says this of the tools of `/a`, and takes lines of 32 MiB.
+/// A broker with these settings of the tools of `/a`, and lines of up to 32 MiB.
 fn started(overrides: &Value, script: &Value) -> (Chaos, Broker) {
     let chaos = Chaos::new();
     chaos.script("a", script);
@@ -22,7 +22,7 @@ fn started(overrides: &Value, script: &Value) -> (Chaos, Broker) {
     (chaos, broker)
 }
 
-/// Peak and present resident memory, in KiB.
+/// Peak and current resident memory, in KiB.
 fn memory(broker: &Broker) -> (u64, u64) {
     let status = fs::read_to_string(format!("/proc/{}/status", broker.pid())).expect("it runs");
     let field = |name: &str| {

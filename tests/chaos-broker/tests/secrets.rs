@@ -1,5 +1,5 @@
-//! Canary values wherever a secret can stand, every error that can be forced, and a look at all that
-//! the broker says: no canary may be in it.
+//! Canary values in every place of a secret, every error that can be forced, and a check of all output
+//! of the broker: no canary may occur in it.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const SECRET: &str = "canary-secret-91c2";
 const ARGUMENT: &str = "canary-argument-77ab";
 const LITERAL: &str = "canary-literal-3d4e";
 
-/// The canaries that nobody may say; in JSON the token is written with escapes.
+/// The canaries that must not be printed; in JSON the token is written with escapes.
 fn is_clean(what: &str, text: &str) {
     let escaped = json!(TOKEN).to_string();
     for canary in [
@@ -31,7 +31,7 @@ fn all_clean(what: &str, output: &Output) {
     is_clean(what, &output.stderr);
 }
 
-/// Runs with everything logged, in both formats; gives the outputs, which must be clean.
+/// Runs with all log levels, in both formats; returns the outputs, which must not contain a canary.
 fn ends(chaos: &Chaos, code: i32, args: &[&str]) -> Vec<Output> {
     let formats = [
         ["--log-level", "trace", "--log-format", "json"],
@@ -126,7 +126,7 @@ fn f_43_problems_of_config_and_secret_say_nothing() {
 
 #[test]
 fn f_43_a_command_that_is_not_found_says_no_value() {
-    // A copy of the broker alone in its folder: nothing lies beside it.
+    // A copy of the broker alone in its folder.
     let chaos = Chaos::named("canary-literal-3d4e-");
     let alone = chaos.path().join("broker");
     fs::copy(binary("chaos-broker"), &alone).expect("the broker can be copied");
@@ -154,7 +154,7 @@ fn f_43_a_command_that_is_not_found_says_no_value() {
     }
 }
 
-/// Everything that goes wrong in a running broker, from one script.
+/// The faults of a running broker, from one script.
 fn faults() -> Value {
     json!({
         "start_stderr": format!("token is {TOKEN}"),
@@ -383,7 +383,7 @@ fn f_40_f_42_children_get_the_allow_list_and_their_own_variables_only() {
         ),
         (&json!("kept"), &json!("kept"), &json!("UTC"))
     );
-    // What the caller presented stays with us.
+    // The secret of the caller is not passed on.
     let mut seen = environment.clone();
     seen["A_TOKEN"] = Value::Null;
     is_clean("the child's environment", &seen.to_string());
@@ -426,7 +426,7 @@ fn the_lock_holds_no_value() {
 }
 
 /// Prints for each ancestor whether its environment can be read and whether the secret is in it. Then
-/// leaves a daemon that only its parentage shows, and prints its number.
+/// leaves a daemon that only its parentage shows, and prints its id.
 #[cfg(target_os = "linux")]
 const LOOK_AT_ANCESTORS: &str = r#"pid=$$
 while [ "$pid" -gt 1 ]; do
@@ -440,8 +440,8 @@ while [ "$pid" -gt 1 ]; do
 done
 env -i setsid sh -c 'sleep 1000 < /dev/null > /dev/null 2>&1 & echo daemon:$!'"#;
 
-/// Runs as a user without rights, where the test has the right to become one and the programs are in
-/// folders that such a user may enter; says so where not.
+/// Runs as a user without privileges, if the test may change the user and the programs are in folders
+/// that such a user can enter; otherwise prints why not.
 #[cfg(target_os = "linux")]
 #[test]
 fn f_42_a_server_reads_no_variable_of_broker_or_guard_from_proc() {
@@ -482,7 +482,7 @@ fn f_42_a_server_reads_no_variable_of_broker_or_guard_from_proc() {
     assert!(!printed.contains(":secret"), "{shell}");
     let guards = lines.iter().filter(|line| **line == "mcp-guard:denied");
     assert_eq!(guards.count(), 1, "the broker knows its guard: {shell}");
-    // As such a user, guard and broker still find the processes that they look for.
+    // As such a user, guard and broker still find their processes.
     let daemon = lines.iter().find_map(|line| line.strip_prefix("daemon:"));
     let daemon = daemon.and_then(|pid| pid.parse().ok()).expect("a number");
     assert!(harness::is_alive(daemon));

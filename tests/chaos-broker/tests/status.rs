@@ -1,4 +1,4 @@
-//! `status` of a broker whose sources are down, differ, or are not through yet.
+//! `status` of a broker whose sources are down, differ from the lock, or are not checked yet.
 
 use harness::{Broker, Chaos, Run, binary, wait_until};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A broker under test: started, asked, stopped. What it writes is kept.
+//! A broker under test: start, requests, stop. Its output is recorded.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ExitStatus};
@@ -23,8 +23,8 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Starts it and waits until it says where it listens. `run` has the program, `127.0.0.1:0` and
-    /// what else the test wants.
+    /// Starts it and waits until it prints its address. `run` has the program, `127.0.0.1:0` and
+    /// further arguments of the test.
     pub fn start(run: Run) -> Self {
         let mut child = run.into_command().spawn().expect("the broker starts");
         let stderr = Arc::new(Mutex::new(String::new()));
@@ -87,17 +87,17 @@ impl Broker {
         &self.address
     }
 
-    /// The process that has the sources as its children.
+    /// The process whose children are the sources.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The process that was started: on Linux, the guard of [`Broker::pid`].
+    /// The process that was started: on Linux the guard of [`Broker::pid`].
     pub fn guard(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it wrote to standard error so far.
+    /// Its output on standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr
             .lock()
@@ -105,7 +105,7 @@ impl Broker {
             .clone()
     }
 
-    /// Closes the pipe that it writes its log to, once it has written another line.
+    /// Closes the pipe of its log, once it has written another line.
     pub fn close_log(&self) {
         self.deaf.store(true, Ordering::Release);
     }
@@ -150,14 +150,14 @@ impl Broker {
         assert_eq!(kill.code, Some(0), "{}", kill.stderr);
     }
 
-    /// SIGTERM, and how it ended.
+    /// Sends SIGTERM and waits for the exit.
     pub fn terminate(mut self) -> (ExitStatus, String) {
         self.signal("TERM");
         let status = self.wait();
         (status, self.stderr())
     }
 
-    /// Waits for its end; gives its status and what it wrote to standard output.
+    /// Waits for its end; returns its status and its standard output.
     pub fn finish(mut self) -> (ExitStatus, String, String) {
         let status = self.wait();
         let mut stdout = String::new();

@@ -1,5 +1,5 @@
-//! Callers that misbehave: heads that never end, replies that nobody reads, garbage, bodies that
-//! break off. Deterministic by seed.
+//! Callers that misbehave: endless heads, unread replies, garbage, incomplete bodies. Deterministic by
+//! seed.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::http::{post_bytes, send};
 
-/// A connection that says nothing; nothing where it is not taken.
+/// A connection that sends nothing; `None` if it is not accepted.
 pub fn idle(address: &str) -> Option<TcpStream> {
     TcpStream::connect(address).ok()
 }
 
-/// A connection that begins a head and does not end it.
+/// A connection with an incomplete head.
 pub fn half_a_head(address: &str) -> Option<TcpStream> {
     let mut stream = idle(address)?;
     let head = format!("POST /meta_call HTTP/1.1\r\nHost: {address}\r\nContent-Ty");
@@ -22,12 +22,12 @@ pub fn half_a_head(address: &str) -> Option<TcpStream> {
     Some(stream)
 }
 
-/// One byte more of a head; false where the broker has closed the connection.
+/// Sends one more byte of a head; false if the broker has closed the connection.
 pub fn drip(stream: &mut TcpStream) -> bool {
     stream.write_all(b"x").is_ok() && !is_closed(stream)
 }
 
-/// Whether the other side has ended the connection; does not wait.
+/// Whether the peer has closed the connection; does not wait.
 pub fn is_closed(stream: &TcpStream) -> bool {
     let mut byte = [0];
     stream
@@ -49,13 +49,13 @@ pub fn half_a_body(address: &str) -> TcpStream {
     send(address, &bytes[..bytes.len() - body.len() / 2])
 }
 
-/// A call whose caller is about to leave, or not to read: drop it, or keep it.
+/// A call whose reply is not read. Drop it to disconnect, or keep it.
 pub fn call_and_leave(address: &str, path: &str, args: &Value) -> TcpStream {
     let body = json!({"path": path, "args": args}).to_string();
     send(address, &post_bytes(address, "/meta_call", &body))
 }
 
-/// What comes until the connection ends or nothing comes for so long; the bytes are not kept.
+/// Counts the bytes until the connection ends or is silent for this time; the bytes are not kept.
 pub fn drain(stream: &mut TcpStream, patience: Duration) -> u64 {
     let mut piece = vec![0; 64 << 10];
     let mut all = 0;
@@ -68,7 +68,7 @@ pub fn drain(stream: &mut TcpStream, patience: Duration) -> u64 {
     all
 }
 
-/// Bytes that are no request, as many different ones as there are seeds.
+/// Bytes that are not a request, different for each seed.
 pub fn garbage(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

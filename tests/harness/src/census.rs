@@ -1,34 +1,35 @@
-//! What a broker holds: processes, strays, files, threads, memory. Taken before and after a test.
+//! The resources of a broker: processes, strays, files, threads, memory. Measured before and after a
+//! test.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::program::{children_of, holds, is_alive};
 
-/// The variable that every child of a broker has, with a value of that broker alone.
+/// The variable that every child of a broker has, with a value unique to that broker.
 const COOKIE: &str = "MCP_BROKER_COOKIE=";
-/// How many more or fewer files than before do not count as a leak.
+/// The difference in open files that does not count as a leak.
 const FILES_ASTRAY: usize = 2;
 
-/// A broker's possessions at one moment.
+/// The resources of a broker at one moment.
 #[derive(Clone, Debug)]
 pub struct Census {
     /// Names of all living descendants, sorted.
     pub processes: Vec<String>,
-    /// Living processes that carry the broker's cookie and are none of its descendants.
+    /// Living processes with the broker's cookie that are not its descendants.
     pub strays: Vec<u32>,
-    /// Open files; none for a user other than root, who may not see them.
+    /// Open files; 0 for a user other than root, who cannot see them.
     pub files: usize,
     /// Threads.
     pub threads: usize,
     /// Resident memory in KiB.
     pub resident: u64,
-    /// The most resident memory that there ever was, in KiB.
+    /// The peak of the resident memory, in KiB.
     pub peak: u64,
 }
 
 impl Census {
-    /// Counts what the broker that was started as `pid` holds.
+    /// Measures the resources of the broker that was started as `pid`.
     pub fn take(pid: u32) -> Self {
         let descendants = children_of(pid);
         let broker = serving(pid, &descendants);
@@ -42,8 +43,8 @@ impl Census {
         }
     }
 
-    /// Waits until the broker holds what it held: the same processes, no stray, as many files but
-    /// for a few. Gives what it holds then.
+    /// Waits until the broker has the same resources as before: the same processes, no stray, nearly as
+    /// many files. Returns its resources.
     pub fn await_again(&self, pid: u32) -> Self {
         let mut now = Self::take(pid);
         holds("the broker holds what it held before", || {
@@ -86,8 +87,7 @@ pub fn thread_names(pid: u32) -> Vec<String> {
     names
 }
 
-/// The process that serves: where the program watches itself by a second process of the same
-/// program, the one below.
+/// The process that serves: the child, if the program has a guard process.
 fn serving(pid: u32, descendants: &[u32]) -> u32 {
     let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
     let own: Option<PathBuf> = program(pid);

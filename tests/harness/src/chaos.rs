@@ -1,4 +1,4 @@
-//! The scripted test server's side of a test: the folder with its scripts and journals.
+//! The folder with the scripts and journals of the scripted test server.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,18 +12,18 @@ use tempfile::TempDir;
 use crate::mcp::DirectServer;
 use crate::program::{Run, binary, wait_until};
 
-/// A folder of scripts and journals, `NAME.json` and `NAME.log` for the source NAME; gone when
-/// dropped. A source without a script behaves.
+/// A folder of scripts and journals, `NAME.json` and `NAME.log` for the source NAME; removed when
+/// dropped. A source without a script has no faults.
 #[derive(Debug)]
 pub struct Chaos {
     folder: TempDir,
     counts: Mutex<BTreeMap<String, Counts>>,
 }
 
-/// What was counted in a journal: a long one is not read again from its beginning.
+/// The counts of a journal: a long one is not read again from its beginning.
 #[derive(Debug, Default)]
 struct Counts {
-    /// Bytes that were read: whole lines.
+    /// Bytes that were read, in complete lines.
     read: u64,
     events: BTreeMap<String, usize>,
     last_pid: Option<u32>,
@@ -56,7 +56,7 @@ impl Chaos {
         path
     }
 
-    /// Writes the config at `compiled` into the folder, with a change; gives the new file's name.
+    /// Writes the config at `compiled` into the folder, with a change; returns the new file's name.
     pub fn config(&self, compiled: &str, change: impl FnOnce(&mut Value)) -> String {
         let text = fs::read_to_string(compiled).expect("the config is there");
         let mut config = serde_json::from_str(&text).expect("it is JSON");
@@ -65,19 +65,19 @@ impl Chaos {
         file.to_str().expect("the path is text").to_owned()
     }
 
-    /// Replaces the script of a source in one step.
+    /// Replaces the script of a source atomically.
     pub fn script(&self, source: &str, script: &Value) {
         self.raw_script(source, &script.to_string());
     }
 
-    /// The same with the text as it is.
+    /// Replaces the script of a source with this text.
     pub fn raw_script(&self, source: &str, script: &str) {
         let draft = self.file(&format!("{source}.draft"), script);
         fs::rename(draft, self.path().join(format!("{source}.json")))
             .expect("a rename within one folder");
     }
 
-    /// What a source wrote into its journal so far; whole lines only.
+    /// The journal of a source so far; complete lines only.
     pub fn journal(&self, source: &str) -> Vec<Value> {
         let text = self.raw_journal(source);
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -85,7 +85,7 @@ impl Chaos {
         lines.collect::<Result<_, _>>().expect("each line is JSON")
     }
 
-    /// The same as text.
+    /// The journal of a source as text.
     pub fn raw_journal(&self, source: &str) -> String {
         fs::read_to_string(self.path().join(format!("{source}.log"))).unwrap_or_default()
     }
@@ -96,7 +96,7 @@ impl Chaos {
         journal.filter(|entry| entry["event"] == event).collect()
     }
 
-    /// Waits until the journal has this many entries of one kind, and gives them.
+    /// Waits until the journal has this many entries of one kind, and returns them.
     pub fn await_events(&self, source: &str, event: &str, count: usize) -> Vec<Value> {
         wait_until(
             &format!("`{source}` writes `{event}` {count} times"),
@@ -171,7 +171,7 @@ impl Chaos {
         DirectServer::start(Run::new(&binary("chaos-mcp"))).tools()
     }
 
-    /// The same with `change` made to one of them.
+    /// Those tools, with `change` made to one of them.
     pub fn tools_with(name: &str, change: impl FnOnce(&mut Value)) -> Value {
         let mut tools = Self::tools();
         let tool = tools.iter_mut().find(|tool| tool["name"] == name);
@@ -179,7 +179,7 @@ impl Chaos {
         json!(tools)
     }
 
-    /// The same with one more argument that calls of one of them must have.
+    /// Those tools, with one more required argument of one of them.
     pub fn tools_asking_more(name: &str) -> Value {
         Self::tools_with(name, |tool| {
             tool["inputSchema"]["properties"]["to"] = json!({"type": "string"});
@@ -188,7 +188,7 @@ impl Chaos {
         })
     }
 
-    /// The same without one of them.
+    /// Those tools without one of them.
     pub fn tools_without(name: &str) -> Value {
         let mut tools = Self::tools();
         tools.retain(|tool| tool["name"] != name);

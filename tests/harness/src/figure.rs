@@ -1,4 +1,4 @@
-//! Figures that tests measure: printed, and kept beside the binaries for the page that shows them.
+//! Figures that tests measure: printed, and stored beside the binaries for `docs/faults.md`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use crate::program::{binary_folder, now};
 /// The folder of figures, beside the binaries.
 const FOLDER: &str = "fault-figures";
 
-/// Reports what a row measured: `row` as in `F-06`, `text` as it shall stand on the page.
+/// Reports the figure of a row: `row` as in `F-06`, `text` as the page shows it.
 #[expect(
     clippy::print_stdout,
     reason = "the test runner shows what a test prints beside its outcome"
@@ -21,17 +21,17 @@ pub fn figure(row: &str, text: &str) {
         .expect("the folder of the binaries can be written to");
 }
 
-/// A watch that only reports.
+/// A stopwatch.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch(Instant);
 
 impl Watch {
-    /// Runs from now on.
+    /// Starts it.
     pub fn start() -> Self {
         Self(now())
     }
 
-    /// What has passed.
+    /// The elapsed time.
     pub fn passed(self) -> Duration {
         self.0.elapsed()
     }
@@ -48,7 +48,7 @@ pub fn shown(time: Duration) -> String {
     }
 }
 
-/// The middle and the 99th hundredth of some times.
+/// The median and the 99th percentile of some times.
 pub fn quantiles(times: &mut [Duration]) -> (Duration, Duration) {
     times.sort_unstable();
     let at = |part: usize| times[(times.len() - 1) * part / 100];

@@ -67,7 +67,7 @@ fn collect(document: &Value, each: &mut dyn FnMut(Value)) {
     }
 }
 
-/// Asserts that nothing of [`FLOOD`] reached what was printed as it is. `what` names the run.
+/// Asserts that no part of [`FLOOD`] was printed unescaped. `what` names the run.
 #[track_caller]
 pub fn assert_inert(what: &str, printed: &str) {
     let raw = printed.chars().find(|c| {

@@ -1,4 +1,4 @@
-//! HTTP/1.1 over a plain socket: one request, one answer, nothing hidden.
+//! HTTP/1.1 over a plain socket: one request, one answer.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpStream;
@@ -38,7 +38,7 @@ impl Response {
             .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// The code of an error body; empty where there is none.
+    /// The code of an error body; empty if there is none.
     pub fn code(&self) -> String {
         self.json()
             .pointer("/error/code")
@@ -73,7 +73,7 @@ pub fn get(address: &str, route: &str) -> Response {
     request(address, "GET", route, &[], b"")
 }
 
-/// A request with these headers besides `Host`, `Connection: close` and, where there is a body,
+/// A request with these headers in addition to `Host`, `Connection: close` and, if there is a body,
 /// `Content-Length`.
 pub fn request(
     address: &str,
@@ -98,13 +98,13 @@ pub fn raw(address: &str, bytes: &[u8]) -> Response {
     read(send(address, bytes))
 }
 
-/// Sends these bytes on a connection of their own. Dropping it is a caller that went away.
+/// Sends these bytes on a new connection. Dropping it disconnects the caller.
 pub fn send(address: &str, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("the broker listens");
     stream
         .set_read_timeout(Some(PATIENCE))
         .expect("a timeout can be set");
-    // A server may refuse and close before it has read everything; its answer is what counts.
+    // A server may refuse and close before it has read everything; its answer counts.
     let _ = stream.write_all(bytes);
     stream
 }
@@ -114,7 +114,7 @@ pub fn read(stream: TcpStream) -> Response {
     read_from(&mut BufReader::new(stream)).expect("an answer comes")
 }
 
-/// Reads one answer; nothing where the connection ends before it is whole.
+/// Reads one answer; `None` if the connection ends before it is complete.
 pub(crate) fn read_from(reader: &mut impl BufRead) -> Option<Response> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;

@@ -1,4 +1,4 @@
-//! A connection that is used for one request after the other.
+//! A connection for several requests.
 
 use std::io::BufReader;
 use std::net::TcpStream;
@@ -28,7 +28,7 @@ impl Kept {
         }
     }
 
-    /// `POST` of a JSON body; nothing where the connection ends without an answer.
+    /// `POST` of a JSON body; `None` if the connection ends without an answer.
     pub fn post(&mut self, route: &str, body: &Value) -> Option<Response> {
         let body = body.to_string();
         let head = format!(
@@ -45,14 +45,14 @@ impl Kept {
         self.exchange(head.as_bytes())
     }
 
-    /// Whether more has come than was asked for.
+    /// Whether there are unexpected bytes.
     pub fn has_more(&self) -> bool {
         !self.stream.buffer().is_empty()
     }
 
     fn exchange(&mut self, bytes: &[u8]) -> Option<Response> {
         use std::io::Write as _;
-        // A refusal may come before everything was sent; it is what counts.
+        // A refusal may arrive before everything was sent; it counts.
         let _ = self.stream.get_mut().write_all(bytes);
         read_from(&mut self.stream)
     }

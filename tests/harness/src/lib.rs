@@ -1,4 +1,4 @@
-//! What whole-binary tests share: running programs, a small HTTP client, a direct MCP client.
+//! Helpers of tests of whole binaries: running programs, a small HTTP client, a direct MCP client.
 //!
 //! Shares no code with the broker, so that both sides cannot be wrong in the same way.
 

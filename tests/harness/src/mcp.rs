@@ -1,4 +1,4 @@
-//! A direct MCP client, as plain as can be: what a server answers without a broker in between.
+//! A minimal direct MCP client: the answers of a server without a broker.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::program::Run;
 
-/// A server spoken to directly, in the era that it understands.
+/// A server that is used directly, in the era that it supports.
 #[derive(Debug)]
 pub struct DirectServer {
     child: Child,
@@ -18,7 +18,7 @@ pub struct DirectServer {
 }
 
 impl DirectServer {
-    /// Starts it: `server/discover` first, `initialize` where that is refused.
+    /// Starts it: `server/discover` first, `initialize` if that is refused.
     pub fn start(run: Run) -> Self {
         let mut command = run.into_command();
         let mut child = command
@@ -49,7 +49,7 @@ impl DirectServer {
         server
     }
 
-    /// Whether it speaks 2026-07-28.
+    /// Whether it supports 2026-07-28.
     pub fn is_modern(&self) -> bool {
         self.modern
     }
@@ -77,7 +77,7 @@ impl DirectServer {
         }
     }
 
-    /// The whole answer to `tools/call`.
+    /// The complete answer to `tools/call`.
     pub fn call(&mut self, tool: &str, args: &Value) -> Value {
         self.request("tools/call", json!({"name": tool, "arguments": args}))
     }

@@ -1,4 +1,4 @@
-//! Runs programs to their end, and looks at processes from outside.
+//! Runs programs to their end, and inspects processes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up. Generous: machines are shared.
+/// The timeout of a wait in a test. Generous: machines are shared.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A binary of this workspace, beside the running test. Tests of one package get only their own
@@ -22,24 +22,24 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
-/// Where the binaries are.
+/// The folder of the binaries.
 pub(crate) fn binary_folder() -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
     let folder = test.parent().and_then(Path::parent);
     folder.expect("tests lie in target/PROFILE/deps").to_owned()
 }
 
-/// A program to run: arguments, folder, environment. Secrets and `CI` of the outer world are taken
-/// away, so that tests do the same everywhere.
+/// A program to run: arguments, folder, environment. Secrets and `CI` are removed from the environment,
+/// so that tests behave the same everywhere.
 #[derive(Debug)]
 pub struct Run {
     command: Command,
 }
 
-/// What a program left behind.
+/// The output and exit of a program.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Its exit code; `None` where a signal ended it.
+    /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -84,15 +84,15 @@ impl Run {
         self
     }
 
-    /// Runs it there.
+    /// Sets the working folder.
     #[must_use]
     pub fn folder(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Runs it by way of another program, which gets these arguments, and then the program and its
-    /// own: `sh -c 'ulimit -n 64; exec "$0" "$@"'`. Variables stay; the folder does not.
+    /// Runs it with another program, which gets these arguments, and then the program and its own: `sh
+    /// -c 'ulimit -n 64; exec "$0" "$@"'`. Variables stay; the folder does not.
     #[must_use]
     pub fn through(self, program: &str, args: &[&str]) -> Self {
         let mut outer = Self::new(Path::new(program));
@@ -123,7 +123,7 @@ impl Run {
         }
     }
 
-    /// Starts it with its input open; what it writes is for nobody.
+    /// Starts it with its input open; its output is discarded.
     pub fn spawn_with_input(self) -> Child {
         let mut command = self.into_command();
         command
@@ -133,7 +133,7 @@ impl Run {
         command.spawn().expect("the program starts")
     }
 
-    /// Starts it with its input open, and these for what it writes.
+    /// Starts it with its input open, and these for its output.
     pub fn spawn_with_outputs(self, stdout: Stdio, stderr: Stdio) -> Child {
         let mut command = self.into_command();
         command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
@@ -162,12 +162,12 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let order = format!("kill -TERM {}", self.0.id());
         Run::new(Path::new("/bin/sh")).args(["-c", &order]).output();
-        // Whatever became of it, nothing of it may be left.
+        // No process of it must be left.
         let _ = self.0.wait();
     }
 }
 
-/// Awaits a condition, asking again and again; panics with `what` when it does not come about.
+/// Polls a condition; panics with `what` if it does not become true.
 pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
     wait_within(PATIENCE, what, condition);
 }
@@ -181,7 +181,7 @@ pub fn wait_within(patience: Duration, what: &str, mut condition: impl FnMut() -
     }
 }
 
-/// The same for a condition that says why it does not hold.
+/// Waits for a condition that explains why it does not hold.
 pub(crate) fn holds(what: &str, mut condition: impl FnMut() -> Result<(), String>) {
     let deadline = now() + PATIENCE;
     while let Err(why) = condition() {

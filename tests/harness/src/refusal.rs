@@ -1,4 +1,4 @@
-//! The shape that every refusal must have, whatever its code.
+//! The shape of every refusal.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::http::Response;
 const REQUIRED: [&str; 4] = ["code", "message", "retryable", "request_id"];
 const OPTIONAL: [&str; 5] = ["hint", "path", "did_you_mean", "details", "maybe_executed"];
 
-/// Checks status, code, members and headers of a refusal, and gives its `error` object.
+/// Checks status, code, members and headers of a refusal, and returns its `error` object.
 pub fn refusal(response: &Response, status: u16, code: &str) -> Value {
     named(response);
     let text = response.text();
@@ -61,7 +61,7 @@ pub fn refusal(response: &Response, status: u16, code: &str) -> Value {
     error.clone()
 }
 
-/// Checks what every reply carries: the catalog, the request, and JSON.
+/// Checks the headers of every reply: catalog, request id and content type.
 pub fn named(response: &Response) {
     let digest = response.header("x-catalog-digest").unwrap_or_default();
     let text = response.text();

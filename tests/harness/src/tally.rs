@@ -1,5 +1,5 @@
-//! Calls that carry a nonce each, and the count of what became of them: nothing may be lost, answered
-//! twice, answered to somebody else, or executed twice.
+//! Calls with a nonce each, and the count of their outcomes: no call may be lost, answered twice,
+//! answered to another caller, or executed twice.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::kept::Kept;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// A text that no other call has.
+/// A text that is unique to the call.
 pub fn nonce() -> String {
     format!(
         "nonce-{}-{}",
@@ -21,35 +21,35 @@ pub fn nonce() -> String {
     )
 }
 
-/// What became of one call.
+/// The outcome of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Its own answer came.
+    /// The right answer.
     Answered,
-    /// Somebody else's answer came.
+    /// The answer of another call.
     Crossed,
-    /// More than one answer came.
+    /// More than one answer.
     Duplicated,
-    /// No answer came.
+    /// No answer.
     Lost,
-    /// An error came: its code, and whether the call may have been executed.
+    /// An error: its code, and whether the call may have been executed.
     Refused(String, Option<bool>),
 }
 
-/// What became of many calls, by nonce.
+/// The outcomes of many calls, by nonce.
 #[derive(Debug, Default)]
 pub struct Tally {
     fates: BTreeMap<String, Fate>,
 }
 
 impl Tally {
-    /// `callers` at one time, each with a connection of its own, call the tool at `path` `each` times;
-    /// its argument `text` is the nonce. A connection that ends is opened anew.
+    /// `callers` at one time, each with a separate connection, call the tool at `path` `each` times;
+    /// its argument `text` is the nonce. A connection that ends is opened again.
     pub fn flood(address: &str, callers: usize, each: usize, path: &str) -> Self {
         Self::many(callers, address, path, &|made| made < each)
     }
 
-    /// The same, repeated until `done` says so.
+    /// Repeats the calls until `done` returns true.
     pub fn flood_until(
         address: &str,
         callers: usize,
@@ -85,33 +85,33 @@ impl Tally {
         })
     }
 
-    /// Takes note of the answer to the call with this nonce.
+    /// Records the answer to the call with this nonce.
     pub fn note(&mut self, nonce: &str, response: Option<&Response>) {
         let fate = response.map_or(Fate::Lost, |response| read(nonce, response));
         self.fates.insert(nonce.to_owned(), fate);
     }
 
-    /// Takes in what another has counted.
+    /// Adds the counts of another tally.
     pub fn add(&mut self, other: Self) {
         self.fates.extend(other.fates);
     }
 
-    /// How many calls had this fate.
+    /// The number of calls with this outcome.
     pub fn count(&self, right: impl Fn(&Fate) -> bool) -> usize {
         self.fates.values().filter(|fate| right(fate)).count()
     }
 
-    /// How many calls there were.
+    /// The number of calls.
     pub fn calls(&self) -> usize {
         self.fates.len()
     }
 
-    /// How many were answered.
+    /// The number of answered calls.
     pub fn answered(&self) -> usize {
         self.count(|fate| *fate == Fate::Answered)
     }
 
-    /// How many were refused with this code.
+    /// The number of calls that were refused with this code.
     pub fn refused(&self, code: &str) -> usize {
         self.count(|fate| matches!(fate, Fate::Refused(known, _) if known == code))
     }
@@ -127,7 +127,7 @@ impl Tally {
         codes
     }
 
-    /// Nothing was lost, duplicated or crossed.
+    /// Asserts that no answer was lost, duplicated or swapped.
     pub fn is_clean(&self) {
         for bad in [Fate::Lost, Fate::Duplicated, Fate::Crossed] {
             assert_eq!(
@@ -139,8 +139,8 @@ impl Tally {
         }
     }
 
-    /// Compares the fates with the journal of the source: nothing was executed twice, what was
-    /// answered was executed, and what is said not to have been executed was not.
+    /// Compares the outcomes with the journal of the source: no call was executed twice, answered calls
+    /// were executed, and calls that are reported as not executed were not.
     pub fn agrees_with(&self, chaos: &Chaos, source: &str) {
         let mut executed: BTreeMap<String, usize> = BTreeMap::new();
         for call in chaos.events(source, "call") {

@@ -1,4 +1,4 @@
-//! A program in a pseudo-terminal of its own.
+//! A program in a pseudo-terminal.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,8 +11,8 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::program::PATIENCE;
 
-/// Runs a program whose standard streams are a terminal, with this typed ahead; its exit code, and what
-/// the terminal shows, with line ends as the program wrote them.
+/// Runs a program whose standard streams are a terminal, with this input; returns its exit code and the
+/// output, with line ends as the program wrote them.
 pub fn on_terminal(mut command: Command, typed: &str) -> (Option<i32>, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
     grantpt(&master).expect("it is mine");
@@ -26,7 +26,7 @@ pub fn on_terminal(mut command: Command, typed: &str) -> (Option<i32>, String) {
         .stdout(Stdio::from(side()))
         .stderr(Stdio::from(side()));
     let mut child = command.spawn().expect("the program starts");
-    // The command keeps the terminal open, which would then never end.
+    // The command keeps the terminal open, so the read would never end.
     drop(command);
     let mut terminal = File::from(master);
     terminal.write_all(typed.as_bytes()).expect("it listens");

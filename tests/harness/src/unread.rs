@@ -1,4 +1,4 @@
-//! A pipe that is full and that nothing reads: a host that starts a program and forgets about it.
+//! A full pipe that is not read: a host that starts a program and ignores its output.
 
 use std::fs;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
@@ -11,7 +11,7 @@ use std::thread;
 
 use crate::program::{PATIENCE, wait_until};
 
-/// The pipe. It is full from the beginning: what is written to it waits for [`UnreadPipe::read_to`].
+/// The pipe. It is full from the beginning: writes block until [`UnreadPipe::read_to`].
 #[derive(Debug)]
 pub struct UnreadPipe {
     reader: PipeReader,
@@ -49,7 +49,7 @@ impl UnreadPipe {
         writer.expect("a file can be opened twice").into()
     }
 
-    /// Reads until this text has come, then closes the pipe; gives everything that has come.
+    /// Reads until this text arrives, then closes the pipe; returns all text.
     pub fn read_to(self, text: &str) -> String {
         let Self {
             mut reader,

@@ -1,5 +1,5 @@
-//! What became of every call, one byte each, and what the servers say that they executed. The two are
-//! compared with each other when the run is over.
+//! The outcome of every call, one byte each, and the calls that the servers executed. Both are compared
+//! after the run.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,41 +11,41 @@ use serde_json::{Value, json};
 
 use crate::plan::SOURCES;
 
-/// How the calls after the run are journalled.
+/// The nonces of calls after the run.
 const AFTER: &str = r#"{"nonce":"after","text":""}"#;
 
-/// What a caller knows of its call when it is over.
+/// The outcome of a call for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Fate {
-    /// Nothing came: the one thing that must not be.
+    /// No answer arrived, which must not happen.
     Lost = 0,
-    /// The server's answer came back.
+    /// The server's answer arrived.
     Answered = 1,
-    /// It was told that the call did not run.
+    /// An error said that the call was not executed.
     NotRun = 2,
-    /// It was told that the call may have run.
+    /// An error said that the call may have been executed.
     MayHaveRun = 3,
-    /// It went away after it had asked.
+    /// The caller disconnected after it had sent the request.
     Left = 4,
-    /// It went away before it had asked.
+    /// The caller disconnected before it had sent the request.
     LeftHalfWay = 5,
 }
 
-/// The fate of each call by its number.
+/// The outcome of each call by its number.
 pub(crate) struct Account(Vec<AtomicU8>);
 
-/// What the journals show.
+/// The calls in the journals.
 #[derive(Debug, Default)]
 pub(crate) struct Executions {
     pub(crate) calls: u64,
-    /// More than once.
+    /// Executed more than once.
     pub(crate) twice: u64,
-    /// Although the caller was told that it did not run, or had not asked.
+    /// Executed although the caller got the opposite, or had not sent the request.
     pub(crate) denied: u64,
-    /// Answered as if executed, and not executed.
+    /// Answered as executed, and not executed.
     pub(crate) invented: u64,
-    /// Lines that are no journal lines.
+    /// Lines that are not journal entries.
     pub(crate) unreadable: u64,
     pub(crate) starts: u64,
     pub(crate) numbers: Vec<u64>,
@@ -71,7 +71,7 @@ impl Account {
         places.filter(|known| *known == fate as u8).count() as u64
     }
 
-    /// Reads what the sources journalled in this folder.
+    /// Reads the journals of the sources in this folder.
     pub(crate) fn compare(&self, folder: &Path) -> io::Result<Executions> {
         let mut seen = vec![0u8; self.0.len()];
         let mut found = Executions::default();
@@ -111,7 +111,7 @@ impl Account {
         Ok(found)
     }
 
-    /// Calls by fate.
+    /// Calls by outcome.
     pub(crate) fn to_json(&self) -> Value {
         let counts: BTreeMap<_, _> = [
             ("answered", Fate::Answered),

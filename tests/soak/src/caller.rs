@@ -12,7 +12,7 @@ use crate::clock::now;
 use crate::http::{Connection, Part, Response};
 use crate::plan::{Call, Kind, Leaves};
 
-/// What all callers share.
+/// The state that all callers share.
 pub(crate) struct Work<'a> {
     pub(crate) address: &'a str,
     pub(crate) seed: u64,
@@ -21,21 +21,21 @@ pub(crate) struct Work<'a> {
     pub(crate) account: Account,
 }
 
-/// What one caller has seen.
+/// The observations of one caller.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) duplicated: u64,
     pub(crate) crossed: u64,
-    /// The right nonce with another text.
+    /// Answers with the right nonce and another text.
     pub(crate) spoilt: u64,
-    /// Answers that a call of its kind must not get, by what they were.
+    /// Answers that a call of its kind must not get, by their kind.
     pub(crate) wrong: BTreeMap<String, u64>,
-    /// Answers by code; `ok` where there is a result.
+    /// Answers by code; `ok` for a result.
     pub(crate) codes: BTreeMap<String, u64>,
-    /// Calls to untouched sources that were waited for, and those that got what they should.
+    /// Calls to untouched sources that were awaited, and those that got the right answer.
     pub(crate) untouched: u64,
     pub(crate) untouched_served: u64,
-    /// Microseconds of each echo that came back.
+    /// Microseconds of each answered echo.
     pub(crate) micros: Vec<u32>,
 }
 
@@ -62,7 +62,7 @@ impl Tally {
     }
 }
 
-/// Makes calls until there are none left.
+/// Makes calls until none is left.
 pub(crate) fn run(work: &Work<'_>) -> Tally {
     let mut tally = Tally::default();
     let mut connection = None;
@@ -79,7 +79,7 @@ pub(crate) fn run(work: &Work<'_>) -> Tally {
         };
         match open.and_then(|open| one(work, &mut tally, &call, open)) {
             Ok(kept) => connection = kept,
-            // The account keeps it as lost.
+            // The account counts it as lost.
             Err(error) => tally.wrong(format!("no answer: {error} (new connection: {fresh})")),
         }
     }
@@ -89,7 +89,7 @@ pub(crate) fn run(work: &Work<'_>) -> Tally {
     tally
 }
 
-/// Makes one call; gives the connection back where it can be used again.
+/// Makes one call; returns the connection if it can be used again.
 fn one(
     work: &Work<'_>,
     tally: &mut Tally,
@@ -133,7 +133,7 @@ fn one(
     Ok(Some(connection))
 }
 
-/// What the answer means, and whether it is what a source in good health gives.
+/// The outcome, and whether a healthy source would give this answer.
 fn judge(tally: &mut Tally, call: &Call, response: &Response) -> (Fate, bool) {
     let Ok(body) = serde_json::from_slice::<Value>(&response.body) else {
         tally.wrong("a body that is not JSON".to_owned());
@@ -169,7 +169,7 @@ fn judge(tally: &mut Tally, call: &Call, response: &Response) -> (Fate, bool) {
     (fate, served)
 }
 
-/// Whether a result is this call's own.
+/// Whether a result belongs to this call.
 fn check_echo(tally: &mut Tally, call: &Call, body: &Value) -> bool {
     if !matches!(call.kind, Kind::Echo(_)) {
         tally.wrong(format!("a result for {:?}", call.kind));

@@ -1,5 +1,5 @@
-//! Looks at the broker from outside once a second, by `/proc`: memory, descriptors, threads, processes;
-//! and kills one source process each time.
+//! Measures the broker once a second, by `/proc`: memory, descriptors, threads, processes; and kills
+//! one source process each time.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::plan::VICTIMS;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// One look.
+/// One sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     /// Resident memory in KiB.
@@ -26,12 +26,11 @@ pub(crate) struct Sample {
     pub(crate) servers: u64,
 }
 
-/// The process that does the work: the one of the program's processes with the most descriptors, since
-/// another may only watch over it.
+/// The process that serves: the one with the most descriptors, since another may be its guard.
 pub(crate) fn worker(started: u32, program: &Path) -> u32 {
     let mut own = vec![started];
     own.extend(children_of(started));
-    // Only root may see which program a broker and its guard run.
+    // Only root can see which program a broker and its guard run.
     let is_own = |exe: io::Result<PathBuf>| exe.map_or_else(is_denied, |exe| exe == program);
     own.retain(|pid| is_own(fs::read_link(format!("/proc/{pid}/exe"))));
     own.into_iter()
@@ -52,7 +51,7 @@ pub(crate) fn servers(broker: u32) -> Vec<(u32, String)> {
     children_of(broker).into_iter().filter_map(named).collect()
 }
 
-/// Looks, and kills, until it is told that the run is over. Gives the samples and how many were killed.
+/// Measures, and kills, until the run ends. Returns the samples and the number of killed processes.
 pub(crate) fn watch(broker: u32, over: &AtomicBool) -> (Vec<Sample>, u64) {
     let (mut samples, mut killed, mut turn) = (Vec::new(), 0, 0);
     let mut next = now() + PERIOD;
@@ -76,7 +75,7 @@ pub(crate) fn watch(broker: u32, over: &AtomicBool) -> (Vec<Sample>, u64) {
     (samples, killed)
 }
 
-/// The middle of the memory, and the most of the rest, of a tenth of the samples.
+/// The median of the memory, and the maxima of the other values, of a tenth of the samples.
 pub(crate) fn tenth(samples: &[Sample], which: usize) -> Option<Sample> {
     let length = samples.len() / 10;
     let part = samples.get(which * length..(which + 1) * length)?;
@@ -121,7 +120,7 @@ fn is_denied(error: io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
 
-/// The number of open files; 0 for a user who may not see them.
+/// The number of open files; 0 for a user who cannot see them.
 fn descriptors(pid: u32) -> u64 {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"));
     entries.map_or(0, |entries| entries.count() as u64)

@@ -1,5 +1,4 @@
-//! One connection to the broker that is kept open for many requests. Whatever comes back that nobody
-//! asked for is noticed.
+//! One connection to the broker for many requests. Unexpected bytes are detected.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +6,7 @@ use std::time::Duration;
 
 /// How long an answer may take; the longest call of the mix is bounded far below.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// How long a connection that is put away is watched for an answer too many.
+/// How long a closed connection is checked for an extra answer.
 const AFTERWARDS: Duration = Duration::from_millis(5);
 
 /// An answer.
@@ -16,7 +15,7 @@ pub(crate) struct Response {
     pub(crate) body: Vec<u8>,
 }
 
-/// What of a request is sent.
+/// The part of a request that is sent.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     Whole,
@@ -79,12 +78,12 @@ impl Connection {
         Ok(Response { status, body })
     }
 
-    /// Whether more came than was asked for.
+    /// Whether there are unexpected bytes.
     pub(crate) fn has_more(&self) -> bool {
         !self.reader.buffer().is_empty()
     }
 
-    /// The same for a connection that is put away, after a moment's wait.
+    /// The same check for a connection that is no longer used, after a short wait.
     pub(crate) fn has_more_afterwards(mut self) -> bool {
         let stream = self.reader.get_ref();
         let mut byte = [0];

@@ -1,6 +1,6 @@
-//! A long run of a broker over eight scripted sources of which one is killed every second, while
-//! callers leave and servers hang or say too much. Accounts for every call, and exits with 1 where
-//! something that must hold does not.
+//! A long run of a broker over eight scripted sources, of which one is killed every second, while
+//! callers disconnect and servers hang or send too much. Accounts for every call, and exits with 1 if a
+//! condition does not hold.
 
 mod account;
 mod caller;
@@ -27,7 +27,7 @@ use crate::clock::now;
 use crate::plan::SOURCES;
 use crate::report::{Report, Seen};
 
-/// What the sources do; the same as when their lock was made.
+/// The script of the sources; the same as when their lock was made.
 const SCRIPT: &str = include_str!("../script.json");
 
 /// Runs a broker for a long time under faults, and accounts for every call.
@@ -35,13 +35,13 @@ const SCRIPT: &str = include_str!("../script.json");
 /// Needs `soak-broker` and `chaos-mcp` beside it: `cargo build -p soak -p chaos-mcp`.
 #[derive(Parser)]
 struct Flags {
-    /// How many calls.
+    /// The number of calls.
     #[arg(long, default_value_t = 1_000_000)]
     calls: u64,
-    /// How many callers at once, each with a connection of its own.
+    /// The number of concurrent callers, each with a separate connection.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// What the mix of calls is made from.
+    /// The seed of the mix of calls.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -142,7 +142,7 @@ fn all_up(broker: &Broker, worker: u32) -> usize {
     census::servers(worker).len()
 }
 
-/// Says on standard error how far it is.
+/// Prints the progress on standard error.
 fn tell(work: &Work<'_>, over: &AtomicBool) {
     let mut told = now();
     while !over.load(Ordering::Relaxed) {

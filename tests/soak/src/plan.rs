@@ -1,9 +1,9 @@
-//! What each call of a run is: its kind, size, source and how its caller behaves. A pure function of
-//! the seed and the call's number, so that a run can be repeated.
+//! The plan of each call of a run: its kind, size, source and the behaviour of its caller. A pure
+//! function of the seed and the call's number, so that a run can be repeated.
 
 /// Sources of the catalog, `/s1` to `/s8`.
 pub(crate) const SOURCES: u64 = 8;
-/// The first so many are killed; the others are never touched.
+/// The number of sources that are killed; the others are never killed.
 pub(crate) const VICTIMS: u64 = 4;
 
 /// One call.
@@ -19,20 +19,20 @@ pub(crate) struct Call {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Comes back with a text of so many bytes.
+    /// Returns a text of this many bytes.
     Echo(usize),
     /// Is never answered by the server.
     Hang,
-    /// Is answered with more than a line may hold.
+    /// Is answered with a line over the limit.
     Oversize,
 }
 
-/// How a caller goes away.
+/// The way in which a caller disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaves {
-    /// With half of the request sent: the call must never run.
+    /// After half of the request: the call must never be executed.
     HalfWay,
-    /// So many milliseconds after the whole request.
+    /// This many milliseconds after the complete request.
     After(u64),
 }
 
@@ -44,7 +44,7 @@ impl Call {
             0..10 => Kind::Hang,
             10..20 => Kind::Oversize,
             20..22 => Kind::Echo(1 << 20),
-            // As many calls of each order of magnitude from 1 byte to 64 KiB.
+            // The same number of calls of each order of magnitude from 1 byte to 64 KiB.
             _ => Kind::Echo((1 << dice.below(17)) + usize::try_from(dice.below(100)).unwrap_or(0)),
         };
         let leaves = (dice.below(100) < 5).then(|| match dice.below(4) {
@@ -74,7 +74,7 @@ impl Call {
         format!("/s{}/{tool}", self.source)
     }
 
-    /// The text that must come back: no two calls have the same.
+    /// The text of the answer: unique to the call.
     pub(crate) fn text(&self) -> String {
         let Kind::Echo(size) = self.kind else {
             return String::new();

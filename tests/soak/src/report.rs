@@ -1,4 +1,4 @@
-//! What the run showed, compared with what must hold; for a person or as JSON.
+//! The results of the run, compared with the conditions; for people or as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::caller::Tally;
 use crate::census::{Sample, tenth};
 use crate::plan::SOURCES;
 
-/// Everything that was seen.
+/// All results.
 pub(crate) struct Seen {
     pub(crate) seed: u64,
     pub(crate) calls: u64,
@@ -42,7 +42,8 @@ struct Check {
 const AVAILABILITY: u64 = 9999;
 /// How much memory may grow, in percent.
 const GROWTH: u64 = 5;
-/// Descriptors and threads that may come and go: connections of callers who left, starting servers.
+/// The allowed change of descriptors and threads: connections of disconnected callers, starting
+/// servers.
 const SLACK: u64 = 16;
 
 impl Report {
@@ -132,7 +133,7 @@ fn checks(seen: &Seen) -> Vec<Check> {
     checks
 }
 
-/// The last tenth of the run beside the second.
+/// The last tenth of the run compared with the second.
 fn growth(samples: &[Sample]) -> Vec<Check> {
     let (Some(second), Some(last)) = (tenth(samples, 1), tenth(samples, 9)) else {
         return vec![Check {
@@ -177,7 +178,7 @@ fn growth(samples: &[Sample]) -> Vec<Check> {
 fn figures(seen: &Seen) -> Value {
     let tally = &seen.tally;
     let seconds = seen.taken.as_secs_f64();
-    // The sorted times have a last element wherever they have any.
+    // The sorted times have a last element if they are not empty.
     let quantile = |percent: usize| {
         let at = tally.micros.len().saturating_sub(1) * percent / 100;
         tally.micros.get(at).copied()

@@ -64,7 +64,7 @@ impl Scene {
         self.folder.path()
     }
 
-    /// What the server read, and whatever else was written to `name`.
+    /// The input of the server, and other text that was written to `name`.
     pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.file(name)).unwrap_or_default()
     }
@@ -115,7 +115,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
     );
 }
 
-/// Whether a process of this number is there and is no zombie.
+/// Whether a process with this id is alive, other than as a zombie.
 pub(crate) fn is_alive(pid: &str) -> bool {
     if pid.trim().is_empty() {
         return false;

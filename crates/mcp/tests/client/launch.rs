@@ -1,4 +1,4 @@
-//! What a child is given, and where its program is looked for.
+//! The environment of a child, and the search for its program.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -296,7 +296,7 @@ async fn f_02_files_that_are_no_programs_are_told_apart() {
     check("empty", b"", 0o755, SourceCause::SpawnFormat).await;
     #[cfg(target_os = "linux")]
     if !Path::new("/proc/sys/fs/binfmt_misc/register").exists() {
-        // An executable of a machine that nobody has.
+        // An executable for an unknown machine.
         let mut foreign = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         foreign[18..20].copy_from_slice(&[0xfe, 0xfe]);
         check("foreign", &foreign, 0o755, SourceCause::SpawnFormat).await;

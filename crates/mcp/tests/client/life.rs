@@ -31,7 +31,7 @@ call() {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// What the next start does.
+    /// The behaviour of the next start.
     Mode(&'static str),
     /// So many calls at once, and all are waited for.
     Calls(&'static str, usize),
@@ -68,7 +68,7 @@ impl DriftCheck for NoEvil {
 
 type Outcome = Result<String, CallFailure>;
 
-/// One call with a number of its own, which must end soon after its time.
+/// One call with a unique number, which must end soon after its timeout.
 fn call(source: &Source, act: &str, number: u64) -> JoinHandle<Outcome> {
     let (source, args) = (
         source.clone(),
@@ -86,7 +86,7 @@ fn call(source: &Source, act: &str, number: u64) -> JoinHandle<Outcome> {
     })
 }
 
-/// What must be true of a status, whatever came before it.
+/// The conditions for every status.
 fn check_status(status: &Status, before: &Status) {
     let state = status.state;
     assert!(
@@ -105,7 +105,7 @@ fn check_status(status: &Status, before: &Status) {
     }
 }
 
-/// What must be true of a call, given what the servers logged.
+/// The conditions for a call, given the log of the servers.
 fn check_call(number: u64, act: &str, outcome: &Outcome, log: &str) {
     let executed = log.matches(&format!("{{\"n\":{number},")).count();
     assert!(executed <= 1, "call {number} was sent {executed} times");

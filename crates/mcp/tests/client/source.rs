@@ -30,7 +30,7 @@ impl DriftCheck for NoEvil {
     }
 }
 
-/// Counts the listings that are judged at one time. Each verdict waits a moment for a fifth beside it.
+/// Counts the listings that are checked at one time. Each check waits a moment for a fifth one.
 #[derive(Default)]
 struct Crowd {
     counts: Mutex<Counts>,

@@ -1,5 +1,5 @@
-//! The chaos broker with a simulated bug in the path of a request: every refused request blocks the
-//! runtime's worker that answers it for ever. Its subscriber to the log does that.
+//! The chaos broker with a simulated bug: every refused request blocks its worker thread of the runtime
+//! forever. A log subscriber does that.
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use tracing::{Event, Metadata, Subscriber};
 mcp_broker::include_catalog!();
 
 fn main() -> ExitCode {
-    // The broker's own log is set up later, and changes nothing any more.
+    // The broker sets up its log later, which has no effect.
     if tracing::subscriber::set_global_default(Blocker).is_err() {
         return ExitCode::FAILURE;
     }

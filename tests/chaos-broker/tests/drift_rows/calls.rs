@@ -1,4 +1,4 @@
-//! The line that the log has of each call: request, path, source, digest, outcome, time.
+//! The log line of each call: request, path, source, digest, outcome, time.
 
 use harness::{Broker, Chaos, Response, wait_until};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn start(format: &str) -> (Chaos, Broker) {
     (chaos, broker)
 }
 
-/// Calls, the source of each, and what becomes of it.
+/// Calls, with the source and outcome of each.
 fn calls() -> [(&'static str, Value, &'static str, &'static str); 6] {
     [
         ("/a/echo", json!({"text": "secret words"}), "/a", "ok"),

@@ -1,5 +1,5 @@
-//! What callers see of a broker: every reply of `meta_tree` and `meta_desc`, and what the health
-//! routes show, compared with what was compiled in.
+//! The replies of a broker: every reply of `meta_tree` and `meta_desc`, and the health routes, compared
+//! with the compiled-in catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -7,13 +7,13 @@ use std::sync::LazyLock;
 use harness::{Broker, Chaos, Response};
 use serde_json::{Value, json};
 
-/// Stands in every text that only the live server has; callers must never see it.
+/// A marker in every text of the live server that is not in the lock; callers must never see it.
 pub(crate) const MARK: &str = "qzmark";
 
-/// The replies by what was asked for.
+/// The replies by request.
 pub(crate) type Replies = BTreeMap<String, Response>;
 
-/// What a broker serves whose sources are as they were reviewed.
+/// The replies of a broker whose sources match the lock.
 pub(crate) static REVIEWED: LazyLock<Replies> = LazyLock::new(|| {
     let chaos = Chaos::new();
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
@@ -46,7 +46,7 @@ fn replies(broker: &Broker) -> Replies {
     asked.iter().map(answer).collect()
 }
 
-/// Calls `see` with every entry below, an entry being what has a path and a type.
+/// Calls `see` with every entry below: every object with a path and a type.
 fn walk(value: &Value, see: &mut impl FnMut(&Value)) {
     if value.get("path").is_some() && value.get("type").is_some() {
         see(value);
@@ -57,8 +57,8 @@ fn walk(value: &Value, see: &mut impl FnMut(&Value)) {
     }
 }
 
-/// Everything is served exactly as it was reviewed, to the byte, but that the tools of `withdrawn`
-/// say why they are not in service. Gives what each of them says.
+/// Asserts that every reply has the compiled-in bytes, except that the tools in `withdrawn` have a
+/// reason. Returns the reasons.
 pub(crate) fn only_withdrawn(broker: &Broker, withdrawn: &BTreeSet<String>) -> Vec<Value> {
     let mut said = Vec::new();
     for (asked, reply) in replies(broker) {
@@ -73,7 +73,7 @@ pub(crate) fn only_withdrawn(broker: &Broker, withdrawn: &BTreeSet<String>) -> V
         assert!(!unreviewed(&reply.text()), "{asked}: {}", reply.text());
         if touched.is_empty() {
             assert_eq!(reply.status, reviewed.status, "{asked}");
-            // A refusal names its request, which is another one each time.
+            // A refusal has a request id, which differs each time.
             if reply.status == 200 {
                 assert_eq!(reply.text(), reviewed.text(), "{asked}");
                 assert_eq!(reply.header("etag"), reviewed.header("etag"), "{asked}");
@@ -111,7 +111,7 @@ fn take_withdrawn(value: &mut Value, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Whether a text has something of the live server in it.
+/// Whether a text contains text of the live server.
 pub(crate) fn unreviewed(text: &str) -> bool {
     text.to_lowercase().contains(MARK) || text.contains(['\u{200b}', '\u{e0041}'])
 }

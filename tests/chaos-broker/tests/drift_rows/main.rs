@@ -1,6 +1,6 @@
 //! Every class of drift through the real broker: a plain start, a start with `--ignore-broken-tool`,
-//! and a re-check at noon. `row` holds the table and what each row must show; the rows stand in the
-//! files beside it.
+//! and a re-check while running. `row` has the table and the conditions of each row; the rows are in
+//! the files beside it.
 
 mod calls;
 mod look;

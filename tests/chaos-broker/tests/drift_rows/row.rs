@@ -1,5 +1,5 @@
-//! The table, and the one function that takes a row through it: what a plain start does, what
-//! `--ignore-broken-tool` does, what a re-check at noon does, and how all is well again.
+//! The table, and the function that tests a row: a plain start, a start with `--ignore-broken-tool`, a
+//! re-check while running, and the recovery.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::look::{REVIEWED, events, health, only_withdrawn, unreviewed};
 
-/// What becomes of a start.
+/// The outcome of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plain {
     Serves,
@@ -17,13 +17,13 @@ enum Plain {
     Refused(i32),
 }
 
-/// What becomes of a source that runs.
+/// The outcome for a running source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Running {
-    /// Everything is served as it was reviewed.
+    /// All tools are served as reviewed.
     Served,
     Withdrawn,
-    /// Everything is listed as it was reviewed, and calls are answered 503.
+    /// All tools are listed as reviewed, and calls are answered 503.
     Down,
 }
 
@@ -41,14 +41,14 @@ const TABLE: [(&str, Plain, Running); 10] = [
     ("unchecked", Plain::Refused(4), Running::Down),
 ];
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum About {
     /// This tool of `/a`, callable with these arguments.
     Tool(&'static str, fn() -> Value),
     /// A tool that no catalog has.
     New(&'static str),
-    /// The source as a whole. What it says of itself is heard when its process starts.
+    /// The source as a whole. Its metadata is read when its process starts.
     Source,
 }
 
@@ -64,8 +64,8 @@ struct Row<'a> {
     running: Running,
 }
 
-/// A row: the class, what it is about, the rules that must be named in this order, and what the
-/// server does otherwise, as an edit of its script.
+/// A row: the class, the subject, the rules in the expected order, and the change of the server, as an
+/// edit of its script.
 pub(crate) fn row(class: &str, about: About, rules: &[&str], edit: impl Fn(&mut Value)) {
     let found = TABLE.into_iter().find(|(known, ..)| *known == class);
     let (_, plain, running) = found.expect("the class stands in the table");
@@ -106,7 +106,7 @@ impl Row<'_> {
         matches!(self.about, About::Source)
     }
 
-    /// A plain start ends with one report, has executed nothing and left nothing.
+    /// A plain start ends with one report, executes no call and leaves no process.
     fn is_refused(&self, script: &Value, code: i32) {
         let chaos = Chaos::new();
         chaos.script("a", script);
@@ -144,8 +144,8 @@ impl Row<'_> {
         }
     }
 
-    /// A start that must come through: the row shows, goes on, and all is well once the server is
-    /// as it was.
+    /// A start that must succeed: the row's outcome is visible, and disappears when the server is as
+    /// reviewed again.
     fn stands(&self, script: &Value, more: &[&str]) {
         let chaos = Chaos::new();
         chaos.script("a", script);
@@ -154,7 +154,7 @@ impl Row<'_> {
         self.is_over(&chaos, &broker);
     }
 
-    /// A broker that serves, and then the server changes.
+    /// A broker that serves while the server changes.
     fn comes_and_goes_at_noon(&self, script: &Value) {
         let chaos = Chaos::new();
         let broker = Broker::start_ready(run(&chaos, &[]));
@@ -170,7 +170,7 @@ impl Row<'_> {
         self.is_over(&chaos, &broker);
     }
 
-    /// Everything that the table says of a running broker.
+    /// All conditions of the table for a running broker.
     fn shows(&self, chaos: &Chaos, broker: &Broker) {
         match self.running {
             Running::Served => {
@@ -219,7 +219,7 @@ impl Row<'_> {
         if let About::New(name) = self.about {
             let call = broker.call(&format!("/a/{name}"), json!({}));
             let error = refusal(&call, 404, "path_not_found");
-            // What the caller asked for is the caller's own text.
+            // The request of the caller is the caller's text.
             assert!(!unreviewed(&error["did_you_mean"].to_string()), "{error}");
             assert_eq!(executed(chaos, name), 0);
         }
@@ -265,7 +265,7 @@ impl Row<'_> {
         }
     }
 
-    /// The rules that callers are told. Of a source, it is the one that gave it its class.
+    /// The rules that callers get. For a source it is the rule that gave the source its class.
     fn told(&self) -> &[&str] {
         match self.about {
             About::Source => &self.rules[..1],
@@ -361,7 +361,7 @@ impl Row<'_> {
         wait_until("the log tells of it", || lines().concat().iter().any(told));
     }
 
-    /// The server is again as it was reviewed, and so is everything that is served.
+    /// The server is as reviewed again, and so are all replies.
     fn is_over(&self, chaos: &Chaos, broker: &Broker) {
         let pids = chaos.pids("a").len();
         chaos.script("a", &json!({"generation": 9}));
@@ -395,7 +395,7 @@ impl Row<'_> {
 
     fn is_seen_to_be_over(&self, chaos: &Chaos, broker: &Broker) -> bool {
         match self.class {
-            // Nothing differed, so nothing is said; it was listed once more.
+            // Without a difference nothing is logged; the tools were listed once more.
             "same" | "added" => chaos.events("a", "list").len() > 1,
             _ => events(broker, "source matches the lock again")
                 .iter()
@@ -417,7 +417,7 @@ fn executed(chaos: &Chaos, tool: &str) -> usize {
     calls.filter(|call| call["tool"] == tool).count()
 }
 
-/// Ends the server of `/a`, and waits until the next one is there.
+/// Ends the server of `/a`, and waits until the next one runs.
 fn kill(chaos: &Chaos, broker: &Broker) {
     let pids = chaos.pids("a");
     let last = pids.last().copied().expect("it was started");
@@ -427,7 +427,7 @@ fn kill(chaos: &Chaos, broker: &Broker) {
         assert_eq!(kill.code, Some(0), "{}", kill.stderr);
     }
     wait_until("another one is started", || {
-        // A call wakes it where it would rest for longer; whatever it is answered with.
+        // A call wakes the source earlier; its answer does not matter.
         broker.call("/a/fail", json!({}));
         chaos.pids("a").len() > pids.len()
     });

@@ -129,7 +129,7 @@ fn same_another_order_at_noon_is_not_even_news() {
     );
     chaos.raw_script("a", &script);
     chaos.await_events("a", "list", lists + 1);
-    // A change that is told, so that the one before it was surely taken in.
+    // An announced change, after which the previous one has certainly been applied.
     chaos.script(
         "a",
         &json!({"generation": 2, "tools": Chaos::tools_without("fail")}),

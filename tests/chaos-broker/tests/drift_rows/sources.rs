@@ -1,4 +1,4 @@
-//! Rows about a whole source: what it says of itself, and that it cannot be asked.
+//! Rows about a whole source: its metadata, and failed listings.
 
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};

@@ -1,12 +1,13 @@
-//! Announcements by the thousand: one listing is under way at most, one comes after it, and calls go on.
+//! Thousands of announcements: at most one listing is in progress and one follows it, and calls
+//! continue.
 
 use harness::{Broker, Chaos, wait_until};
 use serde_json::{Value, json};
 
 const STORM: usize = 1000;
 
-/// A server of the older era, whose announcements are plain lines; a call of `fail` is answered after
-/// so many of them, in one write.
+/// A server of the legacy era, whose announcements are plain lines; a call of `fail` is answered after
+/// this many of them, in one write.
 fn script(tools: &Value, generation: u64) -> Value {
     let announced = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
@@ -28,7 +29,7 @@ fn f_33_a_thousand_announcements_are_one_listing_after_the_one_under_way() {
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
     let lists = || chaos.events("a", "list").len();
     let before = lists();
-    // One announcement, and while its listing is under way, thousands.
+    // One announcement, and thousands while its listing is in progress.
     chaos.script("a", &script(&tools, 1));
     chaos.await_events("a", "list", before + 1);
     for _ in 0..3 {
@@ -36,7 +37,7 @@ fn f_33_a_thousand_announcements_are_one_listing_after_the_one_under_way() {
     }
     broker.result("/a/echo", json!({"text": "x"}));
     wait_until("they are checked", || lists() > before + 1);
-    // The last of them counts: what comes with it is seen.
+    // The last of them counts: its change is seen.
     chaos.script("a", &script(&Chaos::tools_asking_more("echo"), 2));
     wait_until("the change is known", || {
         broker.source("/a")["withdrawn"] == 1

@@ -1,4 +1,4 @@
-//! Rows that take one tool out of service: `breaking`, `security`, `unknown`, `gone`.
+//! Rows that withdraw one tool: `breaking`, `security`, `unknown`, `gone`.
 
 use serde_json::json;
 

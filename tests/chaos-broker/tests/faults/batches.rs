@@ -1,5 +1,5 @@
-//! Memory that a server can make the broker hold by one line or by requests of its own: batches, ids,
-//! answers that the server does not read.
+//! Memory that a server can make the broker use by one line or by its requests: batches, ids, answers
+//! that the server does not read.
 
 use harness::figure::figure;
 use harness::{Census, refusal, wait_until};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, source};
 
-/// The longest line, in bytes.
+/// The line limit, in bytes.
 const LINE_BYTES: usize = 16 << 20;
 
 fn stage() -> Stage {
@@ -17,7 +17,7 @@ fn stage() -> Stage {
     })
 }
 
-/// How far the peak is above what was held at first, in KiB.
+/// The difference between peak and initial memory, in KiB.
 fn grown(stage: &Stage) -> u64 {
     let peak = Census::take(stage.broker.pid()).peak;
     peak.saturating_sub(stage.before.resident)

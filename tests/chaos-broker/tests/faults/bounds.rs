@@ -1,4 +1,4 @@
-//! More calls than a source takes, callers that leave, callers that do not read: each harms itself.
+//! Too many calls, callers that disconnect, callers that do not read: none affects other callers.
 
 use std::thread;
 use std::time::Duration;
@@ -80,7 +80,7 @@ fn f_37_callers_that_leave_cancel_their_calls_and_free_their_places() {
         ids("cancelled"),
         "each call is cancelled by its own id"
     );
-    // More rounds than there are places: none is still taken.
+    // More rounds than calls may be in flight: none is left in flight.
     assert!(25 * rounds > 32);
     stage.chaos.script("a", &json!({}));
     Tally::flood(stage.broker.address(), 8, 10, ECHO).is_clean();
@@ -120,7 +120,7 @@ fn f_35_a_caller_that_does_not_read_is_dropped_and_holds_up_nobody() {
         .peak
         .saturating_sub(stage.before.resident);
     assert!(grown <= 64 << 10, "{grown} KiB for one answer of 15 MiB");
-    // As long as the connection lasts, it is one more file than before.
+    // While the connection is open, there is one more file than before.
     stage.is_as_before();
     wait_until("the connection is given up", || {
         Census::take(stage.broker.pid()).files <= stage.before.files

@@ -1,4 +1,4 @@
-//! Answers that are no proper answers: too long, too deep, no text, under the wrong id, twice.
+//! Invalid answers: too long, too deep, not UTF-8, under the wrong id, twice.
 
 use std::time::Duration;
 
@@ -148,7 +148,7 @@ fn f_18_what_acts_on_a_terminal_reaches_the_caller_and_no_log() {
 
 #[test]
 fn f_23_odd_answers_end_their_call_at_once_or_by_its_deadline() {
-    // What is answered under a wrong id is not this call's answer.
+    // An answer under a wrong id is not the answer of this call.
     let stage = Stage::with(&json!({"on_call": {"echo": "wrong-id"}}), |config| {
         source(config, 0)["tool_overrides"]["echo"]["timeout"] = json!(1);
     });

@@ -1,4 +1,5 @@
-//! Callers that hold connections, trickle heads, send garbage, break off: the others are served.
+//! Callers that keep connections, send heads slowly, send garbage, or disconnect: other callers are
+//! served.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use crate::stage::{ECHO, Stage, scaled};
 
-/// The broker with at most so many open files.
+/// The broker with at most this many open files.
 fn with_files(files: usize) -> impl FnOnce(Run) -> Run {
     move |run| {
         run.through(
@@ -52,7 +53,7 @@ fn f_34_idle_connections_and_endless_heads_harm_nobody_and_go() {
     assert!(held <= stage.before.files + 192, "{held} files");
     let (crowded, _) = quantiles(&mut times(&mut kept));
     assert!(crowded <= quiet * 50, "{quiet:?} to {crowded:?}");
-    // A byte now and then does not make a head last.
+    // Sending a byte now and then does not extend the time of a head.
     wait_until("the heads are given up", || {
         heads.retain_mut(drip);
         heads.is_empty()
@@ -84,7 +85,7 @@ fn f_34_one_too_many_is_told_so_and_health_is_still_answered() {
         taken.push(half_a_body(&address));
         let mut kept = Kept::open(&address);
         let answer = kept.post("/meta_tree", &json!({}));
-        // Nothing: there was not even a place to say why, as the one before is not free again yet.
+        // No answer: there was no slot for a refusal, as the previous one is not free yet.
         refused = answer.filter(|answer| answer.status != 200);
         refused.is_some()
     });
@@ -108,7 +109,7 @@ fn f_34_one_too_many_is_told_so_and_health_is_still_answered() {
     stage.is_as_before();
 }
 
-/// Connections that this process may open beside what it needs itself.
+/// Connections that this process may open in addition to its files.
 fn openable(wanted: usize) -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let files = limits
@@ -181,7 +182,7 @@ fn f_50_a_broker_without_files_refuses_and_recovers() {
     let mut kept = Kept::open(address);
     times(&mut kept);
     let crowd: Vec<TcpStream> = (0..200).filter_map(|_| idle(address)).collect();
-    // Files are left for what serves: a server that dies meanwhile is started again.
+    // Files are reserved for sources: a server that dies meanwhile is started again.
     crate::stage::signal(stage.chaos.pids("a")[0], "KILL");
     let watch = Watch::start();
     wait_until("the server is back", || {
@@ -199,7 +200,7 @@ fn f_50_a_broker_without_files_refuses_and_recovers() {
     assert!(held < 64, "{held} files");
     drop(crowd);
     drop(kept);
-    // It takes a moment until the broker has heard that they are gone.
+    // The broker needs a moment to notice that they are gone.
     wait_until("connections are taken again", || {
         let tree = json!({"path": "/"});
         Kept::open(address).post("/meta_tree", &tree).is_some()
@@ -288,9 +289,9 @@ fn http_17_a_head_beyond_its_limit_is_refused() {
 
 #[test]
 fn the_binary_is_started_through_a_shell_by_its_own_process() {
-    // Or else the census above would count a shell.
+    // Otherwise the census above would count a shell.
     let stage = Stage::begin(&json!({}), |_| {}, with_files(256));
-    // The broker is found by its name, since only root may see which file it executes.
+    // The broker is found by its name, since only root can see which file it executes.
     let name = std::fs::read_to_string(format!("/proc/{}/comm", stage.broker.pid()));
     assert_eq!(name.ok().as_deref(), Some("chaos-broker\n"));
 }

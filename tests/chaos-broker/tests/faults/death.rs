@@ -98,7 +98,7 @@ fn f_07_what_never_left_was_not_executed_and_nothing_is_executed_twice() {
     );
 }
 
-/// How the calls to one source that was killed again and again ended.
+/// The outcomes of the calls to one source that was killed repeatedly.
 struct Fates {
     calls: usize,
     answered: usize,
@@ -112,7 +112,8 @@ fn killed_under_load(kills: usize) -> Fates {
     });
     let over = AtomicBool::new(false);
     let tally = thread::scope(|scope| {
-        // Most of these wait for one of two places, so that a death finds calls of every kind.
+        // Most of these are queued behind two calls in flight, so that a death affects calls in every
+        // state.
         let flood = scope.spawn(|| {
             let done = || over.load(Ordering::Acquire);
             Tally::flood_until(stage.broker.address(), 16, ECHO, &done)
@@ -165,7 +166,7 @@ fn f_27_a_crash_loop_costs_nearly_nothing_and_calls_wake_it_once() {
     });
     let used = processor_time(stage.broker.pid());
     let watch = Watch::start();
-    // Everybody asks at once, and again: one attempt serves all, and not each time.
+    // All callers call at once, and again: one start serves all of them.
     for _ in 0..3 {
         thread::scope(|scope| {
             for _ in 0..10 {

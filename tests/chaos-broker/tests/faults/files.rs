@@ -1,4 +1,4 @@
-//! Logs that nobody reads or that cannot be written.
+//! Logs that are not read or cannot be written.
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::stage::{ECHO, Stage, config_args, signal};
 
-/// An address on which a broker can listen that cannot say where it does.
+/// A fixed address for a broker that cannot print its address.
 fn free_address() -> String {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     free.expect("a port is free").to_string()
@@ -115,7 +115,7 @@ fn f_46_f_49_when_the_guard_is_killed_a_log_that_is_not_read_holds_up_nothing() 
 #[test]
 fn f_49_a_log_file_that_may_not_grow_stops_nothing() {
     let (chaos, address) = (Chaos::new(), free_address());
-    // The limit is on all files of the broker and its servers: this one has reached it.
+    // The limit applies to all files of the broker and its servers: this one has reached it.
     let log = File::create(chaos.path().join("full")).expect("the folder can be written to");
     log.set_len(64 << 20).expect("a file may have holes");
     let script = "ulimit -f 8192; exec \"$0\" \"$@\" 2>> \"$CHAOS/full\"";
@@ -143,7 +143,7 @@ fn f_49_a_closed_log_pipe_stops_nothing() {
         "F-49",
         "400 of 400 calls answered with nobody at the log's pipe",
     );
-    // Its children go on and go down as ever.
+    // Its children run and end as usual.
     let (status, _) = stage.broker.terminate();
     assert_eq!(status.code(), Some(0));
 }

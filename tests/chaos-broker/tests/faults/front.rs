@@ -1,5 +1,5 @@
-//! Every mode of `chaos-client` against the broker: what becomes of its connections, and that a plain
-//! call is answered beside and after it.
+//! Every mode of `chaos-client` against the broker: the outcome of its connections, and that a plain
+//! call is answered meanwhile and afterwards.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{ECHO, Stage};
 
-/// Runs one mode; what it says of its connections.
+/// Runs one mode; returns its report on its connections.
 fn misbehave(stage: &Stage, mode: &str, more: &[&str]) -> Value {
     let mut args = vec![mode, stage.broker.address()];
     args.extend(["--path", ECHO]);
@@ -44,7 +44,7 @@ fn f_34_f_35_no_mode_of_the_chaos_client_harms_another_caller() {
         (&json!(0), &json!(0)),
         "{lies}"
     );
-    // Two of the eight kinds name another host: the one check that must never be passed by.
+    // Two of the eight kinds name another host: this check must never be skipped.
     let hosts = answered.get("403").and_then(Value::as_u64).unwrap_or(0);
     assert!(hosts >= 10, "{lies}");
 

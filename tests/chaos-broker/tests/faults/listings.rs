@@ -10,10 +10,10 @@ use crate::stage::{Stage, scaled, signal, source};
 
 /// Memory that a listing may add to the process at its peak, in KiB.
 const MAX_GROWTH: u64 = 128 << 10;
-/// Objects in a tool of the worst shape: a little less than what may be parsed at one time.
+/// Objects in a tool of the worst shape: slightly less than the limit of parsed bytes.
 const OBJECTS: usize = 20_000;
 
-/// The broker, after `/optional` was started again with this script.
+/// The broker, after `/optional` was restarted with this script.
 fn listed_again(script: &Value) -> Stage {
     let stage = Stage::with(&json!({}), |config| {
         config["limits"]["line_bytes"] = json!(16 << 20);

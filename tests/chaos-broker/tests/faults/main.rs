@@ -1,5 +1,5 @@
-//! The fault table: what sources, callers and the machine do wrong, row by row, and what the broker
-//! makes of it. Each test is named after its row and reports its figure; `docs/faults.md` lists them.
+//! The fault table: faults of sources, callers and the machine, row by row, and the reaction of the
+//! broker. Each test is named after its row and reports its figure; `docs/faults.md` lists them.
 
 mod batches;
 mod bounds;

@@ -1,6 +1,6 @@
-//! Callers that make the broker hold as much as it can: bodies that do not end, results that are not
-//! read, arguments that take a hundred times their text. Memory stays within its budget, and others
-//! are served.
+//! Callers that make the broker use as much memory as possible: endless bodies, unread results,
+//! arguments that take a hundred times the memory of their text. Memory stays within its budget, and
+//! other callers are served.
 
 use std::io::Read as _;
 use std::net::TcpStream;
@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::stage::{ECHO, Stage, scaled};
 
-/// Memory that the process may take beyond the budget: its code, the stacks and heaps of its threads,
-/// connections.
+/// Memory that the process may use in addition to the budget: its code, the stacks and heaps of its
+/// threads, connections.
 const BESIDE: u64 = 128 << 20;
 
 /// A body of a call that lacks its last byte.
@@ -26,7 +26,7 @@ fn open_body(address: &str, bytes: usize) -> TcpStream {
     send(address, &request[..request.len() - 1])
 }
 
-/// A call whose arguments take a hundred times their text.
+/// A call whose arguments take a hundred times the memory of their text.
 fn many_values(address: &str, bytes: usize) -> TcpStream {
     let items = vec![r#"{"":0}"#; bytes / 7].join(",");
     let body = format!(r#"{{"path":"{ECHO}","args":{{"text":"x","more":[{items}]}}}}"#);
@@ -43,7 +43,7 @@ fn is_served(broker: &Broker) {
 
 #[test]
 fn a_thousand_callers_of_the_worst_mixture_stay_within_the_memory_budget() {
-    // As many as a loaded machine does in seconds; 1000 by hand.
+    // The number that a loaded machine handles in seconds; 1000 by hand.
     let callers = scaled("MCP_BROKER_MEMORY_CALLERS", 120);
     let full = callers >= 1000;
     let (budget, result, values) = if full {
@@ -105,7 +105,7 @@ fn a_thousand_callers_of_the_worst_mixture_stay_within_the_memory_budget() {
         figures[0] > figures[1] && figures[1] == Some(budget as u64 / 4),
         "{error}"
     );
-    // The charged memory is given back.
+    // The charged memory is released.
     wait_until("there is room for a large result again", || {
         stage.echo("x").status == 200
     });
@@ -114,7 +114,7 @@ fn a_thousand_callers_of_the_worst_mixture_stay_within_the_memory_budget() {
 
 /// A caller that takes one byte of its reply at a time.
 fn take_a_byte(caller: &mut TcpStream) {
-    // A connection that was closed has nothing to take.
+    // A closed connection has nothing to read.
     let _ = caller.read(&mut [0]);
 }
 
@@ -125,7 +125,7 @@ fn f_35_callers_that_read_a_byte_at_a_time_are_closed_and_their_memory_is_given_
         config["limits"] = json!({"memory_bytes": 32 << 20, "line_bytes": 16 << 20});
     });
     let address = stage.broker.address();
-    // The next caller asks when the reply of the one before has begun.
+    // The next caller starts when the reply of the previous one has begun.
     let ask = || {
         let mut caller = call_and_leave(address, ECHO, &json!({"text": "x"}));
         take_a_byte(&mut caller);
@@ -166,8 +166,7 @@ fn f_35_callers_that_read_a_byte_at_a_time_are_closed_and_their_memory_is_given_
     stage.is_as_before();
 }
 
-/// Takes memory until there is none left for a request that is not small. Gives the connections that hold
-/// it.
+/// Uses memory until none is left for a request that is not small. Returns the connections that use it.
 fn fill(stage: &Stage) -> Vec<TcpStream> {
     let address = stage.broker.address();
     let sizes = [vec![7 << 20; 6], vec![1 << 20; 12]].concat();
@@ -192,7 +191,7 @@ fn while_the_memory_is_taken_small_requests_and_health_are_served_and_others_are
     });
     let address = stage.broker.address();
     let mut held = fill(&stage);
-    // Others that are small hold more than was left before, but less than is kept for small requests.
+    // Small requests together use more than was left, but less than is reserved for them.
     held.extend((0..20).map(|_| open_body(address, 60 << 10)));
     let small = stage.echo(&"x".repeat(40 << 10));
     assert_eq!(small.status, 200, "{}", small.text());
@@ -227,7 +226,7 @@ fn a_caller_holds_at_most_a_quarter_of_the_memory() {
     assert!(message.contains("this caller holds its part"), "{message}");
     let small = stage.broker.call("/a/slow", json!({"ms": 0}));
     assert_eq!(small.status, 200, "{}", small.text());
-    // A request that can never fit is told so, with both figures.
+    // A request that can never fit gets an error with both figures.
     let error = refusal(&stage.echo(&"x".repeat(quarter)), 413, "body_too_large");
     let figures = ["needed_bytes", "limit_bytes"].map(|name| error["details"][name].as_u64());
     assert!(figures[0] > figures[1], "{error}");

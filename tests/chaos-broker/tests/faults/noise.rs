@@ -70,7 +70,7 @@ fn f_24_a_flood_on_stderr_is_drained_and_fills_no_log() {
         (quantiles(&mut times), log, held.resident)
     };
     let ((quiet, _), quiet_log, quiet_memory) = times(json!({}));
-    // 20 MB each second: more takes the machine away from everybody, and shows no more.
+    // 20 MB each second: more would only slow down the machine.
     let ((flooded, worst), log, memory) = times(json!({"stderr_flood": 20_000}));
     assert!(log <= quiet_log + 10_000, "{log} bytes of log");
     assert!(

@@ -1,5 +1,5 @@
-//! A broker that serves, with what it held at first, and the rule that holds for every row: whatever
-//! went wrong, it serves its other sources, holds what it held, and has not panicked.
+//! A running broker with its initial resources, and the conditions of every row: the broker serves its
+//! other sources, uses no more resources than before, and has not panicked.
 
 use std::fs;
 
@@ -15,23 +15,23 @@ pub(crate) struct Stage {
     pub(crate) before: Census,
 }
 
-/// The source of the node at this place of the tree.
+/// The source of the node at this index of the tree.
 pub(crate) fn source(config: &mut Value, at: usize) -> &mut Value {
     &mut config["tree"][at]["source"]
 }
 
 impl Stage {
-    /// The broker over its own config, with `/a` like this.
+    /// The broker with this script for `/a`.
     pub(crate) fn new(script: &Value) -> Self {
         Self::with(script, |_| {})
     }
 
-    /// The same with another config.
+    /// The broker with another config.
     pub(crate) fn with(script: &Value, change: impl FnOnce(&mut Value)) -> Self {
         Self::begin(script, change, |run| run)
     }
 
-    /// The same, started in another way.
+    /// The broker, started in another way.
     pub(crate) fn begin(
         script: &Value,
         change: impl FnOnce(&mut Value),
@@ -43,7 +43,7 @@ impl Stage {
         let args: Vec<_> = args.iter().map(String::as_str).collect();
         let broker = Broker::start_ready(start(chaos.run("chaos-broker", &args)));
         wait_until("every source is there", || {
-            // The short view, which callers without the secret get, also has the states.
+            // The short view for callers without the secret also has the states.
             let sources = broker.get("/sources").json();
             let sources = sources["sources"].as_array();
             sources.is_some_and(|all| all.iter().all(|source| source["state"] == "ready"))
@@ -56,7 +56,7 @@ impl Stage {
         }
     }
 
-    /// What `/sources` counts of `/a`.
+    /// The counters of `/a` in `/sources`.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let sources = self.broker.get("/sources").json();
         let counter = sources["sources"][0]["counters"][name].as_u64();
@@ -68,7 +68,7 @@ impl Stage {
         self.broker.call(ECHO, json!({ "text": text }))
     }
 
-    /// Waits until a call of `/a` is answered, whatever it is answered with before.
+    /// Waits until a call of `/a` succeeds.
     pub(crate) fn await_answer(&self) {
         wait_until("`/a` answers again", || {
             let sum = self.broker.call("/a/add", json!({"a": 1, "b": 2}));
@@ -76,7 +76,7 @@ impl Stage {
         });
     }
 
-    /// The rule for every row; gives what the broker holds at the end.
+    /// Asserts the conditions of every row; returns the resources of the broker at the end.
     pub(crate) fn is_as_before(&self) -> Census {
         let watch = Watch::start();
         self.broker.result("/b/add", json!({"a": 1, "b": 2}));
@@ -89,7 +89,7 @@ impl Stage {
     }
 }
 
-/// The broker's arguments with a config that is another than its own.
+/// The broker's arguments with another config.
 pub(crate) fn config_args(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> [String; 2] {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
     let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");

@@ -1,4 +1,4 @@
-//! Starts that are slow, odd or impossible, and what is served meanwhile.
+//! Starts that are slow, unusual or impossible, and the service meanwhile.
 
 use harness::figure::{Watch, figure, shown};
 use harness::{Broker, Chaos, refusal, wait_until};
@@ -23,7 +23,7 @@ fn start(chaos: &Chaos, startup_timeout: u64, args: &[&str]) -> Broker {
 #[test]
 fn f_29_a_slow_start_holds_up_no_other_source_and_may_take_longer_while_it_speaks() {
     let chaos = Chaos::new();
-    // Longer than its limit of 4 s, but it says something all the time.
+    // Longer than its timeout of 4 s, but with continuous output on stderr.
     let script = json!({"start_delay_ms": 6000, "stderr_flood": 1});
     chaos.script("a", &script);
     let watch = Watch::start();

@@ -1,4 +1,4 @@
-//! Servers that do not answer, do not read, or take their time: deadlines hold, and nobody else waits.
+//! Servers that do not answer, do not read, or are slow: timeouts hold, and other callers do not wait.
 
 use std::thread;
 
@@ -80,8 +80,8 @@ fn f_09_a_slow_tool_within_its_limit_succeeds() {
     stage.is_as_before();
 }
 
-/// A server that reads no further than a first call, which it answers late with `answer`. Calls may
-/// take so many seconds.
+/// A server that reads only up to a first call, which it answers late with `answer`. Calls may take
+/// this many seconds.
 fn reads_no_more(answer: Value, line_bytes: usize, timeout: u64) -> Stage {
     let stage = Stage::with(
         &json!({"no_drain_after": LINES_BEFORE_CALLS + 1, "on_call": {"echo": answer}}),
@@ -117,7 +117,7 @@ fn f_10_a_deadline_fires_though_the_write_is_stuck() {
     assert!(took.as_millis() >= 3000 && took.as_secs() < 10, "{took:?}");
     let now = harness::Census::take(stage.broker.pid());
     let grown = now.peak.saturating_sub(stage.before.resident);
-    // As they came and as the line that is sent; the rest is buffers.
+    // As received and as the line that is sent; the rest is buffers.
     let most = 2 * (size as u64 >> 10) + (4 << 10);
     assert!(
         grown <= most,
