@@ -1,5 +1,5 @@
 //! The official clients of both generations, TypeScript and Python, against `mcp-broker stdio` on the
-//! smoke config: what `tests/clients` does with each, seen from the client's side.
+//! smoke config: the actions of `tests/clients` with each, and their results in the client.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
-/// What the client saw.
+/// The results in the client.
 fn seen(program: &str, script: &str, mode: &str) -> Value {
     assert!(
         folder().join("installed").exists(),

@@ -36,7 +36,7 @@ const FOREIGN: [&str; 25] = [
     "--workspace",
 ];
 
-/// The verbs of a program, each with its options; those of the program itself stand under "".
+/// The subcommands of a program, each with its options; those of the program itself are under "".
 type Commands = BTreeMap<String, BTreeSet<String>>;
 
 fn help(program: &Path, args: &[&str]) -> String {
@@ -130,7 +130,7 @@ fn called<'a>(line: &'a str, program: &str) -> Vec<&'a str> {
         let Some(rest) = rest.strip_prefix(' ') else {
             continue;
         };
-        // The program may stand behind a folder; what stands before it must not be another command.
+        // The program may follow a folder; the text before it must not be another command.
         let word = before
             .rfind(|c: char| !(c.is_ascii_alphanumeric() || "/._~-".contains(c)))
             .map_or(0, |at| at + 1);
@@ -208,7 +208,7 @@ fn commands_and_options_that_texts_name_exist() {
         for (program, commands) in programs.iter().zip(&trees) {
             problems.extend(problems_of(program, commands, &path, &text));
         }
-        // An option that stands alone between backticks.
+        // An option alone between backticks.
         for word in text.split('`').skip(1).step_by(2) {
             let name = word.split([' ', '=']).next().unwrap_or_default();
             let is_option = name.len() > 3

@@ -1,5 +1,5 @@
-//! What may depend on what, under which licence, and what stands twice in the tree. Reads the
-//! committed `Cargo.lock` by `cargo metadata`, offline.
+//! Checks dependencies between packages, licences, and duplicate versions. Reads the committed
+//! `Cargo.lock` by `cargo metadata`, offline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ const LICENCES: [&str; 10] = [
     "Zlib",
 ];
 
-/// Crates that may stand in the tree in two versions, each with the reason.
+/// Crates that may have several versions in the tree, each with the reason.
 const TWICE: [(&str, &str); 5] = [
     (
         "getrandom",
@@ -35,11 +35,11 @@ const TWICE: [(&str, &str); 5] = [
     ("serde_derive_internals", "as schemars"),
     (
         "syn",
-        "2 for the derive macros of jsonschema, 3 for everybody else's and for the generator",
+        "2 for the derive macros of jsonschema, 3 for other crates and for the generator",
     ),
 ];
 
-/// What only the generator needs.
+/// The crates that only the generator needs.
 const GENERATOR: [&str; 7] = [
     "broker-gen",
     "prettyplease",
@@ -95,7 +95,7 @@ impl Tree {
         found.unwrap_or_else(|| panic!("{name} is not in the tree"))
     }
 
-    /// Names of our packages with a dependency of this kind on the package.
+    /// Names of packages of the workspace with a dependency of this kind on the package.
     fn users_of(&self, name: &str, kind: &str) -> BTreeSet<String> {
         let uses = |package: &Value| {
             let dependencies = package["dependencies"].as_array().expect("dependencies");
@@ -290,7 +290,7 @@ fn rooms_depend_only_on_the_rooms_below() {
 #[test]
 fn packages_that_compile_a_catalog_are_leaves() {
     let tree = Tree::read();
-    // What a build script compiles in changes with every lock; nothing else may be compiled again then.
+    // The input of a build script changes with every lock; no other package may be compiled again then.
     let leaves = tree.users_of("broker-gen", "build");
     assert!(
         leaves.contains("broker-binary") && leaves.len() > 4,

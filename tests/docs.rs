@@ -96,7 +96,7 @@ fn every_limit_is_what_the_code_says() {
     let page = fs::read_to_string(root().join("docs/limits.md")).expect("the page exists");
     let (mut held, mut wrong) = (0, Vec::new());
     for line in page.lines().filter(|line| line.ends_with("` |")) {
-        // The last cell ends with what is set and where: `TEXT` in `FILE`.
+        // The last cell ends with the definition and its file: `TEXT` in `FILE`.
         let mut parts = line.trim_end_matches("` |").rsplit('`');
         let (file, between, text) = (parts.next(), parts.next(), parts.next());
         let (Some(file), Some(" in "), Some(text)) = (file, between, text) else {

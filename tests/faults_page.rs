@@ -1,5 +1,5 @@
-//! Checks `docs/faults.md` against the tests: every row is there, names every test of its own and no
-//! other, or says why there is none. `UPDATE_FAULTS=1` writes the names, and the figures of the last run.
+//! Checks `docs/faults.md` against the tests: every row exists, names exactly its tests, or says why
+//! there are none. `UPDATE_FAULTS=1` writes the names, and the figures of the last run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const ROWS: u32 = 55;
 const ABSENT: [&str; 2] = ["not yet: ", "not now: "];
 
-/// A row as it stands on the page.
+/// A row of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     number: u32,
@@ -100,7 +100,7 @@ fn held_by(names: &BTreeSet<String>) -> String {
     names.join("<br>")
 }
 
-/// What the tests of a row measured when they were last run here.
+/// The figures of the tests of a row in their last run here.
 fn measured(number: u32) -> Option<String> {
     let test = std::env::current_exe().ok()?;
     let folder = test.parent()?.parent()?.join("fault-figures");

@@ -18,7 +18,7 @@ fn target() -> PathBuf {
     profile.parent().expect("the target folder").to_owned()
 }
 
-/// Builds the crate in a folder, whatever comes of it.
+/// Builds the crate in a folder.
 fn build(folder: &Path) -> Output {
     let profile = if cfg!(debug_assertions) {
         "dev"
@@ -28,13 +28,13 @@ fn build(folder: &Path) -> Output {
     Run::new(Path::new(env!("CARGO")))
         .folder(folder)
         .args(["build", "--offline", "--profile", profile])
-        // As in this workspace, so that what it built is used again.
+        // As in this workspace, so that its build is reused.
         .args(["--config", "profile.dev.debug=\"line-tables-only\""])
         .env("CARGO_TARGET_DIR", target())
         .output()
 }
 
-/// The same, and it must come through.
+/// Builds the crate, which must succeed.
 fn built(folder: &Path) {
     let output = build(folder);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
@@ -57,7 +57,7 @@ fn new_crate(name: &str, folder: &Path) -> PathBuf {
     let made = broker_gen(&["new", name, "--broker", broker], folder);
     assert_eq!(made.code, Some(0), "{}", made.stderr);
     let own = folder.join(name);
-    // The versions that this workspace builds with are there without a network.
+    // The versions of this workspace are available without a network.
     fs::copy(root().join("Cargo.lock"), own.join("Cargo.lock")).expect("a lock of crates");
     own
 }
@@ -121,11 +121,11 @@ fn a_crate_made_by_new_locks_builds_and_serves() {
     assert_eq!(health["built_from"]["config"], "config.json");
     let (status, stderr) = running.terminate();
     assert_eq!(status.code(), Some(0), "{stderr}");
-    // Built into the folder of others: nothing of it stays.
+    // Built into a shared folder: removes its files.
     fs::remove_file(&program).expect("it was built");
 }
 
-/// Calls a tool by its types, beside what `new` wrote.
+/// Adds a typed call of a tool to the files of `new`.
 const CALLER: &str = r#"
 //! Posts a letter by its type.
 mcp_broker::include_catalog!();
@@ -136,7 +136,7 @@ use tools::mail::send;
 
 pub async fn post(broker: &Broker) -> Result<i64, CallError> {
     let args = send::Args {
-        to: "somebody".to_owned(),
+        to: "reader".to_owned(),
         text: "hello".to_owned(),
         urgent: Some(true),
     };
@@ -146,7 +146,7 @@ pub async fn post(broker: &Broker) -> Result<i64, CallError> {
 
 pub fn by_name() -> send::Args {
     let required = send::Required {
-        to: "somebody".to_owned(),
+        to: "reader".to_owned(),
         text: "hello".to_owned(),
     };
     send::Args::new(required).with_urgent(true)
@@ -180,7 +180,7 @@ fn send() -> Value {
     })
 }
 
-/// A breaking change of the tool, and what the compiler must name.
+/// A breaking change of the tool, and the name that the compiler must report.
 type Break = (fn(&mut Value), &'static str);
 
 const BREAKS: [Break; 8] = [
@@ -224,7 +224,7 @@ const BREAKS: [Break; 8] = [
             tool["inputSchema"]["properties"]["to"] =
                 json!({"type": "array", "items": {"type": "string"}})
         },
-        "to: \"somebody\".to_owned()",
+        "to: \"reader\".to_owned()",
     ),
     (
         |tool| tool["inputSchema"]["required"] = json!(["to", "text", "urgent"]),
@@ -272,7 +272,7 @@ fn a_lock_with_a_breaking_change_fails_the_build_of_a_caller_and_names_the_field
             output.stderr
         );
     }
-    // Reworded, it is the same to a caller.
+    // A changed description does not affect a caller.
     let mut tool = send();
     tool["description"] = json!("Posts a letter");
     offer(&tool);

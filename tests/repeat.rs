@@ -1,5 +1,5 @@
-//! A call whose server dies with it: sent once more where the config and the reviewed tool allow it,
-//! and never otherwise.
+//! A call whose server dies: sent once more if the config and the reviewed tool allow it, and never
+//! otherwise.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! `status` against the broker of this package, and `doctor` on the smoke config: how it goes when
-//! everything is fine, and what is said where nobody answers as a broker would.
+//! `status` against the broker of this package, and `doctor` on the smoke config: without problems, and
+//! with no broker at the address.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -139,7 +139,7 @@ fn shows_more_with_the_secret(address: &str, file: &str) {
 
 #[test]
 fn where_no_broker_answers_that_is_said() {
-    // Bound and dropped: nothing listens there now.
+    // Bound and dropped: nothing listens there.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = free.local_addr().expect("it has one").to_string();
     drop(free);
@@ -172,9 +172,9 @@ fn where_no_broker_answers_that_is_said() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it has one").to_string();
         let server = thread::spawn(move || {
-            // Two questions at most; the last connection is this test's own.
+            // At most two requests; the last connection is made by this test.
             for _ in 0..2 {
-                let (mut stream, _) = listener.accept().expect("somebody connects");
+                let (mut stream, _) = listener.accept().expect("a client connects");
                 let mut head = [0; 4096];
                 let read = stream.read(&mut head).unwrap_or_default();
                 if read > 0 {

@@ -40,7 +40,7 @@ async fn outputs_are_types_with_the_raw_result_beside_them() {
     assert!(!error.maybe_executed());
 }
 
-/// Another type under a real tool's path, as if the server had changed what it answers.
+/// Another type for a real tool's path, as if the server had changed its result.
 struct Liar;
 
 impl Tool for Liar {
@@ -50,7 +50,7 @@ impl Tool for Liar {
     const HAS_OUTPUT: bool = true;
 }
 
-/// Arguments with a field for what the schema does not declare.
+/// Arguments with a field for undeclared members.
 #[derive(serde::Serialize)]
 struct Open {
     text: &'static str,
@@ -127,7 +127,7 @@ async fn a_plain_start_that_cannot_check_a_source_is_refused_and_leaves_nothing(
     let error = Broker::open(&CATALOG, Options::new().config(&config))
         .await
         .unwrap_err();
-    // Another command is another source; config that only takes away is taken.
+    // Another command is another source; a config that only restricts is accepted.
     assert!(
         matches!(error, OpenError::Diagnostics(_) | OpenError::Refused { .. }),
         "{error}"

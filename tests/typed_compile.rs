@@ -1,4 +1,4 @@
-//! What must not compile does not, with an error that a person understands.
+//! Invalid uses of the types do not compile, with an understandable error.
 
 #[test]
 fn misuse_of_generated_types_does_not_compile() {

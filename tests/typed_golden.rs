@@ -1,4 +1,4 @@
-//! Golden types compile without a warning, and what they must keep they keep.
+//! Golden types compile without a warning, and keep the required values.
 
 #![deny(warnings)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,9 +1,9 @@
 //! What a call costs: CPU of the broker for one `meta_call`, beside that of a bare relay, in one run.
 //!
-//! Both stand in front of the same tool of `toolbox-mcp` and are driven by the same load: 16
-//! connections, about 100 bytes of arguments and of result. Rounds alternate, and the medians are
-//! compared, so that a machine whose speed drifts does not decide the outcome. Run it with
-//! `cargo build --release --locked -p toolbox-mcp && cargo bench --locked --bench call_cost`.
+//! Both are in front of the same tool of `toolbox-mcp` and are driven by the same load: 16 connections,
+//! about 100 bytes of arguments and of result. Rounds alternate, and the medians are compared, so that
+//! a machine whose speed drifts does not decide the outcome. Run it with `cargo build --release
+//! --locked -p toolbox-mcp && cargo bench --locked --bench call_cost`.
 
 mod load;
 mod relay;

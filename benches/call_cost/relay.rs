@@ -1,5 +1,5 @@
-//! The floor: the least that can stand between HTTP and a stdio server. `POST` in, one line to the
-//! child, its result out, own ids; the same axum and serde_json, and nothing else.
+//! The baseline: a minimal relay between HTTP and a stdio server. `POST` in, one line to the child, its
+//! result out, own ids; the same axum and serde_json, and nothing else.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -108,7 +108,7 @@ async fn call(State(relay): State<Relay>, body: Bytes) -> Response {
     relay
         .waiting
         .lock()
-        .expect("nobody panics with the lock")
+        .expect("no thread panics with the lock")
         .insert(id, send);
     if relay.lines.send(line).await.is_err() {
         return StatusCode::BAD_GATEWAY.into_response();
@@ -142,7 +142,7 @@ async fn read(mut stdout: BufReader<ChildStdout>, waiting: Arc<Waiting>) -> std:
         };
         if let Some(caller) = waiting
             .lock()
-            .expect("nobody panics with the lock")
+            .expect("no thread panics with the lock")
             .remove(&answer.id)
         {
             // A caller that is gone needs no answer.

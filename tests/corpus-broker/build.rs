@@ -9,13 +9,13 @@ use broker_gen::{plan, types};
 use broker_model::config::Config;
 use broker_model::lock::Lock;
 
-/// All are compiled; of so many one is put through its round trip, because reading and writing code is
-/// what costs. `CORPUS_ROUND_TRIPS=1` takes all.
+/// All are compiled; only one of several gets a round trip, because code for reading and writing is
+/// expensive. `CORPUS_ROUND_TRIPS=1` tests all.
 const ONE_OF: usize = 6;
 
 fn main() {
     broker_gen::build_config("config.json");
-    // The broker itself does without: types cost compile time, and only the tests need them.
+    // The broker does not use them: types cost compile time, and only the tests need them.
     let config = fs::read_to_string("config.json").expect("the config is readable");
     let config = config.replacen("\"types\": false", "\"types\": true", 1);
     let config = Config::parse("config.json", config.as_bytes())
@@ -40,7 +40,7 @@ fn main() {
     .expect("the output folder is writable");
 }
 
-/// What the test knows of a tool: its path, and its types by way of what is done with them.
+/// The path of a tool, and a function that uses its types.
 fn row(tool: &TypedTool) -> String {
     let module = &tool.module;
     let output = if tool.has_output {

@@ -171,7 +171,7 @@ fn f_46_a_client_that_kills_what_it_started_leaves_nobody() {
     left.push(client.guard());
     // Clients end the group of what they started; its input stays open.
     client.kill_group();
-    wait_until("nobody is left", || !left.iter().any(|pid| is_alive(*pid)));
+    wait_until("no process is left", || !left.iter().any(|pid| is_alive(*pid)));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Runs `docs/tutorial.md`: every command in one shell, every file written, every output compared.
-//! `UPDATE_TUTORIAL=1` puts what was really seen into the page instead.
+//! `UPDATE_TUTORIAL=1` updates the page with the real outputs.
 
 mod page;
 mod session;

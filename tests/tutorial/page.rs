@@ -1,5 +1,5 @@
-//! The page as parts: prose, commands with their outputs, and files. A block that is none of these is
-//! an error, so that no block goes unused.
+//! The page as parts: prose, commands with their outputs, and files. A block of another kind is an
+//! error, so that no block is unused.
 
 /// A page.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ pub(crate) struct Page {
 
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// Kept as it is.
+    /// Prose, which is kept unchanged.
     Prose(String),
     /// A `json`, `rust` or `toml` block after a line that ends with the file's name: `` `name`: ``.
     File {
@@ -111,7 +111,7 @@ impl Page {
 }
 
 impl Output {
-    /// Puts what was seen in the place of what the page shows.
+    /// Replaces the outputs of the page by the real ones.
     pub(crate) fn renew(shown: &mut Option<Self>, seen: String) {
         let is_json = seen.starts_with('{') && seen.lines().count() == 1;
         *shown = (!seen.is_empty()).then(|| Self {

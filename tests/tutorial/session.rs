@@ -1,5 +1,5 @@
 //! One shell for the whole page: folder, variables and background processes stay from block to block.
-//! Everything it writes lies in a temporary folder or in the target folder, and its processes end with it.
+//! It writes only into a temporary folder and the target folder, and its processes end with it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::root;
 use crate::stable::stable;
 
-/// How long one block may take; builds are among them.
+/// The timeout of one block, including builds.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// A shell that ends at the first command that fails.
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(900);
 pub(crate) struct Session {
     shell: Child,
     stdin: ChildStdin,
-    /// A line for each block that went well: the page's `$work`.
+    /// One line for each successful block: the page's `$work`.
     answers: Receiver<String>,
     folder: TempDir,
     port: u16,
@@ -35,8 +35,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// In the folder of the repository, without a network and with the crates that `cargo test` built. The
-    /// page builds these `programs`, which go away at the end.
+    /// In the folder of the repository, without a network and with the crates that `cargo test` built.
+    /// The page builds these `programs`, which are removed at the end.
     pub(crate) fn start(programs: &'static [&'static str]) -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         let tools = folder.path().join("tools");
@@ -73,7 +73,7 @@ impl Session {
             .env("no_proxy", "127.0.0.1")
             .env("CARGO_TARGET_DIR", target())
             .env("CARGO_NET_OFFLINE", "true")
-            // As in this workspace, so that what it built is used again.
+            // As in this workspace, so that its build is reused.
             .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -99,14 +99,14 @@ impl Session {
             blocks: 0,
             programs,
         };
-        // Where the test itself is killed, its end of the pipe closes, and the shell takes all with it.
+        // If the test is killed, its end of the pipe closes, and the shell ends all processes.
         session.send("set -eu; trap 'kill 0' EXIT; trap 'exit 1' PIPE");
         session
     }
 
-    /// Runs a block. What it printed, in its stable form; as an error where a command of it failed.
+    /// Runs a block. Returns its output in the stable form, as an error if a command failed.
     pub(crate) fn run(&mut self, block: &str) -> Result<String, String> {
-        // Each has its own files: what runs on in the background may still have the last ones open.
+        // Each block has separate files: background processes may still have the previous ones open.
         self.blocks += 1;
         let at = |name: &str| self.folder.path().join(format!("{name}-{}", self.blocks));
         let (script, printed) = (at("block"), at("printed"));
@@ -126,7 +126,7 @@ impl Session {
         }
     }
 
-    /// Writes a file of the page, from where the shell is.
+    /// Writes a file of the page, relative to the folder of the shell.
     pub(crate) fn write(&mut self, name: &str, text: &str) {
         let draft = self.folder.path().join("file");
         fs::write(&draft, text).expect("the file can be written");
@@ -138,7 +138,7 @@ impl Session {
         assert_eq!(said.as_deref(), Ok(""), "{name}");
     }
 
-    /// What the page started it must have ended.
+    /// The page must have ended the processes that it started.
     pub(crate) fn end(self) {
         let shell = self.shell.id();
         wait_until("every process of the page has ended", || {
@@ -147,7 +147,7 @@ impl Session {
     }
 
     fn send(&mut self, line: &str) {
-        // A shell that has ended answers nothing, which is noticed there.
+        // A shell that has ended does not answer, which is noticed there.
         let _ = writeln!(self.stdin, "{line}");
     }
 }
@@ -155,13 +155,13 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let group = self.shell.id();
-        // Servers have groups of their own and end with their broker.
+        // Servers have separate groups and end with their broker.
         let _ = Run::new(Path::new("/bin/sh"))
             .args(["-c", &format!("kill -s KILL -- -{group}")])
             .output();
         let _ = self.shell.wait();
         for program in self.programs {
-            // Built into the folder of others: nothing of it stays.
+            // Built into a shared folder: removes its files.
             let _ = fs::remove_file(target().join("debug").join(program));
         }
     }
@@ -174,8 +174,8 @@ fn target() -> PathBuf {
     profile.parent().expect("the target folder").to_owned()
 }
 
-/// Puts a `cargo` there for which `broker-gen` is built already, as `cargo test` did it: alone it would
-/// be built once more, with fewer features of the same crates. It hands on everything else.
+/// Creates a `cargo` that uses the `broker-gen` of `cargo test`: built alone, it would be compiled
+/// again with fewer features of the same crates. It forwards all other commands.
 fn cargo_that_knows_what_is_built(place: &Path) {
     let built = if cfg!(debug_assertions) {
         "[ \"$*\" = 'build --locked -p broker-gen' ] && exit 0\n"

@@ -1,10 +1,10 @@
-//! What differs between machines and runs gets one form, and nothing else is changed: the two
-//! folders, the port, times, ids of requests, and lines that only say that something is waited for.
+//! Replaces values that differ between machines and runs by a stable form: the two folders, the port,
+//! times, ids of requests, and progress lines.
 
 /// The text with that form.
 pub(crate) fn stable(text: &str, repo: &str, work: &str, port: u16) -> String {
     let mut text = text.replace(&format!(":{port}"), ":8100");
-    // One may lie in the other; the longer name goes first.
+    // One may contain the other; the longer name comes first.
     let mut folders = [(repo, "$repo"), (work, "$work")];
     folders.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
     for (folder, name) in folders {

@@ -143,7 +143,7 @@ pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
     let wrong = || {
         let hint = nearest_word(text).map_or_else(String::new, |word| {
             if word == text {
-                format!("; `{word}` stands first: `mcp-broker {word} …`")
+                format!("; `{word}` comes first: `mcp-broker {word} …`")
             } else {
                 format!("; did you mean `{word}`?")
             }

@@ -20,7 +20,7 @@ fn started() -> (Chaos, Broker) {
     (chaos, broker)
 }
 
-/// `{"not": {"not": … innermost}}`, so deep.
+/// `{"not": {"not": … innermost}}` of this depth.
 fn nested(depth: usize, innermost: Value) -> Value {
     (0..depth).fold(innermost, |inner, _| json!({"not": inner}))
 }

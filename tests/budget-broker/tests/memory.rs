@@ -1,4 +1,4 @@
-//! Memory that one request takes whose arguments are many times larger once parsed than their text.
+//! The memory of one request whose parsed arguments are many times larger than their text.
 
 use harness::figure::figure;
 use harness::{Broker, Census, Chaos, Response, post_bytes, raw, refusal};
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 /// Memory that one request may add to the process at its peak, in KiB.
 const MAX_GROWTH: u64 = 128 << 10;
-/// The longest body that is read.
+/// The maximum length of a body.
 const MAX_BODY: usize = 4 << 20;
-/// Values that the arguments of a call may have.
+/// The maximum number of values in the arguments of a call.
 const MAX_VALUES: usize = 1_000_000;
 
 struct Stage {
@@ -31,7 +31,7 @@ fn started() -> Stage {
 }
 
 impl Stage {
-    /// Calls `tool` with so many `element`s in a list.
+    /// Calls `tool` with this many `element`s in a list.
     fn call(&self, tool: &str, element: &str, count: usize) -> Response {
         let elements = vec![element; count].join(",");
         let args = format!(r#"{{"text":"x","list":[{elements}]}}"#);
@@ -41,19 +41,19 @@ impl Stage {
         raw(address, &post_bytes(address, "/meta_call", &body))
     }
 
-    /// By how much the broker has grown at its peak, in KiB.
+    /// The growth of the broker at its peak, in KiB.
     fn grown(&self) -> u64 {
         let peak = Census::take(self.broker.pid()).peak;
         peak.saturating_sub(self.before.resident)
     }
 }
 
-/// As many elements as a body and the arguments of a call may have.
+/// The maximum number of elements in a body and in the arguments of a call.
 fn most(element: &str, values: usize) -> usize {
     ((MAX_BODY - 100) / (element.len() + 1)).min((MAX_VALUES - 10) / values)
 }
 
-/// How many of `refused` elements the budget may have room for: rather too many.
+/// An upper estimate of the `refused` elements for which the budget has room.
 fn admissible(error: &Value, refused: usize) -> usize {
     let [needed, limit] = ["needed_bytes", "limit_bytes"].map(|name| {
         let figure = error["details"][name].as_u64().expect("a figure");

@@ -7,7 +7,7 @@ use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};
 
 /// Text that only the live server has; it must never be served.
-const LIVE: &str = "Sends it to somebody else";
+const LIVE: &str = "Sends it to another address";
 
 fn plain(chaos: &Chaos) -> Broker {
     Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]))
@@ -229,7 +229,7 @@ fn f_33_an_announced_change_is_checked_and_withdrawn_and_comes_back() {
         &json!(["input-required-added", "description-changed"]),
     );
     assert_eq!(executed(), 1);
-    wait_until("the log tells of it", || {
+    wait_until("the log reports it", || {
         broker.stderr().contains("/a/echo")
     });
     let since = describe(&broker, "/a/echo")["withdrawn"]["since"].clone();
@@ -326,7 +326,7 @@ fn changed_instructions_at_noon_withdraw_nothing() {
     );
     wait_until("it is back", || echo(&broker).status == 200);
     assert_eq!(broker.source("/a")["withdrawn"], 0);
-    wait_until("the log tells of it", || {
+    wait_until("the log reports it", || {
         broker.stderr().contains("instructions")
     });
 }

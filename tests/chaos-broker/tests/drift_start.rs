@@ -160,12 +160,12 @@ fn f_32_a_tool_that_is_gone_refuses() {
 #[test]
 fn a_changed_server_name_refuses() {
     let report = refused_over_drift(
-        &json!({"server_info": {"name": "somebody-else", "version": env!("CARGO_PKG_VERSION")}}),
+        &json!({"server_info": {"name": "another-server", "version": env!("CARGO_PKG_VERSION")}}),
     );
     let found = only_source(&report, "/a", "text");
     assert_eq!(
         (&found["rule"], &found["new"]),
-        (&json!("server-name-changed"), &json!("somebody-else"))
+        (&json!("server-name-changed"), &json!("another-server"))
     );
     assert_eq!(report["tools"], json!([]));
 }

@@ -101,7 +101,7 @@ fn f_46_when_the_guard_is_killed_the_broker_ends_everybody_and_itself() {
     all.push(broker.pid());
     assert_eq!(alive(&all).len(), 7, "three servers with a grandchild each");
     signal("KILL", &[broker.guard()]);
-    wait_until("nobody is left", || alive(&all).is_empty());
+    wait_until("no process is left", || alive(&all).is_empty());
     // The restarted servers are gone too.
     assert_eq!(alive(&all_pids(&chaos)), [0; 0]);
 }
@@ -390,7 +390,7 @@ fn f_46_a_killed_broker_on_pipes_leaves_no_process() {
         let input = run.stdin.take();
         let status = run.wait().expect("it can be waited for");
         assert_eq!(status.code(), (!kill_guard).then_some(137));
-        wait_until("nobody is left", || alive(&all).is_empty());
+        wait_until("no process is left", || alive(&all).is_empty());
         drop(input);
     }
 }

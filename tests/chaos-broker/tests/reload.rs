@@ -221,7 +221,7 @@ fn a_changed_source_is_replaced_without_a_dropped_call() {
         broker.signal("HUP");
         let said = bench.outcome("reloaded", 0);
         assert_eq!(said["replaced"], "/a");
-        assert!(!long.is_finished(), "nobody waited for a call");
+        assert!(!long.is_finished(), "the long call was not awaited");
         drop(over);
         for caller in callers {
             assert!(caller.join().expect("no call failed") > 0);

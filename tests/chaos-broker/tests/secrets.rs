@@ -74,7 +74,7 @@ fn f_43_a_refused_start_says_no_token() {
         for output in ends(&chaos, 4, &[]) {
             assert!(
                 output.stderr.contains("cannot log in with ••••"),
-                "it is told, but masked: {}",
+                "it is logged, but masked: {}",
                 output.stderr
             );
         }

@@ -136,8 +136,8 @@ fn descriptions_are_what_was_recorded(broker: &Broker, tools: &BTreeMap<String, 
     }
 }
 
-/// Each tool with no arguments at all, and with the fewest that its schema asks for: either way the
-/// broker's verdict is the schema's, and what passes reaches the server unchanged.
+/// Calls each tool without arguments and with the minimum that its schema requires: the broker's
+/// verdict is that of the schema, and valid arguments reach the server unchanged.
 fn calls_are_checked_against_the_recorded_schema(broker: &Broker, tools: &BTreeMap<String, Value>) {
     let (mut passed, mut refused) = (BTreeSet::new(), 0);
     for (path, tool) in tools {
@@ -172,7 +172,7 @@ fn calls_are_checked_against_the_recorded_schema(broker: &Broker, tools: &BTreeM
     assert!(refused > 500, "{refused} calls were refused");
 }
 
-/// A value that holds what the schema requires, made the plain way; not always a valid one.
+/// A value with the members that the schema requires; not always a valid one.
 fn least(root: &Value, schema: &Value) -> Value {
     if let Some(target) = schema["$ref"]
         .as_str()

@@ -1,4 +1,4 @@
-//! Fifty-five servers that die at one moment: they come back a few at a time, and all of them do.
+//! Fifty-five servers that die at one moment: all of them are restarted, a few at a time.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use harness::figure::{Watch, figure, shown};
 use harness::{Broker, Census, Run, children_of, wait_until};
 
 const SERVERS: usize = 55;
-/// Sources that are started again at one time.
+/// The maximum number of sources that restart at one time.
 const AT_ONE_TIME: usize = 4;
 
 /// The sources in this state. They are read one after the other, so they may never have been in it at
@@ -39,7 +39,7 @@ fn f_28_many_servers_that_crash_together_come_back_a_few_at_a_time() {
     let watch = Watch::start();
     let (mut most, mut before_that) = (0, BTreeSet::new());
     wait_until("every one was started again", || {
-        // Each is started once, so what is starting in two looks was starting between them.
+        // Each is started once, so a source that is starting in two samples was starting between them.
         let starting = states(&broker, "starting");
         most = most.max(starting.intersection(&before_that).count());
         before_that = starting;

@@ -1,5 +1,5 @@
-//! The recorded servers with something changed: another order is nothing, a claim to be less safe takes
-//! the tool away, and a tool that moved to another source is named. A check of all of them stays cheap.
+//! The recorded servers with changes: another order is not drift, a less safe annotation withdraws the
+//! tool, and a tool that moved to another source is named. A check of all of them stays cheap.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,7 @@ fn recordings() -> BTreeMap<String, Value> {
     files.flatten().map(read).collect()
 }
 
-/// A folder of its own with the config and these recordings, written by `text`.
+/// A folder with the config and these recordings, written by `text`.
 fn folder(recordings: &BTreeMap<String, Value>, text: fn(&Value) -> String) -> Chaos {
     let folder = Chaos::named("corpus-");
     let at = |file: &str| folder.path().join(file);
@@ -64,7 +64,7 @@ fn broker_gen(verb: &str, folder: &Chaos, more: &[&str]) -> Output {
     run.args(more).output()
 }
 
-/// A number that looks random and is the same in every run.
+/// A pseudo-random number that is the same in every run.
 fn drawn(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
@@ -102,7 +102,7 @@ fn another_order_of_tools_and_members_gives_the_same_bytes_and_no_finding() {
         let pairs = before.iter().zip(tools.iter());
         moved += pairs.filter(|(one, other)| one != other).count();
     }
-    assert!(moved > TOOLS / 2, "{moved} tools stand elsewhere");
+    assert!(moved > TOOLS / 2, "{moved} tools have another place");
     let folder = folder(&recordings, rearranged);
     let locked = broker_gen("lock", &folder, &[]);
     assert_eq!(locked.code, Some(0), "{}", locked.stderr);
@@ -131,7 +131,7 @@ fn a_tool_that_is_less_safe_than_reviewed_is_withdrawn() {
         .iter_mut()
         .flat_map(|(node, recorded)| tools(recorded).iter_mut().map(move |tool| (node, tool)))
         .find(|(_, tool)| tool["annotations"]["readOnlyHint"] == true);
-    let (node, tool) = tool.expect("somebody says so");
+    let (node, tool) = tool.expect("a tool says so");
     let path = format!("/{node}/{}", name(tool));
     let annotations = tool["annotations"].as_object_mut().expect("an object");
     annotations.insert("readOnlyHint".to_owned(), json!(false));
@@ -203,7 +203,7 @@ fn seconds(shown: &str) -> f64 {
 #[test]
 fn a_check_of_the_whole_corpus_costs_seconds_whatever_it_finds() {
     let mut recordings = recordings();
-    // Every schema has to be compared, and every call of it proven good.
+    // Every schema has to be compared, and every call proven valid.
     for tool in recordings
         .values_mut()
         .flat_map(|one| tools(one).iter_mut())
@@ -223,7 +223,7 @@ fn a_check_of_the_whole_corpus_costs_seconds_whatever_it_finds() {
             .through("/bin/sh", &["-c", "\"$0\" \"$@\" >&2; times"])
             .output();
         assert!(check.stderr.contains(found), "{found}: {}", check.stderr);
-        // What it used, and the servers that it started and waited for.
+        // The time of the program and of the servers that it started and awaited.
         let used: f64 = check.stdout.split_whitespace().map(seconds).sum();
         assert!(used < 30.0, "{used} s of processor time");
     }

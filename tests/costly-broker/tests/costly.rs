@@ -1,4 +1,5 @@
-//! Arguments that are costly to check: others are served meanwhile, and the call's time is kept.
+//! Arguments that are costly to check: other callers are served meanwhile, and the call's timeout
+//! holds.
 
 use std::net::TcpStream;
 
@@ -17,7 +18,7 @@ fn start() -> (Chaos, Broker) {
     (chaos, broker)
 }
 
-/// `{"not":{"not":…0…}}`: matches none of the alternatives, each of which tries all that is below.
+/// `{"not":{"not":…0…}}`: matches none of the alternatives, each of which checks all levels below.
 fn nested(name: &str, depth: usize) -> String {
     let begin = format!("{{\"{name}\":");
     format!("{}0{}", begin.repeat(depth), "}".repeat(depth))
@@ -27,14 +28,14 @@ fn body(tool: &str, args: &str) -> String {
     format!(r#"{{"path":"/costly/{tool}","args":{args}}}"#)
 }
 
-/// Filters that take long to check and little enough memory. The last one does not match.
+/// Filters that take long to check and little memory. The last one does not match.
 fn many_filters() -> String {
     let (begin, end) = (r#"{"not":"#.repeat(20), r#","weight":1}"#.repeat(20));
     let all = format!(r#"{begin}{{"eq":"a"}}{end},"#).repeat(4000);
     format!(r#"{{"filters":[{all}{{"eq":0}}]}}"#)
 }
 
-/// How many threads may check.
+/// The number of threads for checks.
 fn threads() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores / 2).max(1)
@@ -105,7 +106,7 @@ fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
         "all were answered before the others were served"
     );
 
-    // The time of this call passes while it waits for the other calls.
+    // The timeout of this call passes while it waits for the other calls.
     let soon = post_bytes(
         address,
         "/meta_call",
@@ -162,7 +163,7 @@ fn long_requests_are_checked_by_threads_of_their_own_on_half_the_cores() {
         Some(&json!("/filters/4000"))
     );
     drop(costly);
-    // The same threads serve those who come later, short bodies that are costly to check among them.
+    // The same threads serve later requests, including short bodies that are costly to check.
     let (tool, args) = &small()[0];
     let costly = post_bytes(address, "/meta_call", &body(tool, args));
     refusal(&raw(address, &costly), 422, "args_invalid");

@@ -16,7 +16,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 where there is none.
+    /// A number below `bound`; 0 if there is none.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % (bound.max(1) as u64)).unwrap_or(0)
     }

@@ -1,5 +1,5 @@
 //! Feeds a target with its committed seeds and with mutations of them, for `FUZZ_SECONDS` (default 1).
-//! An input that behaves in a new way is mutated further; one that fails is written to a file.
+//! An input with a new behaviour is mutated further; a failing one is written to a file.
 
 mod dice;
 mod mutate;
@@ -14,20 +14,19 @@ use std::time::{Duration, Instant};
 use dice::Dice;
 use mutate::Mutator;
 
-/// Inputs that are mutated at most.
+/// The maximum number of inputs that are mutated.
 const MOST_INPUTS: usize = 4096;
-/// No input may take longer; generous, since machines are shared.
+/// The maximum time of an input; generous, since machines are shared.
 const SLOW: Duration = Duration::from_secs(10);
-/// Bytes of an input at most.
+/// The maximum bytes of an input.
 const MOST_BYTES: usize = 1 << 16;
 
-/// What a target says of an input: a number that is another where it behaved in another way, or what
-/// does not hold.
+/// The result of a target for an input: a number for its behaviour, or the violated condition.
 pub type Seen = Result<u64, String>;
 
-/// Runs a target over `seeds/NAME` and their mutations, with words that its inputs are made of.
+/// Runs a target over `seeds/NAME` and their mutations, with words of its inputs.
 ///
-/// Panics with the name of a file where an input fails.
+/// Panics with the name of a file if an input fails.
 pub fn run(name: &str, words: &[&str], target: impl Fn(&[u8]) -> Seen) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("seeds")
@@ -69,7 +68,7 @@ pub fn run(name: &str, words: &[&str], target: impl Fn(&[u8]) -> Seen) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// A behaviour from what describes it.
+/// The number of a behaviour, from its description.
 pub fn behaviour(parts: impl std::hash::Hash) -> u64 {
     use std::hash::{DefaultHasher, Hasher as _};
     let mut hasher = DefaultHasher::new();

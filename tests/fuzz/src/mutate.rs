@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
 
-/// Bytes and numbers at which code likes to be wrong.
+/// Bytes and numbers at which code is often wrong.
 const ODD: [&[u8]; 14] = [
     b"\0",
     b"\xff",

@@ -7,11 +7,11 @@ use std::path::Path;
 use harness::{Run, binary};
 use serde_json::{Value, json};
 
-/// What the SDK's client got, call by call.
+/// The results of the SDK's client, by call.
 fn outcomes(era: &str, server: &[&str], calls: &[Value]) -> Vec<Value> {
     let file = tempfile_of(calls);
     let program = binary(server[0]);
-    // The client reads its calls from standard input; a shell is the plainest way to give it a file.
+    // The client reads its calls from standard input; a shell redirects a file.
     let output = Run::new(Path::new("/bin/sh"))
         .args(["-c", "exec \"$@\" < \"$CALLS\"", "sh"])
         .env("CALLS", file.path())
@@ -45,7 +45,7 @@ fn through(node: &str, calls: &[Value]) -> Vec<Value> {
     calls.iter().map(wrap).collect()
 }
 
-/// The JSON-RPC error that the broker tells of, in the form of the client's own outcome.
+/// The JSON-RPC error that the broker reports, in the form of the client's outcome.
 fn rpc_of(outcome: &Value) -> Option<Value> {
     let text = outcome["result"]["content"][0]["text"].as_str()?;
     let error: Value = serde_json::from_str(text).ok()?;
@@ -55,7 +55,7 @@ fn rpc_of(outcome: &Value) -> Option<Value> {
 fn assert_equal(era: &str, node: &str, server: &[&str], server_era: &str, calls: &[Value]) {
     let mut direct = outcomes(server_era, server, calls);
     if (era, server_era) == ("modern", "legacy") {
-        // What the broker must add for a client of the later era.
+        // The members that the broker must add for a client of the modern era.
         for outcome in &mut direct {
             if let Some(result) = outcome.get_mut("result") {
                 result["resultType"] = json!("complete");

@@ -1,4 +1,4 @@
-//! Five public MCP servers behind one broker: what comes through is what they answer directly.
+//! Five public MCP servers behind one broker: results equal those of direct calls.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where the servers lie; fails where `install` has not put them there as they are pinned now.
+/// The folder of the servers; fails if `install` has not installed the pinned versions.
 fn servers() -> PathBuf {
     let servers = folder().join("servers");
     let pins = "cat package-lock.json requirements.txt ../install | cksum";
@@ -36,7 +36,7 @@ fn servers() -> PathBuf {
     servers
 }
 
-/// A folder for one test, with what the servers work on.
+/// A folder for one test, with the files of the servers.
 struct Ground {
     folder: PathBuf,
 }
@@ -53,7 +53,7 @@ impl Ground {
         ground
     }
 
-    /// Files as every call of the file server finds them.
+    /// The files of the file server before every call.
     fn lay_out(&self) {
         let data = self.data();
         if data.exists() {
@@ -107,7 +107,7 @@ impl Ground {
         path
     }
 
-    /// With what the config asks of the environment.
+    /// With the variables that the config needs.
     fn run(&self, program: &Path) -> Run {
         Run::new(program)
             .folder(folder())
@@ -124,7 +124,7 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        // What is left lies below the target folder and harms nobody.
+        // The rest is below the target folder and does no harm.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -133,7 +133,7 @@ fn direct(program: &str) -> Run {
     Run::new(&servers().join(program)).folder(folder())
 }
 
-/// The same call both ways; gives the result that both have.
+/// Makes a call through the broker and directly; returns the common result.
 #[track_caller]
 fn same(
     broker: &Broker,
@@ -261,7 +261,7 @@ fn files_are_files(broker: &Broker, ground: &Ground) {
     ] {
         same(broker, &mut server, (&format!("/fs/{tool}"), tool), args);
     }
-    // What changes files begins from the same files both times.
+    // A call that changes files starts with the same files both times.
     for (tool, args, changed, text) in [
         (
             "write_file",
@@ -320,7 +320,7 @@ fn a_graph_is_remembered(broker: &Broker, ground: &Ground) {
         ),
         (
             "add_observations",
-            json!({"observations": [{"entityName": "nobody", "contents": ["x"]}]}),
+            json!({"observations": [{"entityName": "missing", "contents": ["x"]}]}),
         ),
         ("search_nodes", json!({"query": "fjord"})),
         ("open_nodes", json!({"names": ["Oslo"]})),
@@ -345,7 +345,7 @@ fn a_graph_is_remembered(broker: &Broker, ground: &Ground) {
     }
     let kept = |whose: &str| fs::read(ground.memory(whose)).expect("a file");
     assert_eq!(kept("broker"), kept("direct"));
-    // What is refused does not reach the server.
+    // A refused call does not reach the server.
     let refused = broker.call("/memory/create_entities", json!({"entities": "Oslo"}));
     assert_eq!(
         (refused.status, refused.code().as_str()),

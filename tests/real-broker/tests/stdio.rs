@@ -1,5 +1,5 @@
-//! Five public MCP servers behind `mcp-broker stdio`: the official SDK's client gets through the
-//! broker what it gets from each server directly, whichever era it speaks.
+//! Five public MCP servers behind `mcp-broker stdio`: the official SDK's client gets the same results
+//! through the broker as from each server directly, in both eras.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder for one era, with what the servers work on.
+/// A folder for one era, with the files of the servers.
 struct Ground(PathBuf);
 
 impl Ground {
@@ -48,7 +48,7 @@ impl Ground {
         self.0.join(name).to_string_lossy().into_owned()
     }
 
-    /// What the client gets of a server.
+    /// The results of a client with a server.
     fn outcomes(&self, era: &str, server: &[&str], calls: &[Value]) -> Vec<Value> {
         let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
         fs::write(self.at("calls"), lines).expect("written");
@@ -73,7 +73,7 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        // What is left lies below the target folder and harms nobody.
+        // The rest is below the target folder and does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -222,13 +222,13 @@ fn check(era: &str) {
             .iter()
             .map(|(_, tool, args)| json!({"tool": tool, "args": args}))
             .collect();
-        // A server that knows both eras is asked in the client's, any other in its own.
+        // A server that supports both eras is called in the client's era, others in theirs.
         let server_era = if source.is_modern { era } else { "legacy" };
         let server: Vec<&str> = source.server.iter().map(String::as_str).collect();
         let direct = ground.outcomes(server_era, &server, &calls);
         for ((path, _, _), mut direct) in source.calls.iter().zip(direct) {
             if era == "modern" {
-                // What a server of the earlier era lacks and the client's needs.
+                // The members that a legacy server lacks and a modern client needs.
                 direct["result"]["resultType"] = json!("complete");
             }
             assert_eq!(through.next(), Some(direct), "{era}: {path}");

@@ -189,7 +189,7 @@ mod tests {
         std::fs::write(&file, "22").unwrap();
         assert!(!watch.look(), "it was");
         assert!(watch.look());
-        assert!(!watch.look(), "told once");
+        assert!(!watch.look(), "reported once");
         std::fs::remove_file(&file).unwrap();
         assert!(!watch.look() && !watch.look(), "not there for a moment");
         std::fs::write(&file, "22").unwrap();

@@ -68,7 +68,7 @@ struct Row<'a> {
 /// edit of its script.
 pub(crate) fn row(class: &str, about: About, rules: &[&str], edit: impl Fn(&mut Value)) {
     let found = TABLE.into_iter().find(|(known, ..)| *known == class);
-    let (_, plain, running) = found.expect("the class stands in the table");
+    let (_, plain, running) = found.expect("the class is in the table");
     let row = Row {
         class,
         about,
@@ -310,7 +310,7 @@ impl Row<'_> {
             let all = events(broker, "tool withdrawn");
             all.into_iter().find(|event| event["path"] == path)
         };
-        wait_until("the log tells of it", || logged().is_some());
+        wait_until("the log reports it", || logged().is_some());
         let event = logged().expect("it was just there");
         assert_eq!(
             (&event["source"], &event["class"], &event["rules"]),
@@ -358,7 +358,7 @@ impl Row<'_> {
                 events(broker, "source is down"),
             ]
         };
-        wait_until("the log tells of it", || lines().concat().iter().any(told));
+        wait_until("the log reports it", || lines().concat().iter().any(told));
     }
 
     /// The server is as reviewed again, and so are all replies.

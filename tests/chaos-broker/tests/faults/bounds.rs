@@ -129,7 +129,7 @@ fn f_35_a_caller_that_does_not_read_is_dropped_and_holds_up_nobody() {
     let read = drain(&mut stuck, Duration::from_secs(10));
     assert!(
         read < size as u64,
-        "{read} bytes were sent to somebody who did not read"
+        "{read} bytes were sent to a caller that did not read"
     );
     figure(
         "F-35",

@@ -141,7 +141,7 @@ fn f_18_what_acts_on_a_terminal_reaches_the_caller_and_no_log() {
         assert!(text.contains(kept), "the bytes are the server's: {text:?}");
     }
     let log = stage.broker.stderr();
-    assert!(log.contains("red"), "the noise was told: {log}");
+    assert!(log.contains("red"), "the noise was logged: {log}");
     assert!(!log.contains(['\u{1b}', '\u{202e}']), "{log:?}");
     stage.is_as_before();
 }

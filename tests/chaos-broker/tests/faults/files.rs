@@ -141,7 +141,7 @@ fn f_49_a_closed_log_pipe_stops_nothing() {
     assert_eq!(tally.answered(), 400, "{:?}", tally.codes());
     figure(
         "F-49",
-        "400 of 400 calls answered with nobody at the log's pipe",
+        "400 of 400 calls answered while the log's pipe is not read",
     );
     // Its children run and end as usual.
     let (status, _) = stage.broker.terminate();

@@ -59,7 +59,7 @@ fn f_34_f_35_no_mode_of_the_chaos_client_harms_another_caller() {
     assert_eq!(half["refused"], 0, "{half}");
     let left = misbehave(&stage, "leave", &["--count", "64"]);
     assert_eq!(left["left"], 64, "{left}");
-    wait_until("nobody waits for who left", || {
+    wait_until("no call waits for a caller that left", || {
         stage.echo("x").status == 200
     });
     stage.is_as_before();

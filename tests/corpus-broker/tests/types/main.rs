@@ -1,4 +1,5 @@
-//! Types of a whole catalog: they compile, and every sample that its schema takes survives a round trip.
+//! Types of a complete catalog: they compile, and every sample that fits its schema survives a round
+//! trip.
 
 // Clippy would check the generated code of 1455 tools, which allows every lint of clippy.
 #![cfg(not(clippy))]

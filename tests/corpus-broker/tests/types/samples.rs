@@ -1,9 +1,9 @@
-//! Values that a schema may take: the least, the most, nulls, empty lists, strangers, every alternative.
-//! Whether they are valid is the validator's to say.
+//! Values that a schema may accept: the smallest, the largest, nulls, empty lists, unknown members,
+//! every alternative. The validator decides whether they are valid.
 
 use serde_json::{Map, Value, json};
 
-/// How deep samples go; below, the least stands.
+/// The maximum depth of samples; the smallest value is used below.
 const DEPTH: usize = 7;
 /// Variants of one place.
 const MOST: usize = 24;
@@ -179,7 +179,7 @@ fn objects(members: &Map<String, Value>, root: &Value, depth: usize) -> Vec<Valu
         out.push(pick(round, false));
         out.push(pick(round, true));
     }
-    // Each member on its own, so that one that has no valid sample spoils only its own.
+    // Each member separately, so that one without a valid sample affects only its samples.
     if depth == 0 {
         for (name, values) in &choices {
             for (index, value) in values.iter().enumerate() {

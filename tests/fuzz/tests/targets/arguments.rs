@@ -8,7 +8,7 @@ use broker_schema::{
 use fuzz::behaviour;
 use serde_json::{Value, json};
 
-/// Places that an explanation tells.
+/// The number of places that an explanation names.
 const MAX_PLACES: usize = 20;
 
 fn schemas() -> Vec<(Value, Validator)> {

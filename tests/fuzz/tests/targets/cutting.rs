@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const PATH: &str = "/some/path";
 
-/// The whole reply, in the form of `meta_call`, if the result has to be cut.
+/// The complete reply, in the form of `meta_call`, if the result has to be cut.
 fn cut(result: &[u8], beside: &str, limit: usize) -> Option<Vec<u8>> {
     let around = format!("{{\"path\":\"{PATH}\",\"result\":{beside}}}").len();
     let (result, cut) = fuzzing::cut(result, around, limit)?;
@@ -32,7 +32,7 @@ fn f_15_cutting() {
         "0.5",
     ];
     fuzz::run("cutting", &words, |bytes| {
-        // What is cut has been read as an envelope before, so it is a JSON object.
+        // A result that is cut was parsed as an envelope before, so it is a JSON object.
         let whole = match serde_json::from_slice::<Value>(bytes) {
             Ok(whole) if whole.is_object() => whole,
             _ => return Ok(0),

@@ -1,5 +1,5 @@
-//! Filters: the order of patterns never matters, a deny always wins, and denying more never admits more.
-//! An input is patterns and names, a line each, with an empty line between.
+//! Filters: the order of patterns never matters, a deny always wins, and denying more never admits
+//! more. An input consists of patterns and names, one line each, separated by an empty line.
 
 use broker_model::filter::ToolFilter;
 use fuzz::behaviour;

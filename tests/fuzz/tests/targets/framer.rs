@@ -1,11 +1,12 @@
-//! Framing: any split of the bytes gives the same frames, and never keeps more than a line may hold.
+//! Framing: any split of the bytes gives the same frames, and the framer never keeps more than the line
+//! limit.
 
 use broker_wire::Peer;
 use broker_wire::fuzzing::{Piece, frames};
 use fuzz::behaviour;
 
 const LIMIT: usize = 64;
-/// What a framer may hold beyond its limit: room for reads, twice, as buffers grow by doubling.
+/// The memory of a framer beyond its limit: two read buffers, as buffers grow by doubling.
 const ROOM: usize = 1 << 18;
 
 #[test]
@@ -45,13 +46,13 @@ fn lines_come_out(peer: Peer, bytes: &[u8]) -> Result<Vec<u8>, String> {
             return Err(format!("{held} bytes are held"));
         }
     }
-    // Every line that fits comes out, in order, and nothing else does. Blanks around a line count
-    // while it is read, and one byte more is let in for a carriage return.
+    // Exactly the lines within the limit are returned, in order. Blanks around a line count while it is
+    // read, and one more byte is allowed for a carriage return.
     let mut lines = bytes
         .split(|byte| *byte == b'\n')
         .filter(|line| !trimmed(line).is_empty() || line.len() > LIMIT + 1);
     for piece in &whole {
-        let line = lines.next().ok_or("a frame that no line stands for")?;
+        let line = lines.next().ok_or("a frame without a line")?;
         let fits = match piece {
             Piece::Line(text) => text == trimmed(line) && text.len() <= LIMIT,
             Piece::Oversize(_) => line.len() > LIMIT,
@@ -77,7 +78,7 @@ fn lines_come_out(peer: Peer, bytes: &[u8]) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What is left of a line without mark and blanks.
+/// A line without byte order mark and blanks.
 fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xef\xbb\xbf")
         .unwrap_or(line)

@@ -1,11 +1,12 @@
-//! Tool lists by bytes: pages, one a line, are taken within their bounds or refused with a reason.
+//! Tool lists by bytes: pages, one on each line, are accepted within their limits or refused with a
+//! reason.
 
 use std::collections::BTreeSet;
 
 use broker_mcp::fuzzing::listing;
 use fuzz::behaviour;
 
-/// Bytes of a whole list.
+/// Bytes of a complete list.
 const LIMIT: usize = 4096;
 
 #[test]
@@ -38,7 +39,7 @@ fn tool_lists_are_taken_whole_or_refused() {
         };
         let names: BTreeSet<_> = tools.iter().map(|(name, _)| name).collect();
         if names.len() != tools.len() {
-            return Err("a name stands twice".to_owned());
+            return Err("a name occurs twice".to_owned());
         }
         for (name, members) in tools {
             if members.get("name").and_then(|name| name.as_str()) != Some(name) {

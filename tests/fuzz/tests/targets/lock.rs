@@ -1,5 +1,5 @@
-//! Locks: what is read is written as the same bytes again and again, and what is refused says where.
-//! Digests are made to fit now and then, since nothing else would get past them.
+//! Locks: a lock that is read is written with the same bytes, and a refused one has a place. Some
+//! inputs get valid digests, since others would be refused there.
 
 use broker_model::digest::Digest;
 use broker_model::lock::{Lock, ToolDigests};
@@ -80,7 +80,7 @@ fn read(text: &str) -> Result<u64, String> {
     Ok(behaviour(shape))
 }
 
-/// The same with digests that fit, as far as it has the shape of a lock.
+/// The input with valid digests, if it has the shape of a lock.
 fn signed(mut lock: Value) -> Value {
     for source in list(&mut lock, "sources") {
         for tool in list(source, "exposed") {

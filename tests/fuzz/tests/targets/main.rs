@@ -1,4 +1,4 @@
-//! Everything that reads what others wrote, fed with what nobody would write; see `tests/fuzz/src`.
+//! Fuzz targets for every parser of foreign input; see `tests/fuzz/src`.
 
 mod arguments;
 mod config;

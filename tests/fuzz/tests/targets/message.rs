@@ -1,5 +1,5 @@
-//! Messages of both sides: every line is something, always the same, and what is handed on is a part of
-//! the line. What a client may send means the same to the lenient reader of servers.
+//! Messages of both sides: every line has one result, and forwarded values are parts of the line. A
+//! valid line of a client means the same to the lenient reader of servers.
 
 use broker_wire::fuzzing::{Found, client_messages, server_messages};
 use fuzz::behaviour;
@@ -113,7 +113,7 @@ fn batch_is_walked(found: &[Found], bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The message that an element gives in a line of its own.
+/// The message that an element gives in a separate line.
 fn alone(element: &str) -> Vec<Found> {
     if element.starts_with('[') {
         // A batch within a batch is not a message.
@@ -122,7 +122,8 @@ fn alone(element: &str) -> Vec<Found> {
     server_messages(element.as_bytes()).0
 }
 
-/// What the strict reader takes, the lenient one takes for the same, unless it nests too deeply.
+/// A message that the strict reader accepts is the same for the lenient one, unless it nests too
+/// deeply.
 fn both_agree(of_client: &[Found], of_server: &[Found]) -> Result<(), String> {
     for (strict, lenient) in of_client.iter().zip(of_server) {
         let is_taken = matches!(strict.kind, "request" | "notification");

@@ -1,4 +1,4 @@
-//! Paths: what is accepted is shown as it was written, and is what its parent and its leaf make.
+//! Paths: an accepted path is shown as it was written, and equals its parent joined with its leaf.
 
 use broker_model::NodePath;
 use broker_model::path::check;

@@ -97,7 +97,7 @@ fn areas(core: &Core, identity: &Identity) -> String {
 
 fn instructions(areas: &str) -> String {
     format!(
-        "This server gives access to many tools through three. The tools stand in a tree and are \
+        "This server gives access to many tools through three. The tools form a tree and are \
          named by their path, such as `/area/tool`; they are not in the tool list of this server.\n\
          1. Find: `meta_tree` lists what lies below a path.\n\
          2. Read: `meta_desc` gives a tool's description and the JSON Schema of its arguments. \
@@ -105,7 +105,7 @@ fn instructions(areas: &str) -> String {
          3. Call: `meta_call` with that path and `args` that match the schema.\n\
          Use paths exactly as they are listed; do not guess them. When a call fails, its text is an \
          error object: `message` and `hint` say what to change, `did_you_mean` has the nearest \
-         names, `details` the arguments that do not match. Mend the call and send it again; with \
+         names, `details` the arguments that do not match. Correct the call and send it again; with \
          `\"retryable\": false` do not repeat it unchanged.\n\
          At the top:{areas}"
     )
