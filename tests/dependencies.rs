@@ -415,7 +415,7 @@ fn every_licence_is_allowed() {
 }
 
 #[test]
-fn no_crate_stands_twice_without_a_reason() {
+fn no_crate_has_two_versions_without_a_reason() {
     let tree = Tree::read();
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for id in tree.nodes.keys() {

@@ -197,7 +197,7 @@ fn deterministic_calls_answer_what_the_server_answers() {
 }
 
 #[test]
-fn both_kinds_of_failure_are_told_apart() {
+fn both_kinds_of_failure_are_distinguished() {
     let broker = start();
     let tool = broker.call("/util/fail", json!({"message": "no paper"}));
     assert_eq!(tool.status, 200, "a tool's own failure is a result");

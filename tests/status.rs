@@ -138,7 +138,7 @@ fn shows_more_with_the_secret(address: &str, file: &str) {
 }
 
 #[test]
-fn where_no_broker_answers_that_is_said() {
+fn a_missing_broker_is_reported() {
     // Bound and dropped: nothing listens there.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = free.local_addr().expect("it has one").to_string();
@@ -198,7 +198,7 @@ fn where_no_broker_answers_that_is_said() {
 }
 
 #[test]
-fn what_makes_no_sense_is_usage() {
+fn invalid_arguments_are_usage_errors() {
     for args in [
         &["status"][..],
         &["status", "nowhere"],

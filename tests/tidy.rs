@@ -102,7 +102,7 @@ fn nothing_is_left_over_or_silenced() {
 }
 
 #[test]
-fn unsafe_code_stands_only_where_the_operating_system_needs_it() {
+fn unsafe_code_is_only_in_the_operating_system_layer() {
     let keyword = ["uns", "afe {"].concat();
     let places: Vec<_> = sources()
         .into_iter()

@@ -163,7 +163,7 @@ fn f_49_sigterm_ends_a_broker_though_neither_its_answers_nor_its_log_are_read() 
 }
 
 #[test]
-fn f_46_a_client_that_kills_what_it_started_leaves_nobody() {
+fn f_46_a_client_that_kills_the_broker_leaves_no_process() {
     let mut client = Client::legacy("2025-11-25");
     assert!(client.request(json!(1), "tools/call", quick())["result"].is_object());
     let mut left = children_of(client.guard());
@@ -171,7 +171,9 @@ fn f_46_a_client_that_kills_what_it_started_leaves_nobody() {
     left.push(client.guard());
     // Clients end the group of what they started; its input stays open.
     client.kill_group();
-    wait_until("no process is left", || !left.iter().any(|pid| is_alive(*pid)));
+    wait_until("no process is left", || {
+        !left.iter().any(|pid| is_alive(*pid))
+    });
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn rpc_06_what_is_wrong_with_a_call_is_said_where_it_can_be_mended() {
 }
 
 #[test]
-fn what_a_server_says_is_handed_on_and_what_it_refuses_is_told() {
+fn results_are_forwarded_and_errors_of_the_server_are_reported() {
     let mut client = Client::legacy("2025-11-25");
     let failed = client.tool(
         "meta_call",

@@ -31,7 +31,7 @@ use crate::catalog::{self, Catalog};
 use crate::cli::{Cli, LogLevel, Verb};
 use crate::logging::{self, Output};
 use failure::Failure;
-use startup::{Orders, Startup};
+use startup::{SignalReceivers, Startup};
 
 /// How long threads may take to end after the shutdown.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
@@ -71,7 +71,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
                             catalog,
                             &cli,
                             &output,
-                            Orders {
+                            SignalReceivers {
                                 signals,
                                 reload_signals,
                             },
@@ -153,7 +153,7 @@ async fn start(
     catalog: &'static Catalog,
     cli: &Cli,
     output: &Output,
-    orders: Orders,
+    signal_receivers: SignalReceivers,
 ) -> Result<Exit, Failure> {
     reload::check(cli)?;
     let startup = Startup {
@@ -163,9 +163,9 @@ async fn start(
         output,
     };
     if cli.is_stdio() {
-        stdio::start(startup, orders).await
+        stdio::start(startup, signal_receivers).await
     } else {
-        http::start(startup, orders).await
+        http::start(startup, signal_receivers).await
     }
 }
 

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn stdio_stands_in_the_place_of_an_address() {
+    fn stdio_is_accepted_as_the_address() {
         let cli = parse(&["stdio", "c.json", "--ignore-broken-tool"]).unwrap();
         assert!(cli.is_stdio() && cli.only_for_listeners().is_empty());
         assert_eq!(cli.config.as_deref(), Some(std::path::Path::new("c.json")));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_stand_in_the_place_of_an_address_and_nowhere_else() {
+    fn subcommands_are_accepted_only_as_the_first_argument() {
         let cli = parse(&["doctor", "c.json", "--format", "json"]).unwrap();
         let Some(Verb::Doctor(args)) = cli.verb else {
             panic!("{cli:?}");

@@ -97,7 +97,7 @@ struct Inner {
     /// Held while a reload is under way.
     reloading: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
-    made: SystemTime,
+    created: SystemTime,
 }
 
 impl Core {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
-use crate::connection::{Kind, RawResult, RequestError};
+use crate::connection::{RawResult, RequestError, RequestKind};
 use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
@@ -42,7 +42,7 @@ pub(crate) enum HandshakeError {
 
 /// The outcome of one opening request.
 #[derive(Debug)]
-enum Answer {
+enum ProbeOutcome {
     Negotiated(Box<Negotiated>),
     /// The server does not support this era, so the other one is tried.
     Other(SourceFailure),
@@ -69,32 +69,34 @@ pub(crate) async fn negotiate(
         Some(asked.as_mut().await)
     };
     let answer = match early {
-        Some(Answer::Other(_)) if both => ask(link, first.other(), redactor).await,
+        Some(ProbeOutcome::Other(_)) if both => ask(link, first.other(), redactor).await,
         Some(answer) => answer,
         None => {
             let mut beside = Box::pin(ask(link, first.other(), redactor));
             tokio::select! {
                 biased;
                 answer = &mut asked => match answer {
-                    Answer::Other(_) => beside.await,
+                    ProbeOutcome::Other(_) => beside.await,
                     answer => answer,
                 },
                 answer = &mut beside => match answer {
-                    Answer::Other(_) => asked.await,
+                    ProbeOutcome::Other(_) => asked.await,
                     answer => answer,
                 },
             }
         }
     };
     match answer {
-        Answer::Negotiated(negotiated) => {
+        ProbeOutcome::Negotiated(negotiated) => {
             if negotiated.era == Era::Legacy {
                 link.notify(request::initialized()).await;
             }
             Ok(*negotiated)
         }
-        Answer::Other(failure) | Answer::Refused(failure) => Err(HandshakeError::Refused(failure)),
-        Answer::Died(failure) => Err(HandshakeError::Died(failure)),
+        ProbeOutcome::Other(failure) | ProbeOutcome::Refused(failure) => {
+            Err(HandshakeError::Refused(failure))
+        }
+        ProbeOutcome::Died(failure) => Err(HandshakeError::Died(failure)),
     }
 }
 
@@ -105,29 +107,36 @@ const MAX_PARSED_BYTES: u64 = 16 << 20;
 /// The caller limits the time of the handshake, so the timeout of the request is unused.
 const UNUSED_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
-async fn ask(link: &Link, era: Era, redactor: &Redactor) -> Answer {
+async fn ask(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
     let line = match era {
         Era::Modern => request::discover,
         Era::Legacy => request::initialize,
     };
-    match link.request(Kind::Opening, line, UNUSED_TIMEOUT).await {
-        Ok(RawResult { result, .. }) if !is_readable(&result) => Answer::Refused(refused(format!(
-            "the answer to the handshake has {} bytes; at most {MAX_ANSWER_BYTES} are read, and {MAX_PARSED_BYTES} once parsed",
-            result.len()
-        ))),
+    match link
+        .request(RequestKind::Opening, line, UNUSED_TIMEOUT)
+        .await
+    {
+        Ok(RawResult { result, .. }) if !is_readable(&result) => {
+            ProbeOutcome::Refused(refused(format!(
+                "the answer to the handshake has {} bytes; at most {MAX_ANSWER_BYTES} are read, and {MAX_PARSED_BYTES} once parsed",
+                result.len()
+            )))
+        }
         Ok(RawResult { result, .. }) => match era {
             Era::Modern => read_discovery(&result, redactor),
             Era::Legacy => read_initialization(&result, redactor),
         },
         Err(RequestError::Error(error)) => read_error(era, &error, redactor),
-        Err(RequestError::Gone { failure, .. }) => Answer::Died(failure),
-        Err(RequestError::Broken(reason)) => Answer::Refused(refused(reason)),
-        Err(RequestError::NoRoom) => Answer::Refused(refused("there is no room for the answer")),
+        Err(RequestError::Gone { failure, .. }) => ProbeOutcome::Died(failure),
+        Err(RequestError::Broken(reason)) => ProbeOutcome::Refused(refused(reason)),
+        Err(RequestError::NoRoom) => {
+            ProbeOutcome::Refused(refused("there is no room for the answer"))
+        }
         Err(RequestError::TooLarge) => {
-            Answer::Refused(refused("the answer is over the line limit"))
+            ProbeOutcome::Refused(refused("the answer is over the line limit"))
         }
         Err(RequestError::Timeout { .. } | RequestError::Overloaded { .. }) => {
-            Answer::Refused(refused("no answer"))
+            ProbeOutcome::Refused(refused("no answer"))
         }
     }
 }
@@ -136,15 +145,15 @@ fn refused(message: impl Into<String>) -> SourceFailure {
     SourceFailure::new(SourceCause::HandshakeFailed, message)
 }
 
-fn read_discovery(result: &Bytes, redactor: &Redactor) -> Answer {
+fn read_discovery(result: &Bytes, redactor: &Redactor) -> ProbeOutcome {
     let Some(mut result) = object(result) else {
-        return Answer::Other(refused(
+        return ProbeOutcome::Other(refused(
             "the server's answer to `server/discover` is not an object",
         ));
     };
     // The answer of a server that accepts every method has no `supportedVersions`.
     let Some(versions) = result.get("supportedVersions").and_then(Value::as_array) else {
-        return Answer::Other(refused(
+        return ProbeOutcome::Other(refused(
             "the server answered `server/discover` without `supportedVersions`",
         ));
     };
@@ -157,7 +166,7 @@ fn read_discovery(result: &Bytes, redactor: &Redactor) -> Answer {
         .and_then(|meta| meta.get(META_SERVER_INFO))
         .cloned();
     let server_info = server_info.or_else(|| result.remove("serverInfo"));
-    Answer::Negotiated(Box::new(negotiated(
+    ProbeOutcome::Negotiated(Box::new(negotiated(
         Era::Modern,
         MODERN,
         server_info,
@@ -165,22 +174,22 @@ fn read_discovery(result: &Bytes, redactor: &Redactor) -> Answer {
     )))
 }
 
-fn read_initialization(result: &Bytes, redactor: &Redactor) -> Answer {
+fn read_initialization(result: &Bytes, redactor: &Redactor) -> ProbeOutcome {
     let Some(mut result) = object(result) else {
-        return Answer::Refused(refused(
+        return ProbeOutcome::Refused(refused(
             "the server's answer to `initialize` is not an object",
         ));
     };
     let version = result.get("protocolVersion").and_then(Value::as_str);
     let Some(version) = version.and_then(legacy_revision) else {
         let named = version.unwrap_or("no revision");
-        return Answer::Refused(refused(format!(
+        return ProbeOutcome::Refused(refused(format!(
             "the server chose the revision `{}`, which the broker does not support",
             shown_line(&redactor.redact(named), 60)
         )));
     };
     let server_info = result.remove("serverInfo");
-    Answer::Negotiated(Box::new(negotiated(
+    ProbeOutcome::Negotiated(Box::new(negotiated(
         Era::Legacy,
         version,
         server_info,
@@ -208,7 +217,7 @@ fn negotiated(
 
 /// An error to the opening request. Only the modern error codes show that the server is modern; every
 /// other code shows that it is not.
-fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> Answer {
+fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> ProbeOutcome {
     let error = object(error).unwrap_or_default();
     let code = error
         .get("code")
@@ -224,7 +233,7 @@ fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> Answer {
         shown_line(&redactor.redact(message), 300)
     ));
     if era == Era::Legacy {
-        return Answer::Other(failure);
+        return ProbeOutcome::Other(failure);
     }
     match code {
         UNSUPPORTED_VERSION => {
@@ -235,13 +244,13 @@ fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> Answer {
                 .unwrap_or_default();
             unsupported(&versions, redactor)
         }
-        HEADER_MISMATCH | MISSING_CAPABILITY => Answer::Refused(failure),
-        _ => Answer::Other(failure),
+        HEADER_MISMATCH | MISSING_CAPABILITY => ProbeOutcome::Refused(failure),
+        _ => ProbeOutcome::Other(failure),
     }
 }
 
 /// The answer for a server that does not support the modern revision.
-fn unsupported(versions: &[&str], redactor: &Redactor) -> Answer {
+fn unsupported(versions: &[&str], redactor: &Redactor) -> ProbeOutcome {
     let names: Vec<_> = versions
         .iter()
         .take(8)
@@ -259,9 +268,9 @@ fn unsupported(versions: &[&str], redactor: &Redactor) -> Answer {
         .iter()
         .any(|version| legacy_revision(version).is_some())
     {
-        Answer::Other(failure)
+        ProbeOutcome::Other(failure)
     } else {
-        Answer::Refused(failure)
+        ProbeOutcome::Refused(failure)
     }
 }
 
@@ -287,12 +296,12 @@ mod tests {
         Bytes::from(value.to_string())
     }
 
-    fn kind(answer: &Answer) -> &'static str {
+    fn kind(answer: &ProbeOutcome) -> &'static str {
         match answer {
-            Answer::Negotiated(_) => "agreed",
-            Answer::Other(_) => "other",
-            Answer::Died(_) => "died",
-            Answer::Refused(_) => "refused",
+            ProbeOutcome::Negotiated(_) => "agreed",
+            ProbeOutcome::Other(_) => "other",
+            ProbeOutcome::Died(_) => "died",
+            ProbeOutcome::Refused(_) => "refused",
         }
     }
 
@@ -324,7 +333,7 @@ mod tests {
     fn results_are_read_and_odd_ones_lead_to_the_other_era() {
         let redactor = Redactor::default();
         let discovery = |value: Value| read_discovery(&bytes(&value), &redactor);
-        let Answer::Negotiated(negotiated) = discovery(
+        let ProbeOutcome::Negotiated(negotiated) = discovery(
             json!({"supportedVersions": [MODERN], "capabilities": {"tools": {}},
             "instructions": "hi", "_meta": {META_SERVER_INFO: {"name": "n"}}}),
         ) else {

@@ -8,7 +8,7 @@ use broker_process::{Process, ProcessHandle, StopGrace};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::connection::{Connection, Kind, RawResult, RequestError, Subscription};
+use crate::connection::{Connection, RawResult, RequestError, RequestKind, Subscription};
 use crate::failure::SourceFailure;
 use crate::progress::ProgressSink;
 #[cfg(any(test, feature = "scripted"))]
@@ -73,7 +73,7 @@ impl Link {
     /// cancels the request at the server.
     pub(crate) async fn request(
         &self,
-        kind: Kind,
+        kind: RequestKind,
         line: impl FnOnce(u64) -> Bytes,
         time: impl Into<Option<Duration>>,
     ) -> Result<RawResult, RequestError> {

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::concurrency::ConcurrencyLimits;
-use crate::connection::{Kind, RequestError};
+use crate::connection::{RequestError, RequestKind};
 use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
@@ -49,7 +49,7 @@ pub(crate) async fn tools(
     let mut cursor = None;
     for number in 0..MAX_PAGES {
         let line = |id| request::list(id, cursor.as_deref(), meta);
-        let asked = link.request(Kind::Own, line, None);
+        let asked = link.request(RequestKind::Internal, line, None);
         let answer = if number == 0 {
             asked.await
         } else {
@@ -102,7 +102,7 @@ struct Page<'a> {
     tools: Option<&'a RawValue>,
     next_cursor: Option<&'a RawValue>,
     result_type: Option<&'a RawValue>,
-    doubled: Option<&'static str>,
+    first_duplicate: Option<&'static str>,
 }
 
 impl<'a> Page<'a> {
@@ -116,7 +116,7 @@ impl<'a> Page<'a> {
                 _ => return,
             };
             if place.replace(value).is_some() {
-                out.doubled = Some(name);
+                out.first_duplicate = Some(name);
             }
         })?;
         Ok(out)
@@ -167,7 +167,7 @@ impl Listing {
             invalid(format!("the tool list cannot be read: {error}"))
         };
         let page = Page::read(page).map_err(|error| unreadable(&error, &self.redactor))?;
-        if let Some(name) = page.doubled {
+        if let Some(name) = page.first_duplicate {
             return Err(unreadable(
                 &format!("duplicate field `{name}`"),
                 &self.redactor,
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_protocol_is_named() {
+    fn protocol_errors_of_a_listing_are_named() {
         let check = |pages: &[&str], part: &str| {
             let message = add(pages).unwrap_err();
             assert!(message.contains(part), "{message}");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_in_bytes_are_told_with_their_figures() {
+    fn errors_of_byte_limits_have_both_figures() {
         let check = |pages: &[&str], part: &str| {
             let message = add(pages).unwrap_err();
             assert!(message.contains(part), "{message}");

@@ -20,7 +20,7 @@ use broker_memory::MemoryBudget;
 /// The shell for commands with shell syntax.
 const SHELL: &str = "/bin/sh";
 /// The maximum number of queued calls.
-const QUEUE: usize = 256;
+const MAX_QUEUED_CALLS: usize = 256;
 
 /// The specification of one source. `Debug` shows no value.
 #[derive(Clone)]
@@ -237,7 +237,7 @@ pub fn resolve(
         listing_bytes: limits.listing_bytes,
         max_in_flight: source.max_in_flight.max(1),
         instances: source.instances.max(1),
-        queue: QUEUE,
+        queue: MAX_QUEUED_CALLS,
         redactor,
         withheld,
         memory: MemoryBudget::new(limits.memory_bytes),

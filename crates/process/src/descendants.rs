@@ -196,7 +196,7 @@ mod tests {
         assert_ne!(cookies[0].value(), cookies[1].value());
         #[expect(
             clippy::disallowed_methods,
-            reason = "a stray is a process that the spawner does not know"
+            reason = "this test needs a process that the spawner did not start"
         )]
         let mut child = std::process::Command::new("sleep")
             .arg("1000")

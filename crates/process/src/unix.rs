@@ -138,7 +138,10 @@ impl BlockedSignals {
 
     /// Waits for the next signal.
     #[cfg(target_os = "linux")]
-    #[expect(unsafe_code, reason = "the C library alone tells who sent a signal")]
+    #[expect(
+        unsafe_code,
+        reason = "only the C library reports the sender of a signal"
+    )]
     pub(crate) fn take(&self) -> ReceivedSignal {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         // SAFETY: set and information are ours and live through the call. Zeroed, the information is
@@ -157,7 +160,7 @@ impl BlockedSignals {
     #[cfg(target_os = "linux")]
     #[expect(
         unsafe_code,
-        reason = "waiting for a signal with a bound is the C library's"
+        reason = "waiting for a signal with a timeout is a call of the C library"
     )]
     pub(crate) fn take_within(&self, timeout: Duration) -> Option<Signal> {
         let timeout = libc::timespec {
@@ -171,7 +174,10 @@ impl BlockedSignals {
 
     /// Waits for the next signal.
     #[cfg(not(target_os = "linux"))]
-    #[expect(unsafe_code, reason = "waiting for a signal is the C library's")]
+    #[expect(
+        unsafe_code,
+        reason = "waiting for a signal is a call of the C library"
+    )]
     pub(crate) fn take(&self) -> ReceivedSignal {
         let mut signal = 0;
         // SAFETY: set and number are ours and live through the call.
@@ -185,7 +191,7 @@ impl BlockedSignals {
     }
 }
 
-#[expect(unsafe_code, reason = "sets of signals are the C library's")]
+#[expect(unsafe_code, reason = "signal sets are types of the C library")]
 fn set_of(signals: &[Signal]) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: the set is ours, and the first call initialises it.
@@ -201,7 +207,7 @@ fn set_of(signals: &[Signal]) -> libc::sigset_t {
 /// Waits until a child has ended, and leaves it to be reaped. Fails with `CHILD` if there are no
 /// children.
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the C library alone tells which child ended")]
+#[expect(unsafe_code, reason = "only the C library reports which child ended")]
 pub(super) fn await_ended_child() -> rustix::io::Result<Pid> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     // SAFETY: the information is ours and lives through the call. Zeroed, it is valid even if nothing
@@ -221,7 +227,10 @@ pub(super) fn await_ended_child() -> rustix::io::Result<Pid> {
 /// Enables SIGCHLD and exit statuses of children, even if the program that started this one had
 /// disabled them.
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "what a signal does is the C library's")]
+#[expect(
+    unsafe_code,
+    reason = "setting a signal action is a call of the C library"
+)]
 pub(crate) fn enable_sigchld() {
     // SAFETY: the default action runs no code of this program.
     unsafe {
@@ -230,7 +239,7 @@ pub(crate) fn enable_sigchld() {
 }
 
 /// Ends this process at once: no destructor, no lock, no output.
-#[expect(unsafe_code, reason = "the end of a process is the C library's")]
+#[expect(unsafe_code, reason = "ending the process is a call of the C library")]
 pub(crate) fn end_process(code: u8) -> ! {
     // SAFETY: the call takes a number and touches no memory of this process.
     unsafe { libc::_exit(code.into()) }
@@ -239,7 +248,7 @@ pub(crate) fn end_process(code: u8) -> ! {
 /// Makes the C library return free memory of its heaps to the system. By itself it returns only the end
 /// of a heap, so one small block in use keeps all memory below it.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "the heap is the C library's")]
+#[expect(unsafe_code, reason = "trimming the heap is a call of the C library")]
 pub fn trim_heap() {
     // SAFETY: the call takes a number, locks the heaps itself, and touches free memory only. The result
     // is not needed.
@@ -250,7 +259,10 @@ pub fn trim_heap() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub const fn trim_heap() {}
 
-#[expect(unsafe_code, reason = "a thread's mask is the C library's")]
+#[expect(
+    unsafe_code,
+    reason = "the signal mask of a thread is set by the C library"
+)]
 fn mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<()> {
     // SAFETY: the set is initialised and lives through the call; the previous mask is not read.
     let error = unsafe { libc::pthread_sigmask(how, set, std::ptr::null_mut()) };

@@ -88,5 +88,5 @@ impl Iterator for Batch {
 }
 
 const fn noise() -> Incoming {
-    Incoming::nameless(Problem::Noise)
+    Incoming::problem_without_id(Problem::Noise)
 }

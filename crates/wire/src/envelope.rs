@@ -17,7 +17,7 @@ pub(crate) struct Envelope<'a> {
     pub(crate) result: Option<&'a RawValue>,
     pub(crate) error: Option<&'a RawValue>,
     /// The first member of a request that occurs twice.
-    pub(crate) doubled: Option<&'static str>,
+    pub(crate) first_duplicate: Option<&'static str>,
 }
 
 /// The method of a request or notification.
@@ -43,13 +43,13 @@ impl<'a> Envelope<'a> {
     }
 
     /// The params; `null` counts as absent.
-    pub(crate) fn given_params(&self) -> Option<&'a RawValue> {
+    pub(crate) fn non_null_params(&self) -> Option<&'a RawValue> {
         self.params.filter(|params| params.get() != "null")
     }
 
     fn note<T>(&mut self, name: &'static str, before: Option<T>) {
-        if before.is_some() && self.doubled.is_none() {
-            self.doubled = Some(name);
+        if before.is_some() && self.first_duplicate.is_none() {
+            self.first_duplicate = Some(name);
         }
     }
 }

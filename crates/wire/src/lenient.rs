@@ -66,7 +66,7 @@ pub(crate) fn read(line: &Bytes, text: &str) -> Incoming {
             unreadable(text, "the answer nests deeper than 512 levels")
         }
         Some(b'{') => message(line, text),
-        _ => Incoming::nameless(Problem::Noise),
+        _ => Incoming::problem_without_id(Problem::Noise),
     }
 }
 
@@ -78,7 +78,7 @@ fn message(line: &Bytes, text: &str) -> Incoming {
     let given = envelope.id.filter(|id| id.get() != "null");
     let id = given.map(|id| Id::parse(id.get()).unwrap_or_else(|| Id::Other(raw(id))));
     if let Some(method) = envelope.method_name() {
-        let params = envelope.given_params().map(raw);
+        let params = envelope.non_null_params().map(raw);
         return match id {
             Some(id) => Incoming::Request { id, method, params },
             None => Incoming::Notification { method, params },
@@ -105,7 +105,7 @@ fn message(line: &Bytes, text: &str) -> Incoming {
         (None, None) if envelope.jsonrpc.is_some() && envelope.id.is_some() => {
             Problem::malformed("the answer has neither `result` nor `error`")
         }
-        (None, None) => return Incoming::nameless(Problem::Noise),
+        (None, None) => return Incoming::problem_without_id(Problem::Noise),
     };
     Incoming::Invalid { id, problem }
 }

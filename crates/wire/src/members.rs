@@ -31,7 +31,7 @@ impl<'a> Members<'a> {
     }
 
     /// The first name that occurs twice.
-    pub fn doubled(&self) -> Option<&str> {
+    pub fn first_duplicate(&self) -> Option<&str> {
         let mut known = HashSet::with_capacity(self.0.len());
         let mut names = self.0.iter().map(|(name, _)| name.as_ref());
         names.find(|name| !known.insert(*name))
@@ -61,9 +61,11 @@ mod tests {
         let all: Vec<_> = members.iter().collect();
         assert_eq!(all, [("b", "1.00"), ("a", "{\"x\": [ ]}"), ("n", "null")]);
         assert_eq!((members.get("n"), members.given("n")), (Some("null"), None));
-        assert_eq!(members.doubled(), None);
+        assert_eq!(members.first_duplicate(), None);
         assert_eq!(
-            Members::parse("{\"a\":1,\"a\":2}").unwrap().doubled(),
+            Members::parse("{\"a\":1,\"a\":2}")
+                .unwrap()
+                .first_duplicate(),
             Some("a")
         );
         assert!(Members::parse("[]").is_err());

@@ -66,7 +66,7 @@ impl Problem {
 
 impl Incoming {
     /// The problem of a text without a readable id.
-    pub(crate) const fn nameless(problem: Problem) -> Self {
+    pub(crate) const fn problem_without_id(problem: Problem) -> Self {
         Self::Invalid { id: None, problem }
     }
 }

@@ -26,7 +26,7 @@ pub enum ClientLine {
 pub fn read_client_line(line: &Bytes) -> ClientLine {
     let text = match std::str::from_utf8(line) {
         Ok(text) => text,
-        Err(error) => return ClientLine::One(Incoming::nameless(not_json(&error))),
+        Err(error) => return ClientLine::One(Incoming::problem_without_id(not_json(&error))),
     };
     if text.starts_with('[') {
         batch(line, text)
@@ -40,7 +40,7 @@ fn not_json(error: &dyn fmt::Display) -> Problem {
 }
 
 fn batch(line: &Bytes, text: &str) -> ClientLine {
-    let refused = |problem| ClientLine::One(Incoming::nameless(problem));
+    let refused = |problem| ClientLine::One(Incoming::problem_without_id(problem));
     match serde_json::from_str(text) {
         Err(error) => refused(not_json(&error)),
         Ok(Elements { more: true, .. }) => refused(Problem::malformed(format!(
@@ -95,14 +95,14 @@ fn message(line: &Bytes, text: &str) -> Incoming {
         Ok(envelope) => envelope,
         // JSON of another kind, or an object with a name that cannot be decoded, is not a syntax error.
         Err(error) => {
-            return Incoming::nameless(match serde_json::from_str::<IgnoredAny>(text) {
+            return Incoming::problem_without_id(match serde_json::from_str::<IgnoredAny>(text) {
                 Ok(_) => Problem::malformed(format!("not a JSON-RPC message: {error}")),
                 Err(error) => not_json(&error),
             });
         }
     };
-    if let Some(name) = envelope.doubled {
-        return Incoming::nameless(Problem::malformed(format!(
+    if let Some(name) = envelope.first_duplicate {
+        return Incoming::problem_without_id(Problem::malformed(format!(
             "the message has `{name}` twice"
         )));
     }
@@ -115,7 +115,7 @@ fn message(line: &Bytes, text: &str) -> Incoming {
         return invalid(id.flatten(), "`jsonrpc` must be \"2.0\"");
     }
     let raw = |value| Raw::of(line, value);
-    let params = envelope.given_params().map(raw);
+    let params = envelope.non_null_params().map(raw);
     let method = match envelope.method {
         Some(Method::Name(name)) => name.into_owned(),
         Some(Method::Other) => return invalid(id.flatten(), "`method` must be a string"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_apart_from_requests() {
+    fn answers_are_distinguished_from_requests() {
         let text = r#"{"jsonrpc":"2.0","id":"a","result":{}}"#;
         let Incoming::Response { id, outcome } = single(text) else {
             panic!("an answer");

@@ -240,7 +240,7 @@ fn f_29_a_slow_start_is_measured_against_what_is_allowed() {
 }
 
 #[test]
-fn f_30_what_differs_from_the_lock_is_told_by_class_with_the_command_that_mends_it() {
+fn f_30_differences_from_the_lock_are_reported_by_class_with_a_command() {
     let chaos = Chaos::new();
     let mut tools = Chaos::tools_asking_more("echo");
     let list = tools.as_array_mut().expect("a list");

@@ -106,7 +106,7 @@ fn f_01_f_02_a_command_that_is_not_there_or_is_no_program_is_named_with_its_plac
 }
 
 #[test]
-fn a_server_that_waits_for_a_terminal_or_an_answer_is_told_apart_from_a_slow_one() {
+fn a_server_that_waits_for_input_is_distinguished_from_a_slow_one() {
     let elsewhere = Elsewhere::new();
     let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
     let config = &elsewhere.chaos.config(compiled, |config| {

@@ -229,9 +229,7 @@ fn f_33_an_announced_change_is_checked_and_withdrawn_and_comes_back() {
         &json!(["input-required-added", "description-changed"]),
     );
     assert_eq!(executed(), 1);
-    wait_until("the log reports it", || {
-        broker.stderr().contains("/a/echo")
-    });
+    wait_until("the log reports it", || broker.stderr().contains("/a/echo"));
     let since = describe(&broker, "/a/echo")["withdrawn"]["since"].clone();
     // The same difference again: the time of the withdrawal stays.
     let lists = chaos.events("a", "list").len();
@@ -315,7 +313,7 @@ fn f_06_what_comes_back_after_a_crash_is_checked_again() {
 }
 
 #[test]
-fn changed_instructions_at_noon_withdraw_nothing() {
+fn changed_instructions_while_running_withdraw_nothing() {
     let chaos = Chaos::new();
     let broker = plain(&chaos);
     chaos.script("a", &json!({"instructions": LIVE}));

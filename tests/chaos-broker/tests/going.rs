@@ -81,7 +81,7 @@ fn calls_in_flight(
 }
 
 #[test]
-fn f_46_when_the_broker_is_killed_its_guard_ends_everybody() {
+fn f_46_when_the_broker_is_killed_its_guard_ends_every_process() {
     let chaos = hard_to_end();
     let broker = started(&chaos);
     let all = all_pids(&chaos);
@@ -94,7 +94,7 @@ fn f_46_when_the_broker_is_killed_its_guard_ends_everybody() {
 }
 
 #[test]
-fn f_46_when_the_guard_is_killed_the_broker_ends_everybody_and_itself() {
+fn f_46_when_the_guard_is_killed_the_broker_ends_every_process_and_itself() {
     let chaos = hard_to_end();
     let broker = started(&chaos);
     let mut all = all_pids(&chaos);
@@ -313,7 +313,7 @@ trap "" CHLD; exec "$0" 127.0.0.1:0"#;
 }
 
 #[test]
-fn the_signal_that_ended_the_broker_is_told_as_a_shell_tells_it() {
+fn the_exit_code_of_a_killed_broker_is_that_of_a_shell() {
     for (name, code) in [("USR1", 138), ("USR2", 140)] {
         let chaos = Chaos::new();
         let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
@@ -343,7 +343,7 @@ fn what_guard_and_broker_hold_back_reaches_no_server() {
 }
 
 #[test]
-fn the_variable_of_the_guard_means_nothing_by_hand_and_is_nobody_elses() {
+fn the_variable_of_the_guard_has_no_effect_by_hand_and_is_not_inherited() {
     let ourselves = std::process::id();
     let cookie = "0123456789abcdef0123456789abcdef";
     for value in ["off", "1", "1:x", &format!("{ourselves}:{cookie}")] {

@@ -264,7 +264,7 @@ fn clients_over_stdio_read_no_text_of_a_server_but_results_and_its_own_errors() 
 }
 
 #[test]
-fn a_source_that_is_down_is_told_by_cause_and_exit_and_the_rest_is_logged() {
+fn a_source_that_is_down_is_reported_by_cause_and_exit_and_the_rest_is_logged() {
     let chaos = Chaos::new();
     chaos.script(
         "a",

@@ -151,7 +151,7 @@ fn a_second_signal_ends_at_once() {
 }
 
 #[test]
-fn what_is_left_after_the_drain_hears_that_the_broker_goes_down() {
+fn calls_left_after_the_drain_fail_with_shutting_down() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"on_call": {"echo": "hang"}}));
     let broker = ready(&chaos);
@@ -277,7 +277,7 @@ fn a_call_right_after_a_crash_waits_for_the_restart() {
 }
 
 #[test]
-fn f_08_a_late_answer_reaches_nobody() {
+fn f_08_a_late_answer_reaches_no_caller() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"ignore_cancel": true}));
     let broker = ready(&chaos);

@@ -39,7 +39,7 @@ fn the_status_of_a_source_that_is_down_or_differs_says_why_and_what_to_do() {
 }
 
 #[test]
-fn a_broker_that_is_not_ready_yet_is_told_apart() {
+fn a_broker_that_is_not_ready_yet_is_reported_as_such() {
     let chaos = Chaos::new();
     chaos.script(
         "a",

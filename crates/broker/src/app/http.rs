@@ -7,7 +7,7 @@ use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
 
 use super::failure::Failure;
-use super::startup::{Orders, Startup};
+use super::startup::{SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::secret::{self, SecretSources};
 use crate::surface::http::HttpSurface;
@@ -16,7 +16,10 @@ use crate::surface::http::HttpSurface;
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves until a signal or a refused start.
-pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, Failure> {
+pub(super) async fn start(
+    startup: Startup<'_>,
+    signal_receivers: SignalReceivers,
+) -> Result<Exit, Failure> {
     let cli = startup.cli;
     let address = cli.address.as_deref().unwrap_or_default();
     let addresses = listen::resolve(address).await?;
@@ -42,7 +45,7 @@ pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, 
     let surface = HttpSurface::new(core.clone(), for_surface, secret, local);
     tracing::info!("listening on http://{local}");
     startup
-        .run(core, surface, listener, DRAIN_TIMEOUT, orders)
+        .run(core, surface, listener, DRAIN_TIMEOUT, signal_receivers)
         .await
 }
 

@@ -79,7 +79,7 @@ impl<S: Surface> Running<S> {
         let asked = Instant::now();
         let client_left = ended.is_cancelled();
         if client_left && !self.server.is_finished() {
-            self.answer_the_rest().await;
+            self.answer_pending_requests().await;
         }
         let core = self.core.clone();
         tokio::select! {
@@ -96,7 +96,7 @@ impl<S: Surface> Running<S> {
 
     /// Waits for the answers to a client that has closed its input. The drain begins after that, since
     /// it would refuse requests that wait for a source; no new ones can arrive.
-    async fn answer_the_rest(&self) {
+    async fn answer_pending_requests(&self) {
         let idle = self.surface.idle();
         if timeout(self.drain_timeout, idle.cancelled()).await.is_err() {
             warn_of_calls(self.drain_timeout);

@@ -29,7 +29,7 @@ pub(super) struct Startup<'a> {
 }
 
 /// The signals of a running broker.
-pub(super) struct Orders {
+pub(super) struct SignalReceivers {
     pub(super) signals: Signals,
     pub(super) reload_signals: ReloadSignals,
 }
@@ -88,12 +88,14 @@ impl<'a> Startup<'a> {
         surface: S,
         listener: S::Listener,
         drain_timeout: Duration,
-        orders: Orders,
+        signal_receivers: SignalReceivers,
     ) -> Result<Exit, Failure> {
         let (surface, output) = (Arc::new(surface), self.output);
         let reloader = Reloader::new(self, core.clone(), Arc::clone(&surface));
         let running = Running::start(core, surface, listener, drain_timeout);
-        let reloads = reloader.run(orders.reload_signals);
-        running.until_end(orders.signals, reloads, output).await
+        let reloads = reloader.run(signal_receivers.reload_signals);
+        running
+            .until_end(signal_receivers.signals, reloads, output)
+            .await
     }
 }

@@ -7,7 +7,7 @@ use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
 
 use super::failure::Failure;
-use super::startup::{Orders, Startup};
+use super::startup::{SignalReceivers, Startup};
 use super::warn;
 use crate::secret;
 use crate::surface::mcp::stdio::StdioSurface;
@@ -19,7 +19,10 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(900);
 const SOURCE_STOP_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Serves until the end of input, a signal, or a refused start.
-pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, Failure> {
+pub(super) async fn start(
+    startup: Startup<'_>,
+    signal_receivers: SignalReceivers,
+) -> Result<Exit, Failure> {
     if let [first, rest @ ..] = &startup.cli.only_for_listeners()[..] {
         let names = rest
             .iter()
@@ -38,7 +41,9 @@ pub(super) async fn start(startup: Startup<'_>, orders: Orders) -> Result<Exit, 
     core.shorten_stop(SOURCE_STOP_TIMEOUT);
     tracing::info!("serving MCP on standard input and output");
     let surface = StdioSurface::new(core.clone(), for_surface);
-    startup.run(core, surface, (), DRAIN_TIMEOUT, orders).await
+    startup
+        .run(core, surface, (), DRAIN_TIMEOUT, signal_receivers)
+        .await
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn last_words_give_away_what_is_missing() {
+    fn the_last_output_shows_what_is_missing() {
         let exit = SourceCause::ExitBeforeReady;
         for (code, said, expected, part) in [
             (
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_was_withheld_is_told_apart() {
+    fn a_withheld_variable_has_another_remedy() {
         let exit = SourceCause::ExitBeforeReady;
         let remedy = |said| found(exit, Some(1), "s", said).expect("found").remedy;
         assert!(remedy("API_TOKEN not set").contains("not passed on"));

@@ -21,7 +21,7 @@ const REPORT_END_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// The maximum bytes of one write: a pipe accepts that many atomically, so that lines of other writers
 /// come between lines and not into them.
-const WRITE_BYTES: usize = 4 << 10;
+const MAX_WRITE_BYTES: usize = 4 << 10;
 /// The maximum memory that is kept while there is nothing to write.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 
@@ -30,7 +30,7 @@ pub(super) type Notice = fn(super::Format, u64) -> String;
 
 /// The queue. It accepts lines before its thread is started.
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Wakes the thread.
     filled: Condvar,
     /// Wakes [`Queue::finish`] once the thread has nothing to do.
@@ -39,7 +39,7 @@ pub(super) struct Queue {
     notice: Notice,
 }
 
-struct State {
+struct QueueState {
     thread: ThreadState,
     /// Complete lines that the thread has not taken yet.
     waiting: Vec<u8>,
@@ -64,7 +64,7 @@ enum ThreadState {
 
 /// The bytes that the thread has taken to write.
 #[derive(Default)]
-struct Batch {
+struct WriteBatch {
     bytes: Vec<u8>,
     lost: u64,
     gap: usize,
@@ -76,7 +76,7 @@ impl Queue {
     /// An empty queue without a thread.
     pub(super) fn new(format: super::Format, notice: Notice) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 thread: ThreadState::NotStarted,
                 waiting: Vec::new(),
                 unwritten: 0,
@@ -134,7 +134,7 @@ impl Queue {
         self.push(state, text);
     }
 
-    fn push(&self, mut state: MutexGuard<'_, State>, text: &str) {
+    fn push(&self, mut state: MutexGuard<'_, QueueState>, text: &str) {
         state.waiting.extend_from_slice(text.as_bytes());
         // A busy thread checks the queue again by itself, which saves a system call for each line.
         if state.thread == ThreadState::Idle {
@@ -152,7 +152,7 @@ impl Queue {
         }
         if self.start().is_err() {
             // Without a thread there is no time limit, but this is the last action of the process.
-            let mut batch = Batch::default();
+            let mut batch = WriteBatch::default();
             take(&mut self.state(), &mut batch);
             self.write(&mut batch, &mut io::stderr());
             return;
@@ -177,7 +177,7 @@ impl Queue {
 
     /// The thread.
     fn run(&self, output: &mut impl Write) {
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         let mut has_failed = false;
         loop {
             self.next(&mut batch, has_failed);
@@ -186,7 +186,7 @@ impl Queue {
     }
 
     /// Waits for something to write. Lost lines alone are enough, unless the last write failed.
-    fn next(&self, batch: &mut Batch, has_failed: bool) {
+    fn next(&self, batch: &mut WriteBatch, has_failed: bool) {
         let mut state = self.state();
         while state.waiting.is_empty() && (state.lost == 0 || has_failed) {
             state.thread = ThreadState::Idle;
@@ -205,7 +205,7 @@ impl Queue {
 
     /// Writes the batch and empties it. If that fails, its lines are lost; the loss is reported with
     /// the next line that can be written, for example when a disk is no longer full.
-    fn write(&self, batch: &mut Batch, output: &mut impl Write) -> bool {
+    fn write(&self, batch: &mut WriteBatch, output: &mut impl Write) -> bool {
         let gap = if batch.lost == 0 {
             batch.bytes.len()
         } else {
@@ -263,7 +263,7 @@ impl Queue {
         lines(bytes)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         // No code panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -276,7 +276,7 @@ impl fmt::Debug for Queue {
 }
 
 /// Makes all waiting lines the batch; the memory of the batch is reused for the next lines.
-fn take(state: &mut State, batch: &mut Batch) {
+fn take(state: &mut QueueState, batch: &mut WriteBatch) {
     mem::swap(&mut state.waiting, &mut batch.bytes);
     batch.lost = mem::take(&mut state.lost);
     batch.gap = mem::take(&mut state.gap);
@@ -286,7 +286,7 @@ fn take(state: &mut State, batch: &mut Batch) {
 
 /// The first complete lines for one write, or a part of a longer line.
 fn piece(bytes: &[u8]) -> &[u8] {
-    let most = bytes.get(..WRITE_BYTES).unwrap_or(bytes);
+    let most = bytes.get(..MAX_WRITE_BYTES).unwrap_or(bytes);
     match memchr::memrchr(b'\n', most) {
         Some(end) => &most[..=end],
         None => most,

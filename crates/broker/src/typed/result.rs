@@ -18,7 +18,7 @@ pub struct RawResult {
 
 /// The members of a result that are read.
 #[derive(Deserialize)]
-struct Members<'a> {
+struct ResultMembers<'a> {
     #[serde(borrow, rename = "structuredContent")]
     structured: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -87,7 +87,7 @@ impl RawResult {
         }
     }
 
-    fn members(&self) -> Result<Members<'_>, serde_json::Error> {
+    fn members(&self) -> Result<ResultMembers<'_>, serde_json::Error> {
         serde_json::from_slice(&self.text)
     }
 }

@@ -42,7 +42,7 @@ impl Inner {
         };
         let mut answer = self.send(target, slot, call, limits.left()).await?;
         let has_died = matches!(answer, Err(CallFailure::Exited { .. }));
-        if limits.settings.again && has_died && !self.drain.is_closing() {
+        if limits.settings.retry && has_died && !self.drain.is_closing() {
             tracing::info!(
                 source = target.source,
                 path = target.path,

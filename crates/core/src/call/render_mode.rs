@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_form_cannot_show_stays_as_it_is() {
+    fn a_result_without_the_parts_of_a_form_is_unchanged() {
         for (mode, result) in [
             (RenderMode::Json, r#"{"content":[]}"#),
             (

@@ -24,7 +24,7 @@ pub(crate) struct Scope<'a> {
 
 /// The element for an entry that cannot be described.
 #[derive(Serialize)]
-struct Missing<'a> {
+struct UndescribedEntry<'a> {
     path: &'a str,
     error: ErrorMembers<'a>,
 }
@@ -101,7 +101,7 @@ impl Scope<'_> {
                 Ok(at) => self.push_description(&mut out, at),
                 Err(error) => push_json(
                     &mut out,
-                    &Missing {
+                    &UndescribedEntry {
                         path,
                         error: error.members(None),
                     },

@@ -153,7 +153,7 @@ impl DriftState {
     /// Applies an assessment.
     pub(crate) fn accept(&self, source: usize, assessment: Assessment) {
         let withdrawn = self.withdrawals(source, &assessment);
-        self.take_in(source, &assessment.report, withdrawn);
+        self.apply_report(source, &assessment.report, withdrawn);
         if self.gate.settle(source, &assessment.report) {
             // The start was not refused, so the differences are logged now.
             self.gate
@@ -208,7 +208,7 @@ impl DriftState {
     }
 
     /// The number of these tools that the config's filter hides.
-    pub(crate) fn left_out(&self, source: usize, snapshot: &Snapshot) -> usize {
+    pub(crate) fn hidden_count(&self, source: usize, snapshot: &Snapshot) -> usize {
         let reviewed = self.sources[source].load();
         let names = snapshot.tools.iter().map(ListedTool::name);
         names.filter(|name| !reviewed.filter.admits(name)).count()
@@ -315,7 +315,7 @@ impl DriftState {
 
     /// Updates the view after a verdict. The view is replaced only if it changes, so that cached
     /// replies survive a re-check without findings.
-    fn take_in(
+    fn apply_report(
         &self,
         source: usize,
         report: &Report,

@@ -205,7 +205,7 @@ fn tools_of(at: usize, snapshot: &Snapshot, drift_state: &DriftState) -> ToolCom
     ToolComparison {
         listed: snapshot.tools.len(),
         exposed: exposed.len(),
-        hidden: drift_state.left_out(at, snapshot),
+        hidden: drift_state.hidden_count(at, snapshot),
         withdrawn: withdrawn.len(),
         report: assessment.report,
     }

@@ -169,7 +169,7 @@ impl Inner {
                 rfc3339(status.since),
                 status.failure.as_ref().map(|failure| failure.cause),
             ),
-            None => (State::Starting, rfc3339(self.made), None),
+            None => (State::Starting, rfc3339(self.created), None),
         };
         if state == State::Ready {
             cause = None;

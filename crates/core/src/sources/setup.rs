@@ -47,7 +47,7 @@ pub(crate) struct ToolSettings {
     pub(crate) limit: Option<usize>,
     pub(crate) form: RenderMode,
     /// Whether a call that a server may have executed before it ended is sent once more.
-    pub(crate) again: bool,
+    pub(crate) retry: bool,
 }
 
 impl PreparedConfig {
@@ -105,7 +105,7 @@ pub(crate) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         extra_upstreams: Mutex::default(),
         reloading: tokio::sync::Mutex::new(()),
         tasks: TaskTracker::new(),
-        made: SystemTime::now(),
+        created: SystemTime::now(),
     })
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn tools(
             timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
             limit: own.and_then(|own| own.max_output_chars),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
-            again: source.retry_idempotent && tool.idempotent,
+            retry: source.retry_idempotent && tool.idempotent,
         }
     });
     (settings.collect(), hidden)

@@ -14,8 +14,8 @@ async fn an_unchanged_tree_is_the_compiled_bytes() {
     let compiled = catalog();
     let reply = core.list(&CALLER, "/a", 1).unwrap();
     assert_eq!(reply.etag.as_deref(), Some(etag(&reply.body).as_str()));
-    let again = core.list(&CALLER, "/a", 1).unwrap();
-    assert_eq!(reply.body.as_ptr(), again.body.as_ptr(), "not copied");
+    let retry = core.list(&CALLER, "/a", 1).unwrap();
+    assert_eq!(reply.body.as_ptr(), retry.body.as_ptr(), "not copied");
     let described = core.describe(&CALLER, Describe::One("/a/echo")).unwrap();
     let at = compiled.find("/a/echo").unwrap();
     assert_eq!(described.body, compiled.text(compiled.entry(at).desc));

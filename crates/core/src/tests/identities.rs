@@ -85,7 +85,7 @@ async fn descriptions_suggestions_and_errors_do_not_name_what_is_denied() {
 }
 
 #[tokio::test]
-async fn a_denied_tool_is_not_called_and_its_withdrawal_is_not_told() {
+async fn a_denied_tool_is_not_called_and_its_withdrawal_is_not_shown() {
     let broker = shared();
     let narrow = identity(SECOND_RULE);
     broker.matches(0);

@@ -26,15 +26,15 @@ use crate::session::Opening;
 use crate::spec::SourceSpec;
 
 use outgoing::Outgoing;
-pub(crate) use table::Kind;
 pub use table::RawResult;
+pub(crate) use table::RequestKind;
 use table::{Reply, Request, Table};
 use task::ConnectionTask;
 pub(crate) use waiter::Subscription;
 use waiter::Waiter;
 
 /// The number of internal requests and notifications that may wait in addition to calls.
-const OWN_COMMANDS: usize = 64;
+const MAX_INTERNAL_COMMANDS: usize = 64;
 
 /// The handle of the connection task.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Connection {
         let admission_limit = spec.max_in_flight + spec.queue;
         // A call is counted until the task releases it, and is cancelled at most once; so this channel
         // is never full.
-        let (commands, receiver) = mpsc::channel(2 * admission_limit + OWN_COMMANDS);
+        let (commands, receiver) = mpsc::channel(2 * admission_limit + MAX_INTERNAL_COMMANDS);
         let (list_sender, list_changes) = watch::channel(0);
         let (end_sender, end) = watch::channel(None);
         let shared = Arc::new(ConnectionState {
@@ -143,7 +143,7 @@ impl Connection {
     /// timeout. Dropping the future cancels the request at the server.
     pub(crate) async fn request(
         &self,
-        kind: Kind,
+        kind: RequestKind,
         line: impl FnOnce(u64) -> Bytes,
         time: impl Into<Option<Duration>>,
     ) -> Result<RawResult, RequestError> {
@@ -158,7 +158,7 @@ impl Connection {
         progress: Option<ProgressSink>,
         time: Duration,
     ) -> Result<RawResult, RequestError> {
-        let (id, reply) = self.submit(Kind::Call, line, progress)?;
+        let (id, reply) = self.submit(RequestKind::Call, line, progress)?;
         Waiter::new(self, id, reply).wait(Some(time)).await
     }
 
@@ -177,7 +177,7 @@ impl Connection {
     /// Sends a request that stays open: a subscription. The returned value ends when the request does.
     pub(crate) fn subscribe(&self, line: impl FnOnce(u64) -> Bytes) -> Option<Subscription> {
         // It is never cancelled; it ends with the connection.
-        let (_, reply) = self.submit(Kind::Subscription, line, None).ok()?;
+        let (_, reply) = self.submit(RequestKind::Subscription, line, None).ok()?;
         Some(Subscription::new(reply))
     }
 
@@ -209,12 +209,14 @@ impl Connection {
 
     fn submit(
         &self,
-        kind: Kind,
+        kind: RequestKind,
         line: impl FnOnce(u64) -> Bytes,
         progress: Option<ProgressSink>,
     ) -> Result<(u64, oneshot::Receiver<Reply>), RequestError> {
         let limit = self.admission_limit;
-        if kind == Kind::Call && self.shared.admitted.fetch_add(1, Ordering::Relaxed) >= limit {
+        if kind == RequestKind::Call
+            && self.shared.admitted.fetch_add(1, Ordering::Relaxed) >= limit
+        {
             self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
             return Err(RequestError::Overloaded { limit });
         }
@@ -228,7 +230,7 @@ impl Connection {
             reply: sender,
         };
         if let Err(refused) = self.commands.try_send(Command::Request(request)) {
-            if kind == Kind::Call {
+            if kind == RequestKind::Call {
                 self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
             }
             return Err(match refused {

@@ -15,7 +15,7 @@ const MAX_LINES_PER_WRITE: usize = 32;
 /// count: their number is bounded, and their timeouts remove them.
 const MAX_PENDING_BYTES: usize = 32 << 20;
 /// Memory of a line beside its bytes.
-const LINE_BYTES: usize = 128;
+const LINE_OVERHEAD_BYTES: usize = 128;
 
 /// A queue of lines, written as far as the pipe accepts bytes, without blocking.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Outgoing {
     }
 
     fn counted(&mut self, line: Bytes) -> Line {
-        let cost = line.len() + LINE_BYTES;
+        let cost = line.len() + LINE_OVERHEAD_BYTES;
         self.pending += cost;
         Line {
             id: None,

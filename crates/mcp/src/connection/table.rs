@@ -39,11 +39,11 @@ pub(crate) enum Reply {
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     /// A call: counts as in flight, and is cancelled when its caller is gone.
     Call,
     /// An internal request: sent at once, and cancelled when its caller is gone.
-    Own,
+    Internal,
     /// A subscription: sent at once, and open until either side ends it.
     Subscription,
     /// A request of the handshake: sent at once and never cancelled.
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
 pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) line: Bytes,
-    pub(crate) kind: Kind,
+    pub(crate) kind: RequestKind,
     pub(crate) progress: Option<ProgressSink>,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Request {
 /// A request that was given to the writer.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
-    pub(super) kind: Kind,
+    pub(super) kind: RequestKind,
     progress: Option<ProgressSink>,
     pub(super) reply: oneshot::Sender<Reply>,
 }
@@ -90,7 +90,7 @@ impl Table {
 
     /// Adds a request. Returns the line to write now, or `None` if it was queued.
     pub(super) fn admit(&mut self, request: Request) -> Option<(u64, Bytes)> {
-        if request.kind == Kind::Call {
+        if request.kind == RequestKind::Call {
             if self.calls >= self.max_calls {
                 self.queue.push_back(request);
                 return None;
@@ -125,14 +125,14 @@ impl Table {
     /// Removes the pending request `id`; a call no longer counts as in flight.
     pub(super) fn remove(&mut self, id: u64) -> Option<PendingRequest> {
         let waiting = self.waiting.remove(&id)?;
-        if waiting.kind == Kind::Call {
+        if waiting.kind == RequestKind::Call {
             self.calls -= 1;
         }
         Some(waiting)
     }
 
     /// The kind of the pending request `id`.
-    pub(super) fn kind(&self, id: u64) -> Option<Kind> {
+    pub(super) fn kind(&self, id: u64) -> Option<RequestKind> {
         self.waiting.get(&id).map(|waiting| waiting.kind)
     }
 
@@ -161,7 +161,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn request(id: u64, kind: Kind) -> Request {
+    fn request(id: u64, kind: RequestKind) -> Request {
         let (reply, _) = oneshot::channel();
         Request {
             id,
@@ -175,11 +175,11 @@ mod tests {
     #[test]
     fn calls_queue_in_order_and_own_requests_do_not() {
         let mut table = Table::new(2);
-        assert!(table.admit(request(1, Kind::Call)).is_some());
-        assert!(table.admit(request(2, Kind::Call)).is_some());
-        assert!(table.admit(request(3, Kind::Call)).is_none());
-        assert!(table.admit(request(4, Kind::Call)).is_none());
-        assert!(table.admit(request(5, Kind::Own)).is_some());
+        assert!(table.admit(request(1, RequestKind::Call)).is_some());
+        assert!(table.admit(request(2, RequestKind::Call)).is_some());
+        assert!(table.admit(request(3, RequestKind::Call)).is_none());
+        assert!(table.admit(request(4, RequestKind::Call)).is_none());
+        assert!(table.admit(request(5, RequestKind::Internal)).is_some());
         assert!(table.next_queued().is_none());
         assert!(table.remove(5).is_some());
         assert!(

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::outgoing::Outgoing;
 use super::shutdown::End;
-use super::table::{Kind, RawResult, Reply, Request, Table};
+use super::table::{RawResult, Reply, Request, RequestKind, Table};
 use super::{Command, ConnectionState};
 
 use crate::failure::SourceFailure;
@@ -211,7 +211,7 @@ impl ConnectionTask {
             return;
         };
         let begun = !self.outgoing.withdraw(id);
-        if begun && waiting.kind != Kind::Opening {
+        if begun && waiting.kind != RequestKind::Opening {
             self.outgoing.push_urgent(request::cancelled(id));
         }
         self.release(waiting.kind);
@@ -260,7 +260,7 @@ impl ConnectionTask {
                 let id = cancelled_request(params.as_ref()).and_then(|id| id.number());
                 // A server may end a subscription this way; only the broker cancels its other requests.
                 if let Some(id) = id
-                    && self.table.kind(id) == Some(Kind::Subscription)
+                    && self.table.kind(id) == Some(RequestKind::Subscription)
                 {
                     self.settle(id, Reply::Cancelled { begun: true });
                 }
@@ -339,8 +339,8 @@ impl ConnectionTask {
         }
     }
 
-    pub(super) fn release(&self, kind: Kind) {
-        if kind == Kind::Call {
+    pub(super) fn release(&self, kind: RequestKind) {
+        if kind == RequestKind::Call {
             self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
         }
     }

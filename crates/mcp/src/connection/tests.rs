@@ -17,14 +17,14 @@ use broker_process::StderrTail;
 
 /// The limits of calls in flight and of queued calls.
 const MAX_IN_FLIGHT: usize = 3;
-const QUEUE: usize = 4;
+const MAX_QUEUED_CALLS: usize = 4;
 const LINE_BYTES: usize = 300;
 
 #[derive(Clone, Debug)]
 enum Step {
     /// A caller sends a request with this timeout and padding.
     Ask {
-        kind: Kind,
+        kind: RequestKind,
         time: u64,
         padding: usize,
     },
@@ -58,7 +58,7 @@ enum Last {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let kind = prop_oneof![6 => Just(Kind::Call), 1 => Just(Kind::Own), 1 => Just(Kind::Opening)];
+    let kind = prop_oneof![6 => Just(RequestKind::Call), 1 => Just(RequestKind::Internal), 1 => Just(RequestKind::Opening)];
     let form = prop_oneof![
         4 => Just(Form::Result),
         1 => Just(Form::Error),
@@ -97,7 +97,7 @@ struct Scene {
 }
 
 struct Asked {
-    kind: Kind,
+    kind: RequestKind,
     id: Arc<Mutex<Option<u64>>>,
     task: JoinHandle<Result<RawResult, RequestError>>,
     left: bool,
@@ -118,7 +118,8 @@ impl Scene {
     fn new() -> Self {
         let (server_in, stdin) = pipe();
         let (stdout, server_out) = pipe();
-        let (commands, receiver) = mpsc::channel(2 * (MAX_IN_FLIGHT + QUEUE) + OWN_COMMANDS);
+        let (commands, receiver) =
+            mpsc::channel(2 * (MAX_IN_FLIGHT + MAX_QUEUED_CALLS) + MAX_INTERNAL_COMMANDS);
         let (list_sender, list_changes) = watch::channel(0);
         let (end_sender, end) = watch::channel(None);
         let (exit, exit_seen) = watch::channel(None);
@@ -161,7 +162,7 @@ impl Scene {
                 shared: shared.clone(),
                 list_changes,
                 end,
-                admission_limit: MAX_IN_FLIGHT + QUEUE,
+                admission_limit: MAX_IN_FLIGHT + MAX_QUEUED_CALLS,
             })),
             shared,
             stdin: ChildStdout::from_std(server_in.into()).unwrap(),
@@ -176,7 +177,7 @@ impl Scene {
         }
     }
 
-    fn ask(&mut self, kind: Kind, time: u64, padding: usize) {
+    fn ask(&mut self, kind: RequestKind, time: u64, padding: usize) {
         let connection = self.connection.clone().unwrap();
         let id = Arc::new(Mutex::new(None));
         let known = id.clone();
@@ -210,7 +211,8 @@ impl Scene {
             let mut words = line.split(' ');
             if words.next() == Some("ask") {
                 let id = words.next().unwrap().parse().unwrap();
-                let is_call = |asked: &Asked| asked.id() == Some(id) && asked.kind == Kind::Call;
+                let is_call =
+                    |asked: &Asked| asked.id() == Some(id) && asked.kind == RequestKind::Call;
                 if self.asked.iter().any(is_call) {
                     assert!(self.last_call < id, "call {id} was overtaken");
                     self.last_call = id;
@@ -255,7 +257,7 @@ impl Scene {
         // Lets the connection task and the callers run; the clock moves only when all are idle.
         sleep(Duration::from_millis(1)).await;
         let waiting = self.asked.iter().filter(|asked| {
-            asked.kind == Kind::Call && asked.id().is_some() && !asked.task.is_finished()
+            asked.kind == RequestKind::Call && asked.id().is_some() && !asked.task.is_finished()
         });
         let waiting = waiting.count();
         let admitted = self.shared.admitted.load(Ordering::Relaxed);
@@ -265,7 +267,7 @@ impl Scene {
     /// After the server has read everything, the pending calls are in flight up to the limit.
     fn the_server_has_work(&self) {
         let waiting = self.asked.iter().filter(|asked| {
-            asked.kind == Kind::Call && asked.id().is_some() && !asked.task.is_finished()
+            asked.kind == RequestKind::Call && asked.id().is_some() && !asked.task.is_finished()
         });
         let ids: Vec<_> = waiting.filter_map(Asked::id).collect();
         let sent = ids.iter().filter(|id| self.seen.contains(id)).count();

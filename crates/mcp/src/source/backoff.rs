@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_was_healthy_begins_anew() {
+    fn a_healthy_source_starts_with_the_first_delay_again() {
         let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         for _ in 0..5 {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_dies_right_after_it_came_up_does_not() {
+    fn a_source_that_dies_right_after_its_start_does_not() {
         let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         backoff.started(now);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_heal_waits_for_a_call() {
+    fn a_permanent_failure_waits_for_a_call() {
         for cause in SourceCause::ALL {
             let next = Backoff::new(Timing::default()).ended(*cause, Instant::now(), 0.5);
             assert_eq!(next.delay.is_none(), !heals(*cause), "{cause}");

@@ -17,7 +17,7 @@ use crate::startup;
 use crate::status::State;
 
 /// The interval of checks whether the last call of a busy process has ended.
-const IDLE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum relative deviation of the time between two polls, in either direction.
 const POLL_JITTER: f64 = 0.2;
 /// The number of consecutive polls after which an idle process that does not answer is ended.
@@ -199,7 +199,7 @@ impl Supervisor {
 /// Returns when the process has no call in flight.
 async fn idle(session: &Session) {
     while session.load() > 0 {
-        sleep(IDLE_LOOK_INTERVAL).await;
+        sleep(IDLE_CHECK_INTERVAL).await;
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Supervisor {
     era: Option<Era>,
     drift_check: Arc<dyn DriftCheck>,
     /// Locked while a listing is checked, so that verdicts come in the order of the listings.
-    judging: Arc<Mutex<()>>,
+    check_order: Arc<Mutex<()>>,
     backoff: Backoff,
     /// The tasks of its processes.
     tasks: TaskTracker,
@@ -56,7 +56,7 @@ impl Supervisor {
             spec,
             era,
             drift_check,
-            judging: Arc::default(),
+            check_order: Arc::default(),
             tasks: TaskTracker::new(),
         }
     }
@@ -162,7 +162,7 @@ impl Supervisor {
         is_start: bool,
     ) -> Result<(), SourceFailure> {
         // A listing must not set the state after its process ended.
-        let order = self.judging.clone().lock_owned().await;
+        let order = self.check_order.clone().lock_owned().await;
         let drift_check = self.drift_check.clone();
         let tracked = self.tasks.token();
         let work = move || {

@@ -272,7 +272,7 @@ fn a_bare_name_is_looked_up_beside_the_executable_then_in_the_childs_path() {
 }
 
 #[tokio::test]
-async fn f_02_files_that_are_no_programs_are_told_apart() {
+async fn f_02_files_that_are_not_programs_have_distinct_errors() {
     let scene = Scene::new();
     let check = async |name: &str, content: &[u8], mode: u32, cause: SourceCause| {
         let file = scene.file(name);

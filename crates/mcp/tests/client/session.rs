@@ -182,7 +182,7 @@ async fn the_first_conclusive_answer_decides() {
 }
 
 #[tokio::test]
-async fn f_03_an_end_before_the_handshake_is_told_with_code_and_stderr() {
+async fn f_03_an_exit_before_the_handshake_is_reported_with_code_and_stderr() {
     let scene = Scene::new();
     let failure = Session::open(&scene.launch("echo 'no key given' >&2; exit 3"), None)
         .await
@@ -285,7 +285,7 @@ async fn f_06_an_end_in_the_middle_of_a_call_fails_every_waiting_call_with_the_s
 }
 
 #[tokio::test]
-async fn f_08_a_hang_ends_by_the_deadline_and_the_server_is_told() {
+async fn f_08_a_hanging_call_times_out_and_is_cancelled_at_the_server() {
     let scene = Scene::new();
     let session = open(&scene.server("call() { :; }")).await;
     let timeout = Duration::from_millis(50);

@@ -100,7 +100,7 @@ async fn a_call_waits_for_the_start_and_stop_is_idempotent() {
 }
 
 #[tokio::test]
-async fn f_06_a_server_that_dies_is_started_and_judged_again() {
+async fn f_06_a_server_that_dies_is_started_and_checked_again() {
     let scene = Scene::new();
     let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
     assert_eq!(call(&source).await.unwrap(), "{}");
@@ -421,7 +421,7 @@ async fn a_session_handle_never_reaches_the_next_process() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_when_a_check_fails_hears_of_the_check() {
+async fn a_call_that_waits_for_a_failing_check_gets_its_failure() {
     let scene = Scene::new();
     let mut launch = scene.server(
         r#"call() { case $line in
@@ -501,7 +501,7 @@ async fn polls_of_a_server_that_does_one_thing_at_a_time_wait_for_its_calls() {
 }
 
 #[tokio::test]
-async fn the_listings_of_eight_sources_are_judged_four_at_a_time() {
+async fn the_listings_of_eight_sources_are_checked_four_at_a_time() {
     let crowd = Arc::new(Crowd::default());
     let scenes: Vec<_> = (0..8).map(|_| Scene::new()).collect();
     let concurrency = ConcurrencyLimits::new();

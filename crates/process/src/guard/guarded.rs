@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn another_program_is_told_from_ours() {
+    fn another_program_is_not_a_guard() {
         let parent = getppid().expect("a test has a parent");
         assert!(is_another_program(parent), "tests are started by cargo");
         assert!(!is_another_program(

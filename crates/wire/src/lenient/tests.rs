@@ -69,7 +69,7 @@ fn what_each_line_is() {
     let both = || Problem::malformed("the answer has both `result` and `error`");
     let neither = || Problem::malformed("the answer has neither `result` nor `error`");
     let no_json = || Problem::unreadable("the answer is not JSON");
-    let noise = || Incoming::nameless(Problem::Noise);
+    let noise = || Incoming::problem_without_id(Problem::Noise);
     let table = [
         (
             r#"{"jsonrpc":"2.0","id":1,"result":{"a": 1.0}}"#,
@@ -160,7 +160,7 @@ fn f_16_text_that_is_no_text_is_delivered() {
 }
 
 #[test]
-fn f_17_deep_nesting_is_told_to_the_call_that_waits() {
+fn f_17_deep_nesting_fails_the_pending_call() {
     let (open, close) = ("[".repeat(20_000), "]".repeat(20_000));
     let deep = format!(r#"{{"jsonrpc":"2.0","id":4,"result":{open}{close}}}"#);
     let too_deep = || {
@@ -168,7 +168,7 @@ fn f_17_deep_nesting_is_told_to_the_call_that_waits() {
         invalid(Some(4), Problem::unreadable(reason))
     };
     assert_eq!(one(deep), too_deep());
-    assert_eq!(batch(open), [Incoming::nameless(Problem::Noise)]);
+    assert_eq!(batch(open), [Incoming::problem_without_id(Problem::Noise)]);
     // In a batch, the other answers arrive.
     let (open, close) = ("[".repeat(600), "]".repeat(600));
     let deep = format!(r#"[{{"id":4,"result":{open}{close}}},{{"id":5,"result":{{}}}}]"#);
@@ -177,7 +177,7 @@ fn f_17_deep_nesting_is_told_to_the_call_that_waits() {
 
 #[test]
 fn a_batch_is_walked_and_no_answer_in_it_is_lost() {
-    let noise = || Incoming::nameless(Problem::Noise);
+    let noise = || Incoming::problem_without_id(Problem::Noise);
     let note = Incoming::Notification {
         method: "m".to_owned(),
         params: None,
@@ -223,7 +223,7 @@ fn a_batch_is_skipped_after_a_hundred_elements_that_are_no_messages() {
     assert_eq!(found[MAX_BATCH_NOISE - 1], result(1, "{}"));
     assert_eq!(
         found[MAX_BATCH_NOISE + 1],
-        Incoming::nameless(Problem::Noise),
+        Incoming::problem_without_id(Problem::Noise),
         "the rest of the line"
     );
     assert_eq!(batch(format!("[{noise}1]")).len(), MAX_BATCH_NOISE);

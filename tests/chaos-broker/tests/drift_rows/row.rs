@@ -86,7 +86,7 @@ pub(crate) fn row(class: &str, about: About, rules: &[&str], edit: impl Fn(&mut 
         Plain::Refused(code) => row.is_refused(&script(0), code),
     }
     row.stands(&script(0), &["--ignore-broken-tool"]);
-    row.comes_and_goes_at_noon(&script(1));
+    row.comes_and_goes_while_running(&script(1));
 }
 
 /// The tool of this name in a script.
@@ -155,7 +155,7 @@ impl Row<'_> {
     }
 
     /// A broker that serves while the server changes.
-    fn comes_and_goes_at_noon(&self, script: &Value) {
+    fn comes_and_goes_while_running(&self, script: &Value) {
         let chaos = Chaos::new();
         let broker = Broker::start_ready(run(&chaos, &[]));
         let lists = chaos.await_events("a", "list", 1).len();
@@ -248,7 +248,7 @@ impl Row<'_> {
             assert_eq!(names, ["class", "message", "rules", "since"], "{why}");
             assert_eq!(
                 (&why["class"], &why["rules"]),
-                (&json!(self.class), &json!(self.told()))
+                (&json!(self.class), &json!(self.reported()))
             );
         }
         let state = if count == tools_of_a().len() {
@@ -266,7 +266,7 @@ impl Row<'_> {
     }
 
     /// The rules that callers get. For a source it is the rule that gave the source its class.
-    fn told(&self) -> &[&str] {
+    fn reported(&self) -> &[&str] {
         match self.about {
             About::Source => &self.rules[..1],
             About::Tool(..) | About::New(_) => self.rules,
@@ -317,7 +317,7 @@ impl Row<'_> {
             (
                 &json!("/a"),
                 &json!(self.class),
-                &json!(format!("{:?}", self.told()))
+                &json!(format!("{:?}", self.reported()))
             ),
         );
         assert_eq!(
@@ -351,14 +351,16 @@ impl Row<'_> {
         );
         assert!(error["details"]["cause"].is_string(), "{error}");
         assert_eq!(executed(chaos, "echo"), before);
-        let told = |event: &Value| event["source"] == "/a" && event["cause"].is_string();
+        let reported = |event: &Value| event["source"] == "/a" && event["cause"].is_string();
         let lines = || {
             [
                 events(broker, "source not checked"),
                 events(broker, "source is down"),
             ]
         };
-        wait_until("the log reports it", || lines().concat().iter().any(told));
+        wait_until("the log reports it", || {
+            lines().concat().iter().any(reported)
+        });
     }
 
     /// The server is as reviewed again, and so are all replies.

@@ -90,7 +90,7 @@ fn compatible_callers_are_held_to_the_reviewed_schema() {
 }
 
 #[test]
-fn added_a_tool_that_nobody_reviewed() {
+fn added_an_unreviewed_tool() {
     const NEW: &str = "qzmark_new";
     row("added", About::New(NEW), &["tool-added"], |script| {
         let tools = script["tools"].as_array_mut().expect("a list");
@@ -117,7 +117,7 @@ fn reversed(value: &Value) -> String {
 }
 
 #[test]
-fn same_another_order_at_noon_is_not_even_news() {
+fn same_another_order_while_running_is_not_logged() {
     let chaos = Chaos::new();
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
     let mut tools = Chaos::tools();

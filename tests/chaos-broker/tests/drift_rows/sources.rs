@@ -41,7 +41,7 @@ fn text_what_a_server_says_of_itself() {
 }
 
 #[test]
-fn security_instructions_that_nobody_sees() {
+fn security_invisible_instructions() {
     let rules = ["hidden-characters", "instructions-changed"];
     row("security", About::Source, &rules, |script| {
         script["instructions"] = json!(format!("Welcome\u{200b}\u{e0041} {MARK}"));

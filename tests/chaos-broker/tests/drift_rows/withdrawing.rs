@@ -48,7 +48,7 @@ fn breaking_answers_have_another_member() {
 }
 
 #[test]
-fn security_a_sentence_that_nobody_sees() {
+fn security_an_invisible_sentence() {
     let rules = ["hidden-characters", "description-changed"];
     row("security", ECHO, &rules, |script| {
         let text = format!("Echoes its arguments\u{200b}\u{e0041} {MARK}");

@@ -97,7 +97,7 @@ fn f_37_callers_that_leave_cancel_their_calls_and_free_their_places() {
 }
 
 #[test]
-fn f_35_a_caller_that_does_not_read_is_dropped_and_holds_up_nobody() {
+fn f_35_a_caller_that_does_not_read_is_dropped_and_delays_no_other_caller() {
     let size = 15 << 20;
     let stage = Stage::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {
         config["limits"]["line_bytes"] = json!(16 << 20);

@@ -36,7 +36,7 @@ fn times(kept: &mut Kept) -> Vec<Duration> {
 }
 
 #[test]
-fn f_34_idle_connections_and_endless_heads_harm_nobody_and_go() {
+fn f_34_idle_connections_and_endless_heads_are_closed_and_harm_no_other_caller() {
     let stage = Stage::begin(&json!({}), |_| {}, with_files(256));
     let address = stage.broker.address();
     let mut kept = Kept::open(address);
@@ -76,7 +76,7 @@ fn f_34_idle_connections_and_endless_heads_harm_nobody_and_go() {
 }
 
 #[test]
-fn f_34_one_too_many_is_told_so_and_health_is_still_answered() {
+fn f_34_a_connection_over_the_limit_is_refused_and_health_is_answered() {
     let stage = Stage::begin(&json!({}), |_| {}, with_files(64));
     let address = stage.broker.address().to_owned();
     let mut taken: Vec<TcpStream> = Vec::new();
@@ -250,16 +250,16 @@ fn f_44_a_flood_of_wrong_secrets_is_refused_and_fills_no_log() {
     let took = watch.passed();
     assert_eq!(ask(right).status, 200);
     let log = stage.broker.stderr();
-    let told = log
+    let reported = log
         .lines()
         .filter(|line| line.contains("wrong secret"))
         .count();
-    assert!((1..=3).contains(&told), "{told} warnings: {log}");
+    assert!((1..=3).contains(&reported), "{reported} warnings: {log}");
     assert!(!log.contains(right));
     figure(
         "F-44",
         &format!(
-            "1000 of 1000 refused within {}, {told} warning; nobody is locked out",
+            "1000 of 1000 refused within {}, {reported} warning; no caller is locked out",
             shown(took)
         ),
     );

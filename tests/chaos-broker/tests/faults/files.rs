@@ -65,7 +65,7 @@ fn f_49_a_log_that_is_not_read_stops_neither_calls_nor_the_end() {
 }
 
 #[test]
-fn f_49_what_was_dropped_is_told_once_the_log_is_read_again() {
+fn f_49_dropped_lines_are_reported_once_the_log_is_read_again() {
     let (chaos, address) = (Chaos::new(), free_address());
     let (mut child, pipe) = start_unread(&chaos, "debug", &address);
     // Each refusal is a line with its path: together more than 1 MiB.

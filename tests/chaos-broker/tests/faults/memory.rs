@@ -183,7 +183,7 @@ fn fill(stage: &Stage) -> Vec<TcpStream> {
 }
 
 #[test]
-fn while_the_memory_is_taken_small_requests_and_health_are_served_and_others_are_told() {
+fn while_the_memory_is_used_up_small_requests_and_health_are_served_and_others_are_refused() {
     let big = 400 << 10;
     let stage = Stage::with(&json!({"on_call": {"fail": {"big": big}}}), |config| {
         config["limits"] =

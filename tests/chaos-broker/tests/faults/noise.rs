@@ -12,7 +12,7 @@ fn warnings(stage: &Stage) -> usize {
 }
 
 #[test]
-fn f_12_text_noise_is_skipped_counted_and_told_once() {
+fn f_12_text_noise_is_skipped_counted_and_logged_once() {
     let stage = Stage::new(&json!({"start_noise": 100, "on_call": {"echo": {"noise": 20}}}));
     for n in 0..10 {
         let text = stage.echo(&n.to_string()).text();

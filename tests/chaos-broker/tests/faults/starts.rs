@@ -69,7 +69,7 @@ fn f_54_eras_are_found_out_whatever_a_server_does_to_the_probe() {
 }
 
 #[test]
-fn f_03_f_04_an_end_before_the_handshake_is_told_at_once_and_the_others_serve() {
+fn f_03_f_04_an_exit_before_the_handshake_is_reported_at_once_and_the_others_serve() {
     for (script, cause) in [
         (json!({"start_exit": 0}), "exit_before_ready"),
         (

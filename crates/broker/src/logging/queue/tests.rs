@@ -11,13 +11,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A writer that forwards bytes. Before each write it waits for an order: how many bytes to accept, or
 /// which error to return.
 struct Script {
-    orders: Receiver<io::Result<usize>>,
+    signal_receivers: Receiver<io::Result<usize>>,
     written: Sender<Vec<u8>>,
 }
 
 impl Write for Script {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Ok(order) = self.orders.recv() else {
+        let Ok(order) = self.signal_receivers.recv() else {
             // The test is over.
             loop {
                 thread::park();
@@ -40,10 +40,13 @@ fn plain(_: Format, lost: u64) -> String {
 /// A queue whose thread writes as the test orders.
 fn scripted() -> (Arc<Queue>, Sender<io::Result<usize>>, Receiver<Vec<u8>>) {
     let queue = Arc::new(Queue::new(Format::Human, plain));
-    let (order, orders) = channel();
+    let (order, signal_receivers) = channel();
     let (written, received) = channel();
     queue
-        .start_to(move || Script { orders, written })
+        .start_to(move || Script {
+            signal_receivers,
+            written,
+        })
         .expect("a thread can be started");
     (queue, order, received)
 }
@@ -67,7 +70,7 @@ fn await_idle(queue: &Queue) {
     await_state(queue, |state| state.thread == ThreadState::Idle);
 }
 
-fn await_state(queue: &Queue, condition: impl Fn(&State) -> bool) {
+fn await_state(queue: &Queue, condition: impl Fn(&QueueState) -> bool) {
     let began = Instant::now();
     while !condition(&queue.state()) {
         assert!(began.elapsed() < PATIENCE, "the thread never gets there");
@@ -86,7 +89,7 @@ fn a_full_queue_counts_what_it_drops_and_tells_it_in_its_place() {
     for number in 1..pushed {
         queue.push_line(&line(number));
     }
-    let held = |state: &State| state.waiting.len() + state.unwritten;
+    let held = |state: &QueueState| state.waiting.len() + state.unwritten;
     assert!(held(&queue.state()) <= MAX_QUEUE_BYTES);
     let lost = queue.state().lost;
     assert!(lost > 0);
@@ -99,7 +102,7 @@ fn a_full_queue_counts_what_it_drops_and_tells_it_in_its_place() {
 }
 
 #[test]
-fn lines_that_could_not_be_written_are_told_of_with_the_first_that_can_be() {
+fn lost_lines_are_reported_with_the_next_written_line() {
     let (queue, order, received) = scripted();
     await_idle(&queue);
     let full = || order.send(Err(io::ErrorKind::StorageFull.into()));
@@ -137,7 +140,7 @@ fn the_next_line_after_a_torn_one_begins_on_its_own() {
 #[test]
 fn a_line_is_written_whole_though_the_output_takes_it_in_parts_or_not_now() {
     let (queue, order, received) = scripted();
-    let long = format!("{}\n", "y".repeat(3 * WRITE_BYTES));
+    let long = format!("{}\n", "y".repeat(3 * MAX_WRITE_BYTES));
     queue.push_line(&long);
     for taken in [
         Ok(3),
@@ -153,11 +156,11 @@ fn a_line_is_written_whole_though_the_output_takes_it_in_parts_or_not_now() {
 
 #[test]
 fn pieces_are_whole_lines_where_lines_are_short() {
-    let lines = "some text\n".repeat(WRITE_BYTES);
+    let lines = "some text\n".repeat(MAX_WRITE_BYTES);
     let first = piece(lines.as_bytes());
-    assert!(first.ends_with(b"\n") && first.len() > WRITE_BYTES - 10);
+    assert!(first.ends_with(b"\n") && first.len() > MAX_WRITE_BYTES - 10);
     assert_eq!(piece(b"one\ntwo"), b"one\n");
-    assert_eq!(piece(&[b'x'; 2 * WRITE_BYTES]).len(), WRITE_BYTES);
+    assert_eq!(piece(&[b'x'; 2 * MAX_WRITE_BYTES]).len(), MAX_WRITE_BYTES);
 }
 
 #[test]
@@ -189,10 +192,13 @@ fn what_comes_before_the_thread_is_written_by_it_first() {
     let queue = Arc::new(Queue::new(Format::Human, plain));
     queue.push_line("early\n");
     queue.push_report("and a report\n");
-    let (order, orders) = channel();
+    let (order, signal_receivers) = channel();
     let (written, received) = channel();
     queue
-        .start_to(move || Script { orders, written })
+        .start_to(move || Script {
+            signal_receivers,
+            written,
+        })
         .expect("a thread can be started");
     let text = read_to("report\n", &order, &received);
     assert_eq!(text, "early\nand a report\n");

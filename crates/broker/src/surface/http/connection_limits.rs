@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn f_34_a_crowd_is_told_so_and_then_turned_away() {
+    async fn f_34_connections_over_the_limit_are_refused_and_then_closed() {
         let mut limits = ConnectionLimits::new(64);
         let mut taken = Vec::new();
         while let Some(slot) = take(&mut limits).await {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_house_closes_the_connection_that_has_waited_longest_for_a_head() {
+    async fn at_the_limit_the_connection_that_waited_longest_for_a_head_is_closed() {
         let mut limits = ConnectionLimits::new(64);
         let mut open = Vec::new();
         for n in 0..27 {

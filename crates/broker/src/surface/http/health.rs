@@ -5,12 +5,12 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
 
-use super::respond::Answer;
+use super::respond::HttpReply;
 use crate::core::{Health, InstanceHealth, SourceCounters, SourceHealth};
 
 /// The health routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Report {
+pub(super) enum HealthRoute {
     /// `/healthz`
     Alive,
     /// `/readyz`
@@ -21,7 +21,7 @@ pub(super) enum Report {
 
 /// The amount of detail in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum View {
+pub(super) enum DetailLevel {
     /// Everything.
     Full,
     /// The short view: the status code and states only, without names, versions and reasons.
@@ -29,29 +29,36 @@ pub(super) enum View {
 }
 
 /// The answer of a health route. `draining` makes a ready broker not ready.
-pub(super) fn answer(report: Report, view: View, mut health: Health, draining: bool) -> Answer {
+pub(super) fn answer(
+    report: HealthRoute,
+    view: DetailLevel,
+    mut health: Health,
+    draining: bool,
+) -> HttpReply {
     health.ready &= !draining;
-    let status = if report == Report::Ready && !health.ready {
+    let status = if report == HealthRoute::Ready && !health.ready {
         StatusCode::SERVICE_UNAVAILABLE
     } else {
         StatusCode::OK
     };
     let body = match (report, view) {
-        (Report::Ready, View::Full) => {
+        (HealthRoute::Ready, DetailLevel::Full) => {
             serde_json::to_string(&health).expect("names and numbers always serialize")
         }
-        (Report::Ready, View::StateOnly) => json!({ "ready": health.ready }).to_string(),
-        (Report::Sources, _) => sources(view, &health),
-        (Report::Alive, View::Full) => json!({
+        (HealthRoute::Ready, DetailLevel::StateOnly) => {
+            json!({ "ready": health.ready }).to_string()
+        }
+        (HealthRoute::Sources, _) => sources(view, &health),
+        (HealthRoute::Alive, DetailLevel::Full) => json!({
             "status": "ok",
             "version": env!("CARGO_PKG_VERSION"),
             "catalog_digest": health.catalog_digest,
             "built_from": health.built_from,
         })
         .to_string(),
-        (Report::Alive, View::StateOnly) => json!({ "status": "ok" }).to_string(),
+        (HealthRoute::Alive, DetailLevel::StateOnly) => json!({ "status": "ok" }).to_string(),
     };
-    Answer {
+    HttpReply {
         status,
         body: body.into(),
         etag: None,
@@ -73,15 +80,15 @@ struct SourceState {
     state: &'static str,
 }
 
-fn sources(view: View, health: &Health) -> String {
+fn sources(view: DetailLevel, health: &Health) -> String {
     let sources = health.sources.iter();
     match view {
-        View::Full => list(sources.map(|source| SourceDetails {
+        DetailLevel::Full => list(sources.map(|source| SourceDetails {
             source,
             counters: source.counters,
             instances: &source.instances,
         })),
-        View::StateOnly => list(sources.map(|source| SourceState {
+        DetailLevel::StateOnly => list(sources.map(|source| SourceState {
             state: source.state,
         })),
     }
@@ -102,7 +109,7 @@ mod tests {
     use crate::core::{BuiltFrom, SourceHealth};
     use serde_json::Value;
 
-    fn body(report: Report, view: View, draining: bool) -> (u16, String) {
+    fn body(report: HealthRoute, view: DetailLevel, draining: bool) -> (u16, String) {
         let health = Health {
             ready: true,
             catalog_digest: "sha256/1:00",
@@ -131,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_sees_states_only() {
-        for report in [Report::Alive, Report::Ready, Report::Sources] {
-            let (_, body) = body(report, View::StateOnly, false);
+    fn a_caller_without_the_secret_sees_states_only() {
+        for report in [HealthRoute::Alive, HealthRoute::Ready, HealthRoute::Sources] {
+            let (_, body) = body(report, DetailLevel::StateOnly, false);
             for hidden in [
                 "sha256",
                 "c.json",
@@ -148,16 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_view_and_the_end() {
+    fn the_full_view_and_a_drain() {
         assert_eq!(
-            body(Report::Ready, View::Full, false),
+            body(HealthRoute::Ready, DetailLevel::Full, false),
             (200, r#"{"ready":true,"catalog_digest":"sha256/1:00","sources":[{"path":"/a","state":"backoff","cause":"exited","since":"2026-01-01T00:00:00Z","tools":2,"withdrawn":1}]}"#.to_owned())
         );
         assert_eq!(
-            body(Report::Ready, View::StateOnly, true),
+            body(HealthRoute::Ready, DetailLevel::StateOnly, true),
             (503, r#"{"ready":false}"#.to_owned())
         );
-        let (status, text) = body(Report::Alive, View::Full, true);
+        let (status, text) = body(HealthRoute::Alive, DetailLevel::Full, true);
         let answer: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((status, &answer["status"]), (200, &json!("ok")));
         assert_eq!(
@@ -165,10 +172,10 @@ mod tests {
             json!({"config": "c.json", "config_digest": "sha256/1:0c", "root_digest": "sha256/1:0d"})
         );
         assert_eq!(
-            body(Report::Sources, View::StateOnly, false).1,
+            body(HealthRoute::Sources, DetailLevel::StateOnly, false).1,
             r#"{"sources":[{"state":"backoff"}]}"#
         );
-        let (status, sources) = body(Report::Sources, View::Full, false);
+        let (status, sources) = body(HealthRoute::Sources, DetailLevel::Full, false);
         assert!(
             sources.starts_with(r#"{"sources":[{"path":"/a","state":"backoff","cause":"exited""#)
         );

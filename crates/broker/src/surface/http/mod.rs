@@ -31,13 +31,13 @@ mod write_timeout;
 
 pub(crate) use host_policy::{BadEntry, HostPolicy};
 
-use super::meta::{self, Asker, alike};
+use super::meta::{self, MetaCaller, similar_names};
 use super::request_id::RequestIds;
 use super::{Settings, Surface};
 use crate::core::{Account, Core, Drain};
 use auth::{Auth, Credential};
-use health::{Report, View};
-use respond::{Answer, Refusal};
+use health::{DetailLevel, HealthRoute};
+use respond::{HttpReply, Refusal};
 use routes::{MetaTool, Route, Routes};
 
 /// The HTTP surface; one for each listener.
@@ -84,12 +84,12 @@ impl HttpSurface {
         body: &mut Option<Body>,
         request_id: &str,
         caller: &Caller,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<HttpReply, Refusal> {
         let settings = self.settings.load_full();
         settings.hosts.check(&parts.uri, &parts.headers)?;
         let tool = match self.routes.find(parts).await {
             Route::Meta(tool) => tool,
-            Route::Report(report) => {
+            Route::Health(report) => {
                 auth::check_query(parts.uri.query())?;
                 return Ok(self.health(report, parts));
             }
@@ -98,7 +98,7 @@ impl HttpSurface {
                 return Err(Refusal::new(CallCode::MethodNotAllowed, message).allow(allow));
             }
             Route::Unknown => {
-                let close = alike(parts.uri.path(), &routes::PATHS);
+                let close = similar_names(parts.uri.path(), &routes::PATHS);
                 let refusal = Refusal::new(CallCode::RouteNotFound, routes::MESSAGE);
                 return Err(refusal.did_you_mean(close));
             }
@@ -116,7 +116,7 @@ impl HttpSurface {
         body::check_type(&parts.headers)?;
         let account = &caller.account;
         let bytes = body::read(body, settings.body_bytes, account).await?;
-        let asker = Asker {
+        let asker = MetaCaller {
             core: &self.core,
             identity: &identity,
             request_id,
@@ -129,20 +129,20 @@ impl HttpSurface {
                 meta::reply(&outcome, account)?
             }
         };
-        Ok(Answer {
+        Ok(HttpReply {
             status: StatusCode::OK,
             body: reply.body,
             etag: reply.etag,
         })
     }
 
-    fn health(&self, report: Report, parts: &Parts) -> Answer {
+    fn health(&self, report: HealthRoute, parts: &Parts) -> HttpReply {
         // A proxy in front of a loopback address makes these routes public.
         let limited = self.exposed || self.auth.has_secret();
         let view = if limited && self.auth.presented(&parts.headers) != Credential::Valid {
-            View::StateOnly
+            DetailLevel::StateOnly
         } else {
-            View::Full
+            DetailLevel::Full
         };
         health::answer(report, view, self.core.health(), self.drain.is_draining())
     }

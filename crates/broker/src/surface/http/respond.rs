@@ -24,7 +24,7 @@ pub(super) struct Refusal {
 
 /// A successful reply.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpReply {
     /// 200, unless the broker is not ready.
     pub(super) status: StatusCode,
     /// JSON.
@@ -123,7 +123,7 @@ struct ErrorBody<'a> {
 
 /// The reply to one request. Every reply, including errors, names the catalog and the request.
 pub(super) fn respond(
-    outcome: Result<Answer, Refusal>,
+    outcome: Result<HttpReply, Refusal>,
     digest: &HeaderValue,
     request_id: String,
     close: bool,

@@ -12,7 +12,7 @@ fn error(code: CallCode) -> Box<CoreError> {
     Box::new(error)
 }
 
-async fn reply(outcome: Result<Answer, Refusal>, close: bool) -> (Response<()>, String) {
+async fn reply(outcome: Result<HttpReply, Refusal>, close: bool) -> (Response<()>, String) {
     let response = respond(outcome, &DIGEST, "r-1".to_owned(), close);
     let (parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
@@ -103,7 +103,7 @@ async fn an_error_keeps_everything_core_said() {
 
 #[tokio::test]
 async fn an_answer_keeps_its_bytes_and_its_etag() {
-    let answer = Answer {
+    let answer = HttpReply {
         status: StatusCode::OK,
         body: Bytes::from_static(b"{\"path\":\"/\"}"),
         etag: Some("\"abc\"".to_owned()),

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 
-use super::health::Report;
+use super::health::HealthRoute;
 use crate::surface::meta::Listing;
 
 /// Every path, for suggestions.
@@ -37,7 +37,7 @@ pub(super) enum Route {
     /// A meta-tool.
     Meta(MetaTool),
     /// The broker's health, which needs no secret.
-    Report(Report),
+    Health(HealthRoute),
     /// A route that allows only these methods.
     WrongMethod(&'static str),
     /// An unknown route.
@@ -53,14 +53,14 @@ pub(super) struct Routes(TowerToHyperService<Router>);
 impl Routes {
     pub(super) fn new() -> Self {
         let meta = |tool| post(Route::Meta(tool)).fallback(Route::WrongMethod("POST"));
-        let report = |report| get(Route::Report(report)).fallback(Route::WrongMethod("GET, HEAD"));
+        let report = |report| get(Route::Health(report)).fallback(Route::WrongMethod("GET, HEAD"));
         let router = Router::new()
             .route("/meta_call", meta(MetaTool::Call))
             .route("/meta_tree", meta(MetaTool::List(Listing::Tree)))
             .route("/meta_desc", meta(MetaTool::List(Listing::Desc)))
-            .route("/healthz", report(Report::Alive))
-            .route("/readyz", report(Report::Ready))
-            .route("/sources", report(Report::Sources))
+            .route("/healthz", report(HealthRoute::Alive))
+            .route("/readyz", report(HealthRoute::Ready))
+            .route("/sources", report(HealthRoute::Sources))
             .fallback(Route::Unknown);
         Self(TowerToHyperService::new(router))
     }
@@ -122,7 +122,7 @@ mod tests {
                 assert_eq!(found, Route::WrongMethod(allow), "{method} {path}");
             }
         }
-        let ready = Route::Report(Report::Ready);
+        let ready = Route::Health(HealthRoute::Ready);
         assert_eq!(find("GET", "/readyz").await, ready);
         assert_eq!(find("HEAD", "/readyz").await, ready);
     }

@@ -13,7 +13,7 @@ use super::reply::{Answer, Text};
 use super::tools::NAMES;
 use super::{ClientContext, result};
 use crate::core::{Charge, CoreError, Outcome, no_room_for_request, no_room_for_result};
-use crate::surface::meta::{Asker, Listing, alike};
+use crate::surface::meta::{Listing, MetaCaller, similar_names};
 
 /// How long a call waits for the sources to be compared with the lock: a client calls right after its
 /// start, and a wait is better than an error. Shorter than the timeouts of clients.
@@ -79,7 +79,7 @@ impl ToolCall {
     }
 
     async fn ask(&self, shared: &ClientContext, request_id: &str) -> Result<Text, Box<CoreError>> {
-        let asker = Asker {
+        let asker = MetaCaller {
             core: &shared.core,
             identity: &shared.identity,
             request_id,
@@ -99,7 +99,7 @@ impl ToolCall {
                     }
                     outcome => outcome?,
                 };
-                return handed_on(shared, outcome, era).await;
+                return forwarded(shared, outcome, era).await;
             }
         };
         let reply = asker.list(listing, arguments).await?;
@@ -113,7 +113,7 @@ impl ToolCall {
 }
 
 /// A server's result in the form of the era.
-async fn handed_on(
+async fn forwarded(
     shared: &ClientContext,
     outcome: Outcome,
     era: Era,
@@ -152,7 +152,7 @@ fn unknown(name: &str) -> RpcError {
         format!("unknown tool `{shown}`: there are `meta_tree`, `meta_desc` and `meta_call`")
     };
     let error = RpcError::new(INVALID_PARAMS, message);
-    match alike(name, &NAMES) {
+    match similar_names(name, &NAMES) {
         close if close.is_empty() => error,
         close => error.data(json!({ "did_you_mean": close })),
     }

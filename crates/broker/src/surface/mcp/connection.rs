@@ -158,7 +158,7 @@ impl Connection {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let raw = params.map_or(Bytes::from_static(b"{}"), Raw::into_bytes);
         let params = Members::parse(&raw).map_err(|_| wrong("`params` must be an object"))?;
-        if let Some(name) = params.doubled() {
+        if let Some(name) = params.first_duplicate() {
             let name = broker_model::text::shown_line(name, 80);
             return Err(wrong(&format!("`params` has `{name}` twice")));
         }

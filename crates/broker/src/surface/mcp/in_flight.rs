@@ -22,20 +22,20 @@ pub(super) struct BatchId(u64);
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     tasks: JoinSet<Answer>,
-    requests: HashMap<TaskId, Request>,
+    requests: HashMap<TaskId, OpenRequest>,
     handles: HashMap<Id, AbortHandle>,
-    batches: HashMap<BatchId, Batch>,
+    batches: HashMap<BatchId, OpenBatch>,
     next_batch: u64,
 }
 
 #[derive(Debug)]
-struct Request {
+struct OpenRequest {
     id: Id,
     batch: Option<BatchId>,
 }
 
 #[derive(Debug, Default)]
-struct Batch {
+struct OpenBatch {
     parts: Vec<Outgoing>,
     missing: usize,
 }
@@ -69,7 +69,7 @@ impl InFlight {
         }
         self.requests.insert(
             handle.id(),
-            Request {
+            OpenRequest {
                 id: id.clone(),
                 batch,
             },
@@ -91,7 +91,7 @@ impl InFlight {
         // The batch itself counts as a missing answer until it is sealed.
         self.batches.insert(
             batch,
-            Batch {
+            OpenBatch {
                 parts: Vec::new(),
                 missing: 1,
             },
@@ -108,7 +108,7 @@ impl InFlight {
 
     /// Ends the batch; returns its answer, if it is already complete.
     pub(super) fn seal(&mut self, batch: BatchId) -> Option<Outgoing> {
-        self.one_less(batch)
+        self.decrement(batch)
     }
 
     /// Waits for the end of a request; returns the line to send. Cancel-safe.
@@ -127,7 +127,7 @@ impl InFlight {
                 (error.id(), Some(Err(failed)))
             }
         };
-        let Request { id, batch } = self.requests.remove(&task)?;
+        let OpenRequest { id, batch } = self.requests.remove(&task)?;
         // A cancelled request gets no answer, even if its task has finished. Another request may use
         // its id by now.
         let open = self
@@ -146,12 +146,12 @@ impl InFlight {
                 if let Some(part) = part {
                     self.add(batch, part);
                 }
-                self.one_less(batch)
+                self.decrement(batch)
             }
         }
     }
 
-    fn one_less(&mut self, id: BatchId) -> Option<Outgoing> {
+    fn decrement(&mut self, id: BatchId) -> Option<Outgoing> {
         let batch = self.batches.get_mut(&id)?;
         batch.missing -= 1;
         if batch.missing > 0 {

@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    fn handed_on(result: &str, era: Era) -> String {
+    fn forwarded(result: &str, era: Era) -> String {
         String::from_utf8(of_server(&outcome(result), era).unwrap()).unwrap()
     }
 
@@ -201,30 +201,30 @@ mod tests {
     fn a_modern_client_gets_the_result_as_it_is_and_its_type_where_it_lacks() {
         let result = r#"{"content": [ ],"n":1.00,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}}"#;
         let expected: Value = serde_json::from_str(result).unwrap();
-        let got = handed_on(result, Era::Modern);
+        let got = forwarded(result, Era::Modern);
         assert!(got.contains("\"n\":1.00") && got.contains("[ ]"), "{got}");
         assert_eq!(serde_json::from_str::<Value>(&got).unwrap(), expected);
         assert_eq!(
-            handed_on(r#"{"content":[]}"#, Era::Modern),
+            forwarded(r#"{"content":[]}"#, Era::Modern),
             r#"{"content":[],"resultType":"complete"}"#
         );
-        assert_eq!(handed_on("{}", Era::Modern), r#"{"resultType":"complete"}"#);
+        assert_eq!(forwarded("{}", Era::Modern), r#"{"resultType":"complete"}"#);
     }
 
     #[test]
     fn a_legacy_client_gets_nothing_that_only_the_modern_era_knows() {
         let result = r#"{"resultType":"complete","ttlMs":5,"cacheScope":"public","isError":true,"_meta":{"io.modelcontextprotocol/serverInfo":{},"x/y":1},"structuredContent":[1]}"#;
         assert_eq!(
-            handed_on(result, Era::Legacy),
+            forwarded(result, Era::Legacy),
             r#"{"isError":true,"_meta":{"x/y":1}}"#
         );
         let only =
             r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{}},"structuredContent":{"a":[]}}"#;
         assert_eq!(
-            handed_on(only, Era::Legacy),
+            forwarded(only, Era::Legacy),
             r#"{"structuredContent":{"a":[]}}"#
         );
-        assert_eq!(handed_on("{}", Era::Legacy), "{}");
+        assert_eq!(forwarded("{}", Era::Legacy), "{}");
     }
 
     #[test]

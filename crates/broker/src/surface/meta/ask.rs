@@ -15,7 +15,7 @@ use crate::core::{
 
 /// The caller of a request.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::surface) struct Asker<'a> {
+pub(in crate::surface) struct MetaCaller<'a> {
     pub(in crate::surface) core: &'a Core,
     pub(in crate::surface) identity: &'a Identity,
     pub(in crate::surface) request_id: &'a str,
@@ -29,7 +29,7 @@ pub(in crate::surface) enum Listing {
     Desc,
 }
 
-impl Asker<'_> {
+impl MetaCaller<'_> {
     /// `meta_call`.
     pub(in crate::surface) async fn call(&self, body: Bytes) -> Result<Outcome, Box<CoreError>> {
         if body.len() > SMALL_BYTES {

@@ -108,12 +108,12 @@ pub(super) fn json_invalid(
 pub(super) fn unknown_field(name: &str, known: &[&str]) -> Box<CoreError> {
     let message = format!("the member `{}` is unknown", shown_line(name, 80));
     let mut error = refusal(CallCode::FieldUnknown, message);
-    error.did_you_mean = alike(name, known);
+    error.did_you_mean = similar_names(name, known);
     error
 }
 
 /// The names of `known` that are similar to `name`, the most similar first.
-pub(in crate::surface) fn alike(name: &str, known: &[&str]) -> Vec<String> {
+pub(in crate::surface) fn similar_names(name: &str, known: &[&str]) -> Vec<String> {
     let mut close: Vec<_> = known
         .iter()
         .map(|known| (strsim::jaro_winkler(known, name), *known))
@@ -212,9 +212,12 @@ mod tests {
 
     #[test]
     fn http_15_suggestions() {
-        assert_eq!(alike("argz", &["path", "args"]), ["args"]);
-        assert_eq!(alike("pathes", &["path", "paths"]), ["paths", "path"]);
-        assert!(alike("zzz", &["path", "args"]).is_empty());
+        assert_eq!(similar_names("argz", &["path", "args"]), ["args"]);
+        assert_eq!(
+            similar_names("pathes", &["path", "paths"]),
+            ["paths", "path"]
+        );
+        assert!(similar_names("zzz", &["path", "args"]).is_empty());
     }
 
     #[test]
