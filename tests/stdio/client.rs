@@ -13,7 +13,7 @@ use harness::wait_until;
 use serde_json::{Value, json};
 
 /// Generous: machines are shared.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) const MODERN: &str = "2026-07-28";
 
@@ -214,7 +214,7 @@ impl Client {
     }
 
     fn next(&mut self) -> Value {
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(WAIT_TIMEOUT) {
             Ok(line) => parse(&line),
             Err(error) => panic!("no line came: {error}"),
         }

@@ -19,7 +19,7 @@ use crate::root;
 use crate::stable::stable;
 
 /// The timeout of one block, including builds.
-const PATIENCE: Duration = Duration::from_secs(900);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// A shell that ends at the first command that fails.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Session {
             script.display(),
             printed.display()
         ));
-        let answer = self.answers.recv_timeout(PATIENCE);
+        let answer = self.answers.recv_timeout(WAIT_TIMEOUT);
         let bytes = fs::read(&printed).expect("the shell made the file");
         let text = String::from_utf8_lossy(&bytes);
         let repo = root().to_str().expect("UTF-8");

@@ -14,7 +14,7 @@ use broker_model::Snapshot;
 use tokio_util::task::TaskTracker;
 
 /// The longest that anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Crashes before the first count, and how many more or fewer files and threads do not count as a leak.
 const FIRST: usize = 10;
 const TOLERANCE: usize = 3;
@@ -51,7 +51,7 @@ fn launch() -> SourceSpec {
         backoff_cap: Duration::from_millis(5),
         ..Timing::default()
     };
-    shell::launch(SERVER, &[], PATIENCE, timing)
+    shell::launch(SERVER, &[], WAIT_TIMEOUT, timing)
 }
 
 /// The resources that this process holds.
@@ -106,7 +106,7 @@ fn child_states() -> Vec<String> {
 async fn at_rest(source: &Source, before: Option<&Holdings>) -> Holdings {
     let mut status = source.status();
     let ready = status.wait_for(|status| status.state == State::Ready);
-    let ready = tokio::time::timeout(PATIENCE, ready).await;
+    let ready = tokio::time::timeout(WAIT_TIMEOUT, ready).await;
     drop(ready.expect("in time").expect("the source is there"));
     let mut now = Holdings::count();
     let rests = async {
@@ -115,7 +115,7 @@ async fn at_rest(source: &Source, before: Option<&Holdings>) -> Holdings {
             now = Holdings::count();
         }
     };
-    let rests = tokio::time::timeout(PATIENCE, rests).await;
+    let rests = tokio::time::timeout(WAIT_TIMEOUT, rests).await;
     assert!(rests.is_ok(), "before: {before:?}\nnow: {now:?}");
     now
 }
@@ -134,7 +134,7 @@ async fn f_27_many_crashes_leave_no_file_process_thread_or_memory_behind() {
         }
         let arguments = format!("{{\"way\":{}}}", crash % 4);
         let failed = source
-            .call(ToolCall::new("crash", arguments.as_bytes()), PATIENCE)
+            .call(ToolCall::new("crash", arguments.as_bytes()), WAIT_TIMEOUT)
             .await;
         assert!(
             matches!(failed, Err(CallFailure::Exited { .. })),

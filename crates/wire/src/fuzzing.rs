@@ -46,7 +46,7 @@ pub fn frames(peer: Peer, bytes: &[u8], limit: usize, pieces: &[usize]) -> (Vec<
 
 /// One message of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ParsedMessage {
     /// What it is.
     pub kind: &'static str,
     /// Its id.
@@ -56,7 +56,7 @@ pub struct Found {
 }
 
 /// The messages of a line of a server, and whether it had invalid UTF-8.
-pub fn server_messages(line: &[u8]) -> (Vec<Found>, bool) {
+pub fn server_messages(line: &[u8]) -> (Vec<ParsedMessage>, bool) {
     let account = MemoryBudget::new(usize::MAX).whole_account();
     let read = read_server_line(Bytes::copy_from_slice(line), &account);
     let messages = match read.messages {
@@ -67,7 +67,7 @@ pub fn server_messages(line: &[u8]) -> (Vec<Found>, bool) {
 }
 
 /// The messages of a line of a client.
-pub fn client_messages(line: &[u8]) -> Vec<Found> {
+pub fn client_messages(line: &[u8]) -> Vec<ParsedMessage> {
     let messages = match read_client_line(&Bytes::copy_from_slice(line)) {
         ClientLine::One(message) => vec![message],
         ClientLine::Batch(messages) => messages,
@@ -75,7 +75,7 @@ pub fn client_messages(line: &[u8]) -> Vec<Found> {
     messages.into_iter().map(found).collect()
 }
 
-fn found(message: Incoming) -> Found {
+fn found(message: Incoming) -> ParsedMessage {
     let (kind, id, payload) = match message {
         Incoming::Request { id, params, .. } => ("request", Some(id), params),
         Incoming::Notification { params, .. } => ("notification", None, params),
@@ -98,5 +98,5 @@ fn found(message: Incoming) -> Found {
         }
     };
     let payload = payload.map(|payload| payload.bytes().to_vec());
-    Found { kind, id, payload }
+    ParsedMessage { kind, id, payload }
 }

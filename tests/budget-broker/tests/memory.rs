@@ -1,7 +1,7 @@
 //! The memory of one request whose parsed arguments are many times larger than their text.
 
 use harness::figure::figure;
-use harness::{Broker, Census, Chaos, Response, post_bytes, raw, refusal};
+use harness::{Broker, Chaos, ResourceUsage, Response, post_bytes, raw, refusal};
 use serde_json::{Value, json};
 
 /// Memory that one request may add to the process at its peak, in KiB.
@@ -11,26 +11,26 @@ const MAX_BODY: usize = 4 << 20;
 /// The maximum number of values in the arguments of a call.
 const MAX_VALUES: usize = 1_000_000;
 
-struct Stage {
+struct Fixture {
     _chaos: Chaos,
     broker: Broker,
-    before: Census,
+    before: ResourceUsage,
 }
 
-fn started() -> Stage {
+fn started() -> Fixture {
     let chaos = Chaos::new();
     let tools: Value = serde_json::from_str(include_str!("../tools.json")).expect("JSON");
     chaos.script("t", &json!({"tools": tools}));
     let broker = Broker::start_ready(chaos.run("budget-broker", &["127.0.0.1:0"]));
-    let before = Census::take(broker.pid());
-    Stage {
+    let before = ResourceUsage::measure(broker.pid());
+    Fixture {
         _chaos: chaos,
         broker,
         before,
     }
 }
 
-impl Stage {
+impl Fixture {
     /// Calls `tool` with this many `element`s in a list.
     fn call(&self, tool: &str, element: &str, count: usize) -> Response {
         let elements = vec![element; count].join(",");
@@ -43,7 +43,7 @@ impl Stage {
 
     /// The growth of the broker at its peak, in KiB.
     fn grown(&self) -> u64 {
-        let peak = Census::take(self.broker.pid()).peak;
+        let peak = ResourceUsage::measure(self.broker.pid()).peak;
         peak.saturating_sub(self.before.resident)
     }
 }

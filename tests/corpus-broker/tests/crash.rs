@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use harness::figure::{Watch, figure, shown};
-use harness::{Broker, Census, Run, children_of, wait_until};
+use harness::{Broker, ResourceUsage, Run, children_of, wait_until};
 
 const SERVERS: usize = 55;
 /// The maximum number of sources that restart at one time.
@@ -25,7 +25,7 @@ fn f_28_many_servers_that_crash_together_come_back_a_few_at_a_time() {
     let run = Run::new(Path::new(env!("CARGO_BIN_EXE_corpus-broker"))).folder(folder);
     let broker = Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]));
     wait_until("all are up", || states(&broker, "ready").len() == SERVERS);
-    let before = Census::take(broker.pid());
+    let before = ResourceUsage::measure(broker.pid());
     let servers: Vec<String> = children_of(broker.pid())
         .into_iter()
         .filter(|pid| name(*pid) == "chaos-mcp")

@@ -4,7 +4,7 @@
 use std::net::TcpStream;
 
 use harness::{
-    Broker, Chaos, Kept, post_bytes, raw, read, refusal, send, thread_names, wait_until,
+    Broker, Chaos, KeepAlive, post_bytes, raw, read, refusal, send, thread_names, wait_until,
 };
 use serde_json::json;
 
@@ -92,7 +92,7 @@ fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
             &post_bytes(address, "/meta_call", &body(tool, &args)),
         ));
     }
-    let mut kept = Kept::open(address);
+    let mut kept = KeepAlive::open(address);
     for _ in 0..20 {
         let health = kept.get("/healthz").expect("health is answered");
         assert_eq!(health.status, 200);

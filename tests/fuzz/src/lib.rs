@@ -15,11 +15,11 @@ use dice::Dice;
 use mutate::Mutator;
 
 /// The maximum number of inputs that are mutated.
-const MOST_INPUTS: usize = 4096;
+const MAX_INPUTS: usize = 4096;
 /// The maximum time of an input; generous, since machines are shared.
 const SLOW: Duration = Duration::from_secs(10);
 /// The maximum bytes of an input.
-const MOST_BYTES: usize = 1 << 16;
+const MAX_BYTES: usize = 1 << 16;
 
 /// The result of a target for an input: a number for its behaviour, or the violated condition.
 pub type Seen = Result<u64, String>;
@@ -53,10 +53,10 @@ pub fn run(name: &str, words: &[&str], target: impl Fn(&[u8]) -> Seen) {
     let (begun, mut runs) = (now(), 0u64);
     while begun.elapsed() < time {
         let mut input = mutator.next(&inputs);
-        input.truncate(MOST_BYTES);
+        input.truncate(MAX_BYTES);
         let behaviour = try_one(name, &input, &target);
         runs += 1;
-        if behaviours.insert(behaviour) && inputs.len() < MOST_INPUTS {
+        if behaviours.insert(behaviour) && inputs.len() < MAX_INPUTS {
             inputs.push(input);
         }
     }

@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::http::{self, Response};
-use crate::program::{PATIENCE, Run, guarded_by, now, wait_until};
+use crate::program::{Run, WAIT_TIMEOUT, guarded_by, now, wait_until};
 
 /// A running broker; killed when dropped.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Broker {
             stderr,
             deaf,
         };
-        let deadline = now() + PATIENCE;
+        let deadline = now() + WAIT_TIMEOUT;
         while broker.address.is_empty() {
             let said = broker.stderr();
             if let Some((_, rest)) = said.split_once("listening on http://") {

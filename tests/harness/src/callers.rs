@@ -56,10 +56,10 @@ pub fn call_and_leave(address: &str, path: &str, args: &Value) -> TcpStream {
 }
 
 /// Counts the bytes until the connection ends or is silent for this time; the bytes are not kept.
-pub fn drain(stream: &mut TcpStream, patience: Duration) -> u64 {
+pub fn drain(stream: &mut TcpStream, limit: Duration) -> u64 {
     let mut piece = vec![0; 64 << 10];
     let mut all = 0;
-    if stream.set_read_timeout(Some(patience)).is_err() {
+    if stream.set_read_timeout(Some(limit)).is_err() {
         return all;
     }
     while let Ok(read @ 1..) = stream.read(&mut piece) {

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use crate::program::PATIENCE;
+use crate::program::WAIT_TIMEOUT;
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ pub fn raw(address: &str, bytes: &[u8]) -> Response {
 pub fn send(address: &str, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("the broker listens");
     stream
-        .set_read_timeout(Some(PATIENCE))
+        .set_read_timeout(Some(WAIT_TIMEOUT))
         .expect("a timeout can be set");
     // A server may refuse and close before it has read everything; its answer counts.
     let _ = stream.write_all(bytes);

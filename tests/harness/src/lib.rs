@@ -4,30 +4,30 @@
 
 mod broker;
 pub mod callers;
-mod census;
 mod chaos;
 pub mod figure;
 mod flood;
 mod http;
-mod kept;
+mod keep_alive;
 mod mcp;
 mod program;
 mod refusal;
+mod resources;
 mod tally;
 mod terminal;
 mod unread;
 
 pub use broker::Broker;
-pub use census::{Census, processor_time, thread_names};
 pub use chaos::Chaos;
 pub use flood::{FLOOD, assert_inert, flooded, flooded_places};
 pub use http::{Response, get, post, post_bytes, raw, read, request, send};
-pub use kept::Kept;
+pub use keep_alive::KeepAlive;
 pub use mcp::DirectServer;
 pub use program::{
     Daemon, Output, Run, binary, children_of, guarded_by, is_alive, wait_until, wait_within,
 };
 pub use refusal::{named, refusal};
-pub use tally::{Fate, Tally, nonce};
+pub use resources::{ResourceUsage, processor_time, thread_names};
+pub use tally::{CallOutcome, Tally, nonce};
 pub use terminal::on_terminal;
 pub use unread::UnreadPipe;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The timeout of a wait in a test. Generous: machines are shared.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A binary of this workspace, beside the running test. Tests of one package get only their own
 /// binaries built; `cargo test --workspace` builds all.
@@ -169,12 +169,12 @@ impl Drop for Daemon {
 
 /// Polls a condition; panics with `what` if it does not become true.
 pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
-    wait_within(PATIENCE, what, condition);
+    wait_within(WAIT_TIMEOUT, what, condition);
 }
 
-/// Waits for a condition that takes long, within `patience`.
-pub fn wait_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = now() + patience;
+/// Waits for a condition that takes long, within `limit`.
+pub fn wait_within(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = now() + limit;
     while !condition() {
         assert!(now() < deadline, "waited too long: {what}");
         thread::sleep(Duration::from_millis(10));
@@ -183,7 +183,7 @@ pub fn wait_within(patience: Duration, what: &str, mut condition: impl FnMut() -
 
 /// Waits for a condition that explains why it does not hold.
 pub(crate) fn holds(what: &str, mut condition: impl FnMut() -> Result<(), String>) {
-    let deadline = now() + PATIENCE;
+    let deadline = now() + WAIT_TIMEOUT;
     while let Err(why) = condition() {
         assert!(now() < deadline, "waited too long: {what}\n{why}");
         thread::sleep(Duration::from_millis(10));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::chaos::Chaos;
 use crate::http::Response;
-use crate::kept::Kept;
+use crate::keep_alive::KeepAlive;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -23,7 +23,7 @@ pub fn nonce() -> String {
 
 /// The outcome of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum CallOutcome {
     /// The right answer.
     Answered,
     /// The answer of another call.
@@ -39,7 +39,7 @@ pub enum Fate {
 /// The outcomes of many calls, by nonce.
 #[derive(Debug, Default)]
 pub struct Tally {
-    fates: BTreeMap<String, Fate>,
+    fates: BTreeMap<String, CallOutcome>,
 }
 
 impl Tally {
@@ -87,7 +87,7 @@ impl Tally {
 
     /// Records the answer to the call with this nonce.
     pub fn note(&mut self, nonce: &str, response: Option<&Response>) {
-        let fate = response.map_or(Fate::Lost, |response| read(nonce, response));
+        let fate = response.map_or(CallOutcome::Lost, |response| read(nonce, response));
         self.fates.insert(nonce.to_owned(), fate);
     }
 
@@ -97,7 +97,7 @@ impl Tally {
     }
 
     /// The number of calls with this outcome.
-    pub fn count(&self, right: impl Fn(&Fate) -> bool) -> usize {
+    pub fn count(&self, right: impl Fn(&CallOutcome) -> bool) -> usize {
         self.fates.values().filter(|fate| right(fate)).count()
     }
 
@@ -108,19 +108,19 @@ impl Tally {
 
     /// The number of answered calls.
     pub fn answered(&self) -> usize {
-        self.count(|fate| *fate == Fate::Answered)
+        self.count(|fate| *fate == CallOutcome::Answered)
     }
 
     /// The number of calls that were refused with this code.
     pub fn refused(&self, code: &str) -> usize {
-        self.count(|fate| matches!(fate, Fate::Refused(known, _) if known == code))
+        self.count(|fate| matches!(fate, CallOutcome::Refused(known, _) if known == code))
     }
 
     /// The codes of all refusals.
     pub fn codes(&self) -> BTreeMap<&str, usize> {
         let mut codes = BTreeMap::new();
         for fate in self.fates.values() {
-            if let Fate::Refused(code, _) = fate {
+            if let CallOutcome::Refused(code, _) = fate {
                 *codes.entry(code.as_str()).or_insert(0) += 1;
             }
         }
@@ -129,7 +129,11 @@ impl Tally {
 
     /// Asserts that no answer was lost, duplicated or swapped.
     pub fn is_clean(&self) {
-        for bad in [Fate::Lost, Fate::Duplicated, Fate::Crossed] {
+        for bad in [
+            CallOutcome::Lost,
+            CallOutcome::Duplicated,
+            CallOutcome::Crossed,
+        ] {
             assert_eq!(
                 self.count(|fate| *fate == bad),
                 0,
@@ -152,8 +156,10 @@ impl Tally {
             let times = executed.get(nonce).copied().unwrap_or_default();
             assert!(times <= 1, "{nonce} was executed {times} times: {fate:?}");
             match fate {
-                Fate::Answered => assert_eq!(times, 1, "{nonce} was answered, yet not executed"),
-                Fate::Refused(code, Some(false)) => {
+                CallOutcome::Answered => {
+                    assert_eq!(times, 1, "{nonce} was answered, yet not executed")
+                }
+                CallOutcome::Refused(code, Some(false)) => {
                     assert_eq!(
                         times, 0,
                         "{nonce} was executed, and `{code}` says it was not"
@@ -165,14 +171,14 @@ impl Tally {
     }
 }
 
-fn call(kept: &mut Option<Kept>, address: &str, path: &str, nonce: &str) -> Fate {
+fn call(kept: &mut Option<KeepAlive>, address: &str, path: &str, nonce: &str) -> CallOutcome {
     let body = json!({"path": path, "args": {"text": nonce}});
-    let mut open = kept.take().unwrap_or_else(|| Kept::open(address));
+    let mut open = kept.take().unwrap_or_else(|| KeepAlive::open(address));
     let Some(response) = open.post("/meta_call", &body) else {
-        return Fate::Lost;
+        return CallOutcome::Lost;
     };
     if open.has_more() {
-        return Fate::Duplicated;
+        return CallOutcome::Duplicated;
     }
     if response.header("connection") != Some("close") {
         *kept = Some(open);
@@ -180,17 +186,17 @@ fn call(kept: &mut Option<Kept>, address: &str, path: &str, nonce: &str) -> Fate
     read(nonce, &response)
 }
 
-fn read(nonce: &str, response: &Response) -> Fate {
+fn read(nonce: &str, response: &Response) -> CallOutcome {
     let body: Value = response.json();
     if response.status != 200 {
         let error = &body["error"];
         let code = error["code"].as_str().unwrap_or_default().to_owned();
-        return Fate::Refused(code, error["maybe_executed"].as_bool());
+        return CallOutcome::Refused(code, error["maybe_executed"].as_bool());
     }
     let text = body["result"]["content"][0]["text"].as_str();
     let echoed: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
     match echoed {
-        Some(echoed) if echoed["text"] == nonce => Fate::Answered,
-        _ => Fate::Crossed,
+        Some(echoed) if echoed["text"] == nonce => CallOutcome::Answered,
+        _ => CallOutcome::Crossed,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::program::PATIENCE;
+use crate::program::WAIT_TIMEOUT;
 
 /// Runs a program whose standard streams are a terminal, with this input; returns its exit code and the
 /// output, with line ends as the program wrote them.
@@ -37,7 +37,7 @@ pub fn on_terminal(mut command: Command, typed: &str) -> (Option<i32>, String) {
         let _ = terminal.read_to_end(&mut screen);
         let _ = sender.send(screen);
     });
-    let screen = receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+    let screen = receiver.recv_timeout(WAIT_TIMEOUT).unwrap_or_else(|_| {
         child.kill().expect("it is mine");
         panic!("the program does not end")
     });

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use crate::program::{PATIENCE, wait_until};
+use crate::program::{WAIT_TIMEOUT, wait_until};
 
 /// The pipe. It is full from the beginning: writes block until [`UnreadPipe::read_to`].
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl UnreadPipe {
         });
         let mut read = String::new();
         while !read.contains(text) {
-            let chunk = chunks.recv_timeout(PATIENCE);
+            let chunk = chunks.recv_timeout(WAIT_TIMEOUT);
             let chunk = chunk.unwrap_or_else(|_| panic!("`{text}` never came: {read}"));
             read.push_str(String::from_utf8_lossy(&chunk).trim_start_matches('\n'));
         }

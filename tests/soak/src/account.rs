@@ -17,7 +17,7 @@ const AFTER: &str = r#"{"nonce":"after","text":""}"#;
 /// The outcome of a call for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Fate {
+pub(crate) enum CallOutcome {
     /// No answer arrived, which must not happen.
     Lost = 0,
     /// The server's answer arrived.
@@ -55,18 +55,18 @@ impl Account {
     pub(crate) fn new(calls: u64) -> Self {
         Self(
             (0..calls)
-                .map(|_| AtomicU8::new(Fate::Lost as u8))
+                .map(|_| AtomicU8::new(CallOutcome::Lost as u8))
                 .collect(),
         )
     }
 
-    pub(crate) fn settle(&self, number: u64, fate: Fate) {
+    pub(crate) fn settle(&self, number: u64, fate: CallOutcome) {
         if let Some(place) = usize::try_from(number).ok().and_then(|at| self.0.get(at)) {
             place.store(fate as u8, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn count(&self, fate: Fate) -> u64 {
+    pub(crate) fn count(&self, fate: CallOutcome) -> u64 {
         let places = self.0.iter().map(|place| place.load(Ordering::Relaxed));
         places.filter(|known| *known == fate as u8).count() as u64
     }
@@ -98,9 +98,9 @@ impl Account {
         }
         for (number, (times, fate)) in seen.iter().zip(&self.0).enumerate() {
             let fate = fate.load(Ordering::Relaxed);
-            let denied =
-                *times > 0 && (fate == Fate::NotRun as u8 || fate == Fate::LeftHalfWay as u8);
-            let invented = *times == 0 && fate == Fate::Answered as u8;
+            let denied = *times > 0
+                && (fate == CallOutcome::NotRun as u8 || fate == CallOutcome::LeftHalfWay as u8);
+            let invented = *times == 0 && fate == CallOutcome::Answered as u8;
             found.twice += u64::from(*times > 1);
             found.denied += u64::from(denied);
             found.invented += u64::from(invented);
@@ -114,11 +114,11 @@ impl Account {
     /// Calls by outcome.
     pub(crate) fn to_json(&self) -> Value {
         let counts: BTreeMap<_, _> = [
-            ("answered", Fate::Answered),
-            ("told_not_run", Fate::NotRun),
-            ("told_may_have_run", Fate::MayHaveRun),
-            ("left", Fate::Left),
-            ("left_half_way", Fate::LeftHalfWay),
+            ("answered", CallOutcome::Answered),
+            ("told_not_run", CallOutcome::NotRun),
+            ("told_may_have_run", CallOutcome::MayHaveRun),
+            ("left", CallOutcome::Left),
+            ("left_half_way", CallOutcome::LeftHalfWay),
         ]
         .into_iter()
         .map(|(name, fate)| (name, self.count(fate)))
@@ -156,12 +156,12 @@ mod tests {
         }
         let account = Account::new(7);
         let fates = [
-            Fate::Answered,
-            Fate::MayHaveRun,
-            Fate::NotRun,
-            Fate::LeftHalfWay,
-            Fate::Answered,
-            Fate::Left,
+            CallOutcome::Answered,
+            CallOutcome::MayHaveRun,
+            CallOutcome::NotRun,
+            CallOutcome::LeftHalfWay,
+            CallOutcome::Answered,
+            CallOutcome::Left,
         ];
         for (number, fate) in (0..).zip(fates) {
             account.settle(number, fate);
@@ -170,6 +170,6 @@ mod tests {
         assert_eq!((found.calls, found.starts, found.unreadable), (5, 1, 0));
         assert_eq!((found.twice, found.denied, found.invented), (1, 2, 1));
         assert_eq!(found.numbers, [1, 2, 3, 4]);
-        assert_eq!(account.count(Fate::Lost), 1);
+        assert_eq!(account.count(CallOutcome::Lost), 1);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::account::{Account, Fate};
+use crate::account::{Account, CallOutcome};
 use crate::clock::now;
 use crate::http::{Connection, Part, Response};
 use crate::plan::{Call, Kind, Leaves};
@@ -99,12 +99,12 @@ fn one(
     let body = call.body();
     match call.leaves {
         Some(Leaves::HalfWay) => {
-            work.account.settle(call.number, Fate::LeftHalfWay);
+            work.account.settle(call.number, CallOutcome::LeftHalfWay);
             connection.send(&body, Part::NotTheEnd)?;
             return Ok(None);
         }
         Some(Leaves::After(millis)) => {
-            work.account.settle(call.number, Fate::Left);
+            work.account.settle(call.number, CallOutcome::Left);
             connection.send(&body, Part::Whole)?;
             thread::sleep(Duration::from_millis(millis));
             return Ok(None);
@@ -117,7 +117,7 @@ fn one(
     let taken = begun.elapsed();
     let (fate, served) = judge(tally, call, &response);
     work.account.settle(call.number, fate);
-    if fate == Fate::Answered {
+    if fate == CallOutcome::Answered {
         tally
             .micros
             .push(u32::try_from(taken.as_micros()).unwrap_or(u32::MAX));
@@ -134,14 +134,14 @@ fn one(
 }
 
 /// The outcome, and whether a healthy source would give this answer.
-fn judge(tally: &mut Tally, call: &Call, response: &Response) -> (Fate, bool) {
+fn judge(tally: &mut Tally, call: &Call, response: &Response) -> (CallOutcome, bool) {
     let Ok(body) = serde_json::from_slice::<Value>(&response.body) else {
         tally.wrong("a body that is not JSON".to_owned());
-        return (Fate::MayHaveRun, false);
+        return (CallOutcome::MayHaveRun, false);
     };
     if response.status == 200 {
         *tally.codes.entry("ok".to_owned()).or_default() += 1;
-        return (Fate::Answered, check_echo(tally, call, &body));
+        return (CallOutcome::Answered, check_echo(tally, call, &body));
     }
     let error = &body["error"];
     let code = error["code"].as_str().unwrap_or_default();
@@ -163,8 +163,8 @@ fn judge(tally: &mut Tally, call: &Call, response: &Response) -> (Fate, bool) {
         None => !matches!(code, "source_unavailable" | "overloaded"),
     };
     let fate = match may_have_run {
-        true => Fate::MayHaveRun,
-        false => Fate::NotRun,
+        true => CallOutcome::MayHaveRun,
+        false => CallOutcome::NotRun,
     };
     (fate, served)
 }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// How long an answer may take; the longest call of the mix is bounded far below.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a closed connection is checked for an extra answer.
 const AFTERWARDS: Duration = Duration::from_millis(5);
 
@@ -30,8 +30,8 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn open(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(WAIT_TIMEOUT))?;
+        stream.set_write_timeout(Some(WAIT_TIMEOUT))?;
         stream.set_nodelay(true)?;
         Ok(Self {
             reader: BufReader::new(stream),

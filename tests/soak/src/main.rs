@@ -4,11 +4,11 @@
 
 mod account;
 mod caller;
-mod census;
 mod clock;
 mod http;
 mod plan;
 mod report;
+mod resources;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crate::account::{Account, Executions};
 use crate::caller::{Tally, Work};
 use crate::clock::now;
 use crate::plan::SOURCES;
-use crate::report::{Report, Seen};
+use crate::report::{Report, RunResults};
 
 /// The script of the sources; the same as when their lock was made.
 const SCRIPT: &str = include_str!("../script.json");
@@ -74,7 +74,7 @@ fn soak(flags: &Flags) -> Report {
     let program = beside("soak-broker");
     let run = Run::new(&program).args(["127.0.0.1:0"]);
     let broker = Broker::start_ready(run.env("SOAK", chaos.path()));
-    let worker = census::worker(broker.pid(), &program);
+    let worker = resources::worker(broker.pid(), &program);
     let work = Work {
         address: broker.address(),
         seed: flags.seed,
@@ -85,7 +85,7 @@ fn soak(flags: &Flags) -> Report {
     let over = AtomicBool::new(false);
     let begun = now();
     let (tally, taken, (samples, killed)) = thread::scope(|scope| {
-        let watch = scope.spawn(|| census::watch(worker, &over));
+        let watch = scope.spawn(|| resources::watch(worker, &over));
         let progress = scope.spawn(|| tell(&work, &over));
         let callers: Vec<_> = (0..flags.connections)
             .map(|_| scope.spawn(|| caller::run(&work)))
@@ -101,7 +101,7 @@ fn soak(flags: &Flags) -> Report {
     });
     let servers_after = all_up(&broker, worker);
     let account = work.account;
-    let pids: Vec<u32> = census::servers(worker)
+    let pids: Vec<u32> = resources::servers(worker)
         .into_iter()
         .map(|(pid, _)| pid)
         .collect();
@@ -116,7 +116,7 @@ fn soak(flags: &Flags) -> Report {
             unreadable: 1,
             ..Executions::default()
         });
-    Report::new(Seen {
+    Report::new(RunResults {
         seed: flags.seed,
         calls: flags.calls,
         taken,
@@ -139,7 +139,7 @@ fn all_up(broker: &Broker, worker: u32) -> usize {
             broker.call(&format!("/s{source}/echo"), args).status == 200
         })
     });
-    census::servers(worker).len()
+    resources::servers(worker).len()
 }
 
 /// Prints the progress on standard error.

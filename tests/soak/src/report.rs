@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::account::{Account, Executions, Fate};
+use crate::account::{Account, CallOutcome, Executions};
 use crate::caller::Tally;
-use crate::census::{Sample, tenth};
 use crate::plan::SOURCES;
+use crate::resources::{Sample, tenth};
 
 /// All results.
-pub(crate) struct Seen {
+pub(crate) struct RunResults {
     pub(crate) seed: u64,
     pub(crate) calls: u64,
     pub(crate) taken: Duration,
@@ -47,7 +47,7 @@ const GROWTH: u64 = 5;
 const SLACK: u64 = 16;
 
 impl Report {
-    pub(crate) fn new(mut seen: Seen) -> Self {
+    pub(crate) fn new(mut seen: RunResults) -> Self {
         seen.tally.micros.sort_unstable();
         let figures = figures(&seen);
         Self {
@@ -86,7 +86,7 @@ impl Report {
     }
 }
 
-fn checks(seen: &Seen) -> Vec<Check> {
+fn checks(seen: &RunResults) -> Vec<Check> {
     let (tally, executions) = (&seen.tally, &seen.executions);
     let none = |name, count: u64| Check {
         name,
@@ -94,7 +94,7 @@ fn checks(seen: &Seen) -> Vec<Check> {
         found: count.to_string(),
     };
     let mut checks = vec![
-        none("lost", seen.account.count(Fate::Lost)),
+        none("lost", seen.account.count(CallOutcome::Lost)),
         none("duplicated", tally.duplicated),
         none("crossed", tally.crossed),
         none("spoilt", tally.spoilt),
@@ -175,7 +175,7 @@ fn growth(samples: &[Sample]) -> Vec<Check> {
     ]
 }
 
-fn figures(seen: &Seen) -> Value {
+fn figures(seen: &RunResults) -> Value {
     let tally = &seen.tally;
     let seconds = seen.taken.as_secs_f64();
     // The sorted times have a last element if they are not empty.

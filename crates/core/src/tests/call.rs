@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::fixture::{CALLER, call_in, context, fixture, fixture_of};
 use crate::{CallContext, Mode, ProgressSink};
 
-const SOON: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn arguments_and_result_pass_as_they_are() {
@@ -145,7 +145,9 @@ async fn a_tolerant_start_admits_each_source_at_its_own_verdict() {
     // A failure is an outcome, too: from then on a call may wake the source.
     let failure = SourceFailure::new(SourceCause::SpawnNotFound, "`server` was not found");
     broker.sources[0].set(State::Failed, Some(failure.clone()));
-    timeout(SOON, broker.core.first_verdict()).await.unwrap();
+    timeout(WAIT_TIMEOUT, broker.core.first_verdict())
+        .await
+        .unwrap();
     broker.sources[0].answer(Err(CallFailure::Unavailable {
         failure,
         retry_after: None,
@@ -195,11 +197,17 @@ async fn a_broker_that_goes_down_drains_and_then_fails_the_rest() {
             .await
             .is_err()
     );
-    timeout(SOON, broker.core.close()).await.unwrap();
-    let failed = timeout(SOON, running).await.unwrap().unwrap().unwrap_err();
+    timeout(WAIT_TIMEOUT, broker.core.close()).await.unwrap();
+    let failed = timeout(WAIT_TIMEOUT, running)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap_err();
     assert_eq!(failed.code, CallCode::ShuttingDown);
-    timeout(SOON, broker.core.drain().drained()).await.unwrap();
-    timeout(SOON, broker.core.close()).await.unwrap();
+    timeout(WAIT_TIMEOUT, broker.core.drain().drained())
+        .await
+        .unwrap();
+    timeout(WAIT_TIMEOUT, broker.core.close()).await.unwrap();
 }
 
 #[tokio::test]
@@ -210,5 +218,7 @@ async fn a_caller_who_goes_away_leaves_nothing_in_flight() {
     let call = broker.call("/a/echo", json!({"text": ""}));
     assert!(timeout(Duration::from_millis(1), call).await.is_err());
     broker.core.drain().begin_draining();
-    timeout(SOON, broker.core.drain().drained()).await.unwrap();
+    timeout(WAIT_TIMEOUT, broker.core.drain().drained())
+        .await
+        .unwrap();
 }

@@ -18,7 +18,7 @@ fn edit(tool: &mut ListedTool, change: impl FnOnce(&mut Map<String, Value>)) {
     *tool = members.into();
 }
 
-const SOON: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_plain_start_is_refused_with_every_difference_and_admits_nothing() {
@@ -29,7 +29,9 @@ async fn a_plain_start_is_refused_with_every_difference_and_admits_nothing() {
     });
     broker.lists(0, &live);
     broker.matches(1);
-    let outcome = timeout(SOON, broker.core.first_verdict()).await.unwrap();
+    let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
+        .await
+        .unwrap();
     assert_eq!(outcome.refuse, Some(RefuseExit::Drift));
     let classes: Vec<_> = outcome
         .report
@@ -58,7 +60,9 @@ async fn a_plain_start_tries_a_required_source_once_and_is_refused_as_unchecked(
         ..SourceFailure::new(SourceCause::ExitBeforeReady, "it exited with code 1")
     };
     broker.sources[1].set(State::Backoff, Some(failure));
-    let outcome = timeout(SOON, broker.core.first_verdict()).await.unwrap();
+    let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
+        .await
+        .unwrap();
     assert_eq!(outcome.refuse, Some(RefuseExit::Unchecked), "4 wins over 3");
     assert_eq!(outcome.report.tools.len(), 1);
     let finding = &outcome.report.sources[0].findings[0];
@@ -70,14 +74,16 @@ async fn a_plain_start_tries_a_required_source_once_and_is_refused_as_unchecked(
     );
     let mut status = broker.sources[1].status();
     let stopped = status.wait_for(|status| status.state == State::Stopping);
-    timeout(SOON, stopped).await.unwrap().unwrap();
+    timeout(WAIT_TIMEOUT, stopped).await.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn an_optional_source_refuses_nothing_and_is_not_given_up() {
     let broker = fixture_of(Mode::Plain, json!({}), json!({"required": false}));
     broker.matches(0);
-    let outcome = timeout(SOON, broker.core.first_verdict()).await.unwrap();
+    let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
+        .await
+        .unwrap();
     assert!(outcome.refuse.is_none() && broker.core.health().ready);
     let failure = SourceFailure::new(SourceCause::StartupTimeout, "no answer");
     broker.sources[1].set(State::Backoff, Some(failure));
@@ -231,7 +237,7 @@ async fn a_call_that_waits_for_a_restart_is_held_to_the_verdict_of_the_restart()
         let mut call = Box::pin(broker.call("/a/echo", json!({"text": ""})));
         assert!(timeout(Duration::from_millis(1), &mut call).await.is_err());
         broker.lists(0, &snapshot(listed));
-        let outcome = timeout(SOON, call).await.unwrap();
+        let outcome = timeout(WAIT_TIMEOUT, call).await.unwrap();
         assert_eq!(outcome.is_ok(), admitted);
         assert_eq!(source.seen().len() - seen, usize::from(admitted));
         if let Err(error) = outcome {

@@ -10,7 +10,7 @@ use broker_process::ProcessSpec;
 use crate::shell;
 
 /// The longest that anything in a test may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A legacy server with two tools; every line it reads goes to `$LOG`.
 const SERVER: &str = r#"
@@ -86,7 +86,12 @@ impl Scene {
             backoff_cap: Duration::from_millis(100),
             ..Timing::default()
         };
-        shell::launch(script, &[("LOG", &log), ("DIR", &dir)], PATIENCE, timing)
+        shell::launch(
+            script,
+            &[("LOG", &log), ("DIR", &dir)],
+            WAIT_TIMEOUT,
+            timing,
+        )
     }
 }
 
@@ -110,7 +115,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
         }
     };
     assert!(
-        tokio::time::timeout(PATIENCE, waiting).await.is_ok(),
+        tokio::time::timeout(WAIT_TIMEOUT, waiting).await.is_ok(),
         "{what}"
     );
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::common::{PATIENCE, Scene, is_alive};
+use crate::common::{Scene, WAIT_TIMEOUT, is_alive};
 
 /// Starts as `$DIR/mode` says; a call does what its arguments say.
 const SERVER: &str = r#"
@@ -76,11 +76,11 @@ fn call(source: &Source, act: &str, number: u64) -> JoinHandle<Outcome> {
     );
     let time = match act {
         "hang" => Duration::from_millis(150),
-        _ => PATIENCE,
+        _ => WAIT_TIMEOUT,
     };
     tokio::spawn(async move {
         let call = source.call(ToolCall::new("echo", args.as_bytes()), time);
-        let result = tokio::time::timeout(time + PATIENCE, call).await;
+        let result = tokio::time::timeout(time + WAIT_TIMEOUT, call).await;
         let result = result.expect("a call ends with its time")?;
         Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
     })
@@ -173,7 +173,7 @@ async fn play(steps: Vec<Step>) {
         .into_iter()
         .map(|(number, act)| (number, act, call(&source, act, number)))
         .collect();
-    let stopped = tokio::time::timeout(PATIENCE, source.stop()).await;
+    let stopped = tokio::time::timeout(WAIT_TIMEOUT, source.stop()).await;
     stopped.expect("a stop is bounded");
     for (number, act, task) in last {
         done.push((number, act, task.await.expect("it does not panic")));
@@ -193,7 +193,7 @@ async fn play(steps: Vec<Step>) {
         assert!(!is_alive(pid), "process {pid} is left");
     }
     drop(source);
-    let watched = tokio::time::timeout(PATIENCE, watcher).await;
+    let watched = tokio::time::timeout(WAIT_TIMEOUT, watcher).await;
     watched
         .expect("the status ends with the source")
         .expect("every status held");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::common::{PATIENCE, Scene, eventually, is_alive};
+use crate::common::{Scene, WAIT_TIMEOUT, eventually, is_alive};
 use broker_mcp::{CallFailure, ProgressSink, Session, ToolCall};
 use broker_model::SourceCause;
 use broker_wire::Era;
@@ -15,7 +15,7 @@ async fn open(launch: &broker_mcp::SourceSpec) -> Session {
 
 async fn call(session: &Session, args: &str) -> Result<String, CallFailure> {
     let result = session
-        .call(ToolCall::new("echo", args.as_bytes()), PATIENCE)
+        .call(ToolCall::new("echo", args.as_bytes()), WAIT_TIMEOUT)
         .await?;
     Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
 }
@@ -77,7 +77,7 @@ async fn progress_reaches_the_sink_of_its_call_before_the_result_and_no_other() 
         meta: Some(r#"{"x/y":"z"}"#),
         ..ToolCall::new("echo", b"{}")
     };
-    session.call(asked, PATIENCE).await.unwrap();
+    session.call(asked, WAIT_TIMEOUT).await.unwrap();
     let shown = |progress: broker_mcp::Progress| {
         let total = progress.total.map(|total| total.to_string());
         (progress.progress.to_string(), total, progress.message)
@@ -268,7 +268,7 @@ async fn f_06_an_end_in_the_middle_of_a_call_fails_every_waiting_call_with_the_s
         call(&session, "{}"),
         call(&session, "{}")
     );
-    assert!(start.elapsed() < PATIENCE / 2);
+    assert!(start.elapsed() < WAIT_TIMEOUT / 2);
     for result in [calls.0, calls.1, calls.2] {
         let Err(CallFailure::Exited {
             failure,
@@ -328,7 +328,7 @@ async fn f_37_a_caller_that_leaves_cancels_its_call() {
     let scene = Scene::new();
     let session = open(&scene.server("call() { :; }")).await;
     {
-        let mut leaving = Box::pin(session.call(ToolCall::new("echo", b"{}"), PATIENCE));
+        let mut leaving = Box::pin(session.call(ToolCall::new("echo", b"{}"), WAIT_TIMEOUT));
         tokio::select! {
             _ = &mut leaving => panic!("it hangs"),
             () = eventually("the call arrives", || scene.read("log").contains("tools/call")) => {}

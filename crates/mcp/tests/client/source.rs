@@ -11,7 +11,7 @@ use broker_mcp::{
 use broker_model::{Snapshot, SourceCause};
 use tokio_util::task::TaskTracker;
 
-use crate::common::{PATIENCE, Scene, eventually, is_alive, process_mut};
+use crate::common::{Scene, WAIT_TIMEOUT, eventually, is_alive, process_mut};
 
 /// Withdraws a source that lists a tool named `evil`.
 #[derive(Default)]
@@ -69,7 +69,7 @@ fn start(launch: SourceSpec) -> Source {
 
 async fn until(source: &Source, condition: impl FnMut(&Status) -> bool) -> Status {
     let mut status = source.status();
-    let waiting = tokio::time::timeout(PATIENCE, status.wait_for(condition)).await;
+    let waiting = tokio::time::timeout(WAIT_TIMEOUT, status.wait_for(condition)).await;
     waiting
         .expect("in time")
         .expect("the source is there")
@@ -77,7 +77,9 @@ async fn until(source: &Source, condition: impl FnMut(&Status) -> bool) -> Statu
 }
 
 async fn call(source: &Source) -> Result<String, CallFailure> {
-    let result = source.call(ToolCall::new("echo", b"{}"), PATIENCE).await?;
+    let result = source
+        .call(ToolCall::new("echo", b"{}"), WAIT_TIMEOUT)
+        .await?;
     Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
 }
 
@@ -105,7 +107,7 @@ async fn f_06_a_server_that_dies_is_started_and_checked_again() {
     let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
     assert_eq!(call(&source).await.unwrap(), "{}");
     let failure = source
-        .call(ToolCall::new("die", b"{}"), PATIENCE)
+        .call(ToolCall::new("die", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap_err();
     let CallFailure::Exited {
@@ -201,7 +203,7 @@ async fn a_call_wakes_a_source_in_backoff_and_many_wake_it_once() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, woken)
+    tokio::time::timeout(WAIT_TIMEOUT, woken)
         .await
         .expect("it is woken");
     assert_eq!(scene.read("starts").lines().count(), before + 1);
@@ -256,7 +258,7 @@ async fn f_33_announced_changes_are_checked_and_a_source_comes_and_goes_by_its_v
     ));
     assert_eq!(call(&source).await.unwrap(), "{}");
     source
-        .call(ToolCall::new("turn", b"{}"), PATIENCE)
+        .call(ToolCall::new("turn", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap();
     let status = until(&source, |status| status.state == State::Withdrawn).await;
@@ -266,7 +268,7 @@ async fn f_33_announced_changes_are_checked_and_a_source_comes_and_goes_by_its_v
     assert!(status.failure.is_none());
     let before = until(&source, |status| status.verdicts >= 3).await.verdicts;
     source
-        .call(ToolCall::new("storm", b"{}"), PATIENCE)
+        .call(ToolCall::new("storm", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap();
     let after = until(&source, |status| status.verdicts > before).await;
@@ -332,7 +334,9 @@ async fn f_45_a_stop_in_a_hurry_shortens_every_grace_also_of_a_stop_under_way() 
                 tokio::join!(source.stop(), stopping);
             }
         };
-        tokio::time::timeout(PATIENCE, stopped).await.expect("soon");
+        tokio::time::timeout(WAIT_TIMEOUT, stopped)
+            .await
+            .expect("soon");
         for name in ["pid", "child"] {
             assert!(!is_alive(&scene.read(name)), "{name}");
         }
@@ -385,10 +389,10 @@ async fn a_server_that_never_keeps_a_subscription_is_left_alone_after_a_while() 
 async fn a_session_handle_never_reaches_the_next_process() {
     let scene = Scene::new();
     let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
-    let session = source.session(PATIENCE).await.unwrap();
+    let session = source.session(WAIT_TIMEOUT).await.unwrap();
     assert!(
         session
-            .call(ToolCall::new("die", b"{}"), PATIENCE)
+            .call(ToolCall::new("die", b"{}"), WAIT_TIMEOUT)
             .await
             .is_err()
     );
@@ -396,7 +400,9 @@ async fn a_session_handle_never_reaches_the_next_process() {
         status.state == State::Ready && status.restarts == 1
     })
     .await;
-    let result = session.call(ToolCall::new("echo", b"{}"), PATIENCE).await;
+    let result = session
+        .call(ToolCall::new("echo", b"{}"), WAIT_TIMEOUT)
+        .await;
     assert!(
         matches!(
             result,
@@ -415,7 +421,7 @@ async fn a_session_handle_never_reaches_the_next_process() {
     source.stop().await;
     assert!(source.ready().is_none());
     assert!(matches!(
-        source.session(PATIENCE).await,
+        source.session(WAIT_TIMEOUT).await,
         Err(CallFailure::Stopping)
     ));
 }
@@ -430,11 +436,11 @@ async fn a_call_that_waits_for_a_failing_check_gets_its_failure() {
     );
     launch.max_in_flight = 1;
     let source = start(launch);
-    let session = source.session(PATIENCE).await.unwrap();
+    let session = source.session(WAIT_TIMEOUT).await.unwrap();
     // One call is at the server, the other waits for its place.
     let (first, second) = tokio::join!(
-        session.call(ToolCall::new("turn", b"{}"), PATIENCE),
-        session.call(ToolCall::new("echo", b"{}"), PATIENCE)
+        session.call(ToolCall::new("turn", b"{}"), WAIT_TIMEOUT),
+        session.call(ToolCall::new("echo", b"{}"), WAIT_TIMEOUT)
     );
     for (result, executed) in [(first, true), (second, false)] {
         let Err(CallFailure::Exited {
@@ -461,7 +467,7 @@ async fn f_16_a_result_that_was_no_text_is_delivered_and_marked() {
         esac; }"#,
     ));
     let bad = source
-        .call(ToolCall::new("bad", b"{}"), PATIENCE)
+        .call(ToolCall::new("bad", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap();
     assert_eq!(
@@ -469,7 +475,7 @@ async fn f_16_a_result_that_was_no_text_is_delivered_and_marked() {
         ("{\"t\":\"\u{fffd}\"}".as_bytes(), true)
     );
     let fine = source
-        .call(ToolCall::new("echo", b"{}"), PATIENCE)
+        .call(ToolCall::new("echo", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap();
     assert!(!fine.repaired);

@@ -3,7 +3,7 @@
 //! the files beside it.
 
 mod calls;
-mod look;
+mod replies;
 mod row;
 mod serving;
 mod sources;

@@ -3,7 +3,7 @@
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::look::MARK;
+use crate::replies::MARK;
 use crate::row::{ADD, About, ECHO, SLOW, row, tool};
 
 #[test]

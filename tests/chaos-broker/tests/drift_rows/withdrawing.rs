@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::look::MARK;
+use crate::replies::MARK;
 use crate::row::{ADD, ECHO, STRUCTURED, row, tool};
 
 #[test]

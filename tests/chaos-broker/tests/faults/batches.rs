@@ -2,24 +2,24 @@
 //! that the server does not read.
 
 use harness::figure::figure;
-use harness::{Census, refusal, wait_until};
+use harness::{ResourceUsage, refusal, wait_until};
 use serde_json::json;
 
-use crate::stage::{Stage, source};
+use crate::fixture::{FaultFixture, source};
 
 /// The line limit, in bytes.
 const LINE_BYTES: usize = 16 << 20;
 
-fn stage() -> Stage {
-    Stage::with(&json!({}), |config| {
+fn stage() -> FaultFixture {
+    FaultFixture::with(&json!({}), |config| {
         config["limits"]["line_bytes"] = json!(LINE_BYTES);
         source(config, 0)["tool_overrides"]["echo"]["timeout"] = json!(60);
     })
 }
 
 /// The difference between peak and initial memory, in KiB.
-fn grown(stage: &Stage) -> u64 {
-    let peak = Census::take(stage.broker.pid()).peak;
+fn grown(stage: &FaultFixture) -> u64 {
+    let peak = ResourceUsage::measure(stage.broker.pid()).peak;
     peak.saturating_sub(stage.before.resident)
 }
 

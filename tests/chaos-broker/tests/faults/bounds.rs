@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use harness::callers::{call_and_leave, drain};
 use harness::figure::{Watch, figure, shown};
-use harness::{Census, Tally, nonce, read, wait_until};
+use harness::{ResourceUsage, Tally, nonce, read, wait_until};
 use serde_json::json;
 
-use crate::stage::{ECHO, Stage, scaled, source};
+use crate::fixture::{ECHO, FaultFixture, scaled, source};
 
 #[test]
 fn f_36_beyond_places_and_queue_calls_are_refused_at_once() {
     let slow = json!({"on_call": {"echo": {"delay_ms": 6000}}});
-    let stage = Stage::with(&slow, |config| {
+    let stage = FaultFixture::with(&slow, |config| {
         source(config, 0)["max_in_flight"] = json!(16);
     });
     let callers = scaled("MCP_BROKER_CALLERS", 600);
@@ -52,7 +52,7 @@ fn f_36_beyond_places_and_queue_calls_are_refused_at_once() {
 
 #[test]
 fn f_37_callers_that_leave_cancel_their_calls_and_free_their_places() {
-    let stage = Stage::new(&json!({"on_call": {"echo": {"delay_ms": 60_000}}}));
+    let stage = FaultFixture::new(&json!({"on_call": {"echo": {"delay_ms": 60_000}}}));
     let rounds = scaled("MCP_BROKER_LEAVERS", 100) / 25;
     let mut slowest = Duration::ZERO;
     for round in 1..=rounds {
@@ -99,7 +99,7 @@ fn f_37_callers_that_leave_cancel_their_calls_and_free_their_places() {
 #[test]
 fn f_35_a_caller_that_does_not_read_is_dropped_and_delays_no_other_caller() {
     let size = 15 << 20;
-    let stage = Stage::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {
+    let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {
         config["limits"]["line_bytes"] = json!(16 << 20);
     });
     let address = stage.broker.address();
@@ -116,14 +116,14 @@ fn f_35_a_caller_that_does_not_read_is_dropped_and_delays_no_other_caller() {
             });
         }
     });
-    let grown = Census::take(stage.broker.pid())
+    let grown = ResourceUsage::measure(stage.broker.pid())
         .peak
         .saturating_sub(stage.before.resident);
     assert!(grown <= 64 << 10, "{grown} KiB for one answer of 15 MiB");
     // While the connection is open, there is one more file than before.
     stage.is_as_before();
     wait_until("the connection is given up", || {
-        Census::take(stage.broker.pid()).files <= stage.before.files
+        ResourceUsage::measure(stage.broker.pid()).files <= stage.before.files
     });
     let took = watch.passed();
     let read = drain(&mut stuck, Duration::from_secs(10));

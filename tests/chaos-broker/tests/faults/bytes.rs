@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use harness::figure::{Watch, figure, shown};
-use harness::{Census, refusal, wait_until};
+use harness::{ResourceUsage, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, source};
+use crate::fixture::{FaultFixture, source};
 
 #[test]
 fn f_14_an_overlong_line_fails_its_call_and_the_server_is_kept() {
-    let stage = Stage::new(&json!({"on_call": {"echo": {"big": 17 << 20}}}));
+    let stage = FaultFixture::new(&json!({"on_call": {"echo": {"big": 17 << 20}}}));
     let error = refusal(&stage.echo("x"), 502, "output_too_large");
     assert_eq!(error["maybe_executed"], true);
     assert_eq!(stage.counter("oversize_lines"), 1);
@@ -31,7 +31,7 @@ fn f_14_an_overlong_line_fails_its_call_and_the_server_is_kept() {
 
 #[test]
 fn f_14_a_line_without_end_costs_the_process_and_no_memory() {
-    let stage = Stage::new(&json!({"on_call": {"echo": {"big": 70 << 20}}}));
+    let stage = FaultFixture::new(&json!({"on_call": {"echo": {"big": 70 << 20}}}));
     refusal(&stage.echo("x"), 502, "output_too_large");
     wait_until("the server is started again", || {
         stage.chaos.pids("a").len() == 2
@@ -48,7 +48,7 @@ fn f_14_a_line_without_end_costs_the_process_and_no_memory() {
 fn f_15_large_answers_arrive_whole() {
     for mib in [1_usize, 4, 15] {
         let size = mib << 20;
-        let stage = Stage::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {
+        let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {
             config["limits"]["line_bytes"] = json!(16 << 20);
         });
         let watch = Watch::start();
@@ -90,7 +90,7 @@ fn f_16_text_that_is_none_is_delivered_and_marked() {
         ("bom", false),
         ("crlf", false),
     ] {
-        let stage = Stage::new(&json!({"on_call": {"echo": behaviour}}));
+        let stage = FaultFixture::new(&json!({"on_call": {"echo": behaviour}}));
         let response = stage.echo("x");
         assert_eq!(response.status, 200, "{behaviour}: {}", response.text());
         let text = response.text();
@@ -101,7 +101,7 @@ fn f_16_text_that_is_none_is_delivered_and_marked() {
 
 #[test]
 fn f_16_line_separators_and_nuls_inside_strings_are_text() {
-    let stage = Stage::new(&json!({}));
+    let stage = FaultFixture::new(&json!({}));
     let text = "one\u{2028}two\u{0}three\u{feff}";
     let echoed = stage.echo(text).json()["result"]["content"][0]["text"].clone();
     let echoed: Value = serde_json::from_str(echoed.as_str().expect("a text")).expect("JSON");
@@ -111,7 +111,7 @@ fn f_16_line_separators_and_nuls_inside_strings_are_text() {
 
 #[test]
 fn f_17_twenty_thousand_levels_fail_at_once() {
-    let stage = Stage::new(&json!({"on_call": {"echo": {"deep": 20_000}}}));
+    let stage = FaultFixture::new(&json!({"on_call": {"echo": {"deep": 20_000}}}));
     let watch = Watch::start();
     let error = refusal(&stage.echo("x"), 502, "source_protocol");
     let took = watch.passed();
@@ -125,7 +125,7 @@ fn f_17_twenty_thousand_levels_fail_at_once() {
 
 #[test]
 fn f_18_what_acts_on_a_terminal_reaches_the_caller_and_no_log() {
-    let stage = Stage::new(
+    let stage = FaultFixture::new(
         &json!({"on_call": {"echo": "ansi"}, "start_noise": ["\u{1b}[31mred \u{202e}"]}),
     );
     let reply = stage.echo("x").json();
@@ -149,7 +149,7 @@ fn f_18_what_acts_on_a_terminal_reaches_the_caller_and_no_log() {
 #[test]
 fn f_23_odd_answers_end_their_call_at_once_or_by_its_deadline() {
     // An answer under a wrong id is not the answer of this call.
-    let stage = Stage::with(&json!({"on_call": {"echo": "wrong-id"}}), |config| {
+    let stage = FaultFixture::with(&json!({"on_call": {"echo": "wrong-id"}}), |config| {
         source(config, 0)["tool_overrides"]["echo"]["timeout"] = json!(1);
     });
     refusal(&stage.echo("x"), 504, "call_timeout");
@@ -181,5 +181,5 @@ fn f_23_odd_answers_end_their_call_at_once_or_by_its_deadline() {
     become_("ok");
     assert_eq!(stage.echo("x").status, 200);
     assert_eq!(stage.chaos.pids("a").len(), 1, "the server is kept");
-    let _: Census = stage.is_as_before();
+    let _: ResourceUsage = stage.is_as_before();
 }

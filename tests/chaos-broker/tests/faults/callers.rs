@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use harness::callers::{drain, drip, garbage, half_a_body, half_a_head, idle, is_closed};
 use harness::figure::{Watch, figure, quantiles, shown};
-use harness::{Census, Kept, Run, Tally, refusal, request, send, wait_until};
+use harness::{KeepAlive, ResourceUsage, Run, Tally, refusal, request, send, wait_until};
 use serde_json::json;
 
-use crate::stage::{ECHO, Stage, scaled};
+use crate::fixture::{ECHO, FaultFixture, scaled};
 
 /// The broker with at most this many open files.
 fn with_files(files: usize) -> impl FnOnce(Run) -> Run {
@@ -22,7 +22,7 @@ fn with_files(files: usize) -> impl FnOnce(Run) -> Run {
     }
 }
 
-fn times(kept: &mut Kept) -> Vec<Duration> {
+fn times(kept: &mut KeepAlive) -> Vec<Duration> {
     let call = |_| {
         let watch = Watch::start();
         let body = json!({"path": "/a/add", "args": {"a": 1, "b": 2}});
@@ -37,9 +37,9 @@ fn times(kept: &mut Kept) -> Vec<Duration> {
 
 #[test]
 fn f_34_idle_connections_and_endless_heads_are_closed_and_harm_no_other_caller() {
-    let stage = Stage::begin(&json!({}), |_| {}, with_files(256));
+    let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(256));
     let address = stage.broker.address();
-    let mut kept = Kept::open(address);
+    let mut kept = KeepAlive::open(address);
     let (quiet, _) = quantiles(&mut times(&mut kept));
     let watch = Watch::start();
     let mut heads: Vec<TcpStream> = (0..150).filter_map(|_| half_a_head(address)).collect();
@@ -49,7 +49,7 @@ fn f_34_idle_connections_and_endless_heads_are_closed_and_harm_no_other_caller()
         || heads.iter().filter(|stream| is_closed(stream)).count() >= 50,
     );
     assert!(!is_closed(idlers.last().expect("there are some")));
-    let held = Census::take(stage.broker.pid()).files;
+    let held = ResourceUsage::measure(stage.broker.pid()).files;
     assert!(held <= stage.before.files + 192, "{held} files");
     let (crowded, _) = quantiles(&mut times(&mut kept));
     assert!(crowded <= quiet * 50, "{quiet:?} to {crowded:?}");
@@ -61,7 +61,7 @@ fn f_34_idle_connections_and_endless_heads_are_closed_and_harm_no_other_caller()
     let took = watch.passed();
     assert!(took >= Duration::from_secs(9), "given up after {took:?}");
     wait_until("all connections are gone", || {
-        Census::take(stage.broker.pid()).files <= stage.before.files + 2
+        ResourceUsage::measure(stage.broker.pid()).files <= stage.before.files + 2
     });
     figure(
         "F-34",
@@ -77,13 +77,13 @@ fn f_34_idle_connections_and_endless_heads_are_closed_and_harm_no_other_caller()
 
 #[test]
 fn f_34_a_connection_over_the_limit_is_refused_and_health_is_answered() {
-    let stage = Stage::begin(&json!({}), |_| {}, with_files(64));
+    let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(64));
     let address = stage.broker.address().to_owned();
     let mut taken: Vec<TcpStream> = Vec::new();
     let mut refused = None;
     wait_until("a call is refused", || {
         taken.push(half_a_body(&address));
-        let mut kept = Kept::open(&address);
+        let mut kept = KeepAlive::open(&address);
         let answer = kept.post("/meta_tree", &json!({}));
         // No answer: there was no slot for a refusal, as the previous one is not free yet.
         refused = answer.filter(|answer| answer.status != 200);
@@ -94,7 +94,7 @@ fn f_34_a_connection_over_the_limit_is_refused_and_health_is_answered() {
     let error = refusal(&refused, 429, "overloaded");
     assert_eq!(error["retryable"], true);
     wait_until("health is answered", || {
-        Kept::open(&address)
+        KeepAlive::open(&address)
             .get("/healthz")
             .is_some_and(|health| health.status == 200)
     });
@@ -103,7 +103,7 @@ fn f_34_a_connection_over_the_limit_is_refused_and_health_is_answered() {
     });
     drop(taken);
     wait_until("there is room again", || {
-        let answer = Kept::open(&address).post("/meta_tree", &json!({}));
+        let answer = KeepAlive::open(&address).post("/meta_tree", &json!({}));
         answer.is_some_and(|answer| answer.status == 200)
     });
     stage.is_as_before();
@@ -121,10 +121,10 @@ fn openable(wanted: usize) -> usize {
 
 #[test]
 fn f_34_half_open_connections_shut_no_caller_out() {
-    let stage = Stage::new(&json!({}));
+    let stage = FaultFixture::new(&json!({}));
     let address = stage.broker.address();
     let wanted = openable(scaled("MCP_BROKER_HALF_OPEN", 3000));
-    let mut kept = Kept::open(address);
+    let mut kept = KeepAlive::open(address);
     times(&mut kept);
     let watch = Watch::start();
     let mut open = Vec::new();
@@ -132,7 +132,7 @@ fn f_34_half_open_connections_shut_no_caller_out() {
     while open.len() < wanted {
         open.extend((0..100).filter_map(|_| half_a_head(address)));
         let body = json!({"path": "/a/add", "args": {"a": 1, "b": 2}});
-        let reply = Kept::open(address).post("/meta_call", &body);
+        let reply = KeepAlive::open(address).post("/meta_call", &body);
         assert!(
             reply.is_some_and(|reply| reply.status == 200),
             "a new caller is served beside {} half-open connections",
@@ -143,7 +143,7 @@ fn f_34_half_open_connections_shut_no_caller_out() {
     let took = watch.passed();
     // The connection of a caller that keeps using it is not closed for another.
     times(&mut kept);
-    let held = Census::take(stage.broker.pid()).files;
+    let held = ResourceUsage::measure(stage.broker.pid()).files;
     let left = open.iter().filter(|stream| !is_closed(stream)).count();
     assert!(left < 1100, "{left} are still open");
     drop(open);
@@ -160,7 +160,7 @@ fn f_34_half_open_connections_shut_no_caller_out() {
 
 #[test]
 fn f_34_garbage_and_broken_off_bodies_end_where_they_began() {
-    let stage = Stage::new(&json!({}));
+    let stage = FaultFixture::new(&json!({}));
     let address = stage.broker.address();
     for seed in 1..=50 {
         let mut stream = send(address, &garbage(seed, 2000));
@@ -177,13 +177,13 @@ fn f_34_garbage_and_broken_off_bodies_end_where_they_began() {
 
 #[test]
 fn f_50_a_broker_without_files_refuses_and_recovers() {
-    let stage = Stage::begin(&json!({}), |_| {}, with_files(64));
+    let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(64));
     let address = stage.broker.address();
-    let mut kept = Kept::open(address);
+    let mut kept = KeepAlive::open(address);
     times(&mut kept);
     let crowd: Vec<TcpStream> = (0..200).filter_map(|_| idle(address)).collect();
     // Files are reserved for sources: a server that dies meanwhile is started again.
-    crate::stage::signal(stage.chaos.pids("a")[0], "KILL");
+    crate::fixture::signal(stage.chaos.pids("a")[0], "KILL");
     let watch = Watch::start();
     wait_until("the server is back", || {
         let body = json!({"path": "/a/add", "args": {"a": 1, "b": 2}});
@@ -196,14 +196,14 @@ fn f_50_a_broker_without_files_refuses_and_recovers() {
     let late = json!({"path": "/a/slow", "args": {"ms": 5000}});
     let late = kept.post("/meta_call", &late).expect("it is kept");
     refusal(&late, 504, "call_timeout");
-    let held = Census::take(stage.broker.pid()).files;
+    let held = ResourceUsage::measure(stage.broker.pid()).files;
     assert!(held < 64, "{held} files");
     drop(crowd);
     drop(kept);
     // The broker needs a moment to notice that they are gone.
     wait_until("connections are taken again", || {
         let tree = json!({"path": "/"});
-        Kept::open(address).post("/meta_tree", &tree).is_some()
+        KeepAlive::open(address).post("/meta_tree", &tree).is_some()
     });
     stage.is_as_before();
     figure(
@@ -218,7 +218,7 @@ fn f_50_a_broker_without_files_refuses_and_recovers() {
 #[test]
 fn f_44_a_flood_of_wrong_secrets_is_refused_and_fills_no_log() {
     let right = "the right secret";
-    let stage = Stage::begin(
+    let stage = FaultFixture::begin(
         &json!({}),
         |_| {},
         |run| run.env("MCP_BROKER_SECRET", right),
@@ -267,7 +267,7 @@ fn f_44_a_flood_of_wrong_secrets_is_refused_and_fills_no_log() {
 
 #[test]
 fn http_17_a_head_beyond_its_limit_is_refused() {
-    let stage = Stage::new(&json!({}));
+    let stage = FaultFixture::new(&json!({}));
     let ask = |length: usize| {
         let long = "x".repeat(length);
         let headers = [
@@ -290,7 +290,7 @@ fn http_17_a_head_beyond_its_limit_is_refused() {
 #[test]
 fn the_binary_is_started_through_a_shell_by_its_own_process() {
     // Otherwise the census above would count a shell.
-    let stage = Stage::begin(&json!({}), |_| {}, with_files(256));
+    let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(256));
     // The broker is found by its name, since only root can see which file it executes.
     let name = std::fs::read_to_string(format!("/proc/{}/comm", stage.broker.pid()));
     assert_eq!(name.ok().as_deref(), Some("chaos-broker\n"));

@@ -5,14 +5,14 @@ use std::thread;
 
 use harness::callers::call_and_leave;
 use harness::figure::{Watch, figure, shown};
-use harness::{Fate, Tally, is_alive, nonce, processor_time, read, refusal, wait_until};
+use harness::{CallOutcome, Tally, is_alive, nonce, processor_time, read, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::stage::{ECHO, Stage, scaled, signal, source};
+use crate::fixture::{ECHO, FaultFixture, scaled, signal, source};
 
 #[test]
 fn f_06_code_and_signal_reach_every_caller_and_the_server_is_back() {
-    let stage = Stage::new(&json!({"on_call": {"echo": "hang", "slow": "exit:9"}}));
+    let stage = FaultFixture::new(&json!({"on_call": {"echo": "hang", "slow": "exit:9"}}));
     let waiting = || {
         let args = json!({"text": "x"});
         call_and_leave(stage.broker.address(), ECHO, &args)
@@ -107,7 +107,7 @@ struct Fates {
 }
 
 fn killed_under_load(kills: usize) -> Fates {
-    let stage = Stage::with(&json!({"on_call": {"echo": {"delay_ms": 2}}}), |config| {
+    let stage = FaultFixture::with(&json!({"on_call": {"echo": {"delay_ms": 2}}}), |config| {
         source(config, 0)["max_in_flight"] = json!(2);
     });
     let over = AtomicBool::new(false);
@@ -131,8 +131,9 @@ fn killed_under_load(kills: usize) -> Fates {
     });
     tally.is_clean();
     tally.agrees_with(&stage.chaos, "a");
-    let not_executed = tally
-        .count(|fate| matches!(fate, Fate::Refused(code, Some(false)) if code == "source_exited"));
+    let not_executed = tally.count(
+        |fate| matches!(fate, CallOutcome::Refused(code, Some(false)) if code == "source_exited"),
+    );
     assert!(not_executed > 0, "no call was waiting: {:?}", tally.codes());
     stage.is_as_before();
     Fates {
@@ -144,7 +145,7 @@ fn killed_under_load(kills: usize) -> Fates {
 
 #[test]
 fn f_20_half_an_answer_is_no_answer() {
-    let stage = Stage::new(&json!({"on_call": {"echo": "partial-eof"}}));
+    let stage = FaultFixture::new(&json!({"on_call": {"echo": "partial-eof"}}));
     let error = refusal(&stage.echo("x"), 502, "source_exited");
     assert_eq!(
         (&error["maybe_executed"], &error["details"]["exit_code"]),
@@ -156,7 +157,7 @@ fn f_20_half_an_answer_is_no_answer() {
 
 #[test]
 fn f_27_a_crash_loop_costs_nearly_nothing_and_calls_wake_it_once() {
-    let stage = Stage::new(&json!({}));
+    let stage = FaultFixture::new(&json!({}));
     let script = json!({"start_exit": 3, "stderr_lines": ["no licence"]});
     stage.chaos.script("optional", &script);
     let optional = || stage.broker.source("/optional");
@@ -202,7 +203,7 @@ fn f_27_a_crash_loop_costs_nearly_nothing_and_calls_wake_it_once() {
 
 #[test]
 fn f_55_looking_at_a_busy_server_does_not_restart_it() {
-    let stage = Stage::with(&json!({}), |config| {
+    let stage = FaultFixture::with(&json!({}), |config| {
         source(config, 0)["tool_overrides"]["slow"]["timeout"] = json!(60);
     });
     let pid = stage.chaos.pids("a")[0];

@@ -6,10 +6,12 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread;
 
 use harness::figure::figure;
-use harness::{Census, Chaos, Tally, UnreadPipe, get, guarded_by, is_alive, post, wait_until};
+use harness::{
+    Chaos, ResourceUsage, Tally, UnreadPipe, get, guarded_by, is_alive, post, wait_until,
+};
 use serde_json::json;
 
-use crate::stage::{ECHO, Stage, config_args, signal};
+use crate::fixture::{ECHO, FaultFixture, config_args, signal};
 
 /// A fixed address for a broker that cannot print its address.
 fn free_address() -> String {
@@ -46,11 +48,11 @@ fn f_49_a_log_that_is_not_read_stops_neither_calls_nor_the_end() {
     for level in ["info", "debug"] {
         let (chaos, address) = (Chaos::new(), free_address());
         let (mut child, _pipe) = start_unread(&chaos, level, &address);
-        let before = Census::take(child.id());
+        let before = ResourceUsage::measure(child.id());
         let tally = Tally::flood(&address, 4, 750, ECHO);
         tally.is_clean();
         assert_eq!(tally.answered(), 3000, "{level}: {:?}", tally.codes());
-        let more = Census::take(child.id())
+        let more = ResourceUsage::measure(child.id())
             .resident
             .saturating_sub(before.resident);
         assert!(more < 16 << 10, "{level}: {more} KiB");
@@ -133,7 +135,7 @@ fn f_49_a_log_file_that_may_not_grow_stops_nothing() {
 
 #[test]
 fn f_49_a_closed_log_pipe_stops_nothing() {
-    let stage = Stage::begin(&json!({}), |_| {}, |run| run.args(["--log-level", "debug"]));
+    let stage = FaultFixture::begin(&json!({}), |_| {}, |run| run.args(["--log-level", "debug"]));
     stage.broker.close_log();
     let tally = Tally::flood(stage.broker.address(), 4, 100, ECHO);
     tally.is_clean();

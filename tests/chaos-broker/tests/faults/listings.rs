@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use harness::figure::figure;
-use harness::{Census, wait_until, wait_within};
+use harness::{ResourceUsage, wait_until, wait_within};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, scaled, signal, source};
+use crate::fixture::{FaultFixture, scaled, signal, source};
 
 /// Memory that a listing may add to the process at its peak, in KiB.
 const MAX_GROWTH: u64 = 128 << 10;
@@ -14,8 +14,8 @@ const MAX_GROWTH: u64 = 128 << 10;
 const OBJECTS: usize = 20_000;
 
 /// The broker, after `/optional` was restarted with this script.
-fn listed_again(script: &Value) -> Stage {
-    let stage = Stage::with(&json!({}), |config| {
+fn listed_again(script: &Value) -> FaultFixture {
+    let stage = FaultFixture::with(&json!({}), |config| {
         config["limits"]["line_bytes"] = json!(16 << 20);
         source(config, 2)["startup_timeout"] = json!(600);
     });
@@ -24,8 +24,8 @@ fn listed_again(script: &Value) -> Stage {
     stage
 }
 
-fn grown(stage: &Stage) -> u64 {
-    let peak = Census::take(stage.broker.pid()).peak;
+fn grown(stage: &FaultFixture) -> u64 {
+    let peak = ResourceUsage::measure(stage.broker.pid()).peak;
     peak.saturating_sub(stage.before.resident)
 }
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use harness::callers::{call_and_leave, drain};
 use harness::figure::{Watch, figure, shown};
-use harness::{Broker, Census, Kept, post_bytes, read, refusal, send, wait_until};
+use harness::{Broker, KeepAlive, ResourceUsage, post_bytes, read, refusal, send, wait_until};
 use serde_json::json;
 
-use crate::stage::{ECHO, Stage, scaled};
+use crate::fixture::{ECHO, FaultFixture, scaled};
 
 /// Memory that the process may use in addition to the budget: its code, the stacks and heaps of its
 /// threads, connections.
@@ -35,7 +35,7 @@ fn many_values(address: &str, bytes: usize) -> TcpStream {
 
 fn is_served(broker: &Broker) {
     let call = json!({"path": "/b/add", "args": {"a": 1, "b": 2}});
-    let reply = Kept::open(broker.address()).post("/meta_call", &call);
+    let reply = KeepAlive::open(broker.address()).post("/meta_call", &call);
     let reply = reply.expect("another caller is answered");
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(broker.get("/healthz").status, 200);
@@ -51,7 +51,7 @@ fn a_thousand_callers_of_the_worst_mixture_stay_within_the_memory_budget() {
     } else {
         (96 << 20, 6 << 20, 180_000)
     };
-    let stage = Stage::with(&json!({"on_call": {"echo": {"big": result}}}), |config| {
+    let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": result}}}), |config| {
         config["limits"] = json!({"memory_bytes": budget, "line_bytes": 16 << 20});
     });
     let address = stage.broker.address();
@@ -80,7 +80,7 @@ fn a_thousand_callers_of_the_worst_mixture_stay_within_the_memory_budget() {
         is_served(&stage.broker);
     }
     let took = watch.passed();
-    let peak = Census::take(stage.broker.pid()).peak << 10;
+    let peak = ResourceUsage::measure(stage.broker.pid()).peak << 10;
     assert!(
         peak <= budget as u64 + BESIDE,
         "{} MiB at the peak of a budget of {} MiB",
@@ -121,7 +121,7 @@ fn take_a_byte(caller: &mut TcpStream) {
 #[test]
 fn f_35_callers_that_read_a_byte_at_a_time_are_closed_and_their_memory_is_given_back() {
     let result = (78 << 20) / 10;
-    let stage = Stage::with(&json!({"on_call": {"echo": {"big": result}}}), |config| {
+    let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": result}}}), |config| {
         config["limits"] = json!({"memory_bytes": 32 << 20, "line_bytes": 16 << 20});
     });
     let address = stage.broker.address();
@@ -145,7 +145,7 @@ fn f_35_callers_that_read_a_byte_at_a_time_are_closed_and_their_memory_is_given_
     assert_eq!(status, 502);
     wait_until("both are closed and there is room again", || {
         slow.iter_mut().for_each(take_a_byte);
-        let files = Census::take(stage.broker.pid()).files;
+        let files = ResourceUsage::measure(stage.broker.pid()).files;
         files <= stage.before.files && stage.echo("x").status == 200
     });
     let took = watch.passed();
@@ -167,7 +167,7 @@ fn f_35_callers_that_read_a_byte_at_a_time_are_closed_and_their_memory_is_given_
 }
 
 /// Uses memory until none is left for a request that is not small. Returns the connections that use it.
-fn fill(stage: &Stage) -> Vec<TcpStream> {
+fn fill(stage: &FaultFixture) -> Vec<TcpStream> {
     let address = stage.broker.address();
     let sizes = [vec![7 << 20; 6], vec![1 << 20; 12]].concat();
     let mut held: Vec<_> = sizes
@@ -185,7 +185,7 @@ fn fill(stage: &Stage) -> Vec<TcpStream> {
 #[test]
 fn while_the_memory_is_used_up_small_requests_and_health_are_served_and_others_are_refused() {
     let big = 400 << 10;
-    let stage = Stage::with(&json!({"on_call": {"fail": {"big": big}}}), |config| {
+    let stage = FaultFixture::with(&json!({"on_call": {"fail": {"big": big}}}), |config| {
         config["limits"] =
             json!({"memory_bytes": 32 << 20, "line_bytes": 16 << 20, "body_bytes": 16 << 20});
     });
@@ -217,7 +217,7 @@ fn while_the_memory_is_used_up_small_requests_and_health_are_served_and_others_a
 #[test]
 fn a_caller_holds_at_most_a_quarter_of_the_memory() {
     let quarter = 8 << 20;
-    let stage = Stage::with(&json!({"on_call": {"echo": {"big": 9 << 20}}}), |config| {
+    let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": 9 << 20}}}), |config| {
         config["limits"] =
             json!({"memory_bytes": 4 * quarter, "line_bytes": 16 << 20, "body_bytes": 16 << 20});
     });

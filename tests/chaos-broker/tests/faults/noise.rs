@@ -3,9 +3,9 @@
 use harness::figure::{Watch, figure, quantiles, shown};
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::fixture::FaultFixture;
 
-fn warnings(stage: &Stage) -> usize {
+fn warnings(stage: &FaultFixture) -> usize {
     let log = stage.broker.stderr();
     let lines = log.lines().filter(|line| line.contains("are not messages"));
     lines.filter(|line| line.contains("WARN")).count()
@@ -13,7 +13,7 @@ fn warnings(stage: &Stage) -> usize {
 
 #[test]
 fn f_12_text_noise_is_skipped_counted_and_logged_once() {
-    let stage = Stage::new(&json!({"start_noise": 100, "on_call": {"echo": {"noise": 20}}}));
+    let stage = FaultFixture::new(&json!({"start_noise": 100, "on_call": {"echo": {"noise": 20}}}));
     for n in 0..10 {
         let text = stage.echo(&n.to_string()).text();
         assert!(text.contains("seq"), "{text}");
@@ -31,7 +31,7 @@ fn f_12_text_noise_is_skipped_counted_and_logged_once() {
 fn f_13_twenty_thousand_json_lines_from_a_server_that_does_not_read() {
     let noise = "{\"level\":\"info\"}\n".repeat(20_000);
     let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"resultType":"complete"}}"#;
-    let stage = Stage::new(&json!({
+    let stage = FaultFixture::new(&json!({
         "no_drain_after": 4,
         "on_call": {"echo": {"delay_ms": 300, "then": {"raw_line": format!("{noise}{answer}")}}},
     }));
@@ -58,7 +58,7 @@ fn f_13_twenty_thousand_json_lines_from_a_server_that_does_not_read() {
 #[test]
 fn f_24_a_flood_on_stderr_is_drained_and_fills_no_log() {
     let times = |script| {
-        let stage = Stage::new(&script);
+        let stage = FaultFixture::new(&script);
         let mut times = Vec::new();
         for _ in 0..200 {
             let watch = Watch::start();

@@ -4,7 +4,7 @@ use harness::figure::{Watch, figure, shown};
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::json;
 
-use crate::stage::{Stage, config_args, signal, source};
+use crate::fixture::{FaultFixture, config_args, signal, source};
 
 fn start(chaos: &Chaos, startup_timeout: u64, args: &[&str]) -> Broker {
     let given = config_args(chaos, |config| {
@@ -58,7 +58,7 @@ fn f_29_a_slow_start_holds_up_no_other_source_and_may_take_longer_while_it_speak
 fn f_54_eras_are_found_out_whatever_a_server_does_to_the_probe() {
     for era in ["modern", "legacy", "both", "silent-probe", "probe-dies"] {
         let watch = Watch::start();
-        let stage = Stage::new(&json!({"era": era}));
+        let stage = FaultFixture::new(&json!({"era": era}));
         stage.broker.result("/a/add", json!({"a": 1, "b": 2}));
         figure(
             &format!("F-54-{era}"),
@@ -97,7 +97,7 @@ fn f_03_f_04_an_exit_before_the_handshake_is_reported_at_once_and_the_others_ser
 
 #[test]
 fn f_05_a_call_of_a_source_that_never_answers_its_handshake_learns_the_cause() {
-    let stage = Stage::with(&json!({}), |config| {
+    let stage = FaultFixture::with(&json!({}), |config| {
         source(config, 2)["startup_timeout"] = json!(120);
         source(config, 2)["timeout"] = json!(1);
     });

@@ -6,11 +6,11 @@ use harness::Tally;
 use harness::figure::{Watch, figure, shown};
 use serde_json::json;
 
-use crate::stage::{ECHO, Stage};
+use crate::fixture::{ECHO, FaultFixture};
 
 #[test]
 fn f_33_thousands_of_announcements_are_a_few_checks() {
-    let stage = Stage::new(&json!({}));
+    let stage = FaultFixture::new(&json!({}));
     let lists = || stage.chaos.events("a", "list").len();
     let before = lists();
     let used = harness::processor_time(stage.broker.pid());

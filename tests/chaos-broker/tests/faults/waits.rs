@@ -7,14 +7,14 @@ use harness::figure::{Watch, figure, shown};
 use harness::{processor_time, read, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::stage::{ECHO, Stage, source};
+use crate::fixture::{ECHO, FaultFixture, source};
 
 /// Lines that the server reads before any call.
 const LINES_BEFORE_CALLS: u64 = 3;
 
 #[test]
 fn f_08_a_hundred_hangs_end_at_their_deadline_and_are_cancelled() {
-    let stage = Stage::with(&json!({"on_call": {"slow": "hang"}}), |config| {
+    let stage = FaultFixture::with(&json!({"on_call": {"slow": "hang"}}), |config| {
         source(config, 0)["max_in_flight"] = json!(100);
     });
     let times = thread::scope(|scope| {
@@ -67,7 +67,7 @@ fn f_08_a_hundred_hangs_end_at_their_deadline_and_are_cancelled() {
 
 #[test]
 fn f_09_a_slow_tool_within_its_limit_succeeds() {
-    let stage = Stage::with(&json!({}), |config| {
+    let stage = FaultFixture::with(&json!({}), |config| {
         source(config, 0)["tool_overrides"]["slow"]["timeout"] = json!(10);
         source(config, 0)["max_in_flight"] = json!(100);
     });
@@ -82,8 +82,8 @@ fn f_09_a_slow_tool_within_its_limit_succeeds() {
 
 /// A server that reads only up to a first call, which it answers late with `answer`. Calls may take
 /// this many seconds.
-fn reads_no_more(answer: Value, line_bytes: usize, timeout: u64) -> Stage {
-    let stage = Stage::with(
+fn reads_no_more(answer: Value, line_bytes: usize, timeout: u64) -> FaultFixture {
+    let stage = FaultFixture::with(
         &json!({"no_drain_after": LINES_BEFORE_CALLS + 1, "on_call": {"echo": answer}}),
         |config| {
             config["limits"] = json!({"body_bytes": 32 << 20, "line_bytes": line_bytes});
@@ -115,7 +115,7 @@ fn f_10_a_deadline_fires_though_the_write_is_stuck() {
     refusal(&read(behind), 504, "call_timeout");
     assert_eq!(stuck["maybe_executed"], true, "some of it has left");
     assert!(took.as_millis() >= 3000 && took.as_secs() < 10, "{took:?}");
-    let now = harness::Census::take(stage.broker.pid());
+    let now = harness::ResourceUsage::measure(stage.broker.pid());
     let grown = now.peak.saturating_sub(stage.before.resident);
     // As received and as the line that is sent; the rest is buffers.
     let most = 2 * (size as u64 >> 10) + (4 << 10);
@@ -156,7 +156,7 @@ fn f_11_large_answers_are_read_while_large_arguments_are_stuck() {
 #[test]
 fn f_11_large_both_ways() {
     let size = 15 << 20;
-    let stage = Stage::with(&json!({}), |config| {
+    let stage = FaultFixture::with(&json!({}), |config| {
         config["limits"] = json!({"body_bytes": 32 << 20, "line_bytes": 64 << 20});
     });
     let text = "äb".repeat(size / 3);
@@ -178,7 +178,7 @@ fn f_11_large_both_ways() {
 
 #[test]
 fn f_19_a_drip_is_waited_for_without_burning_time() {
-    let stage = Stage::new(&json!({"on_call": {"echo": {"drip": {"bytes": 1, "ms": 10}}}}));
+    let stage = FaultFixture::new(&json!({"on_call": {"echo": {"drip": {"bytes": 1, "ms": 10}}}}));
     let used = processor_time(stage.broker.pid());
     let watch = Watch::start();
     let response = stage.echo("slowly");
@@ -219,11 +219,11 @@ fn f_53_lists_without_end_are_given_up() {
             "startup_timeout",
         ),
     ] {
-        let stage = Stage::with(&json!({}), |config| {
+        let stage = FaultFixture::with(&json!({}), |config| {
             source(config, 2)["startup_timeout"] = json!(5);
         });
         stage.chaos.script("optional", &script);
-        crate::stage::signal(stage.chaos.pids("optional")[0], "KILL");
+        crate::fixture::signal(stage.chaos.pids("optional")[0], "KILL");
         let watch = Watch::start();
         let mut found = Value::Null;
         wait_until("the list is given up", || {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// The maximum depth of samples; the smallest value is used below.
 const DEPTH: usize = 7;
 /// Variants of one place.
-const MOST: usize = 24;
+const MAX_SAMPLES: usize = 24;
 
 /// Samples for a root schema.
 pub(crate) fn of(root: &Value) -> Vec<Value> {
@@ -34,7 +34,7 @@ fn values(schema: &Value, root: &Value, depth: usize) -> Vec<Value> {
         return vec![value.clone()];
     }
     if let Some(Value::Array(list)) = members.get("enum") {
-        return list.iter().take(MOST).cloned().collect();
+        return list.iter().take(MAX_SAMPLES).cloned().collect();
     }
     let mut out = Vec::new();
     for keyword in ["anyOf", "oneOf", "allOf"] {
@@ -57,7 +57,7 @@ fn values(schema: &Value, root: &Value, depth: usize) -> Vec<Value> {
     for kind in kinds {
         out.extend(of_kind(kind, members, root, depth));
     }
-    out.truncate(MOST);
+    out.truncate(MAX_SAMPLES);
     out
 }
 

@@ -1,7 +1,7 @@
 //! Messages of both sides: every line has one result, and forwarded values are parts of the line. A
 //! valid line of a client means the same to the lenient reader of servers.
 
-use broker_wire::fuzzing::{Found, client_messages, server_messages};
+use broker_wire::fuzzing::{ParsedMessage, client_messages, server_messages};
 use fuzz::behaviour;
 use serde_json::value::RawValue;
 
@@ -54,7 +54,7 @@ fn f_16_messages_of_both_sides() {
         }
         batch_is_walked(&of_server, bytes)?;
         both_agree(&of_client, &of_server)?;
-        let kinds = |found: &[Found]| -> Vec<_> {
+        let kinds = |found: &[ParsedMessage]| -> Vec<_> {
             let kinds = found.iter().map(|one| (one.kind, one.id.is_some()));
             kinds.take(6).collect()
         };
@@ -67,7 +67,7 @@ fn f_16_messages_of_both_sides() {
     });
 }
 
-fn payloads_are_parts(found: &[Found], line: &[u8]) -> Result<(), String> {
+fn payloads_are_parts(found: &[ParsedMessage], line: &[u8]) -> Result<(), String> {
     for message in found {
         let Some(payload) = &message.payload else {
             continue;
@@ -86,7 +86,7 @@ fn payloads_are_parts(found: &[Found], line: &[u8]) -> Result<(), String> {
 }
 
 /// Reading a server's batch message by message gives the same messages as parsing the whole array.
-fn batch_is_walked(found: &[Found], bytes: &[u8]) -> Result<(), String> {
+fn batch_is_walked(found: &[ParsedMessage], bytes: &[u8]) -> Result<(), String> {
     if !bytes.starts_with(b"[") {
         return Ok(());
     }
@@ -114,7 +114,7 @@ fn batch_is_walked(found: &[Found], bytes: &[u8]) -> Result<(), String> {
 }
 
 /// The message that an element gives in a separate line.
-fn alone(element: &str) -> Vec<Found> {
+fn alone(element: &str) -> Vec<ParsedMessage> {
     if element.starts_with('[') {
         // A batch within a batch is not a message.
         return server_messages(b"0").0;
@@ -124,7 +124,7 @@ fn alone(element: &str) -> Vec<Found> {
 
 /// A message that the strict reader accepts is the same for the lenient one, unless it nests too
 /// deeply.
-fn both_agree(of_client: &[Found], of_server: &[Found]) -> Result<(), String> {
+fn both_agree(of_client: &[ParsedMessage], of_server: &[ParsedMessage]) -> Result<(), String> {
     for (strict, lenient) in of_client.iter().zip(of_server) {
         let is_taken = matches!(strict.kind, "request" | "notification");
         let is_deep = matches!(lenient.kind, "noise" | "unreadable");

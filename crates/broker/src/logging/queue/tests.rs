@@ -6,7 +6,7 @@ use super::super::Format;
 use super::*;
 
 /// The timeout of a test.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A writer that forwards bytes. Before each write it waits for an order: how many bytes to accept, or
 /// which error to return.
@@ -56,7 +56,7 @@ fn read_to(last: &str, order: &Sender<io::Result<usize>>, received: &Receiver<Ve
     let mut text = String::new();
     while !text.ends_with(last) {
         order.send(Ok(usize::MAX)).expect("the thread runs");
-        let bytes = received.recv_timeout(PATIENCE).expect("it is written");
+        let bytes = received.recv_timeout(WAIT_TIMEOUT).expect("it is written");
         text.push_str(std::str::from_utf8(&bytes).expect("lines are text"));
     }
     text
@@ -73,7 +73,10 @@ fn await_idle(queue: &Queue) {
 fn await_state(queue: &Queue, condition: impl Fn(&QueueState) -> bool) {
     let began = Instant::now();
     while !condition(&queue.state()) {
-        assert!(began.elapsed() < PATIENCE, "the thread never gets there");
+        assert!(
+            began.elapsed() < WAIT_TIMEOUT,
+            "the thread never gets there"
+        );
         thread::sleep(Duration::from_millis(1));
     }
 }

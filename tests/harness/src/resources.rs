@@ -13,7 +13,7 @@ const FILES_ASTRAY: usize = 2;
 
 /// The resources of a broker at one moment.
 #[derive(Clone, Debug)]
-pub struct Census {
+pub struct ResourceUsage {
     /// Names of all living descendants, sorted.
     pub processes: Vec<String>,
     /// Living processes with the broker's cookie that are not its descendants.
@@ -28,9 +28,9 @@ pub struct Census {
     pub peak: u64,
 }
 
-impl Census {
+impl ResourceUsage {
     /// Measures the resources of the broker that was started as `pid`.
-    pub fn take(pid: u32) -> Self {
+    pub fn measure(pid: u32) -> Self {
         let descendants = children_of(pid);
         let broker = serving(pid, &descendants);
         Self {

@@ -6,10 +6,10 @@ use std::thread;
 use harness::{Run, binary, wait_until};
 use serde_json::{Value, json};
 
-use crate::stage::{ECHO, Stage};
+use crate::fixture::{ECHO, FaultFixture};
 
 /// Runs one mode; returns its report on its connections.
-fn misbehave(stage: &Stage, mode: &str, more: &[&str]) -> Value {
+fn misbehave(stage: &FaultFixture, mode: &str, more: &[&str]) -> Value {
     let mut args = vec![mode, stage.broker.address()];
     args.extend(["--path", ECHO]);
     args.extend(more);
@@ -27,7 +27,7 @@ fn misbehave(stage: &Stage, mode: &str, more: &[&str]) -> Value {
 
 #[test]
 fn f_34_f_35_no_mode_of_the_chaos_client_harms_another_caller() {
-    let stage = Stage::new(&json!({}));
+    let stage = FaultFixture::new(&json!({}));
     let flood = misbehave(&stage, "flood", &["--count", "400"]);
     assert_eq!(flood["answered"], json!({"200": 400}), "{flood}");
 

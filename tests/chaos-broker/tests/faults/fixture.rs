@@ -4,15 +4,15 @@
 use std::fs;
 
 use harness::figure::Watch;
-use harness::{Broker, Census, Chaos, Run, wait_until};
+use harness::{Broker, Chaos, ResourceUsage, Run, wait_until};
 use serde_json::{Value, json};
 
 pub(crate) const ECHO: &str = "/a/echo";
 
-pub(crate) struct Stage {
+pub(crate) struct FaultFixture {
     pub(crate) chaos: Chaos,
     pub(crate) broker: Broker,
-    pub(crate) before: Census,
+    pub(crate) before: ResourceUsage,
 }
 
 /// The source of the node at this index of the tree.
@@ -20,7 +20,7 @@ pub(crate) fn source(config: &mut Value, at: usize) -> &mut Value {
     &mut config["tree"][at]["source"]
 }
 
-impl Stage {
+impl FaultFixture {
     /// The broker with this script for `/a`.
     pub(crate) fn new(script: &Value) -> Self {
         Self::with(script, |_| {})
@@ -48,7 +48,7 @@ impl Stage {
             let sources = sources["sources"].as_array();
             sources.is_some_and(|all| all.iter().all(|source| source["state"] == "ready"))
         });
-        let before = Census::take(broker.pid());
+        let before = ResourceUsage::measure(broker.pid());
         Self {
             chaos,
             broker,
@@ -77,7 +77,7 @@ impl Stage {
     }
 
     /// Asserts the conditions of every row; returns the resources of the broker at the end.
-    pub(crate) fn is_as_before(&self) -> Census {
+    pub(crate) fn is_as_before(&self) -> ResourceUsage {
         let watch = Watch::start();
         self.broker.result("/b/add", json!({"a": 1, "b": 2}));
         let took = watch.passed();

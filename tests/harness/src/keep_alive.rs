@@ -6,21 +6,21 @@ use std::net::TcpStream;
 use serde_json::Value;
 
 use crate::http::{Response, read_from};
-use crate::program::PATIENCE;
+use crate::program::WAIT_TIMEOUT;
 
 /// A connection that is kept between requests.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeepAlive {
     address: String,
     stream: BufReader<TcpStream>,
 }
 
-impl Kept {
+impl KeepAlive {
     /// Connects.
     pub fn open(address: &str) -> Self {
         let stream = TcpStream::connect(address).expect("the broker listens");
         stream
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(WAIT_TIMEOUT))
             .expect("a timeout can be set");
         Self {
             address: address.to_owned(),
