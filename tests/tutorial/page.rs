@@ -84,7 +84,7 @@ impl Page {
                 }
                 _ => {
                     return Err(format!(
-                        "line {number}: a block that is no command, no output and no named file"
+                        "line {number}: a block that is neither a command nor an output nor a named file"
                     ));
                 }
             }

@@ -45,7 +45,7 @@ pub fn run(name: &str, words: &[&str], target: impl Fn(&[u8]) -> Seen) {
         let given = std::env::var(variable).ok();
         given.map_or(default, |text| {
             text.parse()
-                .unwrap_or_else(|_| panic!("`{variable}` is no number"))
+                .unwrap_or_else(|_| panic!("`{variable}` is not a number"))
         })
     };
     let time = Duration::from_secs(number("FUZZ_SECONDS", 1));
@@ -95,7 +95,7 @@ fn try_one(name: &str, input: &[u8], target: &impl Fn(&[u8]) -> Seen) -> u64 {
     let file = std::env::temp_dir().join(format!("fuzz-{name}-{:016x}", behaviour(input)));
     fs::write(&file, input).expect("the input can be kept");
     panic!(
-        "{name}: {found}; the input is {}, which belongs into tests/fuzz/seeds/{name}/ once this is mended",
+        "{name}: {found}; the input is {}, which belongs into tests/fuzz/seeds/{name}/ once this is fixed",
         file.display()
     );
 }

@@ -73,7 +73,7 @@ fn payloads_are_parts(found: &[ParsedMessage], line: &[u8]) -> Result<(), String
             continue;
         };
         if serde_json::from_slice::<&RawValue>(payload).is_err() {
-            return Err(format!("{}: a payload that is no JSON", message.kind));
+            return Err(format!("{}: a payload that is not JSON", message.kind));
         }
         if !line.windows(payload.len()).any(|part| part == &payload[..]) {
             return Err(format!(
