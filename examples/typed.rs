@@ -61,7 +61,7 @@ async fn calls(broker: &Broker) -> Result<(), Box<dyn Error>> {
     let called = broker.call::<time_convert::Tool>(args).await?;
     writeln!(out, "time: {}", called.raw.text())?;
 
-    // bounds are not types; the broker checks them before it sends anything.
+    // Bounds are not types; the broker checks them before it sends anything.
     let args = text_lorem::Args {
         paragraphs: Some(1_000_000),
     };

@@ -46,9 +46,9 @@ impl ResourceUsage {
     /// Waits until the broker has the same resources as before: the same processes, no stray, nearly as
     /// many files. Returns its resources.
     pub fn await_again(&self, pid: u32) -> Self {
-        let mut now = Self::take(pid);
+        let mut now = Self::measure(pid);
         holds("the broker holds what it held before", || {
-            now = Self::take(pid);
+            now = Self::measure(pid);
             self.is_again(&now)
                 .then_some(())
                 .ok_or_else(|| format!("before: {self:?}\nnow: {now:?}"))
