@@ -51,7 +51,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
     };
     let output = Output::new(cli.log_format);
     // The log is also written out when a panic ends this function.
-    let _finish = Finish(&output);
+    let _finish = FlushOnDrop(&output);
     // Subcommands print their findings; the log would repeat them.
     let level = match cli.verb {
         None => cli.log_level,
@@ -121,9 +121,9 @@ fn unguarded(
 }
 
 /// Writes out the log when it is dropped.
-struct Finish<'a>(&'a Output);
+struct FlushOnDrop<'a>(&'a Output);
 
-impl Drop for Finish<'_> {
+impl Drop for FlushOnDrop<'_> {
     fn drop(&mut self) {
         self.0.finish();
     }

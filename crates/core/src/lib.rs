@@ -47,7 +47,7 @@ pub use sources::examine::{ExamResult, SourceExam, StartedSource};
 pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
 pub use sources::reload::{RefusedSource, ReloadError, ReloadSummary};
 pub use sources::setup::PreparedConfig;
-pub use types::{AreaRef, Describe, EntryRef, Mode, RefuseExit, Reply, Setup, StartOutcome};
+pub use types::{AreaRef, Describe, EntryRef, Mode, RefusalCause, Reply, Setup, StartOutcome};
 
 use admission::Admission;
 use call::arguments;

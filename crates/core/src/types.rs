@@ -78,12 +78,12 @@ pub struct StartOutcome {
     /// Everything that differs, over all required sources.
     pub report: Report,
     /// Why it must be refused; never with [`Mode::Tolerant`].
-    pub refuse: Option<RefuseExit>,
+    pub refuse: Option<RefusalCause>,
 }
 
 /// Why a start is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefuseExit {
+pub enum RefusalCause {
     /// A source differs from the lock.
     Drift,
     /// A source could not be started or listed.

@@ -67,10 +67,10 @@ impl ProcessHandle {
     /// group. The caller closes stdin afterwards: an ended process shows none.
     pub async fn note_descendants(&self) {
         let pid = self.pid;
-        let looked = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
+        let found = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
         // The id of an ended process may belong to another process.
         if self.exit.borrow().is_none() {
-            self.descendants.add(looked.unwrap_or_default());
+            self.descendants.add(found.unwrap_or_default());
         }
     }
 

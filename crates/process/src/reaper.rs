@@ -123,7 +123,7 @@ impl Reaper {
             asked = stop.recv() => Some(asked.is_some()),
         };
         if let Some(asked) = asked {
-            // The handle was dropped: there is no reason to wait.
+            // If the handle was dropped, there is no reason to wait.
             let grace = if asked {
                 self.grace.close
             } else {
@@ -142,8 +142,8 @@ impl Reaper {
     /// Waits for the leader to end by itself, then sends SIGTERM, then SIGKILL.
     async fn end(&mut self, grace: Duration) {
         if let Some(pid) = self.child.id() {
-            let looked = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
-            self.descendants.add(looked.unwrap_or_default());
+            let found = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
+            self.descendants.add(found.unwrap_or_default());
         }
         if let Some(ended) = self.stop_deadline.bound(grace, 3, self.child.wait()).await {
             return self.publish(ended.ok());
@@ -246,8 +246,8 @@ async fn descendants_ended(cookie: &Cookie, descendants: &ProcessList, kill: boo
 /// Reads the table of all processes, which takes a while if there are many.
 async fn find_descendants(cookie: &Cookie, descendants: &ProcessList) -> Vec<PinnedProcess> {
     let (cookie, descendants) = (cookie.clone(), descendants.clone());
-    let looked = tokio::task::spawn_blocking(move || cookie.holders(&descendants)).await;
-    looked.unwrap_or_else(|error| {
+    let found = tokio::task::spawn_blocking(move || cookie.holders(&descendants)).await;
+    found.unwrap_or_else(|error| {
         tracing::debug!(%error, "the search for processes that left their group failed");
         Vec::new()
     })

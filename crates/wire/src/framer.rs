@@ -91,12 +91,12 @@ pub struct Framer {
     account: Account,
     /// The memory charged so far for the line at the front of `buffer`.
     charge: Charge,
-    skipped: Option<Skipped>,
+    skipped: Option<SkippedLine>,
 }
 
 /// The line that is being skipped.
 #[derive(Debug)]
-struct Skipped {
+struct SkippedLine {
     scan: HeadScan,
     drained: usize,
     reason: Reason,
@@ -239,7 +239,7 @@ impl Framer {
     fn begin_skip(&mut self, reason: Reason) {
         self.scanned = 0;
         self.charge = Charge::default();
-        self.skipped = Some(Skipped {
+        self.skipped = Some(SkippedLine {
             scan: HeadScan::default(),
             drained: 0,
             reason,

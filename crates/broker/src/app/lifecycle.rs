@@ -13,7 +13,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout};
 
 use super::failure::Failure;
-use crate::core::{Core, RefuseExit, StartOutcome};
+use crate::core::{Core, RefusalCause, StartOutcome};
 use crate::logging::Output;
 use crate::surface::Surface;
 
@@ -165,8 +165,8 @@ async fn refusal(core: &Core, output: &Output) -> Exit {
         return std::future::pending().await;
     };
     let (exit, why) = match reason {
-        RefuseExit::Drift => (Exit::Drift, "the tools of the sources differ from the lock"),
-        RefuseExit::Unchecked => (
+        RefusalCause::Drift => (Exit::Drift, "the tools of the sources differ from the lock"),
+        RefusalCause::Unchecked => (
             Exit::Unchecked,
             "a source could not be compared with the lock",
         ),

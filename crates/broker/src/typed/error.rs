@@ -5,7 +5,7 @@ use broker_model::{CallCode, Diagnostic};
 use thiserror::Error;
 
 use super::RawResult;
-use crate::core::{CoreError, RefuseExit};
+use crate::core::{CoreError, RefusalCause};
 
 /// Why a call returned no output.
 #[derive(Clone, Debug, Error)]
@@ -49,7 +49,7 @@ pub enum OpenError {
     #[error("{}: {report}", refused(.reason))]
     Refused {
         /// The reason.
-        reason: RefuseExit,
+        reason: RefusalCause,
         /// Everything that differs.
         report: Box<Report>,
     },
@@ -105,9 +105,9 @@ fn listed(diagnostics: &[Diagnostic]) -> String {
     lines.join("\n")
 }
 
-fn refused(reason: &RefuseExit) -> &'static str {
+fn refused(reason: &RefusalCause) -> &'static str {
     match reason {
-        RefuseExit::Drift => "the tools of the sources differ from the lock",
-        RefuseExit::Unchecked => "a source could not be compared with the lock",
+        RefusalCause::Drift => "the tools of the sources differ from the lock",
+        RefusalCause::Unchecked => "a source could not be compared with the lock",
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::Inner;
-use crate::call::work::Busy;
+use crate::call::work::PoolError;
 use crate::errors::error::CoreError;
 use crate::errors::failure::{self, SHORT_RETRY_DELAY};
 
@@ -114,10 +114,10 @@ pub fn no_room_for_request(no_room: NoRoom, needed: usize, account: &Account) ->
         .maybe_executed(false)
 }
 
-pub(crate) fn overloaded(busy: Busy) -> CoreError {
+pub(crate) fn overloaded(busy: PoolError) -> CoreError {
     let message = match busy {
-        Busy::Full { waiting } => format!("{waiting} requests wait to be read or checked"),
-        Busy::NoThread => "no thread can be started to read or check the request".to_owned(),
+        PoolError::Full { waiting } => format!("{waiting} requests wait to be read or checked"),
+        PoolError::NoThread => "no thread can be started to read or check the request".to_owned(),
     };
     CoreError::new(CallCode::Overloaded, message)
         .retry_after(SHORT_RETRY_DELAY)

@@ -6,7 +6,7 @@ use crate::catalog::{Kind, Tool};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::listing::lookup;
-use crate::listing::view::Withdrawn;
+use crate::listing::view::Withdrawal;
 use broker_model::CallCode;
 
 /// The tool that a call names.
@@ -50,7 +50,7 @@ impl Inner {
 }
 
 /// The error for a tool that is withdrawn.
-pub(super) fn out_of_service(target: &Target, withdrawn: &Withdrawn) -> Box<CoreError> {
+pub(super) fn out_of_service(target: &Target, withdrawn: &Withdrawal) -> Box<CoreError> {
     let details = serde_json::json!({
         "class": withdrawn.class.as_str(),
         "rules": withdrawn.rules,

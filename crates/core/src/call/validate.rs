@@ -18,7 +18,7 @@ use crate::Inner;
 use crate::call::arguments::{Args, ParsedCharge, charge_parsed, overloaded, unsent};
 use crate::call::context::CallContext;
 use crate::call::validator::{self, LazyValidator, Refusal};
-use crate::call::work::Stop;
+use crate::call::work::StopFlag;
 use crate::catalog::{Catalog, Tool};
 use crate::errors::error::CoreError;
 use crate::errors::failure;
@@ -28,7 +28,7 @@ use crate::errors::json_error::json_invalid;
 const MAX_INLINE_STEPS: u64 = 50_000;
 
 /// Arguments on their way to the pool.
-enum Long {
+enum PooledArgs {
     Value(Value, ParsedCharge),
     Text(Bytes, Range<usize>),
 }
@@ -55,9 +55,9 @@ impl Inner {
                     Err(Refusal::OverBudget(_)) => {}
                 }
                 let size = json::estimate(text);
-                Long::Value(value, charge_parsed(account, text.len(), size)?)
+                PooledArgs::Value(value, charge_parsed(account, text.len(), size)?)
             }
-            Args::Unread { body, at } => Long::Text(body.clone(), at),
+            Args::Unread { body, at } => PooledArgs::Text(body.clone(), at),
         };
         let check = Check {
             validators: Arc::clone(&self.validators),
@@ -87,10 +87,10 @@ struct Check {
 }
 
 impl Check {
-    fn run(&self, long: Long, stop: &Stop) -> Result<(), Box<CoreError>> {
+    fn run(&self, long: PooledArgs, stop: &StopFlag) -> Result<(), Box<CoreError>> {
         let (_charge, value) = match long {
-            Long::Value(value, charge) => (charge, value),
-            Long::Text(body, at) => self.read(&body, at)?,
+            PooledArgs::Value(value, charge) => (charge, value),
+            PooledArgs::Text(body, at) => self.read(&body, at)?,
         };
         let stopped = || stop.is_set();
         let budget = Budget::of_values(broker_schema::count_values(&value)).until(&stopped);

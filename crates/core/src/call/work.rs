@@ -49,11 +49,11 @@ struct Job {
 
 /// Tells a running job to stop: set when the caller has dropped the future of the job.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub(crate) struct StopFlag(Arc<AtomicBool>);
 
 /// Why a job is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Busy {
+pub(crate) enum PoolError {
     /// This many requests are already waiting.
     Full { waiting: usize },
     /// The pool has no thread, and the operating system refused to start one.
@@ -85,9 +85,9 @@ impl WorkPool {
     /// it to stop. A panic of the job continues in the caller.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Stop) -> T + Send + 'static,
-    ) -> Result<T, Busy> {
-        let stop = Stop::default();
+        job: impl FnOnce(&StopFlag) -> T + Send + 'static,
+    ) -> Result<T, PoolError> {
+        let stop = StopFlag::default();
         let of_job = stop.clone();
         let submitted = self.submit(stop, MAX_WAITING, move || job(&of_job));
         Ok(submitted.map_err(|(busy, _)| busy)?.outcome().await)
@@ -99,7 +99,7 @@ impl WorkPool {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        match self.submit(Stop::default(), usize::MAX, job) {
+        match self.submit(StopFlag::default(), usize::MAX, job) {
             Ok(submitted) => submitted.outcome().await,
             Err((_, job)) => job(),
         }
@@ -108,15 +108,15 @@ impl WorkPool {
     /// Adds a job to the queue, or gives it back.
     fn submit<T: Send + 'static, J: FnOnce() -> T + Send + 'static>(
         &self,
-        stop: Stop,
+        stop: StopFlag,
         max_waiting: usize,
         job: J,
-    ) -> Result<PendingJob<'_, T>, (Busy, J)> {
+    ) -> Result<PendingJob<'_, T>, (PoolError, J)> {
         let shared = &self.0;
         let mut state = shared.state();
         let waiting = state.queue.len().saturating_sub(state.idle);
         if waiting >= max_waiting {
-            return Err((Busy::Full { waiting }, job));
+            return Err((PoolError::Full { waiting }, job));
         }
         if state.idle <= state.queue.len() && state.threads < shared.max_threads {
             let name = format!("{}-{}", shared.name, state.threads);
@@ -125,7 +125,7 @@ impl WorkPool {
                 Ok(()) => state.threads += 1,
                 Err(error) if state.threads == 0 => {
                     tracing::error!(%error, "no thread for long requests can be started");
-                    return Err((Busy::NoThread, job));
+                    return Err((PoolError::NoThread, job));
                 }
                 // The existing threads run the job.
                 Err(error) => {
@@ -214,7 +214,7 @@ impl PoolShared {
 struct PendingJob<'a, T> {
     shared: &'a PoolShared,
     number: u64,
-    stop: Stop,
+    stop: StopFlag,
     receiver: oneshot::Receiver<thread::Result<T>>,
 }
 
@@ -238,7 +238,7 @@ impl<T> Drop for PendingJob<'_, T> {
     }
 }
 
-impl Stop {
+impl StopFlag {
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     /// Runs until it is asked to stop.
-    fn endless(stop: &Stop) {
+    fn endless(stop: &StopFlag) {
         while !stop.is_set() {
             thread::yield_now();
         }
@@ -334,7 +334,7 @@ mod tests {
         for waiting in &mut queue {
             assert!(is_pending(waiting).await);
         }
-        let full = Busy::Full {
+        let full = PoolError::Full {
             waiting: MAX_WAITING,
         };
         assert_eq!(pool.run(|_| ()).await, Err(full));
@@ -403,7 +403,7 @@ mod tests {
     #[tokio::test]
     async fn without_a_thread_requests_are_refused_and_results_are_shaped_in_place() {
         let pool = WorkPool::of_threads("test-work", 1, |_, _| Err(io::Error::other("planned")));
-        assert_eq!(pool.run(|_| 7).await, Err(Busy::NoThread));
+        assert_eq!(pool.run(|_| 7).await, Err(PoolError::NoThread));
         let here = thread::current().id();
         let there = pool.run_bounded(|| thread::current().id()).await;
         assert_eq!(there, here);

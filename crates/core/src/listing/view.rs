@@ -18,7 +18,7 @@ const MAX_CACHE_BYTES: usize = 8 << 20;
 /// The state of the catalog at a moment.
 #[derive(Debug, Default)]
 pub(crate) struct View {
-    withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
+    withdrawn: BTreeMap<u32, Arc<Withdrawal>>,
     hidden: Arc<BTreeSet<u32>>,
     /// Nodes whose compiled replies do not apply, since a tool directly below differs from the compiled
     /// one.
@@ -28,7 +28,7 @@ pub(crate) struct View {
 
 /// Why a tool is withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Withdrawn {
+pub(crate) struct Withdrawal {
     pub(crate) class: Class,
     pub(crate) rules: Vec<&'static str>,
     pub(crate) reason: Reason,
@@ -58,7 +58,7 @@ struct Member<'a> {
     since: &'a str,
 }
 
-impl Withdrawn {
+impl Withdrawal {
     pub(crate) fn new(
         class: Class,
         rules: Vec<&'static str>,
@@ -110,7 +110,7 @@ impl View {
         &self,
         catalog: &Catalog,
         source: usize,
-        withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
+        withdrawn: BTreeMap<u32, Arc<Withdrawal>>,
     ) -> Self {
         let mut all = self.withdrawn.clone();
         all.retain(|tool, _| catalog.tool(*tool).source as usize != source);
@@ -154,7 +154,7 @@ impl View {
     }
 
     /// Why a tool is withdrawn, if it is.
-    pub(crate) fn withdrawn(&self, tool: u32) -> Option<&Arc<Withdrawn>> {
+    pub(crate) fn withdrawn(&self, tool: u32) -> Option<&Arc<Withdrawal>> {
         self.withdrawn.get(&tool)
     }
 

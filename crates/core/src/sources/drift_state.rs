@@ -21,7 +21,7 @@ use broker_model::{Snapshot, SourceCause};
 use serde_json::Value;
 
 use crate::catalog::{Catalog, Kind};
-use crate::listing::view::{View, Withdrawn};
+use crate::listing::view::{View, Withdrawal};
 use crate::sources::drift_log;
 use crate::sources::reason::{self, Reason};
 use crate::sources::startup_gate::StartupGate;
@@ -36,7 +36,7 @@ pub(crate) struct DriftState {
     pub(crate) catalog: &'static Catalog,
     pub(crate) view: ArcSwap<View>,
     pub(crate) gate: StartupGate,
-    sources: Box<[ArcSwap<Reviewed>]>,
+    sources: Box<[ArcSwap<CheckSettings>]>,
     /// The latest report of each source. Locked while a verdict is applied, so that verdicts are
     /// applied one at a time.
     reports: Mutex<Box<[Option<Report>]>>,
@@ -44,7 +44,7 @@ pub(crate) struct DriftState {
 
 /// The settings of one source that its check needs.
 #[derive(Debug)]
-pub(crate) struct Reviewed {
+pub(crate) struct CheckSettings {
     pub(crate) path: NodePath,
     pub(crate) filter: ToolFilter,
     pub(crate) redactor: Redactor,
@@ -57,9 +57,9 @@ pub(crate) struct Assessment {
     pub(crate) verdict: Verdict,
     pub(crate) report: Report,
     /// The tools that may not be served, hidden ones included.
-    pub(crate) withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
+    pub(crate) withdrawn: BTreeMap<u32, Arc<Withdrawal>>,
     /// The tools whose texts changed; the config decides whether they are served.
-    pub(crate) changed_texts: BTreeMap<u32, Arc<Withdrawn>>,
+    pub(crate) changed_texts: BTreeMap<u32, Arc<Withdrawal>>,
 }
 
 impl Assessment {
@@ -69,7 +69,7 @@ impl Assessment {
     }
 
     /// The tools that must not be served if the config has this `on_text_drift`.
-    pub(crate) fn withdrawn_by(&self, text_drift: TextDrift) -> BTreeMap<u32, Arc<Withdrawn>> {
+    pub(crate) fn withdrawn_by(&self, text_drift: TextDrift) -> BTreeMap<u32, Arc<Withdrawal>> {
         let mut withdrawn = match text_drift {
             TextDrift::Serve => BTreeMap::new(),
             TextDrift::Withdraw => self.changed_texts.clone(),
@@ -84,7 +84,7 @@ impl DriftState {
         catalog: &'static Catalog,
         view: View,
         gate: StartupGate,
-        sources: Vec<Reviewed>,
+        sources: Vec<CheckSettings>,
     ) -> Self {
         Self {
             catalog,
@@ -107,15 +107,15 @@ impl DriftState {
     pub(crate) fn assess(
         &self,
         source: usize,
-        reviewed: Option<&Reviewed>,
+        check_settings: Option<&CheckSettings>,
         snapshot: &Snapshot,
     ) -> Assessment {
         let now = self.sources[source].load();
-        let reviewed = reviewed.unwrap_or(&now);
+        let check_settings = check_settings.unwrap_or(&now);
         let (report, withdrawn, changed_texts) = match self.locked(source) {
             Ok(locked) => {
-                let mut report = broker_drift::classify(&locked, snapshot, &reviewed.filter);
-                report.mask(&reviewed.redactor);
+                let mut report = broker_drift::classify(&locked, snapshot, &check_settings.filter);
+                report.mask(&check_settings.redactor);
                 report.name_config(self.catalog.config_name);
                 // Includes hidden tools: a reload may expose them.
                 let withdrawn = self.withdrawn(source, &report, &locked, snapshot);
@@ -125,7 +125,7 @@ impl DriftState {
             // A source that cannot be compared is not served.
             Err(problem) => {
                 let report = broker_drift::unchecked(
-                    &reviewed.path,
+                    &check_settings.path,
                     SourceCause::DriftSource,
                     &problem,
                     &[],
@@ -167,13 +167,13 @@ impl DriftState {
         &self,
         source: usize,
         assessment: &Assessment,
-    ) -> BTreeMap<u32, Arc<Withdrawn>> {
+    ) -> BTreeMap<u32, Arc<Withdrawal>> {
         assessment.withdrawn_by(self.sources[source].load().text_drift)
     }
 
     /// Replaces the settings with which a source is checked.
-    pub(crate) fn set_reviewed(&self, source: usize, reviewed: Reviewed) {
-        self.sources[source].store(Arc::new(reviewed));
+    pub(crate) fn set_check_settings(&self, source: usize, check_settings: CheckSettings) {
+        self.sources[source].store(Arc::new(check_settings));
     }
 
     /// Hides exactly the tools in `hidden`.
@@ -198,8 +198,8 @@ impl DriftState {
                 shown_line(last, MAX_MESSAGE)
             );
         }
-        let reviewed = self.sources[source].load();
-        let path = &reviewed.path;
+        let check_settings = self.sources[source].load();
+        let path = &check_settings.path;
         if !self.gate.is_settled(source) && !self.gate.is_strict(source) {
             tracing::warn!(source = %path, cause = %failure.cause, reason = message, "source not checked");
         }
@@ -209,9 +209,11 @@ impl DriftState {
 
     /// The number of these tools that the config's filter hides.
     pub(crate) fn hidden_count(&self, source: usize, snapshot: &Snapshot) -> usize {
-        let reviewed = self.sources[source].load();
+        let check_settings = self.sources[source].load();
         let names = snapshot.tools.iter().map(ListedTool::name);
-        names.filter(|name| !reviewed.filter.admits(name)).count()
+        names
+            .filter(|name| !check_settings.filter.admits(name))
+            .count()
     }
 
     fn locked(&self, source: usize) -> Result<LockedSource, String> {
@@ -251,7 +253,7 @@ impl DriftState {
         report: &Report,
         locked: &LockedSource,
         snapshot: &Snapshot,
-    ) -> BTreeMap<u32, Arc<Withdrawn>> {
+    ) -> BTreeMap<u32, Arc<Withdrawal>> {
         if let Some(about) = report.sources.iter().find(|s| s.class == Class::Security) {
             let rule = reason::worst(about).map_or("source-changed", |finding| finding.rule);
             return self.all_of(source, about.class, rule, &Reason::of_source(about));
@@ -260,11 +262,11 @@ impl DriftState {
         let withdrawn = drifted.filter_map(|drift| {
             // An added tool may have the path of another source's tool, which must not be withdrawn.
             let at = self.tool_at(drift)?;
-            let reviewed = locked
+            let locked_tool = locked
                 .exposed
                 .iter()
                 .find(|tool| tool.upstream_name == drift.tool);
-            let reason = Reason::of_tool(drift, reviewed.map(|tool| &tool.raw));
+            let reason = Reason::of_tool(drift, locked_tool.map(|tool| &tool.raw));
             Some((at, of_tool(drift, drift.class, reason, locked, snapshot)))
         });
         withdrawn.collect()
@@ -277,7 +279,7 @@ impl DriftState {
         report: &Report,
         locked: &LockedSource,
         snapshot: &Snapshot,
-    ) -> BTreeMap<u32, Arc<Withdrawn>> {
+    ) -> BTreeMap<u32, Arc<Withdrawal>> {
         let of_source = report.sources.iter().flat_map(|about| &about.findings);
         if let Some(finding) = of_source
             .into_iter()
@@ -301,8 +303,8 @@ impl DriftState {
         class: Class,
         rule: &'static str,
         reason: &Reason,
-    ) -> BTreeMap<u32, Arc<Withdrawn>> {
-        let withdrawn = Arc::new(Withdrawn::new(
+    ) -> BTreeMap<u32, Arc<Withdrawal>> {
+        let withdrawn = Arc::new(Withdrawal::new(
             class,
             vec![rule],
             reason.clone(),
@@ -319,7 +321,7 @@ impl DriftState {
         &self,
         source: usize,
         report: &Report,
-        mut withdrawn: BTreeMap<u32, Arc<Withdrawn>>,
+        mut withdrawn: BTreeMap<u32, Arc<Withdrawal>>,
     ) {
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let view = self.view.load_full();
@@ -357,7 +359,7 @@ fn of_tool(
     reason: Reason,
     locked: &LockedSource,
     snapshot: &Snapshot,
-) -> Arc<Withdrawn> {
+) -> Arc<Withdrawal> {
     let listed = snapshot.tools.iter().find(|tool| tool.name() == drift.tool);
     let found = listed.map(|tool| {
         let mut raw = tool.read();
@@ -365,5 +367,5 @@ fn of_tool(
         Digest::of_tool(&raw).as_str().to_owned()
     });
     let since = rfc3339(SystemTime::now());
-    Arc::new(Withdrawn::new(class, drift.rules(), reason, since, found))
+    Arc::new(Withdrawal::new(class, drift.rules(), reason, since, found))
 }

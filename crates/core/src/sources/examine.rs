@@ -13,7 +13,7 @@ use broker_wire::Era;
 use tokio::task::JoinSet;
 
 use crate::listing::view::View;
-use crate::sources::drift_state::{DriftState, Reviewed};
+use crate::sources::drift_state::{CheckSettings, DriftState};
 use crate::sources::setup::{prepare, tools};
 use crate::sources::startup_gate::StartupGate;
 use crate::{Mode, Setup};
@@ -97,7 +97,7 @@ impl SourceExam {
             .sources()
             .map(|source| (source.path.as_str(), source))
             .collect();
-        let (mut sources, mut reviewed) = (Vec::new(), Vec::new());
+        let (mut sources, mut check_settings) = (Vec::new(), Vec::new());
         for source in catalog.sources {
             let given = configured[source.path];
             let spec = broker_mcp::resolve(given, &config.limits, environment, base, &concurrency);
@@ -105,7 +105,7 @@ impl SourceExam {
                 let problems = problems.into_iter();
                 problems.map(|problem| config.place(problem)).collect()
             });
-            reviewed.push(Reviewed {
+            check_settings.push(CheckSettings {
                 path: given.path.clone(),
                 filter: given.filter.clone(),
                 text_drift: config.text_drift(given),
@@ -122,7 +122,7 @@ impl SourceExam {
         let gate = StartupGate::new(Mode::Tolerant, Vec::new());
         let view = View::new(catalog, hidden);
         Ok(Self {
-            drift_state: Arc::new(DriftState::new(catalog, view, gate, reviewed)),
+            drift_state: Arc::new(DriftState::new(catalog, view, gate, check_settings)),
             sources,
         })
     }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::Inner;
-use crate::sources::drift_state::Reviewed;
+use crate::sources::drift_state::CheckSettings;
 use crate::sources::lifecycle::STOP_TIMEOUT;
 use crate::sources::setup::PreparedConfig;
 use crate::sources::slot::{Phase, RunningSource, SlotState};
@@ -54,7 +54,7 @@ struct Candidate {
 struct UnchangedSource {
     source: usize,
     settings: Settings,
-    reviewed: Reviewed,
+    check_settings: CheckSettings,
 }
 
 impl Inner {
@@ -65,7 +65,7 @@ impl Inner {
         let _turn = self.reloading.lock().await;
         let slots = self.slots.get().ok_or(ReloadError::NotRunning)?;
         let (mut unchanged, mut candidates) = (Vec::new(), Vec::new());
-        for (source, (mut spec, reviewed)) in prepared.sources.drain(..).enumerate() {
+        for (source, (mut spec, check_settings)) in prepared.sources.drain(..).enumerate() {
             let running = slots[source].load_full();
             if let Some(current) = &running.spec {
                 spec.timing = current.timing;
@@ -73,12 +73,17 @@ impl Inner {
                     unchanged.push(UnchangedSource {
                         source,
                         settings: Settings::from(&spec),
-                        reviewed,
+                        check_settings,
                     });
                     continue;
                 }
             }
-            candidates.push(self.start_candidate(source, &running.upstream, spec, reviewed)?);
+            candidates.push(self.start_candidate(
+                source,
+                &running.upstream,
+                spec,
+                check_settings,
+            )?);
         }
         let mut refused = Vec::new();
         for candidate in &candidates {
@@ -133,9 +138,9 @@ impl Inner {
         source: usize,
         beside: &Upstream,
         spec: SourceSpec,
-        reviewed: Reviewed,
+        check_settings: CheckSettings,
     ) -> Result<Candidate, ReloadError> {
-        let phase = Phase::Candidate(Box::new(reviewed));
+        let phase = Phase::Candidate(Box::new(check_settings));
         let mut extra_upstreams = self.extra_upstreams();
         if self.drain.is_closing() {
             return Err(ReloadError::NotRunning);
@@ -169,7 +174,8 @@ impl Inner {
         }
         let mut left = Vec::new();
         for (candidate, state) in candidates.iter().zip(&mut states) {
-            let Phase::Candidate(reviewed) = std::mem::replace(&mut state.phase, Phase::Active)
+            let Phase::Candidate(check_settings) =
+                std::mem::replace(&mut state.phase, Phase::Active)
             else {
                 continue;
             };
@@ -179,7 +185,8 @@ impl Inner {
             // The slot changes before the view: a call to a tool that was restored must not reach the
             // source for which the tool was withdrawn.
             slots[candidate.source].store(candidate.running.clone());
-            self.drift_state.set_reviewed(candidate.source, *reviewed);
+            self.drift_state
+                .set_check_settings(candidate.source, *check_settings);
             if let Some(assessment) = state.assessment() {
                 self.drift_state.accept(candidate.source, assessment);
             }
@@ -189,7 +196,8 @@ impl Inner {
             let running = slots[kept.source].load();
             running.upstream.set(kept.settings);
             let state = running.state.lock();
-            self.drift_state.set_reviewed(kept.source, kept.reviewed);
+            self.drift_state
+                .set_check_settings(kept.source, kept.check_settings);
             // The last findings are applied again under the new config.
             if let Some(assessment) = state.assessment() {
                 self.drift_state.accept(kept.source, assessment);
@@ -220,10 +228,10 @@ impl Inner {
             return refuse(message.clone());
         }
         let view = self.drift_state.view.load();
-        let Phase::Candidate(reviewed) = &state.phase else {
+        let Phase::Candidate(check_settings) = &state.phase else {
             return refuse("it was not compared with the lock".to_owned());
         };
-        let withdrawn = assessment.withdrawn_by(reviewed.text_drift);
+        let withdrawn = assessment.withdrawn_by(check_settings.text_drift);
         let lost: Vec<String> = withdrawn
             .iter()
             .filter(|(tool, _)| {

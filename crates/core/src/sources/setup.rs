@@ -21,7 +21,7 @@ use crate::catalog::{Catalog, FORMAT};
 use crate::drain::Drain;
 use crate::listing::scope::heights;
 use crate::listing::view::View;
-use crate::sources::drift_state::{DriftState, Reviewed};
+use crate::sources::drift_state::{CheckSettings, DriftState};
 use crate::sources::startup_gate::StartupGate;
 use crate::{Inner, Setup};
 
@@ -29,7 +29,7 @@ use crate::{Inner, Setup};
 #[derive(Debug)]
 pub struct PreparedConfig {
     /// The specification of each source and the settings of its check, by the catalog's sources.
-    pub(crate) sources: Vec<(SourceSpec, Reviewed)>,
+    pub(crate) sources: Vec<(SourceSpec, CheckSettings)>,
     /// Whether a plain start waits for a source.
     required: Vec<bool>,
     pub(crate) tools: Box<[ToolSettings]>,
@@ -80,12 +80,12 @@ pub(crate) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
         setup.base,
         (&memory, &concurrency),
     )?;
-    let (specs, reviewed) = prepared.sources.into_iter().unzip();
+    let (specs, check_settings) = prepared.sources.into_iter().unzip();
     let drift_state = DriftState::new(
         catalog,
         View::new(catalog, prepared.hidden),
         StartupGate::new(setup.mode, prepared.required),
-        reviewed,
+        check_settings,
     );
     let validators = catalog.tools.iter().map(|_| LazyValidator::default());
     Ok(Inner {
@@ -135,13 +135,13 @@ pub(crate) fn prepare(
         match broker_mcp::resolve(given, &config.limits, environment, base, concurrency) {
             Ok(mut spec) => {
                 spec.memory = memory.clone();
-                let reviewed = Reviewed {
+                let check_settings = CheckSettings {
                     path: given.path.clone(),
                     filter: given.filter.clone(),
                     redactor: spec.redactor.clone(),
                     text_drift: config.text_drift(given),
                 };
-                sources.push((spec, reviewed));
+                sources.push((spec, check_settings));
             }
             Err(found) => problems.extend(found.into_iter().map(|one| config.place(one))),
         }

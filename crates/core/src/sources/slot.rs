@@ -9,7 +9,7 @@ use broker_mcp::{DriftCheck, SourceSpec, Verdict};
 use broker_model::Snapshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::sources::drift_state::{Assessment, DriftState, Reviewed};
+use crate::sources::drift_state::{Assessment, CheckSettings, DriftState};
 use crate::sources::upstream::Upstream;
 
 /// The slot of a source: the running source that takes its calls. A reload replaces it.
@@ -40,7 +40,7 @@ pub(crate) enum Phase {
     /// Its verdicts decide what is served.
     Active,
     /// Its verdicts are recorded without effect until it becomes active with these settings.
-    Candidate(Box<Reviewed>),
+    Candidate(Box<CheckSettings>),
     /// Its verdicts have no effect.
     Retired,
 }
@@ -119,9 +119,9 @@ impl DriftCheck for SlotDriftCheck {
         let mut state = self.state.lock();
         let assessment = match &state.phase {
             Phase::Active => self.drift_state.assess(self.source, None, snapshot),
-            Phase::Candidate(reviewed) => {
+            Phase::Candidate(check_settings) => {
                 self.drift_state
-                    .assess(self.source, Some(reviewed), snapshot)
+                    .assess(self.source, Some(check_settings), snapshot)
             }
             // A process that still starts in that source was not checked against the lock.
             Phase::Retired => {

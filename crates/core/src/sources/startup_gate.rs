@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use broker_drift::{Report, name_moves};
 use tokio::sync::watch;
 
-use crate::{Mode, RefuseExit, StartOutcome};
+use crate::{Mode, RefusalCause, StartOutcome};
 
 /// The startup gate of a broker.
 #[derive(Debug)]
@@ -96,8 +96,8 @@ impl StartupGate {
         name_moves(&mut report);
         let refuse = match self.mode {
             Mode::Tolerant => None,
-            Mode::Plain if report.has_unchecked() => Some(RefuseExit::Unchecked),
-            Mode::Plain if report.has_drift() => Some(RefuseExit::Drift),
+            Mode::Plain if report.has_unchecked() => Some(RefusalCause::Unchecked),
+            Mode::Plain if report.has_drift() => Some(RefusalCause::Drift),
             Mode::Plain => None,
         };
         if refuse.is_none() {
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    async fn refusal(mode: Mode, reports: [Report; 2]) -> (Option<RefuseExit>, bool) {
+    async fn refusal(mode: Mode, reports: [Report; 2]) -> (Option<RefusalCause>, bool) {
         let gate = StartupGate::new(mode, vec![true, true]);
         for (source, report) in reports.iter().enumerate() {
             gate.settle(source, report);
@@ -169,13 +169,13 @@ mod tests {
         for class in [Class::Equivalent, Class::Text, Class::Unknown, Class::Gone] {
             assert_eq!(
                 refusal(Plain, [same(), of_class(class)]).await,
-                (Some(RefuseExit::Drift), false),
+                (Some(RefusalCause::Drift), false),
                 "{class:?}"
             );
         }
         assert_eq!(
             refusal(Plain, [failed(), of_class(Class::Gone)]).await,
-            (Some(RefuseExit::Unchecked), false)
+            (Some(RefusalCause::Unchecked), false)
         );
     }
 
@@ -211,7 +211,7 @@ mod tests {
         let found = &outcome.report.tools[0].findings[0];
         assert_eq!(found.rule, "tool-moved");
         assert!(found.message.contains("`/b/t`"), "{}", found.message);
-        assert_eq!(outcome.refuse, Some(RefuseExit::Drift));
+        assert_eq!(outcome.refuse, Some(RefusalCause::Drift));
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::fixture::{CALLER, fixture, fixture_of, json_of, snapshot};
-use crate::{Describe, Mode, RefuseExit};
+use crate::{Describe, Mode, RefusalCause};
 
 fn edit(tool: &mut ListedTool, change: impl FnOnce(&mut Map<String, Value>)) {
     let mut members = tool.read();
@@ -32,7 +32,7 @@ async fn a_plain_start_is_refused_with_every_difference_and_admits_nothing() {
     let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
         .await
         .unwrap();
-    assert_eq!(outcome.refuse, Some(RefuseExit::Drift));
+    assert_eq!(outcome.refuse, Some(RefusalCause::Drift));
     let classes: Vec<_> = outcome
         .report
         .tools
@@ -63,7 +63,11 @@ async fn a_plain_start_tries_a_required_source_once_and_is_refused_as_unchecked(
     let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
         .await
         .unwrap();
-    assert_eq!(outcome.refuse, Some(RefuseExit::Unchecked), "4 wins over 3");
+    assert_eq!(
+        outcome.refuse,
+        Some(RefusalCause::Unchecked),
+        "4 wins over 3"
+    );
     assert_eq!(outcome.report.tools.len(), 1);
     let finding = &outcome.report.sources[0].findings[0];
     assert_eq!(finding.rule, "source-unavailable");
@@ -221,7 +225,7 @@ async fn news_of_the_server_itself_withdraw_nothing() {
     strict.lists(0, &live);
     strict.matches(1);
     let outcome = strict.core.first_verdict().await;
-    assert_eq!(outcome.refuse, Some(RefuseExit::Drift));
+    assert_eq!(outcome.refuse, Some(RefusalCause::Drift));
 }
 
 #[tokio::test]
@@ -302,7 +306,7 @@ async fn a_plain_start_refuses_text_drift_whatever_the_config_says() {
         broker.lists(0, &reworded(|live| describe_otherwise(live, "Other.")));
         broker.matches(1);
         let outcome = broker.core.first_verdict().await;
-        assert_eq!(outcome.refuse, Some(RefuseExit::Drift), "{policy}");
+        assert_eq!(outcome.refuse, Some(RefusalCause::Drift), "{policy}");
     }
 }
 

@@ -48,7 +48,7 @@ impl Random {
 /// The listing of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Listing {
-    Reviewed,
+    CheckSettings,
     /// `echo` asks for more.
     Breaking,
     /// `echo` says that it destroys.
@@ -65,7 +65,7 @@ impl Listing {
         let mut tools: Vec<_> = listed.iter().map(ListedTool::read).collect();
         let echo = &mut tools[0];
         match self {
-            Self::Reviewed => {}
+            Self::CheckSettings => {}
             Self::Breaking => echo["inputSchema"]["required"] = json!(["text", "more"]),
             Self::Security => {
                 let destroys = json!({"readOnlyHint": false, "destructiveHint": true});
@@ -121,7 +121,7 @@ impl World {
         Arc::new(Self {
             core: OnceLock::new(),
             processes: Mutex::default(),
-            listing: Mutex::new(Listing::Reviewed),
+            listing: Mutex::new(Listing::CheckSettings),
             lists: watch::Sender::new(true),
             starts_silent: AtomicBool::new(false),
             executed: Mutex::default(),
@@ -245,7 +245,7 @@ impl World {
             let lists = *self.lists.borrow() && !process.withholds.load(Ordering::SeqCst);
             if lists && !owed.is_empty() {
                 let listing = *locked(&process.listing);
-                if matches!(listing, Listing::Reviewed | Listing::Text) {
+                if matches!(listing, Listing::CheckSettings | Listing::Text) {
                     process.offered.store(true, Ordering::SeqCst);
                 }
                 say.extend(owed.drain(..).map(|id| result(&id, listing.tools())));
@@ -369,7 +369,7 @@ impl History {
             }
             4 | 5 => {
                 let listing = self.random.of(&[
-                    Listing::Reviewed,
+                    Listing::CheckSettings,
                     Listing::Breaking,
                     Listing::Security,
                     Listing::Gone,
@@ -405,9 +405,9 @@ impl History {
     /// Every server lists what was reviewed, and says so.
     fn settle(&self) {
         self.world.lists.send_replace(true);
-        *locked(&self.world.listing) = Listing::Reviewed;
+        *locked(&self.world.listing) = Listing::CheckSettings;
         for process in self.world.alive() {
-            *locked(&process.listing) = Listing::Reviewed;
+            *locked(&process.listing) = Listing::CheckSettings;
             process.announced.send_modify(|count| *count += 1);
         }
     }

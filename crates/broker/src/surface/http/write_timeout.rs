@@ -25,11 +25,11 @@ pub(super) struct WriteTimeout<T, F> {
     bounds: WriteBounds,
     on_written: F,
     /// From the first blocked write of a reply until all of it was written.
-    slow: Option<Slow>,
+    slow: Option<PendingWrite>,
 }
 
 /// A reply that cannot be written at once.
-struct Slow {
+struct PendingWrite {
     timer: Pin<Box<Sleep>>,
     /// When the last byte was accepted.
     last: Instant,
@@ -74,7 +74,7 @@ impl<T: Unpin, F: FnMut() + Unpin> WriteTimeout<T, F> {
             rate,
             interval,
         } = self.bounds;
-        let slow = self.slow.get_or_insert_with(Slow::new);
+        let slow = self.slow.get_or_insert_with(PendingWrite::new);
         loop {
             let now = Instant::now();
             if now >= slow.last + stall {
@@ -95,7 +95,7 @@ impl<T: Unpin, F: FnMut() + Unpin> WriteTimeout<T, F> {
     }
 }
 
-impl Slow {
+impl PendingWrite {
     fn new() -> Self {
         let now = Instant::now();
         Self {

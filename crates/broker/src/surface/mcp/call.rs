@@ -125,8 +125,8 @@ async fn forwarded(
         .cover(&shared.account, length)
         .map_err(|full| Box::new(no_room_for_result(full)))?;
     let result = if length > MIN_POOLED_BYTES {
-        let hand_on = move || result::of_server(&outcome, era);
-        shared.core.shape_long(hand_on).await?
+        let render = move || result::of_server(&outcome, era);
+        shared.core.shape_long(render).await?
     } else {
         result::of_server(&outcome, era)?
     };
@@ -135,11 +135,11 @@ async fn forwarded(
 
 /// Waits until the required sources were checked, at most `START_TIMEOUT`.
 async fn started(shared: &ClientContext) {
-    let judged = timeout(START_TIMEOUT, shared.core.first_verdict());
+    let verdict = timeout(START_TIMEOUT, shared.core.first_verdict());
     let draining = shared.drain.draining();
     tokio::select! {
         // The next answer shows the outcome.
-        _ = judged => {}
+        _ = verdict => {}
         () = draining.cancelled() => {}
     }
 }
