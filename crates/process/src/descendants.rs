@@ -217,7 +217,7 @@ mod tests {
         cookies[0]
             .holders(&Vec::new())
             .iter()
-            .for_each(|stray| stray.signal(true));
+            .for_each(|process| process.signal(true));
         assert!(!child.wait().unwrap().success());
         assert!(cookies[0].holders(&Vec::new()).is_empty());
     }

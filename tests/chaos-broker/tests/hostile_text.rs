@@ -214,7 +214,7 @@ fn callers_read_no_text_of_a_server_but_results_and_its_own_errors() {
             "debug",
         ];
         let broker = Broker::start_ready(chaos.run("chaos-broker", &args).env(VARIABLE, "a-value"));
-        wait_until("the source was judged", || {
+        wait_until("the source was checked", || {
             broker.source("/a")["state"] != "starting"
         });
         for reply in replies(&broker) {
@@ -242,7 +242,7 @@ fn clients_over_stdio_read_no_text_of_a_server_but_results_and_its_own_errors() 
         for (path, args) in calls() {
             let args = json!({"path": path, "args": args});
             let mut result = Value::Null;
-            wait_until("the source was judged", || {
+            wait_until("the source was checked", || {
                 result = client.call("meta_call", &args)["result"].take();
                 !result.to_string().contains(r#"\"code\":\"starting\""#)
             });

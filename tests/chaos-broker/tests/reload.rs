@@ -362,7 +362,7 @@ fn a_tool_that_drifted_while_it_was_hidden_comes_back_withdrawn() {
     bench.chaos.await_events("a", "list", 2);
     bench.broker.result("/a/add", json!({"a": 2, "b": 3}));
     bench.reload(|config| source(config, 0)["tool_filter"] = json!([]));
-    wait_until("the listing was judged", || {
+    wait_until("the listing was checked", || {
         bench.broker.source("/a")["withdrawn"] == 1
     });
     let echo = bench.broker.call("/a/echo", json!({"text": "x"}));

@@ -39,7 +39,7 @@ pub enum CallOutcome {
 /// The outcomes of many calls, by nonce.
 #[derive(Debug, Default)]
 pub struct Tally {
-    fates: BTreeMap<String, CallOutcome>,
+    outcomes: BTreeMap<String, CallOutcome>,
 }
 
 impl Tally {
@@ -70,8 +70,8 @@ impl Tally {
             let mut kept = None;
             while goes_on(tally.calls()) {
                 let nonce = nonce();
-                let fate = call(&mut kept, address, path, &nonce);
-                tally.fates.insert(nonce, fate);
+                let outcome = call(&mut kept, address, path, &nonce);
+                tally.outcomes.insert(nonce, outcome);
             }
             tally
         };
@@ -87,40 +87,43 @@ impl Tally {
 
     /// Records the answer to the call with this nonce.
     pub fn note(&mut self, nonce: &str, response: Option<&Response>) {
-        let fate = response.map_or(CallOutcome::Lost, |response| read(nonce, response));
-        self.fates.insert(nonce.to_owned(), fate);
+        let outcome = response.map_or(CallOutcome::Lost, |response| read(nonce, response));
+        self.outcomes.insert(nonce.to_owned(), outcome);
     }
 
     /// Adds the counts of another tally.
     pub fn add(&mut self, other: Self) {
-        self.fates.extend(other.fates);
+        self.outcomes.extend(other.outcomes);
     }
 
     /// The number of calls with this outcome.
     pub fn count(&self, right: impl Fn(&CallOutcome) -> bool) -> usize {
-        self.fates.values().filter(|fate| right(fate)).count()
+        self.outcomes
+            .values()
+            .filter(|outcome| right(outcome))
+            .count()
     }
 
     /// The number of calls.
     pub fn calls(&self) -> usize {
-        self.fates.len()
+        self.outcomes.len()
     }
 
     /// The number of answered calls.
     pub fn answered(&self) -> usize {
-        self.count(|fate| *fate == CallOutcome::Answered)
+        self.count(|outcome| *outcome == CallOutcome::Answered)
     }
 
     /// The number of calls that were refused with this code.
     pub fn refused(&self, code: &str) -> usize {
-        self.count(|fate| matches!(fate, CallOutcome::Refused(known, _) if known == code))
+        self.count(|outcome| matches!(outcome, CallOutcome::Refused(known, _) if known == code))
     }
 
     /// The codes of all refusals.
     pub fn codes(&self) -> BTreeMap<&str, usize> {
         let mut codes = BTreeMap::new();
-        for fate in self.fates.values() {
-            if let CallOutcome::Refused(code, _) = fate {
+        for outcome in self.outcomes.values() {
+            if let CallOutcome::Refused(code, _) = outcome {
                 *codes.entry(code.as_str()).or_insert(0) += 1;
             }
         }
@@ -135,7 +138,7 @@ impl Tally {
             CallOutcome::Crossed,
         ] {
             assert_eq!(
-                self.count(|fate| *fate == bad),
+                self.count(|outcome| *outcome == bad),
                 0,
                 "{bad:?} of {}",
                 self.calls()
@@ -152,10 +155,13 @@ impl Tally {
                 *executed.entry(nonce.to_owned()).or_insert(0) += 1;
             }
         }
-        for (nonce, fate) in &self.fates {
+        for (nonce, outcome) in &self.outcomes {
             let times = executed.get(nonce).copied().unwrap_or_default();
-            assert!(times <= 1, "{nonce} was executed {times} times: {fate:?}");
-            match fate {
+            assert!(
+                times <= 1,
+                "{nonce} was executed {times} times: {outcome:?}"
+            );
+            match outcome {
                 CallOutcome::Answered => {
                     assert_eq!(times, 1, "{nonce} was answered, yet not executed")
                 }

@@ -60,15 +60,15 @@ impl Account {
         )
     }
 
-    pub(crate) fn settle(&self, number: u64, fate: CallOutcome) {
+    pub(crate) fn settle(&self, number: u64, outcome: CallOutcome) {
         if let Some(place) = usize::try_from(number).ok().and_then(|at| self.0.get(at)) {
-            place.store(fate as u8, Ordering::Relaxed);
+            place.store(outcome as u8, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn count(&self, fate: CallOutcome) -> u64 {
+    pub(crate) fn count(&self, outcome: CallOutcome) -> u64 {
         let places = self.0.iter().map(|place| place.load(Ordering::Relaxed));
-        places.filter(|known| *known == fate as u8).count() as u64
+        places.filter(|known| *known == outcome as u8).count() as u64
     }
 
     /// Reads the journals of the sources in this folder.
@@ -96,11 +96,12 @@ impl Account {
                 }
             }
         }
-        for (number, (times, fate)) in seen.iter().zip(&self.0).enumerate() {
-            let fate = fate.load(Ordering::Relaxed);
+        for (number, (times, outcome)) in seen.iter().zip(&self.0).enumerate() {
+            let outcome = outcome.load(Ordering::Relaxed);
             let denied = *times > 0
-                && (fate == CallOutcome::NotRun as u8 || fate == CallOutcome::LeftHalfWay as u8);
-            let invented = *times == 0 && fate == CallOutcome::Answered as u8;
+                && (outcome == CallOutcome::NotRun as u8
+                    || outcome == CallOutcome::LeftHalfWay as u8);
+            let invented = *times == 0 && outcome == CallOutcome::Answered as u8;
             found.twice += u64::from(*times > 1);
             found.denied += u64::from(denied);
             found.invented += u64::from(invented);
@@ -121,7 +122,7 @@ impl Account {
             ("left_half_way", CallOutcome::LeftHalfWay),
         ]
         .into_iter()
-        .map(|(name, fate)| (name, self.count(fate)))
+        .map(|(name, outcome)| (name, self.count(outcome)))
         .collect();
         json!(counts)
     }
@@ -155,7 +156,7 @@ mod tests {
             std::fs::write(folder.path().join(format!("s{source}.log")), text).unwrap();
         }
         let account = Account::new(7);
-        let fates = [
+        let outcomes = [
             CallOutcome::Answered,
             CallOutcome::MayHaveRun,
             CallOutcome::NotRun,
@@ -163,8 +164,8 @@ mod tests {
             CallOutcome::Answered,
             CallOutcome::Left,
         ];
-        for (number, fate) in (0..).zip(fates) {
-            account.settle(number, fate);
+        for (number, outcome) in (0..).zip(outcomes) {
+            account.settle(number, outcome);
         }
         let found = account.compare(folder.path()).unwrap();
         assert_eq!((found.calls, found.starts, found.unreadable), (5, 1, 0));

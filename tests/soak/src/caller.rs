@@ -115,9 +115,9 @@ fn one(
     connection.send(&body, Part::Whole)?;
     let response = connection.receive()?;
     let taken = begun.elapsed();
-    let (fate, served) = judge(tally, call, &response);
-    work.account.settle(call.number, fate);
-    if fate == CallOutcome::Answered {
+    let (outcome, served) = evaluate(tally, call, &response);
+    work.account.settle(call.number, outcome);
+    if outcome == CallOutcome::Answered {
         tally
             .micros
             .push(u32::try_from(taken.as_micros()).unwrap_or(u32::MAX));
@@ -134,7 +134,7 @@ fn one(
 }
 
 /// The outcome, and whether a healthy source would give this answer.
-fn judge(tally: &mut Tally, call: &Call, response: &Response) -> (CallOutcome, bool) {
+fn evaluate(tally: &mut Tally, call: &Call, response: &Response) -> (CallOutcome, bool) {
     let Ok(body) = serde_json::from_slice::<Value>(&response.body) else {
         tally.wrong("a body that is not JSON".to_owned());
         return (CallOutcome::MayHaveRun, false);
@@ -162,11 +162,11 @@ fn judge(tally: &mut Tally, call: &Call, response: &Response) -> (CallOutcome, b
         Some(may) => may,
         None => !matches!(code, "source_unavailable" | "overloaded"),
     };
-    let fate = match may_have_run {
+    let outcome = match may_have_run {
         true => CallOutcome::MayHaveRun,
         false => CallOutcome::NotRun,
     };
-    (fate, served)
+    (outcome, served)
 }
 
 /// Whether a result belongs to this call.

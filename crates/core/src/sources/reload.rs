@@ -276,8 +276,8 @@ impl Inner {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn forget(&self, guest: &Upstream) {
-        self.extra_upstreams().retain(|known| !known.is(guest));
+    fn forget(&self, upstream: &Upstream) {
+        self.extra_upstreams().retain(|known| !known.is(upstream));
     }
 
     fn path(&self, source: usize) -> &'static str {

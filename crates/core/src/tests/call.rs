@@ -106,7 +106,7 @@ async fn what_is_refused_never_reaches_the_server() {
     assert_eq!(
         starting.code,
         CallCode::Starting,
-        "the other source was not yet judged"
+        "the other source was not yet checked"
     );
     broker.matches(1);
     for (path, args, code) in [

@@ -479,7 +479,7 @@ impl History {
         );
         assert!(
             self.core.0.extra_upstreams().is_empty(),
-            "a source is left in no seat"
+            "a source outside the slots is left"
         );
         assert!(self.succeeds(ECHO).await && self.succeeds(TWIN).await);
         self.disagree().await;

@@ -1,4 +1,4 @@
-//! A supervised source: judged, restarted, woken, checked again, stopped.
+//! A supervised source: checked, restarted, woken, checked again, stopped.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -32,7 +32,7 @@ impl DriftCheck for NoEvil {
 
 /// Counts the listings that are checked at one time. Each check waits a moment for a fifth one.
 #[derive(Default)]
-struct Crowd {
+struct ConcurrentChecks {
     counts: Mutex<Counts>,
     entered: Condvar,
 }
@@ -43,7 +43,7 @@ struct Counts {
     most: usize,
 }
 
-impl DriftCheck for Crowd {
+impl DriftCheck for ConcurrentChecks {
     fn check(&self, _: &Snapshot) -> Verdict {
         let mut counts = self.counts.lock().expect("no test thread panics with it");
         counts.now += 1;
@@ -508,7 +508,7 @@ async fn polls_of_a_server_that_does_one_thing_at_a_time_wait_for_its_calls() {
 
 #[tokio::test]
 async fn the_listings_of_eight_sources_are_checked_four_at_a_time() {
-    let crowd = Arc::new(Crowd::default());
+    let checks = Arc::new(ConcurrentChecks::default());
     let scenes: Vec<_> = (0..8).map(|_| Scene::new()).collect();
     let concurrency = ConcurrencyLimits::new();
     let sources: Vec<_> = scenes
@@ -516,13 +516,13 @@ async fn the_listings_of_eight_sources_are_checked_four_at_a_time() {
         .map(|scene| {
             let mut spec = scene.server("");
             spec.concurrency = concurrency.clone();
-            Source::start(spec, None, crowd.clone(), &TaskTracker::new())
+            Source::start(spec, None, checks.clone(), &TaskTracker::new())
         })
         .collect();
     for source in &sources {
         until(source, |status| status.state == State::Ready).await;
         source.stop().await;
     }
-    let most = crowd.counts.lock().unwrap().most;
-    assert!(most <= 4, "{most} listings were judged at one time");
+    let most = checks.counts.lock().unwrap().most;
+    assert!(most <= 4, "{most} listings were checked at one time");
 }

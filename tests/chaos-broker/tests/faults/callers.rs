@@ -51,8 +51,8 @@ fn f_34_idle_connections_and_endless_heads_are_closed_and_harm_no_other_caller()
     assert!(!is_closed(idlers.last().expect("there are some")));
     let held = ResourceUsage::measure(stage.broker.pid()).files;
     assert!(held <= stage.before.files + 192, "{held} files");
-    let (crowded, _) = quantiles(&mut times(&mut kept));
-    assert!(crowded <= quiet * 50, "{quiet:?} to {crowded:?}");
+    let (busy, _) = quantiles(&mut times(&mut kept));
+    assert!(busy <= quiet * 50, "{quiet:?} to {busy:?}");
     // Sending a byte now and then does not extend the time of a head.
     wait_until("the heads are given up", || {
         heads.retain_mut(drip);
@@ -68,7 +68,7 @@ fn f_34_idle_connections_and_endless_heads_are_closed_and_harm_no_other_caller()
         &format!(
             "call p50 {} quiet, {} beside 300 connections; {held} files of 256; heads given up after {}",
             shown(quiet),
-            shown(crowded),
+            shown(busy),
             shown(took)
         ),
     );
@@ -181,7 +181,7 @@ fn f_50_a_broker_without_files_refuses_and_recovers() {
     let address = stage.broker.address();
     let mut kept = KeepAlive::open(address);
     times(&mut kept);
-    let crowd: Vec<TcpStream> = (0..200).filter_map(|_| idle(address)).collect();
+    let connections: Vec<TcpStream> = (0..200).filter_map(|_| idle(address)).collect();
     // Files are reserved for sources: a server that dies meanwhile is started again.
     crate::fixture::signal(stage.chaos.pids("a")[0], "KILL");
     let watch = Watch::start();
@@ -198,7 +198,7 @@ fn f_50_a_broker_without_files_refuses_and_recovers() {
     refusal(&late, 504, "call_timeout");
     let held = ResourceUsage::measure(stage.broker.pid()).files;
     assert!(held < 64, "{held} files");
-    drop(crowd);
+    drop(connections);
     drop(kept);
     // The broker needs a moment to notice that they are gone.
     wait_until("connections are taken again", || {
@@ -289,7 +289,7 @@ fn http_17_a_head_beyond_its_limit_is_refused() {
 
 #[test]
 fn the_binary_is_started_through_a_shell_by_its_own_process() {
-    // Otherwise the census above would count a shell.
+    // Otherwise the measurement above would count a shell.
     let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(256));
     // The broker is found by its name, since only root can see which file it executes.
     let name = std::fs::read_to_string(format!("/proc/{}/comm", stage.broker.pid()));

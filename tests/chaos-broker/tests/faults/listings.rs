@@ -38,7 +38,7 @@ fn f_53_a_list_of_the_worst_shape_is_served_within_bounds_of_memory() {
     wait_until("the list is there", || {
         stage.chaos.pids("optional").len() == 2
     });
-    wait_within(Duration::from_secs(600), "the list is judged", || {
+    wait_within(Duration::from_secs(600), "the list is checked", || {
         stage.broker.source("/optional")["state"] == "ready"
     });
     let grown = grown(&stage);
