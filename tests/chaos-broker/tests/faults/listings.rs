@@ -64,7 +64,7 @@ fn f_53_lists_over_their_bounds_are_given_up_with_the_figures() {
             "tool",
             json!({"bulk": bulk(40, &kib, 15 << 10), "page_size": 1}),
             "list_invalid",
-            "at most 1048576 are taken",
+            "at most 1048576 are allowed",
         ),
         (
             "bytes",
