@@ -1,6 +1,6 @@
-//! What a build script calls: read config and lock, refuse what does not fit, write the catalog.
+//! The entry point of build scripts: reads config and lock, checks them, writes the catalog.
 //!
-//! Starts no process and opens no socket. A failure names the one command that mends it.
+//! Starts no process and opens no socket. An error names the command that fixes it.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -16,19 +16,19 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use crate::emit::{self, Emitted};
 use crate::plan;
 
-/// Names the config of a build.
+/// The variable that names the config of a build.
 const CONFIG_VARIABLE: &str = "MCP_BROKER_CONFIG";
 const DEFAULT_CONFIG: &str = "smoke_config.json";
 
-/// Compiles the config that `MCP_BROKER_CONFIG` names, `smoke_config.json` by default, relative to
-/// the package's folder. To be called from a build script; ends it on failure.
+/// Compiles the config that `MCP_BROKER_CONFIG` names, by default `smoke_config.json`, relative to the
+/// package's folder. Call it from a build script; a failure ends the process.
 pub fn build() {
     tell_cargo(&text!("cargo::rerun-if-env-changed={}", CONFIG_VARIABLE));
     let config = env::var_os(CONFIG_VARIABLE).filter(|name| !name.is_empty());
     run(config.as_deref().unwrap_or(OsStr::new(DEFAULT_CONFIG)));
 }
 
-/// Compiles this config, relative to the package's folder, whatever the environment says.
+/// Compiles this config, relative to the package's folder, regardless of the environment.
 pub fn build_config(config: &str) {
     run(OsStr::new(config));
 }
@@ -49,7 +49,7 @@ fn run(config: &OsStr) {
         for problem in &problems {
             tell_cargo(&text!("cargo::error={}", one_line(problem, &command)));
         }
-        // Cargo shows the errors above; the code only has to be other than 0.
+        // Cargo shows the errors above; the exit code only has to be non-zero.
         #[expect(
             clippy::exit,
             reason = "a build script reports failure by its exit code"
@@ -65,7 +65,7 @@ pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnosti
     Ok(emit::emit(&config, &lock, &plan))
 }
 
-/// Reads config and lock, which must fit each other.
+/// Reads config and lock, and checks that they match.
 pub(crate) fn read(file: &Path, shown: &str) -> Result<(Config, Lock), Vec<Diagnostic>> {
     let config = Config::parse(shown, &read_config(file, shown)?)?.config;
     let lock_path = lock_file(file);
@@ -76,7 +76,7 @@ pub(crate) fn read(file: &Path, shown: &str) -> Result<(Config, Lock), Vec<Diagn
     Ok((config, lock))
 }
 
-/// The bytes of a config, which messages call `shown`.
+/// The bytes of a config; `shown` is its name in messages.
 pub(crate) fn read_config(file: &Path, shown: &str) -> Result<Vec<u8>, Vec<Diagnostic>> {
     broker_files::read(file, config::MAX_BYTES).map_err(|error| {
         let code = match error {
@@ -87,12 +87,12 @@ pub(crate) fn read_config(file: &Path, shown: &str) -> Result<Vec<u8>, Vec<Diagn
     })
 }
 
-/// The text of a lock, which messages call `shown`.
+/// The text of a lock; `shown` is its name in messages.
 pub(crate) fn read_lock(file: &Path, shown: &str) -> Result<String, Vec<Diagnostic>> {
     lock_text(broker_files::read_text(file, lock::MAX_BYTES), shown)
 }
 
-/// The text of a lock that was read, or could not be.
+/// The text of a lock, or the reason why it cannot be read.
 pub(crate) fn lock_text(
     text: Result<String, ReadError>,
     shown: &str,
@@ -107,15 +107,15 @@ pub(crate) fn lock_text(
     })
 }
 
-/// `<config stem>.lock.json`, beside the config.
+/// `<config stem>.lock.json`, in the folder of the config.
 pub fn lock_file(config: &Path) -> PathBuf {
     let stem = config.file_stem().unwrap_or_default().to_string_lossy();
     config.with_file_name(format!("{stem}.lock.json"))
 }
 
-/// The one command line that makes the lock anew, as it must be typed.
+/// The command line that makes the lock, as the user has to type it.
 fn command(folder: &Path, config: &OsStr) -> String {
-    // Within the broker's own workspace broker-gen is built from here; elsewhere it is installed.
+    // In the broker's workspace broker-gen is built first; elsewhere it is installed.
     let own =
         folder.join("broker-gen/Cargo.toml").exists() && folder.join("crates/toolbox").exists();
     let mut command = if own {
@@ -129,7 +129,7 @@ fn command(folder: &Path, config: &OsStr) -> String {
     command
 }
 
-/// As a shell must be given it.
+/// Quoted for a shell.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     if text.chars().all(plain) {
@@ -143,7 +143,7 @@ fn unreadable(code: DiagnosticCode, what: &str, file: &str, error: &ReadError) -
     Diagnostic::error(code, format!("the {what} `{file}` cannot be read: {error}"))
 }
 
-/// Cargo takes one line an error.
+/// Cargo prints one line per error.
 fn one_line(problem: &Diagnostic, command: &str) -> String {
     let by_lock = problem.code.as_str().starts_with("lock_");
     let remedy = if by_lock {
@@ -163,7 +163,7 @@ fn one_line(problem: &Diagnostic, command: &str) -> String {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
-    // An equal file keeps its time, so that nothing is compiled again.
+    // An unchanged file keeps its time, so that nothing is compiled again.
     if broker_files::holds(path, text.as_bytes()) {
         return Ok(());
     }
@@ -176,6 +176,6 @@ fn write(path: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
 }
 
 fn tell_cargo(line: &Text) {
-    // Cargo reads a build script's standard output; when it is gone, there is no other place.
+    // Cargo reads a build script's standard output; if it is closed, there is no other output.
     let _ = writeln!(io::stdout(), "{}", line.as_str());
 }

@@ -1,7 +1,7 @@
-//! The plan becomes Rust data: one blob of pre-rendered text, and tables of offsets into it.
+//! Renders the plan as Rust data: a blob of pre-rendered text, and tables of offsets into it.
 //!
-//! Emitted code is data and names types of `mcp_broker::catalog`; nothing that a server wrote becomes
-//! code, an identifier or a comment. Order comes from the plan, so equal plans give equal bytes.
+//! Emitted code is data and names types of `mcp_broker::catalog`; no text of a server becomes code, an
+//! identifier or a comment. The plan decides the order, so equal plans give equal bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::plan::{Entry, Plan, ToolEntry};
 use crate::text::first_sentence;
 
-/// The version of the emitted tables; a library refuses another.
+/// The version of the emitted tables; a library with another version refuses them.
 pub const CATALOG_FORMAT: u32 = 2;
 /// The name of the file with the tables, which `include_catalog!` includes.
 pub const CATALOG_FILE: &str = "catalog.rs";
@@ -27,7 +27,7 @@ pub const BLOB_FILE: &str = "catalog.json";
 /// The name of the file with the types of the tools, which `include_tools!` includes.
 pub const TOOLS_FILE: &str = "tools.rs";
 
-/// What the build writes.
+/// The output of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The content of [`CATALOG_FILE`].
@@ -151,7 +151,7 @@ struct Emitter<'p, 'a> {
 }
 
 impl Emitter<'_, '_> {
-    /// Appends to the blob; the tokens of its span.
+    /// Appends to the blob; returns the tokens of the span.
     fn push(&mut self, text: &str) -> TokenStream {
         let at = self.blob.len();
         self.blob.push_str(text);
@@ -188,7 +188,7 @@ impl Emitter<'_, '_> {
         let at = self.blob.len();
         let desc_span = self.push(&desc.text);
         let desc_head = span(at, desc.text.len() - 1);
-        // The schema stands in the description as it is; its place there is all the validator needs.
+        // The description contains the schema, so the validator needs only its place there.
         let schema = span(at + desc.args_schema.start, desc.args_schema.len());
         let (text, desc_etag, entry) = (path.as_str(), etag(&desc.text), self.entry_ids[path]);
         let (source, name, digest) = (
@@ -258,12 +258,12 @@ fn span(at: usize, len: usize) -> TokenStream {
     quote!(Span { at: #at, len: #len })
 }
 
-/// A strong validator over the reply's bytes, as it is sent, with its quotes.
+/// A strong validator over the bytes of the reply as sent, with quotes.
 fn etag(reply: &str) -> String {
     broker_model::digest::etag(reply.as_bytes())
 }
 
-/// The members that every entry has in every reply, without the closing brace.
+/// The members of an entry that are in every reply, without the closing brace.
 fn head(path: &NodePath, kind: &str, summary: &str) -> String {
     format!(
         "{{\"path\":{},\"type\":\"{kind}\",\"summary\":{}",
@@ -314,7 +314,7 @@ pub(crate) fn tool_summary(tool: &ToolEntry<'_>) -> String {
         .unwrap_or_else(|| tool.tool.upstream_name.clone())
 }
 
-/// The server's schema; a missing one takes anything.
+/// The server's schema; a missing one accepts anything.
 fn args_schema(tool: &ToolEntry<'_>) -> String {
     tool.tool
         .raw
@@ -332,7 +332,7 @@ fn is_idempotent(tool: &ToolEntry<'_>) -> bool {
 /// The `meta_desc` reply of a tool.
 struct ToolReply {
     text: String,
-    /// The place of the schema of the arguments in it.
+    /// The place of the argument schema in it.
     args_schema: Range<usize>,
 }
 
@@ -348,7 +348,7 @@ impl ToolReply {
             })
             .unwrap_or_default();
         let mut text = head(path, "tool", &tool_summary(tool));
-        // Gives the place of the value.
+        // Returns the place of the value.
         let mut member = |key: &str, value: String| {
             text.push_str(&format!(",\"{key}\":{value}"));
             text.len() - value.len()..text.len()

@@ -1,8 +1,9 @@
-//! From config and lock to the catalog that a broker compiles in.
+//! Generates the catalog of a broker from config and lock.
 //!
-//! [`plan`](plan::plan) checks that config and lock fit and decides what every path names,
-//! [`emit`](emit::emit) turns the plan into Rust data, [`types`](types::types) its schemas into types, and [`build`] does both in a build script. The
-//! feature `cli` adds the command line, the only part that launches servers.
+//! [`plan`](plan::plan) checks that config and lock match and assigns every path its entry,
+//! [`emit`](emit::emit) renders the plan as Rust data, [`types`](types::types) its schemas as types, and
+//! [`build`] runs all of it in a build script. The feature `cli` adds the command line, the only part that
+//! launches servers.
 
 #![forbid(unsafe_code)]
 

@@ -1,51 +1,51 @@
-//! Config and lock become a plan: what every path of the tree names.
+//! Combines config and lock into a plan: the entry of every path of the tree.
 //!
-//! The same function serves `lock`, which asks whether a new lock would do, and the build, which asks
-//! whether the committed one does. It reads nothing and launches nothing.
+//! `lock` uses it to check a new lock, the build to check the committed one. It reads and launches nothing.
 
 use std::collections::BTreeMap;
 
-use broker_model::config::{Config, Node, Source, ToolOverride, least_output_chars};
+use broker_model::config::{Config, Node, Source, ToolOverride, min_output_chars};
 use broker_model::lock::{Lock, LockedSource, LockedTool};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
-/// What the tree holds, checked: no path stands for two things, and every name fits the config.
+/// The checked tree: every path names one entry, and every name in the config exists.
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// Every entry by path, in byte order.
     pub entries: BTreeMap<NodePath, Entry<'a>>,
-    /// The config's sources in its order, each with what the lock has of it.
+    /// The config's sources in its order, each with its part of the lock.
     pub sources: Vec<(&'a Source, &'a LockedSource)>,
-    /// What is worth saying though nothing is refused.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// What one path names.
+/// The entry of a path.
 #[derive(Debug)]
 pub enum Entry<'a> {
-    /// A place to navigate; `children` in listing order: the config's nodes, then tools by leaf.
+    /// A node; `children` in listing order: the config's nodes, then tools by leaf.
     Node {
         /// As configured; `None` for the implied root.
         node: &'a Node,
-        /// What lies directly below.
+        /// The entries directly below.
         children: Vec<NodePath>,
     },
-    /// Something to call.
+    /// A tool.
     Tool(ToolEntry<'a>),
 }
 
-/// A tool on its path.
+/// A tool at its path.
 #[derive(Debug)]
 pub struct ToolEntry<'a> {
     /// The index of its source in [`Plan::sources`].
     pub source: usize,
     /// As locked.
     pub tool: &'a LockedTool,
-    /// What the config says instead.
+    /// The config's override.
     pub said: Option<&'a ToolOverride>,
 }
 
-/// Whether the lock was made for this config. Tells which sources changed, are missing, or are left.
+/// Checks that the lock was made for this config, and names the sources that changed, are missing, or are
+/// left over.
 pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> {
     if lock.config_digest == config.digest() {
         return Ok(());
@@ -56,7 +56,7 @@ pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> 
             None => format!("the source `{}` is not in the lock", source.path),
             Some(locked) if locked.config_digest != source.digest() => {
                 format!(
-                    "the source `{}` is configured otherwise than when it was locked",
+                    "the config of the source `{}` has changed since it was locked",
                     source.path
                 )
             }
@@ -88,7 +88,7 @@ pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> 
     Err(problems)
 }
 
-/// Lays the locked tools out over the config's tree. Every problem is reported.
+/// Places the locked tools in the config's tree. Every problem is reported.
 pub fn plan<'a>(
     config: &'a Config,
     sources: &'a [LockedSource],
@@ -181,7 +181,7 @@ impl<'a> Planner<'a> {
             Err(error) => {
                 let shown = broker_model::text::shown_line(&tool.exposed_name, 100);
                 let message = format!(
-                    "the tool `{shown}` of `{}` cannot be a path: {error}",
+                    "the name of the tool `{shown}` of `{}` cannot be a path segment: {error}",
                     source.path
                 );
                 self.error(
@@ -197,13 +197,13 @@ impl<'a> Planner<'a> {
         let clash = match self.plan.entries.get(&path) {
             None => None,
             Some(Entry::Node { .. }) => Some(format!(
-                "the tool `{}` of `{}` lands on the node `{path}`",
+                "the tool `{}` of `{}` has the path of the node `{path}`",
                 tool.upstream_name, source.path
             )),
             Some(Entry::Tool(other)) => {
                 let (_, locked) = self.plan.sources[other.source];
                 Some(format!(
-                    "`{}` of `{}` and `{}` of `{}` both land on `{path}`",
+                    "`{}` of `{}` and `{}` of `{}` both have the path `{path}`",
                     other.tool.upstream_name, locked.path, tool.upstream_name, source.path
                 ))
             }
@@ -231,7 +231,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// A reply that is cut still holds its path; a limit that leaves no room for it is refused.
+    /// A cut reply still contains its path; a limit that leaves no room for it is refused.
     fn check_limit(
         &mut self,
         source: &Source,
@@ -239,7 +239,7 @@ impl<'a> Planner<'a> {
         path: &NodePath,
         said: Option<&ToolOverride>,
     ) {
-        let least = least_output_chars(path.as_str());
+        let least = min_output_chars(path.as_str());
         let Some(limit) = said
             .and_then(|said| said.max_output_chars)
             .filter(|limit| *limit < least)
@@ -257,7 +257,7 @@ impl<'a> Planner<'a> {
         );
     }
 
-    /// A filter that exposes nothing is refused; a single pattern that matches nothing is told.
+    /// A filter that exposes nothing is refused; a single pattern without a match is a warning.
     fn check_filter(&mut self, source: &'a Source, locked: &LockedSource) {
         let names: Vec<&str> = locked
             .exposed
@@ -341,7 +341,7 @@ impl<'a> Planner<'a> {
     fn sort_children(&mut self) {
         for entry in self.plan.entries.values_mut() {
             if let Entry::Node { node, children } = entry {
-                // Nodes stand first and keep the config's order; tools follow by leaf.
+                // Nodes come first, in the config's order; tools follow by leaf.
                 children[node.children.len()..].sort_by(|a, b| a.leaf().cmp(b.leaf()));
             }
         }
@@ -354,7 +354,7 @@ impl<'a> Planner<'a> {
             let Some(other) = folded.insert(path.as_str().to_lowercase(), path) else {
                 continue;
             };
-            // Two nodes are the config's own business and already told.
+            // Two nodes were already compared by the config reader.
             if matches!(entry, Entry::Tool(_)) || matches!(self.plan.entries[other], Entry::Tool(_))
             {
                 warnings.push(Diagnostic::warning(
@@ -367,7 +367,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// At most `max` of `names` that are nearest to any of `wanted`, in backticks.
+/// At most `max` of the `names` that are most similar to any of `wanted`, in backticks.
 pub(crate) fn nearest<'s>(
     wanted: impl Iterator<Item = &'s str> + Clone,
     names: &[&str],
@@ -388,7 +388,7 @@ pub(crate) fn nearest<'s>(
         .map(|(_, name)| format!("`{}`", broker_model::text::shown_line(name, 100)))
         .collect();
     if shown.is_empty() {
-        "none, it has no tools".to_owned()
+        "none: it has no tools".to_owned()
     } else {
         shown.join(", ")
     }

@@ -1,6 +1,6 @@
-//! Short texts made from long ones.
+//! Short texts from long ones.
 
-/// The longest summary that is made from a description, in characters.
+/// Maximum length of a summary from a description, in characters.
 const SUMMARY_CHARS: usize = 120;
 
 /// The first sentence of a description in one line, at most 120 characters; `None` for a blank one.
@@ -14,7 +14,7 @@ pub(crate) fn first_sentence(description: &str) -> Option<String> {
         .match_indices(['.', '!', '?'])
         .map(|(at, mark)| at + mark.len())
         .find(|&end| {
-            // A full stop ends a sentence where a capital follows a space; `e.g. this` and `1.5` do not.
+            // A full stop ends a sentence if a space and a capital follow; `e.g. this` and `1.5` do not.
             let rest = &line[end..];
             rest.is_empty()
                 || rest

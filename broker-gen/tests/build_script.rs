@@ -396,7 +396,7 @@ fn lock_03_of_another_version() {
     package.write("c.lock.json", &other);
     one(
         &package.refuses("c.json"),
-        "[lock_version] the lock's digests are `sha256/9`",
+        "[lock_version] the lock's digests have the formula `sha256/9`",
         "broker-gen lock --config c.json",
     );
 }
@@ -418,13 +418,13 @@ fn lock_04_edited_torn_or_in_conflict() {
     for (text, starts, line) in [
         (
             whole.replace("One. Two.", "One. Other."),
-            "[lock_corrupt] the digest of `x` does not fit the tool",
+            "[lock_corrupt] the digest of `x` does not match the tool",
             "(c.lock.json:",
         ),
         (edited_digest, "[lock_corrupt] ", "(c.lock.json:"),
         (
             whole[..whole.len() - 40].to_owned(),
-            "[lock_corrupt] the lock is torn: ",
+            "[lock_corrupt] the lock is incomplete: ",
             "(c.lock.json:",
         ),
         (
@@ -434,12 +434,12 @@ fn lock_04_edited_torn_or_in_conflict() {
         ),
         (
             String::new(),
-            "[lock_corrupt] the lock is torn: ",
+            "[lock_corrupt] the lock is incomplete: ",
             "(c.lock.json:1:",
         ),
         (
             "[]".to_owned(),
-            "[lock_corrupt] the lock is no JSON object",
+            "[lock_corrupt] the lock is not a JSON object",
             "(c.lock.json:1:1)",
         ),
     ] {
@@ -458,7 +458,7 @@ fn lock_05_stale_orphaned_or_twice() {
     let errors = package.refuses("c.json");
     one(
         &errors,
-        "[lock_stale] the source `/a` is configured otherwise than when it was locked (c.json:1:",
+        "[lock_stale] the config of the source `/a` has changed since it was locked (c.json:1:",
         "; run: broker-gen lock --config c.json",
     );
 
@@ -491,7 +491,7 @@ fn lock_05_stale_orphaned_or_twice() {
     let errors = package.refuses("c.json");
     one(
         &errors,
-        "[lock_orphan] the tool `x` stands twice",
+        "[lock_orphan] the source has the tool `x` twice",
         "; run: broker-gen lock --config c.json",
     );
 }

@@ -83,7 +83,7 @@ fn is_refused(output: &Output) {
         output.status
     );
     assert!(said.contains("cannot be written"), "{said}");
-    assert!(said.contains("help: Make room on the disk"), "{said}");
+    assert!(said.contains("help: Free disk space"), "{said}");
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn fallbacks_say_where_and_why() {
     let scalar = types.fallbacks.last().unwrap().to_string();
     assert_eq!(
         scalar,
-        "/hostile/scalar Args: a JSON map: the schema is not that of an object"
+        "/hostile/scalar Args: a JSON map: the schema does not require an object"
     );
 }
 
@@ -218,7 +218,7 @@ fn a_large_catalog_is_typed_whole_but_for_a_few_places() {
         }
     }
     let expected = BTreeMap::from([
-        ("parts of `allOf` are not put together", 2),
+        ("parts of `allOf` are not merged", 2),
         ("values that make no distinct names", 4),
     ]);
     assert_eq!(reasons, expected, "{:#?}", lines(&types));
@@ -316,7 +316,7 @@ fn code_beyond_its_bounds_is_a_map_with_the_reason() {
     // The setters of the arguments are kept, those of the output are left out.
     assert_eq!(text.matches("pub fn with_").count(), 500);
     let types = halves(800);
-    let line = "/big/tool Output: a JSON map: the code beside that of the arguments would be larger than 256 KiB or 2000 items";
+    let line = "/big/tool Output: a JSON map: together with the code of the arguments it would be larger than 256 KiB or 2000 items";
     assert_eq!(lines(&types), [line]);
     // A chain of definitions, each of which refers to the next.
     let definitions = (0..5000).map(|index| {

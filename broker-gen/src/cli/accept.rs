@@ -1,4 +1,4 @@
-//! `accept`: signs locked digests without showing them, for those who looked at them elsewhere.
+//! `accept`: adds audits for locked digests without showing them, for reviewers who read them elsewhere.
 
 use std::path::Path;
 
@@ -27,28 +27,28 @@ pub(super) struct AcceptArgs {
     /// The source, by the path of its node: itself and all its tools.
     #[arg(long, value_name = "PATH")]
     source: Option<String>,
-    /// Only this tool of the source, by the server's name for it.
+    /// Only this tool of the source, by the server's name.
     #[arg(long, value_name = "NAME", requires = "source")]
     tool: Option<String>,
     /// Only the source itself: its name and instructions.
     #[arg(long, requires = "source", conflicts_with = "tool")]
     itself: bool,
-    /// Everything that is locked.
+    /// Every locked tool and source.
     #[arg(long)]
     all: bool,
-    /// Who answers for it. Default: git's `user.name <user.email>`.
+    /// The author of the audit. Default: git's `user.name <user.email>`.
     #[arg(long, value_name = "NAME", env = "MCP_BROKER_WHO")]
     who: Option<String>,
-    /// What the next reader should know.
+    /// Notes for later readers.
     #[arg(long, value_name = "TEXT")]
     notes: Option<String>,
-    /// What was looked at: `description,inputSchema`.
+    /// The reviewed members: `description,inputSchema`.
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
     looked_at: Vec<String>,
-    /// The last day on which it counts: `2027-06-30`.
+    /// The last day of validity: `2027-06-30`.
     #[arg(long, value_name = "DATE")]
     expires: Option<Date>,
-    /// Suppress this rule of the lint instead, for these bytes; wants `--reason`.
+    /// Suppress this rule of the lint instead, for the locked bytes; needs `--reason`.
     #[arg(
         long,
         value_name = "RULE",
@@ -56,7 +56,7 @@ pub(super) struct AcceptArgs {
         conflicts_with_all = ["all", "notes", "looked_at", "expires"]
     )]
     rule: Option<String>,
-    /// Why what the rule found is harmless.
+    /// Why the finding is harmless.
     #[arg(long, value_name = "TEXT", requires = "rule")]
     reason: Option<String>,
 }
@@ -68,7 +68,7 @@ pub(super) fn run(args: &AcceptArgs) -> Exit {
     }
 }
 
-/// Decisions of people are not made by machines.
+/// Audits are decisions of people; a CI run must not make them.
 pub(super) fn refuse_machines(verb: &str) -> Result<(), Vec<Diagnostic>> {
     if !super::is_ci() {
         return Ok(());
@@ -105,7 +105,7 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     });
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
     if open.is_empty() {
-        say(text!("nothing to do: {} has all of it", shown));
+        say(text!("nothing to do: {} already has these entries", shown));
         return Ok(());
     }
     let who = who(args.who.as_deref(), config)?;
@@ -151,7 +151,7 @@ fn decision(args: &AcceptArgs, subject: &Subject<'_>, who: &str, today: Date) ->
     }
 }
 
-/// What clap cannot see: texts that say nothing, a day that is over, a rule that is none.
+/// Checks that clap cannot make: empty texts, a past day, an unknown rule.
 fn refuse_nonsense(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>> {
     let mut problems = Vec::new();
     let mut wrong = |message: String, help: &str| {
@@ -159,8 +159,8 @@ fn refuse_nonsense(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>
         problems.push(problem.help(help));
     };
     if let Some(last) = args.expires.filter(|last| *last < today) {
-        let message = format!("`--expires {last}` is over: it is {today}");
-        wrong(message, "Give a day to come, or none.");
+        let message = format!("`--expires {last}` is in the past: today is {today}");
+        wrong(message, "Give a later day, or leave the option out.");
     }
     let texts = [("--notes", &args.notes), ("--reason", &args.reason)];
     let said = texts.map(|(option, text)| (option, text.as_deref()));
@@ -172,17 +172,20 @@ fn refuse_nonsense(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>
         if text.is_some_and(|text| text.trim().is_empty()) {
             wrong(
                 format!("`{option}` is empty"),
-                "Say something, or leave it out.",
+                "Write a text, or leave the option out.",
             );
         }
     }
     let known: Vec<&str> = lint::rules().iter().map(|rule| rule.id).collect();
     if let Some(rule) = args.rule.as_deref().filter(|rule| !known.contains(rule)) {
-        let message = format!("`--rule {}` is no rule of the lint", shown_line(rule, 80));
+        let message = format!(
+            "`--rule {}` is not a rule of the lint",
+            shown_line(rule, 80)
+        );
         let near = nearest([rule].into_iter(), &known, 1);
         wrong(
             message,
-            &format!("Did you mean {near}? docs/lint.md has them all."),
+            &format!("Did you mean {near}? docs/lint.md lists all rules."),
         );
     }
     if problems.is_empty() {
@@ -192,7 +195,7 @@ fn refuse_nonsense(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>
     }
 }
 
-/// What the options name, in the lock's order.
+/// The subjects that the options name, in the lock's order.
 fn targets<'a>(args: &AcceptArgs, lock: &'a Lock) -> Result<Vec<Subject<'a>>, Vec<Diagnostic>> {
     let Some(path) = &args.source else {
         return Ok(subjects(lock));
@@ -214,7 +217,7 @@ fn targets<'a>(args: &AcceptArgs, lock: &'a Lock) -> Result<Vec<Subject<'a>>, Ve
     };
     match &args.tool {
         Some(name) => tool(source, name).map(|subject| vec![subject]),
-        // The lint is suppressed in one place at a time.
+        // A suppression names one source or tool.
         None if args.itself || args.rule.is_some() => Ok(vec![Subject::itself(source)]),
         None => {
             let mut of_it = subjects(lock);
@@ -250,7 +253,7 @@ fn tool<'a>(source: &'a LockedSource, name: &str) -> Result<Subject<'a>, Vec<Dia
             shown_line(&tool.upstream_name, 100)
         ),
         (None, _) if source.hidden.iter().any(|tool| tool.name == name) => {
-            "The filter hides it, so that it needs none.".to_owned()
+            "The filter hides it, so it needs no audit.".to_owned()
         }
         (None, Some((_, tool))) => {
             format!("did you mean `{}`?", shown_line(&tool.upstream_name, 100))

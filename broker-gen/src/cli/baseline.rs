@@ -1,4 +1,4 @@
-//! The lock that something is compared with: a file, or what git has of the lock at a revision.
+//! The baseline of a comparison: a lock in a file, or the lock in a git revision.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use super::input::read_lock;
 use super::program;
 use crate::lock_file;
 
-/// Reads `git:REV[:PATH]`, or a file. PATH is relative to the working folder, as every file on a
-/// command line; without one it is the lock beside the config.
+/// Reads `git:REV[:PATH]` or a file. PATH is relative to the working folder, like every path on the
+/// command line; without it, it is the lock beside the config.
 pub(super) fn read_baseline(text: &str, config: &Path) -> Result<Lock, Vec<Diagnostic>> {
     let Some(rest) = text.strip_prefix("git:") else {
         return read_lock(Path::new(text)).map(|file| file.lock);
@@ -28,7 +28,7 @@ pub(super) fn read_baseline(text: &str, config: &Path) -> Result<Lock, Vec<Diagn
             message,
         )]
     };
-    // Git would take it for an option.
+    // Git would parse it as an option.
     if revision.is_empty() || revision.starts_with('-') {
         return Err(unreadable(
             "a revision was expected after `git:`".to_owned(),
@@ -41,15 +41,15 @@ pub(super) fn read_baseline(text: &str, config: &Path) -> Result<Lock, Vec<Diagn
     )
 }
 
-/// Whether git has the lock beside this config in its last commit.
+/// Whether the last commit of git has the lock beside this config.
 pub(super) fn is_committed(config: &Path) -> bool {
     at_revision("HEAD", &lock_file(config)).is_ok()
 }
 
-/// A file as it was. Git reads `./` relative to where it runs, wherever in the repository that is.
+/// A file at a revision. Git resolves `./` relative to its working folder, anywhere in the repository.
 fn at_revision(revision: &str, path: &Path) -> Result<String, String> {
     let folder = program::folder_of(path);
-    // A folder may have left since.
+    // The folder may have been removed since.
     let (folder, name) = match path.file_name() {
         Some(name) if folder.is_dir() => (folder, Path::new(name)),
         _ => (Path::new("."), path),
@@ -58,6 +58,6 @@ fn at_revision(revision: &str, path: &Path) -> Result<String, String> {
         return Err("its path is not UTF-8".to_owned());
     };
     let object = format!("{revision}:./{name}");
-    // Not `show`, which lists a folder and lets filters of the repository change a file.
+    // Not `show`, which lists a folder and applies filters of the repository.
     program::git(&["cat-file", "blob", &object], folder)
 }

@@ -1,4 +1,4 @@
-//! Two locks compared with each other: the new one's sources stand for live ones. Reads nothing.
+//! Compares two locks: the sources of the new one take the place of live sources. Reads nothing.
 
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const REMEDY: &str = "review it; it is accepted once the new lock is committed and built";
 
-/// Everything that differs between two locks, by source.
+/// All differences between two locks, by source.
 pub(super) fn between(old: &Lock, new: &Lock) -> Report {
     let mut report = Report::default();
     for source in &old.sources {
@@ -24,7 +24,7 @@ pub(super) fn between(old: &Lock, new: &Lock) -> Report {
         }
     }
     broker_drift::name_moves(&mut report);
-    // The words of the classifier are for a person who runs a server; here both sides are files.
+    // Remedies of the classifier are for the operator of a server; here both sides are files.
     let tools = report.tools.iter_mut().map(|tool| &mut tool.findings);
     let sources = report.sources.iter_mut().map(|source| &mut source.findings);
     for finding in tools.chain(sources).flatten() {
@@ -47,7 +47,7 @@ fn both(old: &LockedSource, new: &LockedSource) -> Report {
             .map(|tool| tool.raw.clone().into())
             .collect(),
     };
-    // The new lock's filter was already applied: what it exposes is admitted.
+    // The new lock's filter was already applied: its exposed tools are admitted.
     let mut report = broker_drift::classify(old, &snapshot, &ToolFilter::default());
     let package = new.package.clone();
     report.add_package(
@@ -83,7 +83,7 @@ fn both(old: &LockedSource, new: &LockedSource) -> Report {
         }
     }
     if (old.config_digest.as_str(), &old.backend) != (new.config_digest.as_str(), &new.backend) {
-        let message = "its part of the config changed: command, arguments, names of variables, filter, aliases or `volatile`; the locks do not say which, so compare the configs";
+        let message = "its part of the config changed: command, arguments, names of variables, filter, aliases or `volatile`; compare the configs, since the locks do not contain these values";
         about(
             &mut report,
             old,
@@ -103,7 +103,7 @@ fn both(old: &LockedSource, new: &LockedSource) -> Report {
     report
 }
 
-/// A tool that the new filter hides is known by its digest alone. The classifier took it for gone.
+/// Of a tool that the new filter hides only the digest is known, so the classifier reported it as gone.
 fn now_hidden(report: &mut Report, old: &LockedSource, tool: &LockedTool, hidden: &HiddenTool) {
     let as_before = if hidden.digest == tool.digest {
         "; it did not change"
@@ -123,7 +123,7 @@ fn now_hidden(report: &mut Report, old: &LockedSource, tool: &LockedTool, hidden
     }
 }
 
-/// Callers use the path: a tool under another name has left.
+/// Callers use the path: under another path the tool is gone for them.
 fn moved(report: &mut Report, old: &LockedSource, tool: &LockedTool, other: &LockedTool) {
     let (from, to) = (
         path(old, &tool.exposed_name),
@@ -248,7 +248,7 @@ fn drift_of(
     }
 }
 
-/// Adds to what is said of a whole source.
+/// Adds a finding to a source.
 fn about(report: &mut Report, source: &LockedSource, found: Found) {
     let class = found.0.class;
     match report
@@ -257,7 +257,7 @@ fn about(report: &mut Report, source: &LockedSource, found: Found) {
         .find(|drift| drift.source == source.path)
     {
         Some(drift) => {
-            // `Added` stands below `Same` in the order, and a source that is new has nothing else.
+            // `Added` is below `Same` in the order, and a new source has no other class.
             drift.class = drift.class.max(class);
             drift.findings.push(found.0);
         }
@@ -269,7 +269,7 @@ fn about(report: &mut Report, source: &LockedSource, found: Found) {
     }
 }
 
-/// A finding without values yet.
+/// A finding without values.
 struct Found(Finding);
 
 fn finding(rule: &'static str, class: Class, severity: FindingSeverity, message: String) -> Found {
@@ -283,7 +283,7 @@ fn finding(rule: &'static str, class: Class, severity: FindingSeverity, message:
         witness: None,
         message,
         remedy: if class == Class::Same {
-            "nothing; the new lock records it"
+            "none; the new lock records it"
         } else {
             REMEDY
         }

@@ -43,7 +43,7 @@ pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
                 config: &args.file.config,
                 lock_text: &lock_text,
             });
-            // A check that looked at nothing is no success.
+            // A check without sources must not succeed.
             if asked.is_empty() {
                 exit.or(refused).or(Exit::Unchecked)
             } else {
@@ -54,16 +54,16 @@ pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
     }
 }
 
-/// What a check found out.
+/// The outcome of a check.
 struct Checked {
     report: Report,
     linted: Vec<Linted>,
-    /// The sources that were asked.
+    /// The checked sources.
     asked: Vec<NodePath>,
     lock: Arc<Lock>,
     lock_text: String,
     lock_path: PathBuf,
-    /// What the config itself asks to exit with.
+    /// The exit that the config itself asks for.
     refused: Exit,
 }
 
@@ -99,7 +99,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
         )]);
     }
     let mut report = Report::default();
-    // What a lock would hold now: the lint looks at what is said today, also where nothing drifted.
+    // The locked form of the live source: the lint reads the current texts, even without drift.
     let mut sources = lock.sources.clone();
     let launches = questions.iter().map(|question| &question.launch);
     let asked: Vec<_> = launches.map(|launch| launch.source.clone()).collect();
@@ -117,10 +117,10 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
                 ));
                 continue;
             }
-            // A check asks once.
+            // A check launches each source once.
             Err(Failure::Unstable(_)) => continue,
         };
-        // Fresh locks have every source of the config.
+        // A fresh lock has every source of the config.
         let both = input.config.source(&answer.source);
         let Some((source, locked)) = both.zip(lock.source(answer.source.as_str())) else {
             continue;
@@ -163,14 +163,13 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
     })
 }
 
-/// The texts of a source whose tools no lock could hold are not looked at.
+/// Texts of a source that no lock could hold are not linted.
 fn unlinted(too_large: &TooLarge) -> Diagnostic {
     let message = format!("{}, so its texts were not linted", too_large.message());
     Diagnostic::error(DiagnosticCode::SourceFailed, message).help(TooLarge::HELP)
 }
 
-/// Whether the lock has other bytes of it. A warning about what was reviewed was given when it was
-/// locked.
+/// Whether the lock has other bytes of it. Warnings about reviewed bytes were given when they were locked.
 fn is_news(one: &Linted, lock: &Lock) -> bool {
     let known = lock.source(one.source.as_str()).is_some_and(|source| {
         let mut tools = source.exposed.iter();
@@ -186,7 +185,7 @@ fn is_news(one: &Linted, lock: &Lock) -> bool {
 pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> (String, Vec<String>) {
     let message = format!("{}: {}", failure.cause, failure.message);
     let mut lines = failure.stderr.as_slice();
-    // The message of a failed start ends with the last line already.
+    // The message of a failed start already ends with the last line.
     if let [before @ .., last] = lines
         && failure.message.contains(&format!("it last said: {last}"))
     {

@@ -1,4 +1,4 @@
-//! `diff`: what changed between two locks, offline, in the report of `check`.
+//! `diff`: the differences between two locks, offline, as a report like that of `check`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::lock_file;
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// The lock as it was and as it is, `OLD NEW`; `-` reads from standard input. With `--baseline`
-    /// only NEW, by default the lock beside the config.
+    /// The old and the new lock, `OLD NEW`; `-` reads from standard input. With `--baseline` only NEW, by
+    /// default the lock beside the config.
     #[arg(value_name = "LOCK", num_args = 1..=2, required_unless_present = "baseline")]
     locks: Vec<PathBuf>,
-    /// The lock as it was: `git:REV[:PATH]` or a file. PATH is by default the lock beside the config.
+    /// The old lock: `git:REV[:PATH]` or a file. PATH is by default the lock beside the config.
     #[arg(long, value_name = "BASELINE")]
     baseline: Option<String>,
     #[command(flatten)]
@@ -38,8 +38,8 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
         (None, [old, new]) => (read(old).map(|old| old.lock), new.clone()),
         (baseline, _) => {
             let message = match baseline {
-                Some(_) => "with `--baseline` there is one lock to compare with it, not two",
-                None => "two locks are compared, and one is named",
+                Some(_) => "`--baseline` takes one lock to compare with, and two are given",
+                None => "two locks are needed, and one is given",
             };
             let help = "Write `diff OLD NEW`, or `diff --baseline git:REV [NEW]`.";
             let problem = Diagnostic::error(DiagnosticCode::BaselineUnreadable, message);

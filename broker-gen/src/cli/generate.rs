@@ -1,4 +1,4 @@
-//! `generate`: the files that a build would write, written or compared where they can be looked at.
+//! `generate`: writes the files that a build would compile in, or compares them with existing files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::{build_script, emit, plan};
 pub(super) struct GenerateArgs {
     #[command(flatten)]
     file: super::ConfigFile,
-    /// Where to write; made where it is missing.
+    /// The output folder; created if it is missing.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Write nothing; exit with 5 where a file is missing or differs.
+    /// Write nothing; exit with 5 if a file is missing or differs.
     #[arg(long)]
     check: bool,
 }
@@ -54,7 +54,7 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
         let what = if args.check {
             "is current"
         } else {
-            "holds what the build compiles in"
+            "has the files that the build compiles in"
         };
         say(text!(
             "{} {}: catalog {}",
@@ -69,7 +69,7 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
 fn compare(path: &Path, text: &str) -> Option<Diagnostic> {
     let what = match broker_files::read(path, text.len()) {
         Ok(old) if old == text.as_bytes() => return None,
-        Ok(_) | Err(ReadError::Size(_)) => "is not what config and lock give".to_owned(),
+        Ok(_) | Err(ReadError::Size(_)) => "does not match config and lock".to_owned(),
         Err(error) => format!("cannot be read: {error}"),
     };
     let message = format!("`{}` {what}", path.display());

@@ -1,4 +1,4 @@
-//! Reads what a verb works on: the config, the lock beside it, and how its sources are launched.
+//! Reads the input of a verb: the config, the lock beside it, and the launch settings of its sources.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +12,14 @@ use super::ConfigArgs;
 use crate::build_script::{lock_text, read_config};
 use crate::lock_file;
 
-/// A config, the file it came from, and how to launch the sources that were asked for.
+/// A config, its file, and the launch settings of the selected sources.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) config: Config,
     pub(super) lock_path: PathBuf,
-    /// In tree order; only those that `--source` names, where it does.
+    /// In tree order; only the sources that `--source` names, if it is given.
     pub(super) launches: Vec<SourceSpec>,
-    /// The limits that the launches share.
+    /// The limits that all launches share.
     pub(super) concurrency: ConcurrencyLimits,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn lock_exists(config: &Path) -> bool {
 }
 
 impl Input {
-    /// Reads the config and expands what its sources need. Warnings are printed.
+    /// Reads the config and expands the variables of its sources. Warnings are printed.
     pub(super) fn read(args: &ConfigArgs) -> Result<Self, Vec<Diagnostic>> {
         let shown = args.file.config.to_string_lossy();
         let bytes = read_config(&args.file.config, &shown)?;
@@ -44,7 +44,7 @@ impl Input {
                     .sources()
                     .map(|source| format!("`{}`", source.path))
                     .collect();
-                let message = format!("`--source {name}` names no source");
+                let message = format!("`--source {name}` is not a source of the config");
                 problems.push(
                     Diagnostic::error(DiagnosticCode::PathInvalid, message)
                         .help(format!("The sources are {}.", known.join(", "))),
@@ -77,7 +77,7 @@ impl Input {
         })
     }
 
-    /// Reads the lock; `lock_missing` where there is none.
+    /// Reads the lock; `lock_missing` if there is none.
     pub(super) fn read_lock(&self) -> Result<LockFile, Vec<Diagnostic>> {
         read_lock(&self.lock_path)
     }
@@ -87,7 +87,7 @@ impl Input {
 #[derive(Debug)]
 pub(super) struct LockFile {
     pub(super) lock: Lock,
-    /// What stands in the file, in which findings have their lines.
+    /// The text of the file, for the lines of findings.
     pub(super) text: String,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn read_lock(path: &Path) -> Result<LockFile, Vec<Diagnostic>> {
     parse_lock(path, broker_files::read_text(path, MAX_BYTES))
 }
 
-/// The lock in a text that was read from `path`, or could not be.
+/// The lock in a text that was read from `path`, or the reason why it cannot be read.
 pub(super) fn parse_lock(
     path: &Path,
     text: Result<String, ReadError>,

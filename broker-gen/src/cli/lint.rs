@@ -1,4 +1,4 @@
-//! `lint`: texts of the lock that are not innocent. Launches nothing; `lock` asks it before it writes.
+//! `lint`: suspicious texts of the lock. Launches nothing; `lock` runs it before it writes.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -29,10 +29,10 @@ pub(super) use show::{has_errors, one_to_json};
 pub(super) struct LintArgs {
     #[command(flatten)]
     file: ConfigFile,
-    /// Take warnings for errors.
+    /// Treat warnings as errors.
     #[arg(long)]
     strict: bool,
-    /// How to print the findings on standard output.
+    /// The format of the findings on standard output.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }
@@ -75,14 +75,14 @@ pub(super) fn run(args: &LintArgs) -> Exit {
     }
     let instructions = |source: &LockedSource| source.instructions.is_some();
     if looked.tools == 0 && !lock.sources.iter().any(instructions) {
-        let message = "the lock has no tool and no instructions, so nothing was looked at";
+        let message = "the lock has no tool and no instructions, so nothing was checked";
         output::diagnostics(&[Diagnostic::warning(DiagnosticCode::SourceFailed, message)]);
         return exit.or(Exit::Unchecked);
     }
     exit
 }
 
-/// Whether somebody has settled a finding, as [`lint_sources`] asks.
+/// Whether an audit settles a finding, as [`lint_sources`] asks.
 pub(super) fn settled(audits: &Audits) -> impl Fn(&Linted, &Finding) -> bool {
     |one, finding| {
         let (source, tool) = (one.source.as_str(), one.tool.as_deref());
@@ -90,8 +90,7 @@ pub(super) fn settled(audits: &Audits) -> impl Fn(&Linted, &Finding) -> bool {
     }
 }
 
-/// What the lint finds, without what is suppressed, and what it ends with. With `strict` warnings are
-/// errors.
+/// The findings of the lint without suppressed ones, and the exit. With `strict`, warnings are errors.
 pub(super) fn lint_sources(
     sources: &[LockedSource],
     suppressed: &dyn Fn(&Linted, &Finding) -> bool,
@@ -115,8 +114,8 @@ pub(super) fn lint_sources(
     (linted, exit)
 }
 
-/// What the lint finds in what servers say now, fit to be shown: without what people settled, and
-/// without what the servers were given.
+/// The findings in live texts, ready to be shown: without suppressed ones, and with the secrets of the
+/// servers masked.
 pub(super) fn of_sources(
     sources: &[LockedSource],
     config: &Path,
@@ -130,7 +129,7 @@ pub(super) fn of_sources(
     Ok(linted)
 }
 
-/// What a report says of it, for people; nothing where nothing was found.
+/// The report for people; empty without findings.
 pub(super) fn report(linted: &[Linted], config: &Path) -> Text {
     if linted.is_empty() {
         return Text::new();
@@ -146,7 +145,7 @@ pub(super) fn report(linted: &[Linted], config: &Path) -> Text {
     )
 }
 
-/// Tells what the lint finds in what would be locked; the diagnostics that refuse it.
+/// Reports findings in the texts that would be locked; returns the diagnostics that refuse them.
 pub(super) fn before_lock(
     input: &Input,
     sources: &[LockedSource],
@@ -173,10 +172,10 @@ pub(super) fn before_lock(
         }
         return Vec::new();
     }
-    // `accept` takes digests from a lock, and none has these.
+    // `accept` takes digests from a lock, and no lock has these.
     let file = audits_file(&args.config.file.config);
     output::say(text!(
-        "no lock has these bytes; what is meant well is let pass by writing into\n`{}`:\n{}",
+        "no lock has these bytes; to accept them, write into\n`{}`:\n{}",
         file.display(),
         refused
             .iter()
@@ -185,7 +184,7 @@ pub(super) fn before_lock(
             .trimmed()
     ));
     let message = format!(
-        "{} not innocent",
+        "{} suspicious",
         match refused.as_slice() {
             [one] => format!("the texts of `{}` are", shown_line(&one.path, 200)),
             many => format!("the texts of {} tools or sources are", many.len()),
@@ -195,7 +194,7 @@ pub(super) fn before_lock(
     vec![Diagnostic::error(DiagnosticCode::LintRefused, message).help(help)]
 }
 
-/// Takes secrets out of what is shown.
+/// Masks secrets in shown text.
 fn mask(linted: &mut [Linted], redactor: &Redactor) {
     for finding in linted.iter_mut().flat_map(|one| &mut one.findings) {
         finding.message = redactor.redact(&finding.message);

@@ -1,5 +1,5 @@
-//! What a live listing becomes in a lock, and what differs from the lock there is. Its tools are parsed
-//! aside, in one of the few places that there are for that.
+//! The locked form of a live listing, and its differences from the current lock. Tools are parsed on a
+//! blocking thread, within the limit on concurrent parsing.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use broker_model::snapshot::{ListedTool, Snapshot};
 
 use super::survey::resume;
 
-/// Bytes that the exposed tools of one source may take once parsed: a lock holds all of them at once.
+/// Maximum memory of the parsed exposed tools of one source: a lock holds all of them at once.
 const MAX_EXPOSED_BYTES: u64 = 32 << 20;
 
-/// The exposed tools of a source would take this many bytes once parsed, more than a lock may hold.
+/// The estimated memory of a source's exposed tools, in bytes; it exceeds the bound of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TooLarge {
     source: NodePath,
@@ -26,16 +26,16 @@ impl TooLarge {
     /// The text of the error, without a full stop.
     pub(super) fn message(&self) -> String {
         format!(
-            "the exposed tools of `{}` would take {} bytes once parsed, and at most {MAX_EXPOSED_BYTES} go into a lock",
+            "the exposed tools of `{}` would take {} bytes of memory, and a lock holds at most {MAX_EXPOSED_BYTES}",
             self.source, self.bytes
         )
     }
 
-    /// The remedy that the error names.
-    pub(super) const HELP: &str = "Leave tools out with `tool_filter`.";
+    /// The remedy of the error.
+    pub(super) const HELP: &str = "Hide tools with `tool_filter`.";
 }
 
-/// The source as a lock has it.
+/// The locked form of the source.
 pub(super) async fn locked(
     source: &Source,
     snapshot: Snapshot,
@@ -46,8 +46,8 @@ pub(super) async fn locked(
     work.await.unwrap_or_else(resume)
 }
 
-/// Compares a live source with its entry in the lock. Gives the report, and the entry that a new lock would
-/// have; `None` if the lock has no such source.
+/// Compares a live source with its entry in the lock. Returns the report and the new entry; `None` if the
+/// lock has no such source.
 pub(super) async fn compared(
     source: &Source,
     lock: &Arc<Lock>,

@@ -1,4 +1,4 @@
-//! `lock`: launches the sources and writes what they are into the lock, if all of it can be taken.
+//! `lock`: launches the sources and writes their snapshots into the lock if all checks pass.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub(super) async fn run(args: &LockArgs) -> Exit {
 
 async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     let input = Input::read(&args.config)?;
-    // What is kept of the old lock is found out before anything is launched.
+    // The kept sources of the old lock are checked before anything is launched.
     let kept = if args.config.sources.is_empty() {
         Vec::new()
     } else {
@@ -97,7 +97,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         .into_iter()
         .partition(Diagnostic::is_error);
     output::diagnostics(&warnings);
-    // A finding shows its text: not one that holds a secret.
+    // A finding shows its text, so secrets are masked first.
     if secrets.is_empty() {
         problems.extend(lint::before_lock(&input, &sources, args));
     }
@@ -128,7 +128,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         say(text!("{} is up to date", shown));
         return Ok(());
     }
-    // A lock that cannot be read has nothing to compare with.
+    // An unreadable lock cannot be compared with.
     if let Ok(old) = input.read_lock() {
         output::diagnostics(&provenance::swapped(&old.lock, &lock.sources));
     }
@@ -146,23 +146,23 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
-/// What would change, in the report of two locks.
+/// The changes of a dry run, as a report on two locks.
 fn would_write(input: &Input, lock: &Lock) {
     let shown = input.lock_path.display();
     let why = match fs::metadata(&input.lock_path) {
-        Err(_) => ", which is not there yet",
+        Err(_) => ", which does not exist yet",
         Ok(_) => match input.read_lock() {
             Ok(old) => {
                 output::data(&BetweenLocks(&between(&old.lock, lock)).text());
                 ""
             }
-            Err(_) => "; the one that is there cannot be read, so it is not compared",
+            Err(_) => "; the existing one cannot be read, so it is not compared",
         },
     };
     say(text!("would write {}{}", shown, why));
 }
 
-/// With `--tool`, the one source whose tools are taken one by one, as it is locked.
+/// With `--tool`: the one locked source of which single tools are taken.
 fn one_source(args: &LockArgs, input: &Input) -> Result<Option<LockedSource>, Vec<Diagnostic>> {
     if args.tools.is_empty() {
         return Ok(None);
@@ -182,7 +182,7 @@ fn one_source(args: &LockArgs, input: &Input) -> Result<Option<LockedSource>, Ve
     Ok(Some(partial::locked_source(&lock, source)?.clone()))
 }
 
-/// What the servers that were asked wrote into their tools that is not theirs.
+/// Host-specific values and secrets in the tools of the launched servers.
 fn not_theirs(input: &Input, sources: &[LockedSource], folder: &Path) -> Vec<Diagnostic> {
     let here = machine::traits_of_this_machine(folder);
     let asked = input.launches.iter().filter_map(|launch| {
@@ -198,7 +198,7 @@ fn not_theirs(input: &Input, sources: &[LockedSource], folder: &Path) -> Vec<Dia
         .collect()
 }
 
-/// With `--source`, the other sources stay as they are locked, which must be as they are configured.
+/// With `--source`, the other sources keep their locked form, which must match the config.
 fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
     let old = input.read_lock()?.lock;
     let asked = |path: &str| {
@@ -218,7 +218,7 @@ fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
             Some(locked) if locked.config_digest == source.digest() => kept.push(locked.clone()),
             _ => {
                 let message = format!(
-                    "the source `{}` is not locked as it is configured, so the others cannot be locked alone",
+                    "the config of the source `{}` has changed since it was locked, so the others cannot be locked alone",
                     source.path
                 );
                 let help = format!("Add `--source {}`, or lock all.", source.path);
@@ -233,7 +233,7 @@ fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
     }
 }
 
-/// Tells what became of one source, and takes its snapshot.
+/// Reports the result of one source and returns its snapshot.
 async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> {
     let (path, took) = (&answer.source, answer.took.as_secs_f64());
     let snapshot = match answer.outcome {
@@ -252,7 +252,7 @@ async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnos
                 "two launches of `{path}` gave different answers at {}",
                 shown_pointers(&pointers)
             );
-            // Hiding the tools would not do: the lock has the digests of hidden ones as well.
+            // Hiding the tools would not help: the lock has digests of hidden tools as well.
             let of_tools = |pointer: &String| {
                 pointer
                     .strip_prefix("/tools/")
@@ -261,7 +261,7 @@ async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnos
             let help = if pointers.iter().all(of_tools) {
                 format!("Name them in `volatile` of `{path}`.")
             } else {
-                "Make the server say the same at every start; only members of tools can be `volatile`.".to_owned()
+                "Make the server return the same values at every start; only members of tools can be `volatile`.".to_owned()
             };
             return Err(Box::new(
                 Diagnostic::error(DiagnosticCode::SourceUnstable, message).help(help),
@@ -309,7 +309,7 @@ async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnos
     Ok(locked)
 }
 
-/// The package that a source ran. One that cannot be looked at fails no lock.
+/// The package that a source ran. One that cannot be inspected does not fail the lock.
 fn package(source: &Source, process: &ProcessSpec) -> Option<Package> {
     match provenance::look(source, process) {
         SeenPackage::Found(package) => Some(package),

@@ -1,5 +1,5 @@
-//! Points out what servers wrote into their tools that is not theirs: texts of this machine, with
-//! which a lock that is made elsewhere would differ, and values that they were given.
+//! Warns about host-specific values (home folder, host name, time zone) in tool texts, which make the lock
+//! non-reproducible, and about values of variables that a server repeats.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ pub(super) fn traits_of_this_machine(config_folder: &Path) -> Vec<Trait> {
             .split_once("zoneinfo/")
             .map(|(_, zone)| zone.to_owned())
     });
-    // `UTC` stands in many descriptions; a zone of a place is this machine's.
+    // `UTC` occurs in many descriptions; a zone of a place is specific to this machine.
     add(
         "the time zone",
         std::env::var("TZ")
@@ -61,17 +61,17 @@ pub(super) fn traits_of_this_machine(config_folder: &Path) -> Vec<Trait> {
     traits
 }
 
-/// A text that must not, or had better not, stand in a lock.
+/// A text that should not be in a lock.
 #[derive(Debug)]
 pub(super) struct Trait {
-    /// What it is, for people.
+    /// Its description, for people.
     what: String,
     text: String,
-    /// Whether a lock with it is refused.
+    /// Whether it refuses the lock.
     is_secret: bool,
 }
 
-/// What a source was given that other machines, or other users, give otherwise: values of variables.
+/// Values of variables of a source, which differ on other machines or for other users.
 pub(super) fn traits_of_source(source: &Source, launch: &SourceSpec) -> Vec<Trait> {
     let Endpoint::Process(process) = &launch.endpoint;
     let variables = source.templates().flat_map(Template::variables);
@@ -91,14 +91,14 @@ pub(super) fn traits_of_source(source: &Source, launch: &SourceSpec) -> Vec<Trai
             is_secret: true,
         })
     }));
-    // Secrets first: of several texts in one place the worst is told.
+    // Secrets first: of several texts in one place the worst is reported.
     traits.sort_by_key(|one| !one.is_secret);
     traits.retain(|one| one.text.len() >= 4);
     traits
 }
 
-/// What was found in a source's tools and instructions: an error for a secret, a warning for what
-/// would differ elsewhere; one for each place.
+/// The findings in a source's tools and instructions: an error for a secret, a warning for a value that
+/// differs elsewhere; one for each place.
 pub(super) fn point_out(source: &LockedSource, traits: &[&Trait]) -> Vec<Diagnostic> {
     let own = source
         .instructions
@@ -118,7 +118,7 @@ pub(super) fn point_out(source: &LockedSource, traits: &[&Trait]) -> Vec<Diagnos
         let Some((one, pointer)) = first else {
             continue;
         };
-        let mut message = format!("`{}` wrote {} into {place}", source.path, one.what);
+        let mut message = format!("`{}` put {} into {place}", source.path, one.what);
         if !pointer.is_empty() {
             message = format!("{message} at {pointer}");
         }
@@ -131,7 +131,7 @@ pub(super) fn point_out(source: &LockedSource, traits: &[&Trait]) -> Vec<Diagnos
     found
 }
 
-/// The first string that holds `text` as a whole word.
+/// The first string that contains `text` as a whole word.
 fn pointer_of(value: &Value, text: &str, pointer: String) -> Option<String> {
     match value {
         Value::String(string) => holds(string, text).then_some(pointer),

@@ -1,4 +1,4 @@
-//! The command line: verbs over the plan, and the only part that launches servers.
+//! The command line: one verb per file, and the only part that launches servers.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,10 +38,10 @@ mod tree;
 mod verify;
 mod whole_file;
 
-/// Locks the tools of MCP servers, compares servers with the lock, and compiles it into a broker.
+/// Locks the tools of MCP servers, compares servers with the lock, and compiles the lock into a broker.
 ///
-/// A first run: broker-gen new my-broker --from mcp.json, then broker-gen lock --config config.json
-/// in the new folder, review and commit the lock, cargo build --release.
+/// First run: broker-gen new my-broker --from mcp.json, then in the new folder broker-gen lock --config
+/// config.json, review and commit the lock, cargo build --release.
 #[derive(Debug, Parser)]
 #[command(
     name = "broker-gen",
@@ -58,84 +58,84 @@ struct Cli {
 enum Verb {
     /// Launch the sources, snapshot the tools that pass the filters, write the lock.
     ///
-    /// Each source is launched twice, and one whose two answers differ is refused. The lock is written
-    /// only if its bytes change. Review it and commit it: what it says is what a model will read.
+    /// Each source is launched twice, and a source with two different answers is refused. The lock is written
+    /// only if its bytes change. Review and commit it: models read its texts.
     #[command(
-        after_help = "Examples:\n  broker-gen lock --config smoke_config.json\n  broker-gen lock --source /repo      only this source anew, the others as they are\n  broker-gen lock --source /repo --tool get_file --dry-run      what taking this tool alone would change"
+        after_help = "Examples:\n  broker-gen lock --config smoke_config.json\n  broker-gen lock --source /repo      only this source, the others as they are locked\n  broker-gen lock --source /repo --tool get_file --dry-run      the changes if only this tool is updated"
     )]
     Lock(LockArgs),
     /// Compare the live sources with the lock. Never writes.
     ///
-    /// Exits with 0 where a plain start would serve, 3 on drift, 4 where a source could not be
-    /// checked, 5 where the lock is missing, damaged or stale.
+    /// Exits with 0 if a plain start would serve, 3 on drift, 4 if a source could not be checked, 5 if the
+    /// lock is missing, damaged or stale.
     #[command(
         after_help = "Examples:\n  broker-gen check\n  broker-gen check --format github --output sarif=drift.sarif --fail-on breaking"
     )]
     Check(CheckArgs),
-    /// Tell what changed between two locks, in the report of `check`. Launches nothing.
+    /// Show the differences between two locks, as a report like that of `check`. Launches nothing.
     ///
-    /// Exits with 0 where every call of the old lock is served under the new one as it was reviewed,
-    /// 3 where something differs, 5 where a lock is missing or damaged. New tools alone are 0.
+    /// Exits with 0 if every call of the old lock is served as reviewed under the new one, 3 on a difference,
+    /// 5 if a lock is missing or damaged. New tools alone give 0.
     #[command(
-        after_help = "Examples:\n  broker-gen diff old.lock.json smoke_config.lock.json\n  broker-gen diff --baseline git:HEAD                 the lock beside the config against what git has"
+        after_help = "Examples:\n  broker-gen diff old.lock.json smoke_config.lock.json\n  broker-gen diff --baseline git:HEAD                 compares the lock beside the config with that of git"
     )]
     Diff(diff::DiffArgs),
-    /// Look for texts that are not innocent in the lock. Launches nothing.
+    /// Look for suspicious texts in the lock. Launches nothing.
     ///
-    /// Exits with 6 on errors: what a model reads and a reviewer does not see. Warnings are places to
-    /// read with care; with `--strict` they are errors. `lock` does the same before it writes.
+    /// Exits with 6 on errors: text that a model reads and a reviewer does not see. Warnings are places to
+    /// read with care; with `--strict` they are errors. `lock` runs the same checks before it writes.
     #[command(
         after_help = "Examples:\n  broker-gen lint\n  broker-gen lint --strict --format json"
     )]
     Lint(lint::LintArgs),
-    /// Write the files that the build compiles in, to look at or to commit. Launches nothing.
+    /// Write the files that a build would compile in, to read or to commit them. Launches nothing.
     ///
-    /// With `--check` nothing is written, and the exit is 5 where a file is missing or differs.
+    /// With `--check` nothing is written, and the exit is 5 if a file is missing or differs.
     #[command(
         after_help = "Examples:\n  broker-gen generate --out generated\n  broker-gen generate --out generated --check"
     )]
     Generate(generate::GenerateArgs),
-    /// Print the tree that callers will see, by config and lock. Launches nothing.
+    /// Print the tree that callers will see, from config and lock. Launches nothing.
     #[command(after_help = "Example:\n  broker-gen tree --hidden")]
     Tree(tree::TreeArgs),
-    /// Hold config, lock, audits and, if named, a built broker against each other. Launches nothing.
+    /// Verify that config, lock, audits and, if named, a built broker match. Launches nothing.
     ///
-    /// Exits with 0 where all of it fits, 5 where the lock is missing, damaged or stale, where the
-    /// broker has another catalog, or where the config has `audits_required` and a tool has no valid
-    /// audit; 2 where config or audits are wrong, 4 where there was nothing to verify.
+    /// Exits with 0 if all of it matches; 5 if the lock is missing, damaged or stale, if the broker has another
+    /// catalog, or if the config has `audits_required` and a tool has no valid audit; 2 if config or audits are
+    /// invalid; 4 if there was nothing to verify.
     #[command(
         after_help = "Examples:\n  broker-gen verify --offline\n  broker-gen verify --binary target/release/my-broker"
     )]
     Verify(verify::VerifyArgs),
-    /// Walk through what nobody signed yet, in a terminal: shows each change, and asks.
+    /// Review everything without an audit in a terminal: shows each change, and asks.
     ///
     /// The worst drift comes first. Each acceptance is written to `<config stem>.audits.toml` at once.
     #[command(
         after_help = "Examples:\n  broker-gen review\n  broker-gen review --baseline git:origin/main"
     )]
     Review(review::ReviewArgs),
-    /// Sign locked tools without being shown them: adds audits for their digests.
+    /// Add audits for locked tools without showing them.
     ///
-    /// Writes `<config stem>.audits.toml`, only ever at its end; commit it. With `--rule`, a finding
-    /// of the lint is suppressed instead.
+    /// Appends to `<config stem>.audits.toml`; commit it. With `--rule`, a finding of the lint is suppressed
+    /// instead.
     #[command(
         after_help = "Examples:\n  broker-gen accept --source /repo --tool get_file --looked-at description,inputSchema\n  broker-gen accept --all --who 'A. Reviewer <a@example.org>' --notes 'read in full'"
     )]
     Accept(accept::AcceptArgs),
     /// Print the JSON Schema of the config, the lock or the report.
     ///
-    /// An editor that knows it completes and checks a config: name it as `$schema`.
+    /// An editor that has the schema completes and checks a config: name it as `$schema`.
     #[command(after_help = "Example:\n  broker-gen schema config > config.schema.json")]
     Schema(schema::SchemaArgs),
-    /// Make a crate that builds a broker around a config of your own. Runs and downloads nothing.
+    /// Create a crate that builds a broker with your own config. Runs and downloads nothing.
     ///
-    /// It gets ten lines of Rust, a config, a CI workflow, a Dockerfile, a systemd unit and a README
-    /// that says what to do next. No file is ever overwritten.
+    /// The crate has ten lines of Rust, a config, a CI workflow, a Dockerfile, a systemd unit and a README with
+    /// the next steps. No file is overwritten.
     #[command(
         after_help = "Examples:\n  broker-gen new my-broker\n  broker-gen new my-broker --from ~/.cursor/mcp.json\n  broker-gen new my-broker --broker ../mcp-broker"
     )]
     New(new::NewArgs),
-    /// List the rules that a report can name, or explain one. Launches nothing.
+    /// List the rules of reports, or explain one. Launches nothing.
     #[command(
         after_help = "Examples:\n  broker-gen rules\n  broker-gen rules input-required-added"
     )]
@@ -175,16 +175,16 @@ struct ConfigArgs {
 struct LockArgs {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Launch each source once instead of twice; an unstable source is then not found.
+    /// Launch each source once instead of twice; unstable sources are then not detected.
     #[arg(long)]
     once: bool,
     /// Do not write: the same as `check`.
     #[arg(long)]
     check: bool,
-    /// Do not write: say what would change.
+    /// Do not write: show the changes.
     #[arg(long, conflicts_with = "check")]
     dry_run: bool,
-    /// With one `--source`: take only this tool's new form, the rest of the source as it is locked;
+    /// With one `--source`: update only this tool, and keep the rest of the source as it is locked;
     /// repeatable.
     #[arg(
         long = "tool",
@@ -193,7 +193,7 @@ struct LockArgs {
         conflicts_with = "check"
     )]
     tools: Vec<String>,
-    /// Refuse what would only be warned of: a package that is not pinned, a warning of the lint.
+    /// Treat warnings as errors: unpinned packages, warnings of the lint.
     #[arg(long)]
     strict: bool,
 }
@@ -206,7 +206,7 @@ struct CheckArgs {
     report: report::ReportArgs,
 }
 
-/// How a verb prints what it has to say, where it is no report.
+/// The output format of a verb without a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people.
@@ -230,7 +230,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => return output::usage(&error),
     };
     match cli.verb {
-        // A machine never writes over what people reviewed.
+        // A CI run never overwrites a reviewed lock.
         Verb::Lock(args)
             if args.check
                 || (is_ci() && !args.dry_run && input::lock_exists(&args.config.file.config)) =>
@@ -257,12 +257,12 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     }
 }
 
-/// How long interrupted servers have to end.
-const LAST_WAIT: Duration = Duration::from_secs(10);
-/// How long the last words may take to be read.
-const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
-/// The most that passes between an interrupt and the end, also where what the verb says is not read.
-const END_TIMEOUT: Duration = Duration::from_secs(13);
+/// Time for interrupted servers to end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for pending output to be written.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum time from an interrupt to the exit, even if the output is not read.
+const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(13);
 
 /// Runs a verb that launches sources.
 fn launching(verb: impl Future<Output = Exit>) -> Exit {
@@ -272,14 +272,14 @@ fn launching(verb: impl Future<Output = Exit>) -> Exit {
     {
         Ok(runtime) => {
             let exit = runtime.block_on(until_interrupted(verb));
-            runtime.shutdown_timeout(LAST_WORDS_TIMEOUT);
+            runtime.shutdown_timeout(OUTPUT_TIMEOUT);
             exit
         }
         Err(error) => output::failure(&format!("the runtime cannot be started: {error}")),
     }
 }
 
-/// Runs the verb; SIGINT and SIGTERM end it, and every process that it started.
+/// Runs the verb; SIGINT and SIGTERM end it and every process that it started.
 async fn until_interrupted(verb: impl Future<Output = Exit>) -> Exit {
     let (mut interrupt, mut terminate) = match (
         signal(SignalKind::interrupt()),
@@ -287,32 +287,32 @@ async fn until_interrupted(verb: impl Future<Output = Exit>) -> Exit {
     ) {
         (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
         (Err(error), _) | (_, Err(error)) => {
-            return output::failure(&format!("signals cannot be heard: {error}"));
+            return output::failure(&format!("signal handlers cannot be installed: {error}"));
         }
     };
     let deadline = match Deadline::new() {
         Ok(deadline) => deadline,
         Err(error) => return output::failure(&format!("a thread cannot be started: {error}")),
     };
-    // A task of its own: the verb may wait for its standard error to be read.
+    // A separate task, since the verb may wait for a reader of its standard error.
     let interrupted = tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        deadline.end_within(END_TIMEOUT, Exit::Interrupted);
+        deadline.end_within(INTERRUPT_TIMEOUT, Exit::Interrupted);
     });
     tokio::select! {
         exit = verb => return exit,
         _ = interrupted => {}
     }
-    // The verb is dropped by now, and nobody holds its processes any more.
-    say_aside("interrupted: nothing was written, ending what was started");
-    if tokio::time::timeout(LAST_WAIT, broker_process::all_ended())
+    // The verb was dropped, and with it every handle of its processes.
+    say_aside("interrupted: nothing was written, stopping the servers");
+    if tokio::time::timeout(STOP_TIMEOUT, broker_process::all_ended())
         .await
         .is_err()
     {
-        say_aside("some of it is still there");
+        say_aside("processes of servers are still running");
     }
     Exit::Interrupted
 }
@@ -322,7 +322,7 @@ fn say_aside(line: &'static str) {
     drop(tokio::task::spawn_blocking(move || output::say(line)));
 }
 
-/// Whether this is a machine that must not write: `CI=true` or `MCP_BROKER_LOCKED=1`.
+/// Whether writing is disabled: `CI=true` or `MCP_BROKER_LOCKED=1`.
 fn is_ci() -> bool {
     let is = |name: &str, values: &[&str]| {
         std::env::var(name).is_ok_and(|value| values.contains(&value.as_str()))

@@ -1,5 +1,5 @@
-//! The output of the command line: data on standard output, everything else on standard error. All of it
-//! is [`Text`]; nothing else of this program writes there.
+//! The output of the command line: data on standard output, everything else on standard error, all of it
+//! as [`Text`]. No other module of this program writes there.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
@@ -14,31 +14,31 @@ pub(super) fn say(line: impl Into<Text>) {
     draw(&text!("{}\n", line.into()));
 }
 
-/// Writes text to standard error as it is, without a line end.
+/// Writes text to standard error without a line end.
 pub(super) fn draw(text: &Text) {
-    // When standard error is gone, there is no other place to report it.
+    // If standard error is closed, there is no other place to report it.
     let _ = write(&mut io::stderr().lock(), text);
 }
 
-/// Why data could not be written, once that happened.
+/// The first error of writing data.
 static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
 
-/// Data for pipes. Where it cannot be written, [`settle`] tells of it.
+/// Writes data to standard output. [`settle`] reports an error.
 pub(super) fn data(text: &Text) {
     note(write(&mut io::stdout().lock(), text));
 }
 
 fn note(written: io::Result<()>) {
-    // A reader such as `head` reads as much as it wants.
+    // A reader such as `head` closes the pipe when it has enough.
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        // The first error is enough.
+        // Only the first error is kept.
         drop(UNWRITTEN.set(error));
     }
 }
 
-/// The exit code of the program, which is not 0 where data could not be written.
+/// The exit code of the program, which is not 0 if data could not be written.
 pub(super) fn settle(exit: Exit) -> Exit {
     match UNWRITTEN.get() {
         Some(error) => exit.or(failure(&format!(
@@ -48,7 +48,7 @@ pub(super) fn settle(exit: Exit) -> Exit {
     }
 }
 
-/// A part of a conversation on standard output.
+/// Writes a part of a dialogue to standard output.
 pub(super) fn ask(text: &Text) -> io::Result<()> {
     write(&mut io::stdout().lock(), text)
 }
@@ -68,30 +68,30 @@ pub(super) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Every diagnostic in the order found; the exit code that they ask for.
+/// Prints every diagnostic in order; returns their exit code.
 pub(super) fn diagnostics(list: &[Diagnostic]) -> Exit {
     list.iter().for_each(|problem| say(problem.text()));
     Exit::of_diagnostics(list)
 }
 
-/// A failure of ours.
+/// Reports an internal failure.
 pub(super) fn failure(message: &str) -> Exit {
     say(text!("error: {}", message));
     Exit::Failure
 }
 
-/// What clap has to say: help and version are fine, everything else is usage.
+/// Prints a message of clap: help and version are a success, everything else is a usage error.
 pub(super) fn usage(error: &clap::Error) -> Exit {
     if error.use_stderr() {
         draw(&Text::lines("", &error.render().to_string()));
         return Exit::Usage;
     }
-    // Only our own words, in bold where the terminal can.
+    // Only literals of this program, in bold if the terminal supports it.
     let _ = error.print();
     Exit::Ok
 }
 
-/// Completions for a shell, of nothing but our own command line.
+/// Completions for a shell, generated from the command line's definition.
 pub(super) fn completions(shell: clap_complete::Shell, command: &mut clap::Command) {
     let mut script = Vec::new();
     clap_complete::generate(shell, command, "broker-gen", &mut script);

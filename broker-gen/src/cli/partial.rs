@@ -1,5 +1,4 @@
-//! `lock --source S --tool T`: the new form of these tools, and everything else of the source as it is
-//! locked.
+//! `lock --source S --tool T`: updates these tools and keeps everything else of the source as it is locked.
 
 use broker_model::config::Source;
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
@@ -9,7 +8,7 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use super::output::say;
 use crate::plan::nearest;
 
-/// The source as it is locked, which must be as it is configured.
+/// The locked source, whose config must be unchanged.
 pub(super) fn locked_source<'a>(
     lock: &'a Lock,
     source: &Source,
@@ -18,11 +17,11 @@ pub(super) fn locked_source<'a>(
         Some(locked) if locked.config_digest == source.digest() => Ok(locked),
         _ => {
             let message = format!(
-                "the source `{}` is not locked as it is configured, so its tools cannot be locked one by one",
+                "the config of the source `{}` has changed since it was locked, so its tools cannot be locked one by one",
                 source.path
             );
             let help = format!(
-                "Lock all of it: `--source {}` without `--tool`.",
+                "Lock the whole source: `--source {}` without `--tool`.",
                 source.path
             );
             Err(vec![
@@ -32,8 +31,8 @@ pub(super) fn locked_source<'a>(
     }
 }
 
-/// The locked source with these tools as they are now. A tool is named as the server or as the tree
-/// names it.
+/// The locked source with the current form of these tools. A tool is named by the server's name or by its
+/// name in the tree.
 pub(super) fn take(
     old: &LockedSource,
     new: &LockedSource,
@@ -72,7 +71,7 @@ fn unknown(old: &LockedSource, new: &LockedSource, name: &str) -> Diagnostic {
     known.sort_unstable();
     known.dedup();
     let message = format!(
-        "`{}` has no tool `{}`, and never had",
+        "`{}` has no tool `{}`, neither now nor in the lock",
         new.path,
         shown_line(name, 100)
     );
@@ -93,7 +92,7 @@ fn replace(merged: &mut LockedSource, new: &LockedSource, name: &str) {
         (exposed(new), hidden(new)),
     );
     let what = match (&before, &now) {
-        _ if before == now => "is as it was locked",
+        _ if before == now => "is unchanged",
         ((None, None), _) => "is new",
         (_, (None, None)) => "is gone",
         _ => "changed",

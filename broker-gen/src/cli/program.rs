@@ -1,5 +1,5 @@
-//! Runs a short-lived program that is no server, git or a broker's `--version`, and takes what it
-//! prints: with a bound on its time and on its words, and never through a shell.
+//! Runs a short-lived program that is not a server, git or a broker's `--version`, and returns its output,
+//! with bounds on time and output, and never through a shell.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use tokio::process::Command;
 const MOST_FROM_GIT: u64 = 256 << 20;
 const GIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// How a program ended, and what it printed.
+/// The exit status and the output of a program.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) status: ExitStatus,
@@ -22,14 +22,14 @@ pub(super) struct Output {
     pub(super) stderr: Vec<u8>,
 }
 
-/// The folder of a file, for a program that runs there.
+/// The folder of a file, as the working folder of a program.
 pub(super) fn folder_of(file: &Path) -> &Path {
     file.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
 
-/// What git prints in a folder; what it said instead, safe to show.
+/// The output of git in a folder, or its error message, safe to show.
 pub(super) fn git(args: &[&str], folder: &Path) -> Result<String, String> {
     let command = command("git", |command| {
         command.args(args).current_dir(folder);
@@ -43,17 +43,17 @@ pub(super) fn git(args: &[&str], folder: &Path) -> Result<String, String> {
             said => format!("git said: {}", shown_line(said, 300)),
         });
     }
-    String::from_utf8(output.stdout).map_err(|_| "git printed what is not UTF-8".to_owned())
+    String::from_utf8(output.stdout).map_err(|_| "git printed text that is not UTF-8".to_owned())
 }
 
-/// A command that hears nothing and dies with the wait for it.
+/// A command without standard input that dies with the waiting thread.
 pub(super) fn command(
     program: impl AsRef<std::ffi::OsStr>,
     with: impl FnOnce(&mut Command),
 ) -> Command {
     #[expect(
         clippy::disallowed_methods,
-        reason = "no server: it is awaited by the thread that starts it"
+        reason = "not a server: the thread that starts it waits for it"
     )]
     let mut command = Command::new(program);
     with(&mut command);
@@ -65,7 +65,7 @@ pub(super) fn command(
     command
 }
 
-/// Runs it to its end, for so long, and reads so many bytes of either output.
+/// Runs it to its end, with these bounds on its time and on the bytes of each output.
 pub(super) fn run(mut command: Command, limit: Duration, most: u64) -> io::Result<Output> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

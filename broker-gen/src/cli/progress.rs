@@ -1,5 +1,5 @@
-//! Says which sources are waited for: on a terminal one line a source that changes in place, else a
-//! plain line a source every few seconds. Decides nothing about sources.
+//! Shows the sources that have not answered: on a terminal one updated line per source, else a plain line
+//! per source every few seconds. Makes no decision about sources.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use tokio::time::Instant;
 
 use super::output::{self, say};
 
-/// How long between two lines about what is waited for.
+/// Time between two plain progress lines.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long between two pictures on a terminal.
+/// Time between two updates on a terminal.
 const FRAME: Duration = Duration::from_millis(200);
-/// Lines on a terminal; what scrolls away cannot be drawn over.
+/// Maximum lines on a terminal; a line that scrolled away cannot be updated.
 const MOST_LINES: usize = 12;
 
-/// What is still waited for.
+/// The sources that have not answered.
 #[derive(Debug)]
 pub(super) struct Progress {
     waiting: Vec<Waiting>,
     started: Instant,
-    /// The lines that stand on the terminal now; `None` where it is none.
+    /// The lines that the terminal shows; `None` if standard error is not a terminal.
     drawn: Option<usize>,
     frame: usize,
 }
@@ -36,7 +36,7 @@ struct Waiting {
 }
 
 impl Progress {
-    /// Draws on standard error where that is a terminal that can move its cursor.
+    /// Draws on standard error if it is a terminal that can move its cursor.
     pub(super) fn new() -> Self {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         Self {
@@ -47,7 +47,7 @@ impl Progress {
         }
     }
 
-    /// A source that is asked.
+    /// A launched source.
     pub(super) fn add(&mut self, index: usize, source: NodePath, tail: StderrTail) {
         self.waiting.push(Waiting {
             index,
@@ -56,7 +56,7 @@ impl Progress {
         });
     }
 
-    /// How long to wait before [`Progress::tick`].
+    /// Time until the next [`Progress::tick`].
     pub(super) fn pause(&self) -> Duration {
         if self.drawn.is_some() {
             FRAME
@@ -70,7 +70,7 @@ impl Progress {
         self.waiting.retain(|waiting| waiting.index != index);
     }
 
-    /// Tells again what is waited for.
+    /// Shows the sources again.
     pub(super) fn tick(&mut self) {
         let seconds = self.started.elapsed().as_secs();
         match self.drawn {
@@ -93,7 +93,7 @@ impl Progress {
         }
     }
 
-    /// Takes the picture away, so that what follows stands on a clean line.
+    /// Removes the lines, so that other output begins on a clean line.
     pub(super) fn clear(&mut self) {
         if let Some(before) = self.drawn {
             output::draw(&picture(before, &[]));
@@ -117,15 +117,15 @@ impl Progress {
     }
 }
 
-/// The last line that the server wrote, made safe to show.
+/// The server's last line on stderr, safe to show.
 fn last(tail: &StderrTail) -> String {
     let line = tail.lines(1).pop();
     line.map(|line| format!(": {}", shown_line(&line, 120)))
         .unwrap_or_default()
 }
 
-/// What draws `lines` over the `before` lines above the cursor, and takes away what is left of them.
-/// Lines that are too long are cut by the terminal itself, which is told not to wrap meanwhile.
+/// The control sequences that draw `lines` over the `before` lines above the cursor and clear the rest.
+/// Wrapping is switched off meanwhile, so that the terminal cuts long lines.
 fn picture(before: usize, lines: &[Text]) -> Text {
     if before == 0 && lines.is_empty() {
         return Text::new();

@@ -1,4 +1,4 @@
-//! `rules`: what a report and the lint can name, in a table, one by one, and as JSON.
+//! `rules`: the rules of drift and lint, as a table, one by one, and as JSON.
 
 use crate::lint;
 use broker_drift::Rule;
@@ -12,18 +12,18 @@ use super::{Format, output};
 
 #[derive(Debug, Args)]
 pub(super) struct RulesArgs {
-    /// Only this rule, explained.
+    /// Explain only this rule.
     #[arg(value_name = "RULE")]
     rule: Option<String>,
-    /// How to print them.
+    /// The format.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }
 
-/// A rule, and where it is explained.
+/// A rule, and the page that explains it.
 pub(super) type Explained = (&'static Rule, String);
 
-/// Every rule of drift, then those of the lint.
+/// The rules of drift, then those of the lint.
 fn all() -> impl Iterator<Item = Explained> {
     let of_drift = broker_drift::rules().iter().map(|rule| (rule, rule.page()));
     let of_lint = lint::rules().iter();

@@ -1,4 +1,4 @@
-//! `schema`: prints the JSON Schemas, as they are committed.
+//! `schema`: prints the committed JSON Schemas.
 
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
@@ -6,21 +6,21 @@ use clap::{Args, ValueEnum};
 
 use super::output;
 
-/// The schema of a config; crates made by `new` carry it.
+/// The schema of a config; crates made by `new` contain it.
 pub(super) const CONFIG: &str = include_str!("../../../schemas/config.schema.json");
 const LOCK: &str = include_str!("../../../schemas/lock.schema.json");
 const REPORT: &str = include_str!("../../../schemas/report.schema.json");
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
-    /// Which one.
+    /// The file.
     #[arg(value_enum, default_value_t = Which::Config)]
     which: Which,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Which {
-    /// The config that you write.
+    /// The config.
     Config,
     /// The lock beside it.
     Lock,

@@ -1,4 +1,4 @@
-//! Refuses tools whose schemas are hostile or do not compile, before they can be locked.
+//! Refuses tools whose schemas are too costly or do not compile, before they are locked.
 
 use std::sync::mpsc;
 use std::thread;
@@ -10,12 +10,12 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use broker_schema::{compile, inspect};
 use serde_json::Value;
 
-/// How long one schema may take to compile; real ones take milliseconds.
+/// Maximum time to compile one schema; real ones take milliseconds.
 const TIME: Duration = Duration::from_secs(10);
-/// The compiler recurses by the schema's depth, which `inspect` has bounded.
+/// Stack size: the compiler recurses with the schema's depth, which `inspect` has bounded.
 const STACK: usize = 16 << 20;
 
-/// Every schema of the exposed tools that cannot be taken.
+/// Every refused schema of the exposed tools.
 pub(super) fn refuse(sources: &[LockedSource]) -> Vec<Diagnostic> {
     let schemas = sources.iter().flat_map(|source| {
         source.exposed.iter().flat_map(move |tool| {
@@ -43,7 +43,7 @@ pub(super) fn refuse(sources: &[LockedSource]) -> Vec<Diagnostic> {
     problems
 }
 
-/// Every `example_args` that its tool's schema refuses. Only for sources that [`refuse`] let pass.
+/// Every `example_args` that the schema of its tool refuses. Only for sources that [`refuse`] accepted.
 pub(super) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for (source, locked) in sources
@@ -89,12 +89,12 @@ pub(super) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<D
     problems
 }
 
-/// Compiles on a thread of its own, with a bounded stack and a time limit.
+/// Compiles on a separate thread, with a bounded stack and a time limit.
 fn compiles(schema: &Value) -> Result<(), Box<Diagnostic>> {
     let (send, receive) = mpsc::sync_channel(1);
     let schema = schema.clone();
     let work = move || {
-        // The receiver is gone only when the time is up.
+        // The receiver is dropped only after the time limit.
         let _ = send.send(compile(&schema).map(|_| ()));
     };
     let limit =
@@ -103,7 +103,11 @@ fn compiles(schema: &Value) -> Result<(), Box<Diagnostic>> {
         .name("schema".to_owned())
         .stack_size(STACK)
         .spawn(work)
-        .map_err(|error| limit(&format!("no thread to compile it on: {error}")))?;
+        .map_err(|error| {
+            limit(&format!(
+                "the thread for its compilation cannot be started: {error}"
+            ))
+        })?;
     match receive.recv_timeout(TIME) {
         Ok(outcome) => outcome,
         Err(mpsc::RecvTimeoutError::Timeout) => Err(limit("it takes too long to compile")),

@@ -1,5 +1,5 @@
-//! Launches sources side by side and brings back what each said of itself; says meanwhile which one
-//! is waited for. One that fails stops no other.
+//! Launches sources concurrently and collects their snapshots; shows meanwhile which ones have not
+//! answered. The failure of one source does not stop the others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,22 +20,22 @@ use tokio::time::Instant;
 use super::output::say;
 use super::progress::Progress;
 
-/// Servers that start at one time.
+/// Maximum number of servers that start at one time.
 const AT_ONCE: usize = 8;
 
-/// One source to ask.
+/// The snapshot of one source to take.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) launch: SourceSpec,
-    /// The era to try first.
+    /// The protocol era to try first.
     pub(super) era: Option<Era>,
-    /// Members that may differ from launch to launch.
+    /// Members that may differ between launches.
     pub(super) volatile: Vec<String>,
-    /// Ask twice, by two launches, and compare.
+    /// Launch twice, and compare.
     pub(super) twice: bool,
 }
 
-/// What became of one question.
+/// The result of one job.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) source: NodePath,
@@ -43,7 +43,7 @@ pub(super) struct Answer {
     pub(super) took: Duration,
 }
 
-/// Why there is no snapshot.
+/// The reason why there is no snapshot.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The source could not be started or listed.
@@ -52,7 +52,7 @@ pub(super) enum Failure {
     Unstable(Vec<String>),
 }
 
-/// Asks all sources; answers come back in the order of the questions.
+/// Takes all snapshots; results have the order of the jobs.
 pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
     let permits = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
@@ -97,7 +97,7 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
         }
     }
     progress.clear();
-    // A task that failed must not leave its source out as if it had not been asked.
+    // A failed task must not drop its source silently.
     for (index, source) in sources.into_iter().enumerate() {
         answers[index].get_or_insert_with(|| Answer {
             source,
@@ -136,7 +136,7 @@ async fn ask(question: &Question, tail: &StderrTail) -> Result<Snapshot, Failure
     }
 }
 
-/// Goes on with the panic of work that ended by one, which was printed where it happened.
+/// Resumes the panic of a blocking task; it was printed where it occurred.
 pub(super) fn resume<T>(error: JoinError) -> T {
     match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
@@ -155,8 +155,8 @@ async fn snapshot(
     snapshot
 }
 
-/// The pointers at which two launches differ: into a tool (`/tools/NAME/…`) or into the source.
-/// Volatile pointers are left out. One tool of each launch is parsed at a time.
+/// The pointers at which two launches differ: into a tool (`/tools/NAME/…`) or into the source, without
+/// volatile ones. One tool of each launch is parsed at a time.
 fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<String> {
     let source = |snapshot: &Snapshot| {
         serde_json::json!({

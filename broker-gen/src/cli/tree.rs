@@ -1,4 +1,4 @@
-//! `tree`: what the lock makes of the config, one line an entry. Launches nothing.
+//! `tree`: the tree of config and lock, one line per entry. Launches nothing.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use super::output;
 use crate::plan::{self, Entry, Plan};
 use crate::{build_script, emit};
 
-/// The longest summary in a line.
+/// Maximum length of a summary in a line.
 const SUMMARY: usize = 120;
 
 #[derive(Debug, Args)]
 pub(super) struct TreeArgs {
     #[command(flatten)]
     file: super::ConfigFile,
-    /// Also the tools that the filters hide.
+    /// Show hidden tools as well.
     #[arg(long)]
     hidden: bool,
 }

@@ -1,4 +1,4 @@
-//! Replaces a file in one step: a reader sees the old text or the new one, never a part of it.
+//! Replaces a file atomically: a reader sees the old text or the new one, never a part of it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,14 +8,14 @@ use std::time::{Duration, SystemTime};
 
 use super::program::folder_of;
 
-/// The age from which a draft counts as left behind by a killed program. A living program renames its
-/// draft within seconds.
+/// The age at which a draft counts as left behind by a killed program. A running program renames its draft
+/// within seconds.
 const MIN_STALE_AGE: Duration = Duration::from_secs(3600);
-/// Letters and digits that make the name of a draft its own.
+/// Number of random letters and digits in the name of a draft.
 const RANDOM_CHARS: usize = 6;
 
-/// Writes `text` to a draft beside the file and gives it the file's name. Drafts of the same file
-/// that killed programs left behind are removed.
+/// Writes `text` to a draft in the same folder and renames it to the file. Drafts of the same file that
+/// killed programs left behind are removed.
 pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let folder = folder_of(path);
     let prefix = draft_prefix(path);
@@ -25,7 +25,7 @@ pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
         .rand_bytes(RANDOM_CHARS)
         .tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
-    // A temporary file is private by default; a lock is an ordinary file of the project.
+    // A temporary file is private by default; a lock has the usual permissions of a file.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -38,13 +38,14 @@ pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// How the names of drafts of this file begin. They name the file, since a folder may hold several.
+/// The prefix of the names of this file's drafts. It contains the file's name, since a folder may have
+/// several.
 fn draft_prefix(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!(".{name}-")
 }
 
-/// Removes old drafts. A draft that cannot be inspected or removed stays, which does no harm.
+/// Removes old drafts. A draft that cannot be inspected or removed is harmless and stays.
 fn remove_stale_drafts(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_old = || {

@@ -1,5 +1,5 @@
-//! One schema to code: simplified, run through typify, refined, looked over; and the ladder down to a map
-//! where any of that fails. A panic of typify is a failure like any other and is not printed.
+//! Generates the code of one schema: simplified, run through typify, refined, inspected; a failure falls
+//! back step by step to a map. A panic of typify is a failure as well and is not printed.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -15,29 +15,29 @@ use super::refine::Refined;
 use super::simplify::simplify;
 use super::{Level, Reason, SchemaOf, inspect, refine};
 
-/// The type of numbers that need not be integers: keeps what was written.
+/// The type of numbers that need not be integers: keeps the written form.
 const NUMBER: &str = "::mcp_broker::typed::Number";
 
-/// The most bytes of code for one tool, arguments and output together.
+/// Maximum bytes of code for one tool, arguments and output together.
 pub(super) const MAX_TOOL_BYTES: usize = 256 << 10;
-/// The most items of code for one tool.
+/// Maximum items of code for one tool.
 pub(super) const MAX_TOOL_ITEMS: usize = 2000;
-/// Reason of a schema whose code would be too large.
+/// The reason if the code would be too large.
 const TOO_LARGE: &str = "the code would be larger than 256 KiB or 2000 items";
 
 /// The code for one schema.
 #[derive(Clone, Debug)]
 pub(super) struct Generated {
     pub(super) code: TokenStream,
-    /// How large the code is.
+    /// The size of the code.
     pub(super) size: Size,
-    /// The code without constructors and setters, where `code` has them.
+    /// The code without constructors and setters, if `code` has them.
     bare: Option<TokenStream>,
     pub(super) level: Level,
     pub(super) reasons: Vec<Reason>,
 }
 
-/// How large code is: its text before it is formatted, and its items.
+/// The size of code: its unformatted text, and its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) bytes: usize,
@@ -50,7 +50,7 @@ impl Size {
         Self { bytes, items }
     }
 
-    /// Whether the code of one tool may be this large.
+    /// Whether the code of one tool may have this size.
     pub(super) const fn fits(self) -> bool {
         self.bytes <= MAX_TOOL_BYTES && self.items <= MAX_TOOL_ITEMS
     }
@@ -64,7 +64,7 @@ impl Size {
 }
 
 impl Generated {
-    /// Leaves constructors and setters out, which no type depends on.
+    /// Removes constructors and setters; no type depends on them.
     pub(super) fn shorten(&mut self) {
         let Some(bare) = self.bare.take() else { return };
         let Ok(file) = syn::parse2::<syn::File>(bare.clone()) else {
@@ -76,11 +76,11 @@ impl Generated {
 }
 
 thread_local! {
-    /// Whether this thread's panics are expected.
+    /// Whether panics of this thread are expected.
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The types of one schema. Never fails: the last step of the ladder is a map.
+/// The types of one schema. Never fails: the last fallback is a map.
 pub(super) fn generate(of: SchemaOf, schema: Option<&Value>) -> Generated {
     let Some(schema) = schema else {
         return map(of, vec![reason("there is no schema")]);
@@ -91,7 +91,7 @@ pub(super) fn generate(of: SchemaOf, schema: Option<&Value>) -> Generated {
             Ok(outline) => outline,
             Err(reason) => return map(of, vec![reason]),
         };
-        // Every type becomes at least one item, and every member more code than it takes here.
+        // Every type becomes at least one item, and every member takes more code than here.
         if outline.types.len() > MAX_TOOL_ITEMS || outline.schema.to_string().len() > MAX_TOOL_BYTES
         {
             return map(of, vec![reason(TOO_LARGE)]);
@@ -143,17 +143,17 @@ fn reason(text: &str) -> Reason {
     }
 }
 
-/// Whether the root is an object of which nothing is known.
+/// Whether the root is an object with unknown members.
 fn is_open_map(outline: &Outline, of: SchemaOf) -> bool {
     outline.schema["definitions"][of.type_name()] == json!({ "type": "object" })
 }
 
-/// The map that stands instead of types that are too large beside other code.
+/// The map that replaces types that are too large together with other code.
 pub(super) fn too_large(of: SchemaOf, text: &str) -> Generated {
     map(of, vec![reason(text)])
 }
 
-/// A root type that takes any object.
+/// A root type that accepts any object.
 fn map(of: SchemaOf, reasons: Vec<Reason>) -> Generated {
     let name = format_ident!("{}", of.type_name());
     let code = quote! {
@@ -170,7 +170,7 @@ fn map(of: SchemaOf, reasons: Vec<Reason>) -> Generated {
     }
 }
 
-/// The refined code, or why there is none.
+/// The refined code, or the reason why there is none.
 fn code(outline: &Outline) -> Result<(Refined, Size), &'static str> {
     let stream = silently(|| typified(&outline.schema))
         .ok_or("typify panicked")?
@@ -196,7 +196,7 @@ fn typified(schema: &Value) -> Option<TokenStream> {
     Some(space.to_stream())
 }
 
-/// Runs code that may panic; `None` where it did.
+/// Runs code that may panic; `None` if it did.
 fn silently<T>(run: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

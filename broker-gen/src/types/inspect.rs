@@ -1,5 +1,5 @@
-//! Looks the code over before rustc does: every name once, every expected type there, and no crate named
-//! but those that a broker's crate has.
+//! Inspects the code before rustc: unique names, all expected types, and only crates that a broker depends
+//! on.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use syn::{Fields, File, Item};
 use super::outline::Outline;
 use super::refine::REQUIRED;
 
-/// What paths may begin with.
+/// The allowed first segments of paths.
 const CRATES: [&str; 4] = ["std", "serde", "serde_json", "mcp_broker"];
 
-/// The number of its items, or why the code cannot be used.
+/// The number of its items, or the reason why the code cannot be used.
 pub(super) fn inspect(code: &TokenStream, outline: &Outline) -> Result<usize, &'static str> {
-    let file: File = syn::parse2(code.clone()).map_err(|_| "the refined code is no Rust")?;
+    let file: File = syn::parse2(code.clone()).map_err(|_| "the refined code is not valid Rust")?;
     let mut types = BTreeSet::new();
     for item in &file.items {
         let (name, members) = match item {
@@ -29,19 +29,19 @@ pub(super) fn inspect(code: &TokenStream, outline: &Outline) -> Result<usize, &'
             _ => continue,
         };
         if !types.insert(name) {
-            return Err("two types would have one name");
+            return Err("two types would have the same name");
         }
         let distinct: BTreeSet<&String> = members.iter().collect();
         if distinct.len() != members.len() {
-            return Err("two members would have one name");
+            return Err("two members would have the same name");
         }
     }
     types.retain(|name| !name.starts_with(REQUIRED));
     if types != outline.types {
-        return Err("typify named a type otherwise");
+        return Err("typify used another name for a type");
     }
     if names_foreign_crate(code.clone()) {
-        return Err("typify asked for a crate");
+        return Err("typify used another crate");
     }
     Ok(file.items.len())
 }
@@ -61,7 +61,7 @@ fn names_foreign_crate(code: TokenStream) -> bool {
         TokenTree::Ident(ident) if at >= 2 && is_colon(at - 1) && is_colon(at - 2) => {
             let continues = at >= 3
                 && match &trees[at - 3] {
-                    // A keyword before a path does not belong to it.
+                    // A keyword before a path is not part of it.
                     TokenTree::Ident(before) => !matches!(
                         before.to_string().as_str(),
                         "impl" | "for" | "as" | "dyn" | "mut"

@@ -1,7 +1,7 @@
-//! Rust types for the tools of a plan: a module a tool, in modules that follow the tree.
+//! Rust types for the tools of a plan: one module per tool, in modules that follow the tree.
 //!
-//! A schema is simplified into a copy whose types lose nothing, typify turns the copy into code, and the
-//! code is refined and looked over. What cannot be typed becomes a JSON value or map, with the reason.
+//! A schema is simplified into a copy whose types lose nothing, typify generates code from the copy, and the
+//! code is refined and inspected. A part that cannot be typed becomes a JSON value or map, with the reason.
 
 use std::fmt;
 
@@ -22,10 +22,10 @@ mod simplify;
 mod tests;
 mod tree;
 
-/// Reasons that one line names; the rest are counted.
+/// Maximum reasons in one line; the rest are counted.
 const SHOWN_REASONS: usize = 3;
 
-/// The most bytes of code for the tools of one lock.
+/// Maximum bytes of code for the tools of one lock.
 const MAX_LOCK_BYTES: usize = 64 << 20;
 
 /// The types of a plan.
@@ -33,7 +33,7 @@ const MAX_LOCK_BYTES: usize = 64 << 20;
 pub struct Types {
     /// `pub mod tools { … }`.
     pub tokens: TokenStream,
-    /// Where a type says less than its schema, by path, arguments before output.
+    /// The schemas whose types are wider, by path, arguments before output.
     pub fallbacks: Vec<Fallback>,
     /// Every typed tool, by path.
     pub tools: Vec<TypedTool>,
@@ -50,56 +50,56 @@ pub struct TypedTool {
     pub has_output: bool,
 }
 
-/// A schema whose type says less than it does.
+/// A schema whose type is wider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fallback {
     /// The tool.
     pub path: NodePath,
-    /// Which of its schemas.
+    /// The schema.
     pub schema: SchemaOf,
-    /// How far it fell.
+    /// The level of its type.
     pub level: Level,
-    /// Why, by place; never empty.
+    /// The reasons, by place; never empty.
     pub reasons: Vec<Reason>,
 }
 
 /// One of a tool's two schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SchemaOf {
-    /// What the tool takes, `inputSchema`.
+    /// The arguments, `inputSchema`.
     Args,
-    /// What the tool answers, `outputSchema`.
+    /// The result, `outputSchema`.
     Output,
 }
 
-/// How much of a schema its type says. Bounds, patterns and formats are nobody's types and not counted.
+/// How precisely a type follows its schema. Bounds, patterns and formats are never typed and do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Everything.
+    /// Precisely.
     Whole,
-    /// Some places are a JSON value, or wider than they say.
+    /// Some places are a JSON value, or wider than the schema.
     Widened,
-    /// Names of values and alternatives were given up everywhere, because the code did not come out.
+    /// Without named values and alternatives, because the code with them failed.
     Plain,
     /// A JSON map.
     Map,
 }
 
-/// Why a place is not typed as its schema says.
+/// The reason why a place is wider than its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// Where, as a JSON pointer into the schema.
+    /// The place, as a JSON pointer into the schema.
     pub pointer: String,
-    /// Why: a lowercase fragment of our own words.
+    /// The reason: a lowercase fragment without text of a server.
     pub text: String,
 }
 
-/// Makes the types of every tool whose source has them switched on. Equal plans give equal tokens.
+/// Generates the types of every tool whose source has types enabled. Equal plans give equal tokens.
 pub fn types(plan: &Plan<'_>) -> Types {
     types_within(plan, MAX_LOCK_BYTES)
 }
 
-/// The types, with at most so many bytes of code beside maps.
+/// The types, with a maximum number of bytes of code besides maps.
 fn types_within(plan: &Plan<'_>, bytes: usize) -> Types {
     let mut tree = tree::Tree::default();
     let mut fallbacks = Vec::new();
@@ -138,12 +138,12 @@ fn types_within(plan: &Plan<'_>, bytes: usize) -> Types {
     }
 }
 
-/// Bytes of code that the tools of a lock may still take.
+/// Bytes of code that the remaining tools of a lock may take.
 struct Room(usize);
 
 impl Room {
-    /// Takes the code of one tool. Where it is too large, constructors are left out first; then a map
-    /// stands instead of the type.
+    /// Counts the code of one tool. If it is too large, constructors are left out; if that is not enough, a map
+    /// replaces the type.
     fn take(&mut self, args: &mut Generated, mut output: Option<&mut Generated>) {
         let together = |args: &Generated, output: &Option<&mut Generated>| {
             args.size.and(
@@ -160,8 +160,7 @@ impl Room {
         if !together(args, &output).fits()
             && let Some(output) = &mut output
         {
-            let reason =
-                "the code beside that of the arguments would be larger than 256 KiB or 2000 items";
+            let reason = "together with the code of the arguments it would be larger than 256 KiB or 2000 items";
             **output = generate::too_large(SchemaOf::Output, reason);
         }
         if together(args, &output).bytes > self.0 {
@@ -198,7 +197,7 @@ impl SchemaOf {
 }
 
 impl Level {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "whole",

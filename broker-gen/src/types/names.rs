@@ -1,12 +1,12 @@
-//! Names for modules, types and fields, made of ASCII letters, digits and `_` only.
+//! Names of modules, types and fields, with only ASCII letters, digits and `_`.
 //!
-//! Nothing that a server wrote becomes an identifier unchanged in meaning: what is left after cleaning
-//! is told apart by digests, never by order.
+//! Text of a server becomes an identifier only after cleaning; names that are then equal get a digest, so
+//! that the order does not matter.
 
 use broker_model::digest::Digest;
 use serde_json::Value;
 
-/// The longest name that is made of a schema's own words.
+/// Maximum length of a name from words of a schema.
 const MAX_NAME: usize = 80;
 
 /// The module for one segment of a path: other characters become `_`, keywords get a trailing `_`, a
@@ -25,7 +25,7 @@ pub(super) fn module(segment: &str) -> String {
     name
 }
 
-/// `text` in `UpperCamelCase`; empty where it has no letter and no digit.
+/// `text` in `UpperCamelCase`; empty if it has no letter and no digit.
 pub(super) fn pascal(text: &str) -> String {
     let mut out = String::new();
     for word in words(text) {
@@ -36,23 +36,23 @@ pub(super) fn pascal(text: &str) -> String {
     out
 }
 
-/// `text` in `snake_case`; empty where it has no letter and no digit.
+/// `text` in `snake_case`; empty if it has no letter and no digit.
 pub(super) fn snake(text: &str) -> String {
     words(text).join("_").to_ascii_lowercase()
 }
 
-/// What two names must differ in to be told apart in any case convention.
+/// The key that must differ between two names, in any case convention.
 pub(super) fn folded(text: &str) -> String {
     let letters = text.chars().filter(char::is_ascii_alphanumeric);
     letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Whether a name can be used as it is: cleaning takes nothing away but ASCII punctuation.
+/// Whether a name can be used unchanged: cleaning removes only ASCII punctuation.
 pub(super) fn is_plain(text: &str) -> bool {
     text.is_ascii() && text.len() <= MAX_NAME && text.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// A type's name below its parent's, short enough to read.
+/// A type's name below its parent's, kept short.
 pub(super) fn below(parent: &str, word: &str) -> String {
     let name = format!("{parent}{}", pascal(word));
     if name.len() <= MAX_NAME {
@@ -63,13 +63,13 @@ pub(super) fn below(parent: &str, word: &str) -> String {
     }
 }
 
-/// A type's name with six hex digits that stand for `text`.
+/// A type's name with six hex digits of the digest of `text`.
 pub(super) fn told_apart(name: &str, domain: &str, text: &str) -> String {
-    // An `X` right behind a capital would be taken for one word with it.
+    // An `X` after a capital would be read as part of the word.
     pascal(&format!("{name}X{}", digest(domain, text)))
 }
 
-/// Six hex digits that stand for a text.
+/// Six hex digits of the digest of a text.
 pub(super) fn digest(domain: &str, text: &str) -> String {
     let digest = Digest::of(&format!("mcp-broker:{domain}:1"), &Value::from(text));
     let hex = digest.as_str().rsplit(':').next().unwrap_or_default();

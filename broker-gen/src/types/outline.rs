@@ -1,4 +1,4 @@
-//! What the simplified copy of a schema says beyond JSON Schema: names, absences, reasons.
+//! The simplified copy of a schema, with data beyond JSON Schema: names, absences, reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,27 +6,27 @@ use serde_json::{Map, Value, json};
 
 use super::Reason;
 
-/// A schema ready for typify, and what to mend in the code that comes out.
+/// A schema ready for typify, and the corrections of the generated code.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outline {
     /// The copy: `title` and the root's own schema, with `definitions`.
     pub(super) schema: Value,
-    /// Every type that must come out, by name.
+    /// Every expected type, by name.
     pub(super) types: BTreeSet<String>,
-    /// Fields named otherwise than their members: type and key to the member's name.
+    /// Fields whose names differ from their members: type and key to the member's name.
     pub(super) renamed: BTreeMap<(String, String), String>,
-    /// Members that may be absent and may be null, which are two things: type and key.
+    /// Members that may be absent and may be null, which are different: type and key.
     pub(super) absent_or_null: BTreeSet<(String, String)>,
-    /// Why places are wider than the schema says.
+    /// The reasons why places are wider than the schema.
     pub(super) reasons: Vec<Reason>,
 }
 
-/// What a place is once everything that no type says is left out.
+/// The shape of a place, without constraints that no type expresses.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
     /// Any JSON value.
     Any,
-    /// As this simplified schema, or null as well.
+    /// This simplified schema, or null.
     Typed {
         /// The schema, without null.
         schema: Value,
@@ -36,7 +36,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Exactly as this simplified schema.
+    /// Exactly this simplified schema.
     pub(super) fn of(schema: Value) -> Self {
         Self::Typed {
             schema,
@@ -49,7 +49,7 @@ impl Shape {
         Self::of(json!({ "$ref": format!("#/definitions/{name}") }))
     }
 
-    /// The same, or null.
+    /// A reference to a named type, or null.
     pub(super) fn or_null(self, null: bool) -> Self {
         match self {
             Self::Typed { schema, nullable } => Self::Typed {

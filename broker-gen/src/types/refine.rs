@@ -1,5 +1,5 @@
-//! Mends what typify emits: takes out texts of the server and code that nobody needs, tells absent from
-//! null and from empty, and names members as they are.
+//! Corrects the output of typify: removes texts of the server and unused code, distinguishes absent from
+//! null and from empty, and restores the names of members.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use super::outline::Outline;
 use super::simplify::EXTRA;
 use super::{SchemaOf, names};
 
-/// What stands behind an undeclared member's field.
+/// The serde attribute of the field with undeclared members.
 const FLATTEN: &str = "flatten";
-/// The prefix of the names of structs that hold the required members of another struct. The names of
-/// all other types begin with `Args` or `Output`.
+/// The prefix of structs with the required members of another struct. The names of all other types begin
+/// with `Args` or `Output`.
 pub(super) const REQUIRED: &str = "Required";
-/// The prefix of a setter's name. It keeps a member's name from making the setter `new` or `clone`.
+/// The prefix of setters. With it no member's name makes a setter `new` or `clone`.
 const SETTER: &str = "with";
-/// The name of the field with the undeclared members where the schema has a member `extra`. Neither
-/// is called `extra` then: code that was written for one of them must not compile with the other.
+/// The name of the field with undeclared members if the schema has a member `extra`. Then neither is called
+/// `extra`: code for one of them must not compile with the other.
 const UNDECLARED: &str = "undeclared_members";
-/// How a member is read that must be there and may be null.
+/// The deserializer of a required member that may be null.
 const NULLABLE: &str = "::std::option::Option::deserialize";
 
 /// The refined code of one schema.
@@ -34,9 +34,9 @@ pub(super) struct Refined {
     pub(super) bare: TokenStream,
 }
 
-/// Refines what typify wrote for one schema.
+/// Refines typify's output for one schema.
 pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<Refined, &'static str> {
-    let file: File = syn::parse2(code).map_err(|_| "typify wrote what is no Rust")?;
+    let file: File = syn::parse2(code).map_err(|_| "typify wrote invalid Rust")?;
     let defaults: BTreeSet<String> = file.items.iter().filter_map(implements_default).collect();
     let mut refined = Refined::default();
     for item in file.items {
@@ -68,9 +68,9 @@ pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<Refined, &'
                 out.extend(conversions(&item));
             }
             Item::Impl(item) if is_wanted(&item) => item.to_tokens(&mut out),
-            // Conversions from texts, and the errors that they need.
+            // Conversions from texts, and their errors.
             Item::Impl(_) | Item::Mod(_) => {}
-            _ => return Err("typify wrote an item of another kind"),
+            _ => return Err("typify wrote an unknown kind of item"),
         }
         refined.whole.extend(out.clone());
         refined.bare.extend(out);
@@ -95,7 +95,7 @@ fn implements_default(item: &Item) -> Option<String> {
     }
 }
 
-/// `Default` for a struct without a required field.
+/// `Default` for a struct without required fields.
 fn default(item: &ItemStruct) -> TokenStream {
     let Fields::Named(named) = &item.fields else {
         return TokenStream::new();
@@ -111,7 +111,7 @@ fn default(item: &ItemStruct) -> TokenStream {
     }
 }
 
-/// Defaults are kept; conversions are made anew.
+/// Defaults are kept; conversions are generated again.
 fn is_wanted(item: &syn::ItemImpl) -> bool {
     let last = item
         .trait_
@@ -120,7 +120,7 @@ fn is_wanted(item: &syn::ItemImpl) -> bool {
     last.is_some_and(|last| last.ident == "Default")
 }
 
-/// `From` what a variant holds, where no other holds the same.
+/// `From` for the content of a variant, if no other variant has the same type.
 fn conversions(item: &ItemEnum) -> TokenStream {
     let name = &item.ident;
     let held: Vec<_> = item
@@ -153,7 +153,7 @@ fn conversions(item: &ItemEnum) -> TokenStream {
         .collect()
 }
 
-/// The fields that must be given, in order.
+/// The required fields, in order.
 type Needed = Vec<(Ident, Type)>;
 
 fn fields(item: &mut ItemStruct, outline: &Outline) -> Result<Needed, &'static str> {
@@ -217,7 +217,7 @@ fn fields(item: &mut ItemStruct, outline: &Outline) -> Result<Needed, &'static s
     Ok(needed)
 }
 
-/// Gives the field of the undeclared members a name that the schema does not have.
+/// Gives the field of undeclared members a name that the schema does not have.
 fn rename_undeclared(fields: &mut Punctuated<Field, Token![,]>) {
     let mut name = UNDECLARED.to_owned();
     while fields
@@ -234,11 +234,10 @@ fn rename_undeclared(fields: &mut Punctuated<Field, Token![,]>) {
     }
 }
 
-/// The constructors of a struct, for callers that do not name all of its fields. `new` takes the
-/// required fields: a single one by position, and several by name, since a new lock may rename two
-/// members of one type, and a caller by position would not notice that they changed places. The other
-/// fields have setters. A struct without required fields has `Default`; a struct with required fields
-/// only is built as a literal.
+/// The constructors of a struct, for callers that do not name all of its fields. `new` takes the required
+/// fields: a single one by position, several by name, since a new lock may rename two members of one type,
+/// and a caller by position would not notice the exchange. The other fields have setters. A struct without
+/// required fields has `Default`; a struct with only required fields is built as a literal.
 fn construction(item: &ItemStruct, needed: &Needed) -> TokenStream {
     let Fields::Named(named) = &item.fields else {
         return TokenStream::new();
@@ -308,7 +307,7 @@ fn setter(ident: &Ident, ty: &Type) -> TokenStream {
     }
 }
 
-/// What typify's serde attributes say of a field.
+/// The content of typify's serde attributes of a field.
 #[derive(Default)]
 struct Said {
     rename: Option<String>,
@@ -346,7 +345,7 @@ impl Said {
                 }
                 Ok(())
             });
-            read.map_err(|_| "typify wrote a serde attribute of another kind")?;
+            read.map_err(|_| "typify wrote an unknown serde attribute")?;
         }
         Ok(said)
     }
@@ -375,7 +374,7 @@ fn inner_of_option(ty: &Type) -> Option<Type> {
     }
 }
 
-/// Whether a type holds any JSON value, null included.
+/// Whether a type accepts any JSON value, null included.
 fn is_value(ty: &Type) -> bool {
     matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Value"))
 }

@@ -1,4 +1,4 @@
-//! The tree as modules: one a node, one a tool, named after their paths.
+//! The module tree: one module per node and per tool, named after their paths.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ pub(super) struct Tree(BTreeMap<String, Branch>);
 #[derive(Debug)]
 struct Branch {
     path: NodePath,
-    /// The tool's own items, and whether an output is among them; nothing for a node.
+    /// The tool's items, and whether it has an output; `None` for a node.
     tool: Option<(TokenStream, bool)>,
     below: Tree,
 }
 
 impl Tree {
-    /// Puts a tool on its path.
+    /// Adds a tool at its path.
     pub(super) fn add(&mut self, path: &NodePath, args: Generated, output: Option<Generated>) {
         let mut here = self;
         let mut at = NodePath::root();
@@ -44,10 +44,10 @@ impl Tree {
         }
     }
 
-    /// `pub mod tools { … }`. The lints that it switches off are about code that people wrote.
+    /// `pub mod tools { … }`. The lints that it switches off are meant for hand-written code.
     pub(super) fn render(&self) -> TokenStream {
         let modules = self.modules();
-        // Which of them strike depends on the crate and on what it calls, so none can be expected.
+        // Which of them apply depends on the crate and on its calls, so none can be expected.
         let switch_off = Ident::new("allow", Span::call_site());
         quote! {
             #[#switch_off(
@@ -105,8 +105,8 @@ impl Tree {
         quote!(#(#modules)*)
     }
 
-    /// The branches by the names of their modules. Where two meet, neither keeps the name: a new
-    /// neighbour must not take an old one's.
+    /// The branches by the names of their modules. If two collide, both get a digest: a new neighbour must not
+    /// take the name of an old one.
     fn named(&self) -> impl Iterator<Item = (String, &Branch)> {
         let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
         for segment in self.0.keys() {

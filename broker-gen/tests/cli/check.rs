@@ -77,7 +77,7 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
         report["summary"],
         summary(&[("same", 1), ("security", 1), ("gone", 1), ("added", 1)])
     );
-    let remedy = "review it, then run `broker-gen lock --config c.json --source /a --tool moved`, commit the lock and build anew";
+    let remedy = "review it, then run `broker-gen lock --config c.json --source /a --tool moved`, commit the lock and build again";
     let tools = report["tools"].as_array().expect("a list");
     let of = |name: &str| {
         tools
@@ -94,7 +94,7 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
                 {
                     "rule": "hidden-characters", "class": "security", "severity": "error", "pointer": "/description",
                     "old": "Does moved.", "new": "Now \u{1b}[31mred", "witness": null,
-                    "message": "characters that cannot be seen came into the text", "remedy": remedy,
+                    "message": "invisible characters were added to the text", "remedy": remedy,
                 },
                 {
                     "rule": "input-required-added", "class": "breaking", "severity": "error",
@@ -123,7 +123,7 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
     contains(
         &human.stdout,
         &[
-            "security: /a/alias (`moved`)\n  error[hidden-characters] characters that cannot be seen came into the text\n    at  /description\n",
+            "security: /a/alias (`moved`)\n  error[hidden-characters] invisible characters were added to the text\n    at  /description\n",
             "    lock \"Does moved.\"\n    live ",
             "  error[input-required-added] `x` is now required\n",
             "    lock (absent)\n    live [\"x\"]\n    for example the call {}\n",
@@ -381,7 +381,7 @@ fn lock_05_a_stale_lock_names_the_sources() {
     contains(
         &output.stderr,
         &[
-            "error[lock_stale]: the source `/b` is configured otherwise than when it was locked\n  --> c.json:1:",
+            "error[lock_stale]: the config of the source `/b` has changed since it was locked\n  --> c.json:1:",
             "error[lock_stale]: the source `/d` is not in the lock",
             "error[lock_orphan]: the lock has the source `/old`, which the config does not have",
             "broker-gen lock",
@@ -441,7 +441,11 @@ fn lock_03_and_04_other_versions_and_damage() {
             "lock_corrupt",
             "`echo`",
         ),
-        (whole[..whole.len() / 2].to_owned(), "lock_corrupt", "torn"),
+        (
+            whole[..whole.len() / 2].to_owned(),
+            "lock_corrupt",
+            "incomplete",
+        ),
         (
             format!("<<<<<<< ours\n{whole}"),
             "lock_corrupt",

@@ -72,7 +72,7 @@ fn the_script_passes_tells_drift_and_lets_a_reviewed_change_through() {
     ends(&bench, &script, 0);
     let read = |name: &str| fs::read_to_string(bench.path(name)).expect(name);
     contains(&read("drift.xml"), &["failures=\"0\"", "name=\"x\""]);
-    contains(&read("changes.md"), &["nothing that fails"]);
+    contains(&read("changes.md"), &["no failures"]);
 
     let mut asking = tool("x");
     asking["inputSchema"] = json!({"type": "object", "properties": {"a": {}}, "required": ["a"]});

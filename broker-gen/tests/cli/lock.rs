@@ -344,7 +344,7 @@ fn a_secret_that_a_server_repeats_is_refused_and_another_value_pointed_out() {
     let errors = bench.lock_fails(4);
     contains(
         &errors,
-        &["error[source_secret]: `/a` wrote the value of `A_TOKEN` into its instructions"],
+        &["error[source_secret]: `/a` put the value of `A_TOKEN` into its instructions"],
     );
     assert!(!errors.contains("hush"), "{errors}");
     assert!(bench.lock_state().is_none());
@@ -353,7 +353,7 @@ fn a_secret_that_a_server_repeats_is_refused_and_another_value_pointed_out() {
     assert_eq!(locked.code, Some(0), "{}", locked.stderr);
     contains(
         &locked.stderr,
-        &["warning[machine_text]: `/a` wrote the value of `A_PLACE` into its instructions"],
+        &["warning[machine_text]: `/a` put the value of `A_PLACE` into its instructions"],
     );
     // What a variable held is shown by no report.
     let drifted = bench.run_with(&["check"], &[("A_PLACE", "Shangri-La")]);
@@ -381,7 +381,7 @@ fn what_no_volatile_can_cover_is_the_servers_to_steady() {
         &errors,
         &[
             "gave different answers at `/instructions`",
-            "Make the server say the same at every start",
+            "Make the server return the same values at every start",
         ],
     );
 }
@@ -422,7 +422,7 @@ fn source_locks_that_one_anew_and_keeps_the_others() {
     contains(
         &output.stderr,
         &[
-            "`--source /nope` names no source",
+            "`--source /nope` is not a source of the config",
             "The sources are `/a`, `/b`.",
         ],
     );
@@ -433,7 +433,7 @@ fn source_locks_that_one_anew_and_keeps_the_others() {
     contains(
         &output.stderr,
         &[
-            "error[lock_stale]: the source `/b` is not locked as it is configured",
+            "error[lock_stale]: the config of the source `/b` has changed since it was locked",
             "Add `--source /b`",
         ],
     );
@@ -529,8 +529,8 @@ fn what_a_server_writes_of_this_machine_is_pointed_out() {
     contains(
         &output.stderr,
         &[
-            "warning[machine_text]: `/a` wrote the config's folder into its tool `here` at /inputSchema/properties/p/default",
-            "warning[machine_text]: `/b` wrote the time zone into its instructions",
+            "warning[machine_text]: `/a` put the config's folder into its tool `here` at /inputSchema/properties/p/default",
+            "warning[machine_text]: `/b` put the time zone into its instructions",
         ],
     );
 }

@@ -18,7 +18,7 @@ fn cfg_16_leaf_clash() {
     contains(
         &errors,
         &[
-            "error[leaf_clash]: `x` of `/a` and `y` of `/a` both land on `/a/y`",
+            "error[leaf_clash]: `x` of `/a` and `y` of `/a` both have the path `/a/y`",
             "c.json:1:",
             "alias",
         ],
@@ -33,7 +33,7 @@ fn cfg_16_leaf_clash() {
     bench.one_tool("a", tool("x"));
     contains(
         &bench.lock_fails(2),
-        &["error[leaf_clash]: the tool `x` of `/a` lands on the node `/a/x`"],
+        &["error[leaf_clash]: the tool `x` of `/a` has the path of the node `/a/x`"],
     );
 }
 
@@ -108,8 +108,8 @@ fn a_name_outside_the_path_grammar_needs_an_alias() {
     contains(
         &errors,
         &[
-            "error[alias_needed]: the tool `files/read \\u{202e}x` of `/a` cannot be a path",
-            "error[alias_needed]: the tool `..`",
+            "error[alias_needed]: the name of the tool `files/read \\u{202e}x` of `/a` cannot be a path segment",
+            "error[alias_needed]: the name of the tool `..`",
             "path_aliases",
         ],
     );

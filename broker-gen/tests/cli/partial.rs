@@ -72,7 +72,7 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
     assert_eq!((output.code, bench.lock_text()), (Some(0), "{".to_owned()));
     contains(
         &output.stderr,
-        &["would write c.lock.json; the one that is there cannot be read"],
+        &["would write c.lock.json; the existing one cannot be read"],
     );
 
     let fresh = Bench::new(&["a"]);
@@ -85,7 +85,7 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
     );
     contains(
         &output.stderr,
-        &["would write c.lock.json, which is not there yet"],
+        &["would write c.lock.json, which does not exist yet"],
     );
 }
 
@@ -164,7 +164,7 @@ fn a_tool_or_a_source_that_cannot_be_taken_alone_is_an_error() {
         &["lock", "--source", "/a", "--tool", "one"],
         5,
         &[
-            "error[lock_stale]: the source `/a` is not locked as it is configured",
+            "error[lock_stale]: the config of the source `/a` has changed since it was locked",
             "without `--tool`",
         ],
     );

@@ -173,7 +173,7 @@ fn what_cannot_be_looked_at_is_not_called_unchanged() {
     contains(
         &said,
         &[
-            "warning[package_unseen]: could not look at the package of `/a`: the cache of npm does not have",
+            "warning[package_unseen]: the package of `/a` was not found: the cache of npm does not have",
         ],
     );
     assert_eq!(runners.check(), (Some(0), Vec::new()));
@@ -217,7 +217,7 @@ fn an_unpinned_package_is_a_warning_and_an_error_with_strict() {
     ] {
         let runners = Runners::new(&json!(command));
         let warning =
-            format!("warning[package_unpinned]: `/a` may run something else tomorrow: {said}");
+            format!("warning[package_unpinned]: `/a` may run another version later: {said}");
         let error = warning.replacen("warning", "error", 1);
         let refused = runners.run(&["lock", "--strict"]);
         assert_eq!(refused.code, Some(2), "{}", refused.stderr);
@@ -329,7 +329,7 @@ fn two_versions_of_an_unpinned_package_of_python_are_not_guessed_between() {
     contains(
         &runners.lock().0,
         &[
-            "nothing tells which one ran",
+            "it is unknown which one ran",
             "help: Name one version: `my-server==VERSION`.",
         ],
     );

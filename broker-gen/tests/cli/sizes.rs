@@ -82,6 +82,6 @@ fn exposed_tools_that_would_take_too_much_memory_are_refused_with_the_figures() 
     let errors = bench.lock_fails(4);
     contains(
         &errors,
-        &["bytes once parsed, and at most 33554432 go into a lock"],
+        &["bytes of memory, and a lock holds at most 33554432"],
     );
 }

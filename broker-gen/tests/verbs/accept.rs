@@ -119,7 +119,7 @@ fn what_cannot_be_meant_is_refused_and_writes_nothing() {
             "the server calls it `y`",
         ),
         (&["--source", "/a", "--tool", "z"], "The filter hides it"),
-        (&["--all", "--expires", "2020-01-01"], "is over"),
+        (&["--all", "--expires", "2020-01-01"], "is in the past"),
         (&["--all", "--expires", "2020-02-30"], "a day that exists"),
         (&["--all", "--notes", " "], "`--notes` is empty"),
         (&["--source", "/a", "--rule", "r"], "--reason"),

@@ -28,7 +28,7 @@ fn a_new_crate_is_whole_and_says_what_comes_next() {
     contains(
         &output.stderr,
         &[
-            "made the crate `mine`",
+            "created the crate `mine`",
             "broker-gen lock --config config.json",
         ],
     );
@@ -180,7 +180,7 @@ fn what_cannot_be_made_is_refused_before_anything_is_written() {
         ),
         (
             &["new", "mine", "--broker", "latest"],
-            "no version, no git URL and no folder",
+            "is not a version, a git URL or a folder",
         ),
         (&["new", "mine", "--broker", "."], "without `broker-gen`"),
         (&["new", "fn"], "word of Rust"),

@@ -51,9 +51,9 @@ fn the_worst_comes_first_and_each_acceptance_is_written_at_once() {
             "3 without an audit; compared with git:HEAD; signed as A",
             "input-required-added",
             "+    \"required\": [\n+      \"id\"\n+    ],",
-            "`sure` is none of a, s, q, d, n",
+            "`sure` is not one of a, s, q, d, n",
             "-    \"Does x. Then more.\"\n+    \"Does x. And \\u202emore\\u001b[31m.\"",
-            "2 accepted, 1 skipped, 0 not looked at",
+            "2 accepted, 1 skipped, 0 not reviewed",
             "the audits are in c.audits.toml: commit it",
         ],
     );
@@ -80,7 +80,7 @@ fn the_worst_comes_first_and_each_acceptance_is_written_at_once() {
         &[
             "[1/1] new: /a/z",
             "\u{1b}[1m",
-            "0 accepted, 0 skipped, 1 not looked at",
+            "0 accepted, 0 skipped, 1 not reviewed",
         ],
     );
     // The end of the input is quitting, and what came before it stays.
@@ -91,7 +91,7 @@ fn the_worst_comes_first_and_each_acceptance_is_written_at_once() {
         &screen,
         &[
             "left since then: /a/x",
-            "1 accepted, 0 skipped, 1 not looked at",
+            "1 accepted, 0 skipped, 1 not reviewed",
         ],
     );
     assert_eq!(bench.read("c.audits.toml").matches("[[audits]]").count(), 3);

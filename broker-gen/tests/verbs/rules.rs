@@ -33,7 +33,7 @@ const SECTIONS: [(&str, &[&str]); 4] = [
 ];
 
 fn page() -> String {
-    let mut out = "# Drift rules\n\nMade from the table in `crates/drift/src/rules.rs`; `broker-gen rules` prints the same. What a\nrule means for a broker is its class. A change of a schema gets a milder class than its rule's where a proof\nsays so.\n\n## Classes\n\nFrom harmless to worst; `added` and `unchecked` stand outside. A tool's class is its worst finding's.\n\n| class | what it says, and what a broker does |\n|---|---|\n".to_owned();
+    let mut out = "# Drift rules\n\nGenerated from the rules in the code; `broker-gen rules` prints the same. The class of a rule decides the\nreaction of a broker. A changed schema gets a milder class than its rule's if a proof shows that it is safe.\n\n## Classes\n\nFrom harmless to worst; `added` and `unchecked` are outside this order. A tool has the class of its worst finding.\n\n| class | meaning, and reaction of a broker |\n|---|---|\n".to_owned();
     for class in Class::ALL {
         let _ = writeln!(out, "| {} | {} |", class.as_str(), class.meaning());
     }
@@ -106,7 +106,7 @@ fn every_rule_is_listed_and_one_is_explained() {
         &one,
         &[
             "input-required-added: breaking, error\n",
-            "Calls that leave the property out were good",
+            "Calls without the property were valid",
             "docs/drift-rules.md#input-required-added",
         ],
     );

@@ -53,7 +53,7 @@ fn every_tool_that_nobody_signed_is_named_with_the_command_that_mends_it() {
         &output.stderr,
         &[
             "audit_missing",
-            "`/a/x` has no valid audit: nobody audited it",
+            "`/a/x` has no valid audit: it was never audited",
             "sha256/1:",
         ],
     );
@@ -74,7 +74,7 @@ fn every_tool_that_nobody_signed_is_named_with_the_command_that_mends_it() {
         &output,
         &[
             "config   c.json is valid",
-            "lock     c.lock.json is whole, every digest fits, and made for this config",
+            "lock     c.lock.json is complete, every digest matches, and it was made for this config",
             "tree     4 paths",
             "catalog  sha256/1:",
             "verified: 2 tools of 1 source, audits 2 of 2\n",
@@ -97,8 +97,8 @@ fn a_changed_tool_wants_another_audit() {
         &output.stderr,
         &[
             "`/a/x`",
-            "it is not what A audited on 2",
-            "warning[audit_stale]: an entry fits nothing",
+            "it has changed since the audit of A on 2",
+            "warning[audit_stale]: an entry matches nothing",
         ],
     );
     assert!(!output.stderr.contains("`/a/y`"), "{}", output.stderr);
@@ -130,7 +130,7 @@ fn an_exemption_does_for_some_time() {
     assert_eq!(output.code, Some(5));
     contains(
         &output.stderr,
-        &["`/a/y`", "its exemption ended on 2020-01-01"],
+        &["`/a/y`", "its exemption expired on 2020-01-01"],
     );
 }
 
@@ -248,15 +248,18 @@ fn a_broker_must_have_the_catalog_that_config_and_lock_give() {
         &[
             "generated_stale",
             "`other` has the catalog sha256/1:00",
-            "Build it anew",
+            "Build it again",
         ],
     );
     let (code, text) = binary("silent", "echo 1.0");
     assert_eq!(code, Some(5), "{text}");
-    contains(&text, &["`silent` names no catalog"]);
+    contains(&text, &["`silent` prints no catalog"]);
     let (code, text) = binary("broken", "exit 3");
     assert_eq!(code, Some(4), "{text}");
-    contains(&text, &["binary_unchecked", "`broken` cannot be asked"]);
+    contains(
+        &text,
+        &["binary_unchecked", "the version of `broken` cannot be read"],
+    );
     let (code, text) = binary("endless", "exec yes");
     assert_eq!(code, Some(4), "{text}");
     contains(&text, &["it prints too much"]);

@@ -1,5 +1,5 @@
-//! Adds decisions to the end of the audits file. Every byte that is there stays; a reader sees the
-//! old file or the new one.
+//! Appends entries to the audits file. Existing bytes are kept, and a reader sees the old file or the new
+//! one.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,22 +12,22 @@ use crate::cli::program::folder_of;
 use crate::cli::whole_file::write_whole;
 use crate::lock_file;
 
-/// What a person decided.
+/// An entry of the audits file.
 #[derive(Clone, Debug)]
 pub(in crate::cli) enum Decision {
     Audit(Audit),
     Suppression(Suppression),
 }
 
-/// Adds these to the audits beside a config; the text that was added.
+/// Appends these entries to the audits beside a config; returns the added text.
 pub(in crate::cli) fn append(
     config: &Path,
     decisions: &[Decision],
 ) -> Result<String, Vec<Diagnostic>> {
     let path = audits_file(config);
     let file = path.to_string_lossy().into_owned();
-    // Two at once take turns, or the second would undo the first. Where the file system knows no
-    // locks, people see to that themselves.
+    // The lock serialises two writers, so that none undoes the other. A file system without locks leaves
+    // this to its users.
     let folder = File::open(folder_of(&path));
     let _turn = folder.and_then(|folder| folder.lock().map(|()| folder));
     let old_text = text_of(&path)?;
@@ -35,7 +35,7 @@ pub(in crate::cli) fn append(
     let head = || format!("{}\n", head(config));
     let (text, added) = extended(&old_text.unwrap_or_else(head), decisions);
     if !holds(&Audits::parse(&file, &text), &old, decisions) {
-        let message = "the audits end so that nothing can be added to them";
+        let message = "nothing can be appended to the audits in their current form";
         let help = "Write entries as `[[audits]]`, not as one list, and no other table after them.";
         return Err(vec![
             Diagnostic::error(DiagnosticCode::AuditsValue, message)
@@ -43,7 +43,7 @@ pub(in crate::cli) fn append(
                 .help(help),
         ]);
     }
-    // A link stays a link.
+    // A symbolic link is kept.
     let target = path.canonicalize().unwrap_or(path);
     write_whole(&target, &text).map_err(|error| {
         let message = format!("`{file}` cannot be written: {error}");
@@ -62,7 +62,7 @@ fn head(config: &Path) -> String {
     )
 }
 
-/// The text with the decisions at its end, and what was added.
+/// The text with the entries appended, and the added part.
 fn extended(old: &str, decisions: &[Decision]) -> (String, String) {
     let entries: Vec<String> = decisions.iter().map(Decision::to_toml).collect();
     let added = entries.join("\n");
@@ -83,7 +83,7 @@ fn extended(old: &str, decisions: &[Decision]) -> (String, String) {
     (text, added)
 }
 
-/// Whether the new file says what the old one said, and the decisions, and nothing else.
+/// Whether the new file parses to the old entries and the new ones, and nothing else.
 fn holds(new: &Result<Audits, Vec<Diagnostic>>, old: &Audits, decisions: &[Decision]) -> bool {
     let Ok(new) = new else { return false };
     let (mut audits, mut suppressions) = (Vec::new(), Vec::new());
@@ -150,7 +150,7 @@ impl Decision {
     }
 }
 
-/// A TOML string on one line, with nothing in it that a reader would not see.
+/// A TOML string on one line with every invisible character escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

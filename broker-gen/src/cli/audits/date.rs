@@ -1,10 +1,10 @@
-//! A calendar day in UTC, written as RFC 3339 writes it: `2026-11-21`.
+//! A calendar day in UTC in the format of RFC 3339: `2026-11-21`.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A day that exists. Ordered by time.
+/// An existing day. Ordered by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) struct Date {
     year: u16,
@@ -12,13 +12,13 @@ pub(in crate::cli) struct Date {
     day: u8,
 }
 
-/// Why a text is no date; reads after "expected".
+/// An invalid date; its text follows "expected".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a day that exists, as `2026-11-21`")]
 pub(in crate::cli) struct NoDate;
 
 impl Date {
-    /// The day that it is now.
+    /// Today.
     pub(in crate::cli) fn today() -> Self {
         let seconds = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -41,10 +41,10 @@ impl Date {
             .then_some(Self { year, month, day })
     }
 
-    /// The day that is so many days after 1 January 1970.
+    /// The day with this number of days after 1 January 1970.
     fn of_day(days: u64) -> Self {
-        // Counted from 1 March of the year 0, so that a leap day is the last of its year; 400 years
-        // always have 146 097 days.
+        // Counted from 1 March of the year 0, so that a leap day is the last day of its year; 400 years always have
+        // 146 097 days.
         let shifted = days + 719_468;
         let (era, of_era) = (shifted / 146_097, shifted % 146_097);
         let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

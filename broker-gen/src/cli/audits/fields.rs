@@ -1,5 +1,4 @@
-//! Reads typed values out of a TOML document and collects everything that is wrong with it, each
-//! thing with line and column.
+//! Reads typed values from a TOML document and collects all problems with line and column.
 
 use broker_model::digest::Digest;
 use broker_model::filter::ToolFilter;
@@ -11,10 +10,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::Date;
 
-/// How many problems of one file are told.
+/// Maximum number of reported problems of one file.
 const MOST_TOLD: usize = 100;
 
-/// What was found wrong in one text.
+/// The problems of one text.
 #[derive(Debug)]
 pub(super) struct Problems<'t> {
     file: &'t str,
@@ -28,7 +27,7 @@ pub(super) struct Fields<'d> {
     /// Singular, for messages: `an audit`.
     pub(super) what: &'static str,
     pub(super) table: &'d DeTable<'d>,
-    /// Where it begins.
+    /// The offset at which it begins.
     pub(super) at: usize,
 }
 
@@ -53,7 +52,7 @@ impl<'t> Problems<'t> {
         position_of_offset(self.text, at).line
     }
 
-    /// All in the file's order, none where nothing is wrong.
+    /// All in the file's order; empty if there are none.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort_by_key(|(at, _)| *at);
         let left_out = self.found.len().saturating_sub(MOST_TOLD);
@@ -68,7 +67,7 @@ impl<'t> Problems<'t> {
             })
             .collect();
         if left_out > 0 {
-            let message = format!("and {left_out} more; mend these first");
+            let message = format!("and {left_out} more; correct these first");
             told.push(Diagnostic::error(DiagnosticCode::AuditsValue, message).in_file(file));
         }
         told
@@ -109,7 +108,7 @@ impl<'d> Fields<'d> {
         self.table.get(key)
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     fn required(&self, problems: &mut Problems<'_>, key: &str) -> Option<&'d Spanned<DeValue<'d>>> {
         let value = self.get(key);
         if value.is_none() {
@@ -118,7 +117,7 @@ impl<'d> Fields<'d> {
         value
     }
 
-    /// Reads a text by `parse`, which says what it expected instead.
+    /// Reads a text with `parse`, whose error says what it expected.
     fn parsed<T>(
         &self,
         problems: &mut Problems<'_>,
@@ -129,7 +128,7 @@ impl<'d> Fields<'d> {
         let outcome = match value.get_ref() {
             DeValue::String(text) if text.trim().is_empty() => Err("a text".to_owned()),
             DeValue::String(text) => parse(text),
-            // A date of TOML itself, without quotes, is as good.
+            // A TOML date, without quotes, is accepted as well.
             DeValue::Datetime(date) => parse(&date.to_string()),
             _ => Err("a text".to_owned()),
         };
@@ -149,7 +148,7 @@ impl<'d> Fields<'d> {
         self.parsed(problems, key, value, |text| Ok(text.to_owned()))
     }
 
-    /// `Some(None)` where the key is absent, `None` where it is wrong.
+    /// `Some(None)` if the key is absent, `None` if it is invalid.
     pub(super) fn optional_text(
         &self,
         problems: &mut Problems<'_>,
@@ -163,7 +162,7 @@ impl<'d> Fields<'d> {
         }
     }
 
-    /// A text that is one of a few.
+    /// A text that is one of a list.
     pub(super) fn word(&self, problems: &mut Problems<'_>, key: &str, known: &str) -> Option<()> {
         let value = self.required(problems, key)?;
         self.parsed(problems, key, value, |text| {
@@ -194,7 +193,7 @@ impl<'d> Fields<'d> {
         self.date_of(problems, key, value)
     }
 
-    /// `Some(None)` where the key is absent, `None` where it is wrong.
+    /// `Some(None)` if the key is absent, `None` if it is invalid.
     pub(super) fn optional_date(
         &self,
         problems: &mut Problems<'_>,
@@ -218,7 +217,7 @@ impl<'d> Fields<'d> {
         })
     }
 
-    /// `Some(None)` where the key is absent, `None` where it is wrong.
+    /// `Some(None)` if the key is absent, `None` if it is invalid.
     pub(super) fn optional_glob(
         &self,
         problems: &mut Problems<'_>,
@@ -233,7 +232,7 @@ impl<'d> Fields<'d> {
     pub(super) fn glob(&self, problems: &mut Problems<'_>, key: &str) -> Option<ToolFilter> {
         let value = self.required(problems, key)?;
         self.parsed(problems, key, value, |text| {
-            // A filter would read `!x` as everything but `x`.
+            // A filter would read `!x` as everything except `x`.
             if text.starts_with('!') {
                 return Err("a glob, which cannot deny".to_owned());
             }
@@ -244,7 +243,7 @@ impl<'d> Fields<'d> {
         })
     }
 
-    /// A list of texts; empty where the key is absent.
+    /// A list of texts; empty if the key is absent.
     pub(super) fn texts(&self, problems: &mut Problems<'_>, key: &str) -> Option<Vec<String>> {
         let Some(value) = self.get(key) else {
             return Some(Vec::new());
@@ -264,7 +263,7 @@ impl<'d> Fields<'d> {
     }
 }
 
-/// What stands there instead, safe to show.
+/// A description of the actual value, safe to show.
 fn got(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) if text.trim().is_empty() => "an empty one".to_owned(),
@@ -277,8 +276,8 @@ fn got(value: &DeValue<'_>) -> String {
     }
 }
 
-/// Lower case without `_` and `-`, so that `lookedAt` is `looked_at`; cut, since the distance costs
-/// the product of both lengths.
+/// Lower case without `_` and `-`, so that `lookedAt` matches `looked_at`; cut, since the cost of the
+/// distance is the product of both lengths.
 fn plain(key: &str) -> String {
     key.chars()
         .filter(|c| !matches!(c, '_' | '-'))

@@ -1,5 +1,5 @@
-//! The audits file, `<config stem>.audits.toml`: what people decided about the tools of a lock, each
-//! decision bound to a digest. It is theirs: read strictly, appended to, and never rewritten.
+//! The audits file, `<config stem>.audits.toml`: decisions of people on the tools of a lock, each bound to a
+//! digest. It is read strictly, appended to, and never rewritten.
 
 use std::path::{Path, PathBuf};
 
@@ -26,10 +26,10 @@ pub(super) use who::who;
 /// The only criteria that an audit can state.
 pub(super) const CRITERIA: &str = "safe-to-expose";
 
-/// More than this is no file that people write.
+/// Maximum size, far above any file that people write.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Everything in one file, in its order.
+/// All entries of one file, in its order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Audits {
     /// The file as the user would name it.
@@ -39,39 +39,39 @@ pub(super) struct Audits {
     suppressions: Vec<Placed<Suppression>>,
 }
 
-/// An entry, and the line on which it begins.
+/// An entry, and its first line.
 #[derive(Clone, Debug)]
 struct Placed<T> {
     line: usize,
     entry: T,
 }
 
-/// Somebody looked at a tool, or at what a source says of itself, and found it fit to be exposed.
+/// A person reviewed a tool, or the texts of a source itself, and approved its exposure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Audit {
     pub(super) source: NodePath,
-    /// The server's name for it; `None` for the source itself.
+    /// The server's name of the tool; `None` for the source itself.
     pub(super) tool: Option<String>,
     pub(super) digest: Digest,
     pub(super) who: String,
     pub(super) date: Date,
     pub(super) looked_at: Vec<String>,
     pub(super) notes: Option<String>,
-    /// The last day on which it counts.
+    /// The last day of validity.
     pub(super) expires: Option<Date>,
 }
 
-/// Tools that may go without an audit for some time.
+/// Tools that need no audit for some time.
 #[derive(Clone, Debug)]
 struct Exemption {
     source: ToolFilter,
     /// `None` for the source itself.
     tool: Option<ToolFilter>,
-    /// The last day on which it counts.
+    /// The last day of validity.
     expires: Date,
 }
 
-/// A finding of the lint that somebody looked at and found harmless.
+/// A finding of the lint that a person reviewed and found harmless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Suppression {
     pub(super) rule: String,
@@ -85,7 +85,7 @@ pub(super) struct Suppression {
 }
 
 impl Audits {
-    /// Reads the audits beside a config; none where there is no file.
+    /// Reads the audits beside a config; empty if there is no file.
     pub(super) fn read(config: &Path) -> Result<Self, Vec<Diagnostic>> {
         let path = audits_file(config);
         let file = path.to_string_lossy().into_owned();
@@ -98,7 +98,7 @@ impl Audits {
         }
     }
 
-    /// Whether somebody found this finding of the lint harmless, in exactly these bytes.
+    /// Whether a suppression covers this finding of the lint in exactly these bytes.
     pub(super) fn suppresses(
         &self,
         rule: &str,
@@ -121,7 +121,7 @@ pub(super) fn audits_file(config: &Path) -> PathBuf {
     config.with_file_name(format!("{stem}.audits.toml"))
 }
 
-/// The file's text; `None` where there is no file.
+/// The file's text; `None` if there is no file.
 fn text_of(path: &Path) -> Result<Option<String>, Vec<Diagnostic>> {
     match broker_files::read_text(path, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),

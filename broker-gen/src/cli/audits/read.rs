@@ -1,4 +1,4 @@
-//! The audits file becomes decisions that cannot be wrong, or every reason why not.
+//! Parses the audits file into checked entries, or returns every problem.
 
 use broker_model::json::position_of_offset;
 use broker_model::text::shown_line;
@@ -24,14 +24,14 @@ const EXEMPTION: &[&str] = &["source", "tool", "reason", "expires", "who"];
 const SUPPRESSION: &[&str] = &["rule", "source", "tool", "digest", "reason", "who", "date"];
 const LISTS: &[&str] = &["audits", "exemptions", "suppressions"];
 
-/// What becomes of entries that two branches added: git takes lines that both share for one.
-const MIXED: &str = "Keep the entries of both sides, each with its own `[[audits]]` and all its lines; git leaves lines that both share outside of its markers.";
+/// The result of a merge of two branches that added entries: git merges lines that both sides share.
+const MIXED: &str = "Keep the entries of both sides, each with a `[[audits]]` line and all its other lines; git leaves lines that both sides share outside its markers.";
 
-/// Syntax errors that are told; after a few, the rest follows from them.
+/// Maximum number of reported syntax errors; later ones follow from the first few.
 const MOST_SYNTAX: usize = 10;
 
 impl Audits {
-    /// Reads a text. `file` is its name for messages.
+    /// Reads a text. `file` is its name in messages.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         let mut problems = Problems::new(file, text);
         if let Some((at, problem)) = merge_conflict(text) {
@@ -40,7 +40,7 @@ impl Audits {
         }
         let (document, errors) = DeTable::parse_recoverable(text);
         for error in errors.iter().take(MOST_SYNTAX) {
-            let message = format!("this is no TOML: {}", shown_line(error.message(), 200));
+            let message = format!("invalid TOML: {}", shown_line(error.message(), 200));
             let problem = Diagnostic::error(DiagnosticCode::AuditsSyntax, message);
             let problem = match error.message() {
                 twice if twice.starts_with("duplicate key") => problem.help(MIXED),
@@ -49,7 +49,7 @@ impl Audits {
             problems.add(error.span().map_or(0, |span| span.start), problem);
         }
         if !errors.is_empty() {
-            // What was read around them would only add problems that are none.
+            // After a syntax error the remaining text would only give false problems.
             return Err(problems.finish());
         }
         let document = document.get_ref();
@@ -115,7 +115,7 @@ fn entries<'d>(
     out
 }
 
-// In each of these every field is read before any is missed, so that all problems are told.
+// Every field is read before any missing one returns, so that all problems are reported.
 
 fn audit(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Placed<Audit>> {
     let source = fields.path(problems, "source");
@@ -146,7 +146,7 @@ fn exemption(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Exemptio
     let source = fields.glob(problems, "source");
     let tool = fields.optional_glob(problems, "tool");
     let expires = fields.date(problems, "expires");
-    // Nothing reads these two but people, who must be told.
+    // These two are only for people, and are still required.
     let said = fields
         .text(problems, "reason")
         .zip(fields.text(problems, "who"));

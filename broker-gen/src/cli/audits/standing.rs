@@ -1,4 +1,4 @@
-//! How a lock stands by the audits: what is signed, what is exempt, what is missing and why.
+//! The audit status of a lock: what is audited, exempt, or missing, and why.
 
 use std::fmt;
 
@@ -9,31 +9,31 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use super::{Audit, Audits, Date, Placed, Subject, subject::source_digest, subjects};
 
-/// How one subject stands.
+/// The audit status of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Standing {
-    /// Somebody signed exactly these bytes.
+    /// An audit has exactly these bytes.
     Audited,
-    /// It may go without, until and on this day.
+    /// It needs no audit until the end of this day.
     Exempt(Date),
     /// Neither.
     Missing(Why),
 }
 
-/// Why a subject has no valid audit.
+/// The reason why a subject has no valid audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Why {
-    /// Nobody ever looked at it.
+    /// It was never audited.
     Never,
-    /// Somebody looked at other bytes.
+    /// An audit has other bytes.
     Changed { who: String, date: Date },
-    /// The audit of these bytes ended.
+    /// The audit of these bytes has expired.
     Ended { who: String, date: Date },
-    /// Nobody looked at it, and its exemption ended.
+    /// It was never audited, and its exemption has expired.
     ExemptionEnded(Date),
 }
 
-/// A subject that has neither audit nor exemption.
+/// A subject with neither audit nor exemption.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Missing<'a> {
     pub(in crate::cli) subject: Subject<'a>,
@@ -41,7 +41,7 @@ pub(in crate::cli) struct Missing<'a> {
 }
 
 impl Audits {
-    /// Everything of the lock that has no valid audit and no exemption, in the lock's order.
+    /// Every subject of the lock without a valid audit and without an exemption, in the lock's order.
     pub(in crate::cli) fn missing<'a>(&self, lock: &'a Lock, today: Date) -> Vec<Missing<'a>> {
         let missing = |subject: Subject<'a>| match self.standing(&subject, today) {
             Standing::Missing(why) => Some(Missing { subject, why }),
@@ -50,7 +50,7 @@ impl Audits {
         subjects(lock).into_iter().filter_map(missing).collect()
     }
 
-    /// How one subject stands on a day.
+    /// The audit status of one subject on a day.
     pub(in crate::cli) fn standing(&self, subject: &Subject<'_>, today: Date) -> Standing {
         let of_it = || {
             let audits = self.audits.iter().map(|placed| &placed.entry);
@@ -98,7 +98,7 @@ impl Audits {
         audits.any(|audit| is_of(audit, subject) && audit.digest == subject.digest)
     }
 
-    /// One warning about all entries that fit nothing in the lock.
+    /// One warning about all entries that match nothing in the lock.
     pub(in crate::cli) fn stale(&self, lock: &Lock) -> Option<Diagnostic> {
         let audits = self.audits.iter().map(|Placed { line, entry }| {
             let fits = fits(lock, &entry.source, entry.tool.as_deref(), &entry.digest);
@@ -120,9 +120,9 @@ impl Audits {
             more => format!(" and {more} more"),
         };
         let message = match lines.len() {
-            1 => "an entry fits nothing that is locked".to_owned(),
+            1 => "an entry matches nothing in the lock".to_owned(),
             many => format!(
-                "{many} entries fit nothing that is locked: lines {}{more}",
+                "{many} entries match nothing in the lock: lines {}{more}",
                 shown.join(", ")
             ),
         };
@@ -152,20 +152,23 @@ fn fits(lock: &Lock, source: &NodePath, tool: Option<&str>, digest: &Digest) -> 
         })
 }
 
-/// Reads after "has no valid audit:".
+/// The text follows "has no valid audit:".
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Never => f.write_str("nobody audited it"),
+            Self::Never => f.write_str("it was never audited"),
             Self::Changed { who, date } => {
                 let who = shown_line(who, 80);
-                write!(f, "it is not what {who} audited on {date}")
+                write!(f, "it has changed since the audit of {who} on {date}")
             }
             Self::Ended { who, date } => {
-                write!(f, "that of {} ended on {date}", shown_line(who, 80))
+                write!(f, "the audit of {} expired on {date}", shown_line(who, 80))
             }
             Self::ExemptionEnded(date) => {
-                write!(f, "nobody audited it, and its exemption ended on {date}")
+                write!(
+                    f,
+                    "it was never audited, and its exemption expired on {date}"
+                )
             }
         }
     }

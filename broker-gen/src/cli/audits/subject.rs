@@ -1,4 +1,4 @@
-//! What an audit can be about: each exposed tool of a lock, and what a source says of itself.
+//! The subjects of audits: each exposed tool of a lock, and the texts of a source itself.
 
 use broker_model::digest::Digest;
 use broker_model::json::to_review_text;
@@ -12,16 +12,16 @@ pub(in crate::cli) struct Subject<'a> {
     pub(in crate::cli) source: &'a LockedSource,
     /// `None` for the source itself.
     pub(in crate::cli) tool: Option<&'a LockedTool>,
-    /// What an audit of it is bound to.
+    /// The digest to which an audit is bound.
     pub(in crate::cli) digest: Digest,
 }
 
-/// Everything of a lock that wants an audit: each tool that callers see, and each source with
-/// instructions. In the lock's order, a source before its tools.
+/// Every subject of a lock: each exposed tool, and each source with instructions. In the lock's order, a
+/// source before its tools.
 pub(in crate::cli) fn subjects(lock: &Lock) -> Vec<Subject<'_>> {
     let mut out = Vec::new();
     for source in &lock.sources {
-        // What a server says of itself is told to nobody where it says nothing.
+        // A server without instructions has no text for models.
         out.extend(
             source
                 .instructions
@@ -53,12 +53,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The server's name for the tool.
+    /// The server's name of the tool.
     pub(in crate::cli) fn tool_name(&self) -> Option<&'a str> {
         self.tool.map(|tool| tool.upstream_name.as_str())
     }
 
-    /// How it is called towards people: the path of a tool, or the source. Safe to show.
+    /// Its name for people: the path of a tool, or the source. Safe to show.
     pub(in crate::cli) fn shown(&self) -> String {
         let path = &self.source.path;
         let shown = match self.tool {
@@ -71,12 +71,12 @@ impl<'a> Subject<'a> {
         shown_line(&shown, 200)
     }
 
-    /// The text that people review: what the lock has of it.
+    /// The text to review: its content in the lock.
     pub(in crate::cli) fn review_text(&self) -> String {
         to_review_text(&Value::Object(self.reviewed()))
     }
 
-    /// The same by member, with texts as lists of lines.
+    /// The text by member, with long texts as lists of lines.
     pub(in crate::cli) fn reviewed(&self) -> Map<String, Value> {
         match self.tool {
             None => words(self.source, lines),
@@ -92,12 +92,12 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What a decision about a source itself is bound to: its name and its instructions.
+/// The digest to which an audit of a source itself is bound: over its name and its instructions.
 pub(in crate::cli) fn source_digest(source: &LockedSource) -> Digest {
     source.own_digest()
 }
 
-/// What a source says of itself: its name and its instructions.
+/// The texts of a source itself: its name and its instructions.
 fn words(source: &LockedSource, text: impl Fn(&str) -> Value) -> Map<String, Value> {
     let name = source.server_info.get("name").cloned();
     let instructions = source.instructions.as_deref().map(text);

@@ -171,9 +171,9 @@ fn an_audit_counts_for_its_bytes_until_it_ends() {
     assert_eq!(
         why(""),
         [
-            "source /a: nobody audited it",
-            "/a/x: nobody audited it",
-            "/a/y: nobody audited it"
+            "source /a: it was never audited",
+            "/a/x: it was never audited",
+            "/a/y: it was never audited"
         ]
     );
     let every: String = all.iter().map(|one| entry(one, "")).collect();
@@ -191,7 +191,7 @@ fn an_audit_counts_for_its_bytes_until_it_ends() {
     let other = every.replace(all[1].digest.as_str(), all[2].digest.as_str());
     assert_eq!(
         why(&other),
-        ["/a/x: it is not what A audited on 2026-01-02"]
+        ["/a/x: it has changed since the audit of A on 2026-01-02"]
     );
 }
 
@@ -213,14 +213,14 @@ fn an_exemption_covers_what_its_globs_name_until_it_ends() {
         )
     };
     let tools = exemption("tool = \"*\"\n", TODAY);
-    assert_eq!(missing(&tools), ["source /a: nobody audited it"]);
+    assert_eq!(missing(&tools), ["source /a: it was never audited"]);
     assert_eq!(missing(&(tools + &exemption("", TODAY))), [""; 0]);
     let over = exemption("tool = \"[x]\"\n", "2026-11-20") + &exemption("", TODAY);
     assert_eq!(
         missing(&over),
         [
-            "/a/x: nobody audited it, and its exemption ended on 2026-11-20",
-            "/a/y: nobody audited it"
+            "/a/x: it was never audited, and its exemption expired on 2026-11-20",
+            "/a/y: it was never audited"
         ]
     );
 }
@@ -238,7 +238,7 @@ fn what_fits_nothing_is_told_once_with_its_lines() {
         !warning.is_error()
             && warning
                 .message
-                .contains("3 entries fit nothing that is locked: lines 24, 31, 39"),
+                .contains("3 entries match nothing in the lock: lines 24, 31, 39"),
         "{warning}"
     );
 }
@@ -315,7 +315,7 @@ fn appending_keeps_every_byte_and_adds_what_reads_back() {
     let (_folder, config) = folder(Some(olds[7]));
     let problems = append(&config, &[decision("one")]).unwrap_err();
     assert!(
-        problems[0].message.contains("nothing can be added"),
+        problems[0].message.contains("nothing can be appended"),
         "{problems:#?}"
     );
     assert_eq!(fs::read_to_string(audits_file(&config)).unwrap(), olds[7]);

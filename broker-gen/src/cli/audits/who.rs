@@ -1,4 +1,4 @@
-//! Who answers for an audit: what was said, else what git calls the user.
+//! The author of an audit: the given name, else git's user.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use broker_model::{Diagnostic, DiagnosticCode};
 
 use crate::cli::program;
 
-/// The name to sign with. `said` is `--who` or `MCP_BROKER_WHO`; without it, git is asked in the
-/// config's folder, so that a repository's own setting counts.
+/// The author. `said` is `--who` or `MCP_BROKER_WHO`; without it, git is asked in the config's folder, so
+/// that the repository's settings apply.
 pub(in crate::cli) fn who(said: Option<&str>, config: &Path) -> Result<String, Vec<Diagnostic>> {
     if let Some(said) = said.map(str::trim).filter(|said| !said.is_empty()) {
         return Ok(said.to_owned());
@@ -25,7 +25,7 @@ pub(in crate::cli) fn who(said: Option<&str>, config: &Path) -> Result<String, V
         (Some(one), None) | (None, Some(one)) => Ok(shown_line(&one, 200)),
         (None, None) => Err(vec![Diagnostic::error(
             DiagnosticCode::WhoMissing,
-            "nobody is named, and git knows no `user.name` here",
+            "no author is given, and git has no `user.name` here",
         )]),
     }
 }

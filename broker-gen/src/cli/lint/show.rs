@@ -1,4 +1,4 @@
-//! Findings of the lint as people and programs read them.
+//! Findings of the lint for people and as JSON.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,12 +10,12 @@ use broker_model::text;
 use broker_model::text::{counted, is_invisible, shell_word, shown, shown_line};
 use serde_json::{Value, json};
 
-/// The version of the JSON shape.
+/// The version of the JSON format.
 const FORMAT_VERSION: u64 = 1;
-/// Findings of one tool that are shown; the JSON form has all.
+/// Maximum number of shown findings of one tool; the JSON form has all.
 const SHOWN_FINDINGS: usize = 8;
 
-/// What was looked at, and what of it is not told.
+/// The counts of the run: checked texts, and findings that are not shown.
 #[derive(Debug)]
 pub(super) struct Looked {
     pub(super) sources: usize,
@@ -34,7 +34,7 @@ pub(super) fn count(linted: &[Linted], severity: FindingSeverity) -> usize {
     all.filter(|finding| finding.severity == severity).count()
 }
 
-/// One block a tool, those with errors first.
+/// One block per tool, those with errors first.
 pub(super) fn human(linted: &[Linted]) -> Text {
     let mut blocks: Vec<&Linted> = linted.iter().collect();
     blocks.sort_by_key(|one| !has_errors(one));
@@ -45,7 +45,7 @@ pub(super) fn human(linted: &[Linted]) -> Text {
         let shown = &one.findings[..one.findings.len().min(SHOWN_FINDINGS)];
         for (index, finding) in shown.iter().enumerate() {
             write_finding(&mut out, one, finding);
-            // What to do is said once for a row of one rule.
+            // Consecutive findings of one rule share their remedy.
             if shown
                 .get(index + 1)
                 .is_none_or(|next| next.rule != finding.rule)
@@ -61,18 +61,18 @@ pub(super) fn human(linted: &[Linted]) -> Text {
     out
 }
 
-/// How what is meant well is settled; nothing where nothing was found.
+/// How to accept a harmless finding; empty without findings.
 pub(super) fn settle(linted: &[Linted], config: &Path) -> Text {
     if linted.is_empty() {
         return Text::new();
     }
     text!(
-        "what is meant well is settled by\n  {} --source … --tool … --rule … --reason …\n",
+        "accept harmless findings with\n  {} --source … --tool … --rule … --reason …\n",
         accept(config)
     )
 }
 
-/// The command that settles a finding, with the config that it is about.
+/// The command that suppresses a finding of this config.
 pub(super) fn accept(config: &Path) -> String {
     format!(
         "broker-gen accept --config {}",
@@ -87,7 +87,7 @@ fn write_finding(out: &mut Text, one: &Linted, finding: &Finding) {
     let pointer = shown_line(&finding.pointer, 300);
     out.wrap("    at   ", "         ", &pointer);
     let text = finding.new.as_ref().and_then(Value::as_str).map(shown);
-    // A name is not said twice.
+    // A name is not repeated.
     let is_said = |text: &String| {
         message.contains(&format!("`{text}`")) || shown(&one.path).ends_with(&format!("/{text}"))
     };
@@ -100,7 +100,7 @@ pub(super) fn summary(linted: &[Linted], looked: &Looked) -> Text {
     let [errors, warnings] =
         [FindingSeverity::Error, FindingSeverity::Warning].map(|severity| count(linted, severity));
     text!(
-        "summary: {}, {}, {} suppressed; looked at {} of {}\n",
+        "summary: {}, {}, {} suppressed; checked {} of {}\n",
         counted(errors, "error"),
         counted(warnings, "warning"),
         looked.suppressed,
@@ -109,7 +109,7 @@ pub(super) fn summary(linted: &[Linted], looked: &Looked) -> Text {
     )
 }
 
-/// What was found in one tool, or in what a source says of itself.
+/// The findings in one tool, or in the texts of a source itself.
 pub(in crate::cli) fn one_to_json(one: &Linted) -> Value {
     json!({
         "source": one.source.as_str(),
@@ -134,7 +134,7 @@ pub(super) fn to_json(linted: &[Linted], looked: &Looked) -> Value {
     })
 }
 
-/// What the audits file would need so that the errors of one tool are let pass.
+/// The entries of the audits file that would suppress the errors of one tool.
 pub(super) fn suppressions(one: &Linted) -> Text {
     let mut rules: Vec<&str> = one
         .findings
@@ -156,7 +156,7 @@ pub(super) fn suppressions(one: &Linted) -> Text {
     out
 }
 
-/// A string of TOML, in which everything is seen.
+/// A TOML string with every invisible character escaped.
 fn toml(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,10 +1,10 @@
-//! The files of a new crate: templates, and what is put into them.
+//! The files of a new crate: templates, and their values.
 
 use super::spec::Spec;
 use super::starting::Starting;
 use crate::cli::schema;
 
-/// Every file by its place in the crate.
+/// Every file by its path in the crate.
 pub(super) fn render(name: &str, spec: &Spec, starting: &Starting) -> Vec<(String, String)> {
     let fill = |template: &str| fill(template, name, spec, starting);
     let template = |file: &str, template: &str| (file.to_owned(), fill(template));

@@ -1,5 +1,5 @@
-//! `new`: a crate of one's own around one's own config. Writes new files and nothing else: it runs no
-//! program, opens no socket and overwrites nothing.
+//! `new`: creates a crate around a config. It only writes new files: it runs no program, opens no socket
+//! and overwrites nothing.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -20,14 +20,14 @@ use starting::Starting;
 
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {
-    /// The folder of the crate; its name becomes the crate's and the binary's.
+    /// The folder of the crate; its name becomes that of the crate and of the binary.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// The config to begin with, also an `mcpServers` file of another client. Literal secrets in it
-    /// become variables. Without it: a small one, over `toolbox-mcp`.
+    /// The initial config, also an `mcpServers` file of another client. Literal secrets in it become
+    /// variables. Without it: a small one with `toolbox-mcp`.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Where `mcp-broker` comes from: a version, a git URL (`#REV` pins it), or a folder.
+    /// The source of `mcp-broker`: a version, a git URL (`#REV` pins it), or a folder.
     #[arg(long, value_name = "SPEC", default_value = env!("CARGO_PKG_VERSION"))]
     broker: String,
 }
@@ -51,10 +51,10 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
     let taken: Vec<_> = files
         .iter()
         .map(|(file, _)| args.folder.join(file))
-        // A dangling link is there as well.
+        // A dangling link counts as existing.
         .filter(|path| path.symlink_metadata().is_ok())
         .map(|path| {
-            let message = format!("`{}` is already there; nothing was written", path.display());
+            let message = format!("`{}` already exists; nothing was written", path.display());
             Diagnostic::error(DiagnosticCode::FileExists, message)
         })
         .collect();
@@ -65,7 +65,7 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
     for (file, text) in &files {
         let path = args.folder.join(file);
         write(&path, text, &mut made).map_err(|error| {
-            // None of them was there before. One that cannot be removed is named by the next run.
+            // This run created all of them. One that cannot be removed is reported by the next run.
             made.iter().for_each(|file| drop(fs::remove_file(file)));
             let message = format!("`{}` cannot be written: {error}", path.display());
             vec![Diagnostic::error(DiagnosticCode::FileWrite, message)]
@@ -73,7 +73,7 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
     }
     let folder = args.folder.display();
     say(text!(
-        "made the crate `{}` in {}, with {}",
+        "created the crate `{}` in {}, with {}",
         name,
         folder,
         spec.shown()
@@ -92,7 +92,7 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
-/// Writes a file that must not be there yet, and adds it to those that were made.
+/// Writes a file that must not exist yet, and adds it to the list of created files.
 fn write(path: &Path, text: &str, made: &mut Vec<PathBuf>) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

@@ -1,4 +1,4 @@
-//! Where a new crate takes the broker from, and what the crate is called.
+//! The source of the broker for a new crate, and the name of the crate.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,19 +6,19 @@ use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
 
-/// Where `mcp-broker` and `broker-gen` come from.
+/// The source of `mcp-broker` and `broker-gen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Spec {
-    /// A version, from the registry that cargo uses.
+    /// A version, from cargo's registry.
     Version(String),
-    /// A repository, at a revision where one is given.
+    /// A repository, at a revision if one is given.
     Git { url: String, rev: Option<String> },
-    /// A folder; relative ones are relative to the new crate.
+    /// A folder; a relative one is relative to the new crate.
     Path(String),
 }
 
 impl Spec {
-    /// Reads what was typed. A path must be a folder with the broker in it, seen from here.
+    /// Parses the argument. A path must be a folder with the broker, relative to the working folder.
     pub(super) fn parse(text: &str, crate_folder: &Path) -> Result<Self, Box<Diagnostic>> {
         if text.trim().is_empty() || text.chars().any(char::is_control) {
             return Err(wrong(text, "is empty or has control characters"));
@@ -46,7 +46,7 @@ impl Spec {
         if is_version(text) {
             return Ok(Self::Version(text.to_owned()));
         }
-        Err(wrong(text, "is no version, no git URL and no folder"))
+        Err(wrong(text, "is not a version, a git URL or a folder"))
     }
 
     /// The members of a dependency on the package in this folder of the repository.
@@ -83,7 +83,7 @@ impl Spec {
         format!("cargo install --locked {from}")
     }
 
-    /// For people.
+    /// The source, for people.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Version(version) => {
@@ -103,7 +103,7 @@ impl Spec {
     }
 }
 
-/// The folder's name as a package name, or why it cannot be one.
+/// The folder's name as a package name, or the reason why it cannot be one.
 pub(super) fn package_name(folder: &Path) -> Result<String, Box<Diagnostic>> {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let last = tidy(&absolute)
@@ -123,7 +123,7 @@ pub(super) fn package_name(folder: &Path) -> Result<String, Box<Diagnostic>> {
     let name = name.trim_matches('-').to_owned();
     let refused = |why: &str| {
         let message = format!(
-            "`{}` gives no name for a crate: {why}",
+            "`{}` is not a valid name of a crate: {why}",
             shown_line(&name, 80)
         );
         let help = "Name the folder with letters, digits, `-` and `_`, beginning with a letter.";
@@ -131,7 +131,7 @@ pub(super) fn package_name(folder: &Path) -> Result<String, Box<Diagnostic>> {
             Diagnostic::error(DiagnosticCode::PathInvalid, message).help(help),
         ))
     };
-    // Cargo refuses keywords and names that would hide a crate that the generated code names.
+    // Cargo refuses keywords and names of crates that the generated code uses.
     const TAKEN: [&str; 14] = [
         "alloc",
         "broker-gen",
@@ -151,14 +151,14 @@ pub(super) fn package_name(folder: &Path) -> Result<String, Box<Diagnostic>> {
     match name.chars().next() {
         None => refused("it is empty"),
         Some(first) if !first.is_ascii_alphabetic() => refused("it does not begin with a letter"),
-        _ if TAKEN.contains(&name.as_str()) => refused("it is taken"),
+        _ if TAKEN.contains(&name.as_str()) => refused("it is reserved"),
         _ if name.len() > 64 => refused("it is longer than 64 characters"),
-        _ if is_keyword(&name) => refused("it is a word of Rust"),
+        _ if is_keyword(&name) => refused("it is a keyword of Rust"),
         _ => Ok(name),
     }
 }
 
-/// A word as a shell reads it back.
+/// A word, quoted for a shell.
 pub(super) fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -195,12 +195,12 @@ fn below(path: &str, folder: &str) -> String {
     }
 }
 
-/// TOML reads what JSON writes.
+/// A JSON string is a TOML string.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// An absolute path as it is; a relative one as it is seen from the crate.
+/// An absolute path unchanged; a relative one relative to the crate.
 fn relative_to(folder: &Path, crate_folder: &Path) -> Result<String, Box<Diagnostic>> {
     let shown = |path: &Path| path.to_str().map(str::to_owned);
     let unreadable = || wrong(&folder.to_string_lossy(), "is a path that is not UTF-8");

@@ -1,5 +1,5 @@
-//! The config that a new crate begins with: a small one, or a file that the user has, without the
-//! secrets that are written out in it.
+//! The initial config of a new crate: a small one, or the user's file with its literal secrets replaced by
+//! variables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,9 +18,9 @@ const SCHEMA_LINE: &str = "\n  \"$schema\": \"./config.schema.json\",";
 #[derive(Debug)]
 pub(super) struct Starting {
     pub(super) text: String,
-    /// The variables that it asks the environment for.
+    /// The variables that it reads from the environment.
     pub(super) variables: BTreeSet<String>,
-    /// The variables that took a secret's place, each with what it was.
+    /// The variables that replace secrets, each with a description of the secret.
     pub(super) replaced: Vec<(String, String)>,
     pub(super) warnings: Vec<Diagnostic>,
     /// Whether its only server is `toolbox-mcp`.
@@ -28,7 +28,7 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    /// What a first run needs nothing but Rust for.
+    /// The small config, whose only server needs nothing but Rust.
     pub(super) fn small() -> Self {
         Self {
             text: SMALL.to_owned(),
@@ -39,7 +39,7 @@ impl Starting {
         }
     }
 
-    /// A config or an `mcpServers` file, as it is but for secrets.
+    /// A config or an `mcpServers` file, unchanged except for secrets.
     pub(super) fn from_file(file: &Path) -> Result<Self, Vec<Diagnostic>> {
         let shown = file.to_string_lossy();
         let unreadable = |error: &dyn std::fmt::Display| {
@@ -58,7 +58,7 @@ impl Starting {
         {
             text.insert_str(at + 1, SCHEMA_LINE);
         }
-        // What was put in place of secrets is asked for as well.
+        // Variables that replaced secrets are required as well.
         let again = Config::parse("config.json", text.as_bytes())?.config;
         let mut warnings = parsed.warnings;
         warnings.extend(
@@ -77,7 +77,7 @@ impl Starting {
     }
 }
 
-/// The text with the compiled-in form of each secret in its place.
+/// The text with each secret replaced by its compiled-in form.
 fn without_secrets(
     text: &str,
     compiled: &Value,
@@ -117,7 +117,7 @@ fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
     Some(start + at)
 }
 
-/// The bytes of the JSON string that `text` begins with, quotes included.
+/// The bytes of the JSON string at the start of `text`, with its quotes.
 fn string_length(text: &str) -> Option<usize> {
     let mut escaped = false;
     if !text.starts_with('"') {
@@ -134,7 +134,7 @@ fn string_length(text: &str) -> Option<usize> {
     None
 }
 
-/// A relative place means another one in the new folder.
+/// A relative path means another file in the new folder.
 fn relative(config: &Config, source: &Source) -> Option<Diagnostic> {
     let moves = |raw: &str| raw.starts_with("./") || raw.starts_with("../");
     let cwd = source.cwd.as_ref().map(|cwd| cwd.raw());
@@ -142,13 +142,13 @@ fn relative(config: &Config, source: &Source) -> Option<Diagnostic> {
         || source.templates().any(|template| moves(template.raw()));
     found.then(|| {
         let message = format!(
-            "`{}` has a relative path, which is now taken from the new folder",
+            "`{}` has a relative path, which is now relative to the new folder",
             source.path
         );
         config.place(
             Diagnostic::warning(DiagnosticCode::PathInvalid, message)
                 .at(&source.pointer)
-                .help("Correct it in the new `config.json`, or write it absolute."),
+                .help("Correct it in the new `config.json`, or make it absolute."),
         )
     })
 }

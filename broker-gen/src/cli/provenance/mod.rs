@@ -1,5 +1,5 @@
-//! Looks on disk for what a source ran: the package that its command asked for, as the package manager
-//! left it. Starts nothing and downloads nothing; what cannot be read is told, never guessed.
+//! Finds the package that a source ran on disk, in the folders of its package manager. Starts and downloads
+//! nothing; a package that cannot be read is reported, never guessed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use broker_process::ProcessSpec;
 mod npm;
 mod pypi;
 
-/// The largest file that is hashed or read.
+/// Maximum size of a hashed file.
 const LARGEST: usize = 1 << 30;
-/// The largest record of a package manager that is read.
+/// Maximum size of a package manager's record.
 const LARGEST_RECORD: usize = 64 << 20;
-/// Entries of one folder that are looked at.
+/// Maximum number of entries of a folder that are read.
 const MOST_ENTRIES: usize = 20_000;
 
-/// A package as it lies on disk.
+/// An installed package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Installed {
     name: String,
@@ -45,13 +45,13 @@ impl Installed {
     }
 }
 
-/// What a source runs, as far as it can be seen now.
+/// The package that a source runs, as far as it can be determined now.
 pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
     let Some(Request { word, what }) = provenance::request(&source.command) else {
         return SeenPackage::Nothing;
     };
     if source.is_shell() {
-        // It may change the folder or the environment first.
+        // The shell may change the folder or the environment first.
         return SeenPackage::Unseen("a shell runs the command".to_owned());
     }
     let pinned = what.is_pinned();
@@ -79,7 +79,7 @@ pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
                 pinned,
             }),
             None => Err(format!(
-                "the image `{}` is named without a digest, and no daemon is asked",
+                "the image `{}` has no digest, and the container daemon is not queried",
                 shown_line(&name, 200)
             )),
         },
@@ -99,7 +99,7 @@ pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
     }
 }
 
-/// Packages that the asked sources' commands leave open; errors with `strict`.
+/// The packages that the commands of the sources do not pin; errors with `strict`.
 pub(super) fn unpinned(config: &Config, launches: &[SourceSpec], strict: bool) -> Vec<Diagnostic> {
     let asked = launches
         .iter()
@@ -108,7 +108,7 @@ pub(super) fn unpinned(config: &Config, launches: &[SourceSpec], strict: bool) -
         .filter_map(|source| {
             let request = provenance::request(&source.command)?;
             let (what, help) = request.what.moving()?;
-            let message = format!("`{}` may run something else tomorrow: {what}", source.path);
+            let message = format!("`{}` may run another version later: {what}", source.path);
             let place = source.places.get(request.word).map_or("", String::as_str);
             let code = DiagnosticCode::PackageUnpinned;
             let problem = if strict {
@@ -122,7 +122,7 @@ pub(super) fn unpinned(config: &Config, launches: &[SourceSpec], strict: bool) -
         .collect()
 }
 
-/// Warnings of packages that a new lock would take although another one was reviewed under their name.
+/// Warnings about packages that a new lock would record in place of a reviewed one.
 pub(super) fn swapped(old: &Lock, new: &[LockedSource]) -> Vec<Diagnostic> {
     let mut found = Report::default();
     for source in new {
@@ -147,7 +147,7 @@ pub(super) fn swapped(old: &Lock, new: &[LockedSource]) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// The warning that a package could not be looked at. What the config leaves open was said already.
+/// The warning that a package was not found. An unpinned package was already reported.
 pub(super) fn unseen(source: &Source, process: &ProcessSpec, why: &str) -> Option<Diagnostic> {
     let request = provenance::request(&source.command)?;
     let open = matches!(
@@ -155,27 +155,27 @@ pub(super) fn unseen(source: &Source, process: &ProcessSpec, why: &str) -> Optio
         Wanted::Image { .. } | Wanted::Elsewhere { pinned: false, .. }
     );
     let message = format!(
-        "could not look at the package of `{}`: {}",
+        "the package of `{}` was not found: {}",
         source.path,
         process.redactor.redact(why)
     );
     let warning = Diagnostic::warning(DiagnosticCode::PackageUnseen, message);
     (!open).then(|| match request.what.moving() {
-        // One version would be looked for alone.
+        // Only one version can be found by its name.
         Some((_, pin)) => warning.help(pin),
         None => warning,
     })
 }
 
-/// The file that a word names, or the package that it belongs to. A bare name is looked for in folders
-/// of this machine, so the file behind it is not recorded.
+/// The file that a word names, or the package that contains it. A bare name is looked up in folders of
+/// this machine, so its file is not recorded.
 fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
     let is_program = word == 0;
     let as_written = written(source, word);
     let path = if is_program {
         match process.program_file() {
             Some(path) => path,
-            None => return SeenPackage::Unseen("the program is not there any more".to_owned()),
+            None => return SeenPackage::Unseen("the program no longer exists".to_owned()),
         }
     } else {
         let Some(argument) = word.checked_sub(1).and_then(|at| process.args.get(at)) else {
@@ -191,7 +191,7 @@ fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
     }
     let name = as_written.rsplit('/').next().unwrap_or_default();
     let named_by_path = !is_program || as_written.contains('/');
-    // What a package manager writes to start a package names folders of this machine.
+    // A launcher script of a package manager contains folders of this machine.
     let is_shim = pypi::lies_in_environment(&path) || npm::is_shim(&path);
     if !named_by_path || name.is_empty() || name.contains("${") || is_shim || !path.is_file() {
         return SeenPackage::Nothing;
@@ -208,7 +208,7 @@ fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
     }
 }
 
-/// A word of the command as the config has it.
+/// A word of the command as written in the config.
 fn written(source: &Source, word: usize) -> &str {
     match &source.command {
         broker_model::config::CommandLine::Direct { program, args, .. } => {
@@ -229,12 +229,12 @@ fn read(path: &Path, largest: usize) -> Result<Vec<u8>, String> {
     })
 }
 
-/// A text that a package manager left, if it is there and can be read.
+/// A record of a package manager, if it exists and can be read.
 fn record(path: &Path) -> Option<String> {
     String::from_utf8(read(path, LARGEST_RECORD).ok()?).ok()
 }
 
-/// What lies in a folder, by name.
+/// The entries of a folder, by name.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = fs::read_dir(folder)
         .into_iter()
@@ -253,7 +253,7 @@ fn name_of(path: &Path) -> &str {
         .unwrap_or_default()
 }
 
-/// A folder that a variable of the source names, else this one below its home.
+/// The folder that a variable of the source names, else this one below its home folder.
 fn folder(process: &ProcessSpec, variables: &[(&str, &str)], below_home: &str) -> Option<PathBuf> {
     let set = |name: &str| process.env.get(name).filter(|value| !value.is_empty());
     let named = variables

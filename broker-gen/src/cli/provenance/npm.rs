@@ -1,4 +1,4 @@
-//! Packages of npm on disk: in the cache of `npx`, in a project's `node_modules`, around a program.
+//! npm packages on disk: in the cache of `npx`, in a project's `node_modules`, around a program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use broker_process::ProcessSpec;
 
 use super::{Installed, folder, record};
 
-/// The file in which npm says what it installed.
+/// npm's record of installed packages.
 const HIDDEN_LOCK: &str = ".package-lock.json";
 
-/// The package that `npx` runs: of the project that the source runs in, else out of its cache.
+/// The package that `npx` runs: from the project of the source, else from the cache.
 pub(super) fn look(
     name: &str,
     version: &Version,
@@ -22,8 +22,7 @@ pub(super) fn look(
 ) -> Result<Installed, String> {
     if specs.is_empty() {
         return Err(
-            "only what `npx` and `npm exec` install into their usual place is looked for"
-                .to_owned(),
+            "only packages in the default place of `npx` and `npm exec` are searched".to_owned(),
         );
     }
     let fits = |one: &Installed| version.exact().is_none_or(|exact| one.version == exact);
@@ -39,7 +38,7 @@ pub(super) fn look(
             return Ok(found);
         }
     }
-    let cache = cache(process).ok_or("the cache of npm is in no known place")?;
+    let cache = cache(process).ok_or("the place of npm's cache is unknown")?;
     let modules = cache
         .join("_npx")
         .join(npm::npx_folder(specs))
@@ -57,7 +56,7 @@ pub(super) fn look(
     }
 }
 
-/// The package that the file of this path belongs to, symbolic links followed.
+/// The package that contains the file at this path; symbolic links are followed.
 pub(super) fn of_path(path: &Path) -> Option<Installed> {
     let path = fs::canonicalize(path).ok()?;
     let is_modules = |folder: &&Path| super::name_of(folder) == "node_modules";
@@ -74,7 +73,7 @@ pub(super) fn of_path(path: &Path) -> Option<Installed> {
     if name.starts_with('@') {
         name = format!("{name}/{}", below.next()?);
     }
-    // A package may lie in the folder of another; the outermost has the record.
+    // Packages can be nested; the outermost folder has the record.
     for modules in path.ancestors().filter(is_modules) {
         let Some(lock) = record(&modules.join(HIDDEN_LOCK)) else {
             continue;
@@ -88,7 +87,7 @@ pub(super) fn of_path(path: &Path) -> Option<Installed> {
             });
         }
     }
-    // A global folder has no record; the package's own file tells no integrity.
+    // A global folder has no record, and the package's own file has no integrity.
     let (found, version) = npm::manifest(&record(&inner.join(&name).join("package.json"))?)?;
     (found == name).then_some(Installed {
         name,
@@ -97,7 +96,7 @@ pub(super) fn of_path(path: &Path) -> Option<Installed> {
     })
 }
 
-/// Whether a program of a `node_modules` was written by a package manager for this machine.
+/// Whether a package manager generated a program of `node_modules` for this machine.
 pub(super) fn is_shim(path: &Path) -> bool {
     let parts: Vec<_> = path.iter().collect();
     parts
@@ -115,7 +114,7 @@ fn of_folder(modules: &Path, name: &str) -> Option<Installed> {
     })
 }
 
-/// The `node_modules` of the project that a source runs in: of the nearest folder that is one.
+/// The `node_modules` of the project of a source: in the nearest folder that has one.
 fn project(process: &ProcessSpec) -> Option<PathBuf> {
     let start = process.cwd.as_deref()?;
     let is_project = |folder: &&Path| {
@@ -125,7 +124,7 @@ fn project(process: &ProcessSpec) -> Option<PathBuf> {
     Some(found.join("node_modules"))
 }
 
-/// The folder that npm would use for this source.
+/// The cache folder that npm would use for this source.
 fn cache(process: &ProcessSpec) -> Option<PathBuf> {
     let variables = [("npm_config_cache", ""), ("NPM_CONFIG_CACHE", "")];
     let set = |(name, _): &(&str, &str)| process.env.contains_key(*name);
@@ -137,7 +136,7 @@ fn cache(process: &ProcessSpec) -> Option<PathBuf> {
     folder(process, &variables, ".npm")
 }
 
-/// What the user's `.npmrc` says of the cache.
+/// The cache setting of the user's `.npmrc`.
 fn configured(process: &ProcessSpec) -> Option<PathBuf> {
     let home = process.env.get("HOME")?;
     let text = record(&Path::new(home).join(".npmrc"))?;

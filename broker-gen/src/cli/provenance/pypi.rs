@@ -1,4 +1,4 @@
-//! Packages of Python on disk: in the environments that `uvx` and `pipx run` make, and around a program.
+//! Python packages on disk: in the environments of `uvx` and `pipx run`, and around a program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,9 +11,9 @@ use broker_process::ProcessSpec;
 
 use super::{Installed, entries, folder, name_of, read, record};
 
-/// The first bytes of a script that are read for its interpreter.
+/// Maximum bytes of a script that are read for its interpreter.
 const HEAD: usize = 1 << 20;
-/// The largest pointer file of uv's cache.
+/// Maximum size of a pointer file in uv's cache.
 const LARGEST_POINTER: usize = 1 << 20;
 
 /// The package that `uvx` or `pipx run` runs.
@@ -24,7 +24,7 @@ pub(super) fn look(
     process: &ProcessSpec,
 ) -> Result<Installed, String> {
     if runner == PythonRunner::Apart {
-        return Err("the command has a cache or a folder of its own".to_owned());
+        return Err("the command sets a cache or a folder".to_owned());
     }
     let uv = folder(
         process,
@@ -35,7 +35,7 @@ pub(super) fn look(
     if runner == PythonRunner::Pipx {
         places.extend(pipx_environments(process));
     }
-    // A pipx of today hands its work to uv where there is one.
+    // A current pipx delegates to uv if uv is installed.
     if let Some(uv) = &uv {
         places.extend(uv_environments(uv));
     }
@@ -64,7 +64,7 @@ pub(super) fn look(
             .map(|one| shown_line(one, 60))
             .collect();
         return Err(format!(
-            "the versions {} of `{}` are there, and nothing tells which one ran",
+            "the versions {} of `{}` are installed, and it is unknown which one ran",
             versions.join(", "),
             shown_line(name, 200)
         ));
@@ -72,7 +72,7 @@ pub(super) fn look(
     let archived = uv.and_then(|uv| archive(&uv, &first.name, &first.version));
     let integrity = first.direct().or(archived).or_else(|| {
         let records: BTreeSet<_> = found.iter().map(Dist::record).collect();
-        // Two contents under one version: neither is known to be the one that ran.
+        // Two contents with one version: either may have run.
         records.into_iter().reduce(|_, _| None).flatten()
     });
     Ok(first.installed(integrity))
@@ -89,7 +89,7 @@ pub(super) fn of_script(path: &Path) -> Option<Installed> {
     Some(dist.installed(dist.direct().or_else(|| dist.record())))
 }
 
-/// The package of this name in the environment of the interpreter that a source runs.
+/// The package of this name in the environment of a source's interpreter.
 pub(super) fn of_module(name: &str, process: &ProcessSpec) -> Option<Installed> {
     let program = process.program_file()?;
     let environment = above_bin(&program)?;
@@ -100,7 +100,7 @@ pub(super) fn of_module(name: &str, process: &ProcessSpec) -> Option<Installed> 
     Some(dist.installed(dist.direct().or_else(|| dist.record())))
 }
 
-/// The environment that a script belongs to: the one it lies in, else that of its interpreter.
+/// The environment of a script: the one that contains it, else that of its interpreter.
 fn environment_of(path: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(path).ok()?;
     if let Some(environment) = above_bin(path).or_else(|| above_bin(&real)) {
@@ -118,12 +118,12 @@ fn environment_of(path: &Path) -> Option<PathBuf> {
         .then(|| above_bin(Path::new(interpreter)))?
 }
 
-/// Whether a file lies among the programs of an environment, where it was written for this machine.
+/// Whether a file is among the generated programs of an environment.
 pub(super) fn lies_in_environment(path: &Path) -> bool {
     above_bin(path).is_some() || fs::canonicalize(path).is_ok_and(|real| above_bin(&real).is_some())
 }
 
-/// The environment in whose `bin` a file lies.
+/// The environment whose `bin` contains a file.
 fn above_bin(file: &Path) -> Option<PathBuf> {
     let environment = file.parent()?.parent()?;
     environment
@@ -203,7 +203,7 @@ fn pipx_environments(process: &ProcessSpec) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The hash of the archive that uv's cache has of this version, if it is one.
+/// The hash of this version's archive in uv's cache, if there is exactly one archive.
 fn archive(cache: &Path, name: &str, version: &str) -> Option<String> {
     let mut hashes = BTreeSet::new();
     for generation in entries(cache) {
@@ -212,7 +212,7 @@ fn archive(cache: &Path, name: &str, version: &str) -> Option<String> {
         if !wheels && !sources {
             continue;
         }
-        // `pypi/NAME`, or `index/HASH/NAME` for an index of one's own.
+        // `pypi/NAME`, or `index/HASH/NAME` for another index.
         let indexes = entries(&generation.join("index")).into_iter();
         for index in indexes.chain([generation.join("pypi")]) {
             for entry in entries(&index.join(name)) {
@@ -231,6 +231,6 @@ fn archive(cache: &Path, name: &str, version: &str) -> Option<String> {
             }
         }
     }
-    // Several archives of one version: which one was installed is not said.
+    // Several archives of one version: the installed one is unknown.
     (hashes.len() == 1).then(|| hashes.pop_first()).flatten()
 }

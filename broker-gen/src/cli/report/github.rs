@@ -51,7 +51,7 @@ fn data(text: &str) -> String {
     shown(text).replace('%', "%25").replace('\n', "%0A")
 }
 
-/// A property, which colons and commas would end as well.
+/// A property, in which colons and commas are escaped as well.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,5 +1,5 @@
-//! JUnit XML: a suite for each source of the lock, a case for each tool, so that what did not change is
-//! seen to have passed.
+//! JUnit XML: a suite for each source of the lock, a case for each tool, so that unchanged tools are shown
+//! as passed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use broker_model::text;
 
 use super::{Block, Kind, Shown};
 
-/// What a case came to.
+/// The result of a case.
 enum Verdict {
     Passed,
     Failed,
@@ -22,7 +22,7 @@ pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> Text {
     let blocks = shown.blocks();
     let mut suites: BTreeMap<&str, Vec<(&str, Option<&Block<'_>>)>> = BTreeMap::new();
     for source in &shown.lock.sources {
-        // A source that was not asked, by `--source`, has no cases to pass.
+        // A source that `--source` leaves out has no cases.
         if shown
             .asked
             .is_some_and(|asked| !asked.contains(&source.path))
@@ -51,7 +51,7 @@ pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> Text {
     };
     let (mut body, mut total) = (Text::new(), [0; 4]);
     for (source, cases) in &suites {
-        // Tools of a source that could not be asked have neither passed nor failed.
+        // Tools of a source that could not be checked have neither passed nor failed.
         let skipped = unchecked(cases);
         let mut counts = [0; 4];
         let mut inner = Text::new();
@@ -134,7 +134,7 @@ fn attributes([tests, failures, errors, skipped]: [usize; 4]) -> String {
     )
 }
 
-/// Everything that is said of one tool.
+/// All findings of one tool.
 fn told(shown: &Shown<'_>, block: &Block<'_>) -> String {
     let mut out = String::new();
     for finding in block.findings {
@@ -161,7 +161,7 @@ fn told(shown: &Shown<'_>, block: &Block<'_>) -> String {
     out
 }
 
-/// Text that may stand in XML 1.0: markup written as entities, what it does not allow as an escape.
+/// Text for XML 1.0: markup as entities, invalid characters as escapes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in broker_model::text::shown(text).chars() {

@@ -1,4 +1,4 @@
-//! A comment on a pull request: a table of what matters, the details folded away.
+//! A comment for a pull request: a table of relevant findings, with folded details.
 
 use broker_drift::{Class, FailOn, Finding};
 use broker_model::terminal::Text;
@@ -7,9 +7,9 @@ use broker_model::text::{counted, shown_line};
 
 use super::{Block, Shown, Sides};
 
-/// Rows of the table.
+/// Maximum rows of the table.
 const ROWS: usize = 30;
-/// Tools whose changes are shown in full; a comment has a limit.
+/// Maximum number of tools with details; a comment has a size limit.
 const DETAILS: usize = 30;
 
 /// The comment.
@@ -21,9 +21,9 @@ pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> Text {
     } else if report.fails(fail_on) {
         "the tools drifted from the lock"
     } else if blocks.iter().any(|block| block.fails(fail_on)) {
-        "texts that are not innocent"
+        "suspicious texts"
     } else {
-        "nothing that fails"
+        "no failures"
     };
     let verdict = match shown.sides {
         Sides::Locks if report.fails(fail_on) => "the lock changes what is served",
@@ -143,12 +143,12 @@ fn detail(shown: &Shown<'_>, finding: &Finding, again: bool) -> Text {
     out
 }
 
-/// The longest run of backticks, which a fence must exceed.
+/// The longest run of backticks; the fence must be longer.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Text that Markdown and HTML take for nothing but text: no markup, link, mention or cell.
+/// Text escaped so that Markdown and HTML show it unchanged: no markup, link, mention or cell.
 fn inert(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

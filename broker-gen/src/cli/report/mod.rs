@@ -1,4 +1,4 @@
-//! A report in the forms that people and machines read, on standard output and in files.
+//! A report in several formats, on standard output and in files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,24 +28,24 @@ mod sarif;
 
 #[derive(Debug, Default, Args)]
 pub(super) struct ReportArgs {
-    /// How to print the report on standard output.
+    /// The format of the report on standard output.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
     /// Write the report into a file as well; repeatable.
     #[arg(long = "output", value_name = "FORMAT=PATH")]
     outputs: Vec<Output>,
-    /// Exit with 3 only over these classes and worse ones; `added` counts new tools as well.
+    /// Exit with 3 only for these classes and worse ones; `added` includes new tools.
     ///
-    /// A source that could not be checked is 4 in any case.
+    /// A source that could not be checked gives 4 in any case.
     #[arg(long, value_name = "CLASS,…", value_delimiter = ',', value_parser = fail_classes())]
     fail_on: Vec<Class>,
-    /// Count what is a warning otherwise: of the lint, what only the schemas as written show, and a
-    /// package that is not pinned.
+    /// Treat warnings as errors: of the lint, of differences that only the written schemas show, and of
+    /// unpinned packages.
     #[arg(long)]
     pub(super) strict: bool,
 }
 
-/// The forms of a report.
+/// The formats of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// For people: the worst first.
@@ -57,13 +57,13 @@ pub(super) enum Format {
     Sarif,
     /// JUnit XML: a suite for each source, a case for each tool.
     Junit,
-    /// Workflow commands of GitHub Actions, which annotate the lock.
+    /// Workflow commands of GitHub Actions: annotations of the lock.
     Github,
-    /// A comment on a pull request.
+    /// A comment for a pull request.
     Markdown,
 }
 
-/// The classes that `--fail-on` takes: all that something found can have, and that can fail.
+/// The classes for `--fail-on`: all classes of findings that can fail.
 fn fail_classes() -> impl TypedValueParser<Value = Class> {
     let can_fail = |class: &Class| !matches!(class, Class::Same | Class::Unchecked);
     let classes: Vec<_> = Class::ALL.into_iter().filter(can_fail).collect();
@@ -72,7 +72,7 @@ fn fail_classes() -> impl TypedValueParser<Value = Class> {
         let mut known = classes.iter().copied();
         known
             .find(|class| class.as_str() == name)
-            .ok_or("it is no class")
+            .ok_or("it is not a class")
     })
 }
 
@@ -90,7 +90,7 @@ impl FromStr for Output {
         let (format, path) = text
             .split_once('=')
             .filter(|(_, path)| !path.is_empty())
-            .ok_or("a format, `=` and a path are wanted, as in `sarif=drift.sarif`")?;
+            .ok_or("expected a format, `=` and a path, as in `sarif=drift.sarif`")?;
         Ok(Self {
             format: Format::from_str(format, false)?,
             path: path.into(),
@@ -117,25 +117,25 @@ impl Sides {
     }
 }
 
-/// A report and the lock whose lines it is about.
+/// A report and the lock that its lines refer to.
 #[derive(Debug)]
 pub(super) struct Shown<'a> {
     pub(super) report: &'a Report,
-    /// What the lint found in what the servers say now, and what is left of it after the audits.
+    /// The findings of the lint in the live texts, and those that the audits do not settle.
     pub(super) linted: &'a [Linted],
     pub(super) sides: Sides,
-    /// The sources that were asked; `None` for all of the lock.
+    /// The checked sources; `None` for all of the lock.
     pub(super) asked: Option<&'a [NodePath]>,
-    /// The lock in which findings have their lines, and the file it was read from.
+    /// The text of the lock, for the lines of findings, and its file.
     pub(super) lock: &'a Lock,
     pub(super) lock_path: &'a Path,
-    /// For the commands that are shown.
+    /// The config, for the commands in remedies.
     pub(super) config: &'a Path,
     pub(super) lock_text: &'a str,
 }
 
 impl ReportArgs {
-    /// For people, and as strict as this.
+    /// For people, with this strictness.
     pub(super) fn strictly(strict: bool) -> Self {
         Self {
             strict,
@@ -143,7 +143,7 @@ impl ReportArgs {
         }
     }
 
-    /// Which classes fail.
+    /// The classes that fail.
     fn fail_on(&self) -> FailOn {
         if self.fail_on.is_empty() {
             return FailOn::default();
@@ -151,7 +151,7 @@ impl ReportArgs {
         FailOn::of(&self.fail_on)
     }
 
-    /// Prints the report and writes it into the files; what it asks to exit with.
+    /// Prints the report and writes it to the files; returns the exit.
     pub(super) fn deliver(&self, shown: &Shown<'_>) -> Exit {
         let fail_on = self.fail_on();
         output::data(&shown.text(self.format, fail_on));
@@ -162,7 +162,7 @@ impl ReportArgs {
         for Output { format, path } in &self.outputs {
             if let Err(error) = fs::write(path, shown.text(*format, fail_on).as_str()) {
                 let message = format!("`{}` cannot be written: {error}", path.display());
-                // Whatever was found is worse than a report that could not be kept.
+                // A finding has precedence over a report that could not be written.
                 exit = exit.or(output::failure(&message));
             }
         }
@@ -203,8 +203,8 @@ impl Shown<'_> {
         Places::new(self.lock_path, self.lock_text)
     }
 
-    /// Everything that was found, the worst first: the class, what it is about, the source, the tool
-    /// (`None`: the source itself), and the findings.
+    /// All findings, the worst first: the class, the title, the source, the tool (`None`: the source itself),
+    /// and the findings.
     fn blocks(&self) -> Vec<Block<'_>> {
         let sources = self.report.sources.iter().map(|one| Block {
             class: one.class,
@@ -241,17 +241,17 @@ impl Shown<'_> {
     }
 }
 
-/// What a block is about.
+/// The subject of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// What changed.
+    /// A change.
     Drift,
-    /// What stands there, changed or not.
+    /// A text, changed or not.
     Lint,
 }
 
 impl Block<'_> {
-    /// Whether the command fails over it; a source that could not be checked apart.
+    /// Whether the command fails because of it; sources that could not be checked are separate.
     fn fails(&self, fail_on: FailOn) -> bool {
         match self.kind {
             Kind::Drift => fail_on.counts(self.class),
@@ -263,7 +263,7 @@ impl Block<'_> {
     }
 }
 
-/// What is said of one tool or one source.
+/// The findings of one tool or one source.
 #[derive(Debug)]
 struct Block<'a> {
     class: Class,

@@ -1,4 +1,4 @@
-//! Where in the lock a finding stands: the line of its tool, or of the very member.
+//! The place of a finding in the lock: the line of its tool, or of the member.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 
 type Members<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The places of a lock. The text is read once, however many findings are placed.
+/// The places of a lock. The text is parsed once for all findings.
 #[derive(Debug)]
 pub(super) struct Places<'a> {
-    /// The lock as SARIF and annotations name it: with slashes, as it was given.
+    /// The lock's name in SARIF and annotations: with slashes, as it was given.
     pub(super) file: String,
     text: &'a str,
-    /// The offset at which each line begins.
+    /// The offset of each line.
     lines: Vec<usize>,
     sources: BTreeMap<String, &'a RawValue>,
     tools: BTreeMap<(String, String), &'a RawValue>,
@@ -50,8 +50,8 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// The place of `pointer` in a tool, or in a source where there is no tool; of the nearest thing
-    /// that the lock has, where it has not that.
+    /// The place of `pointer` in a tool, or in a source without a tool; if the lock does not have it, the
+    /// place of the nearest ancestor that it has.
     pub(super) fn of(&self, source: &str, tool: Option<&str>, pointer: &str) -> Position {
         let of_tool = tool.and_then(|tool| self.tools.get(&(source.to_owned(), tool.to_owned())));
         let (part, pointer) = match of_tool {

@@ -1,5 +1,5 @@
-//! SARIF 2.1.0: a result for each finding, on its line of the lock, with a fingerprint that stays the
-//! same as long as the finding does.
+//! SARIF 2.1.0: a result for each finding, on its line of the lock, with a fingerprint that is stable as
+//! long as the finding exists.
 
 use std::collections::BTreeMap;
 
@@ -127,7 +127,7 @@ fn text(block: &Block<'_>, finding: &Finding) -> String {
     text
 }
 
-/// Of what the finding is about, and of nothing that moves with the lock's lines.
+/// A fingerprint over the finding's subject, without lines of the lock.
 fn fingerprint(block: &Block<'_>, finding: &Finding) -> String {
     let about = json!([finding.rule, block.source, block.tool, finding.pointer]);
     Digest::of("mcp-broker:finding:1", &about)
@@ -135,7 +135,7 @@ fn fingerprint(block: &Block<'_>, finding: &Finding) -> String {
         .to_owned()
 }
 
-/// A path as a relative reference of RFC 3986, or a `file:` one where it is absolute.
+/// A path as a relative reference of RFC 3986, or a `file:` URI if it is absolute.
 fn uri(path: &str) -> String {
     let mut out = String::with_capacity(path.len() + 8);
     if path.starts_with('/') {

@@ -1,5 +1,5 @@
-//! What there is to review: everything of a lock without an audit, with what became of it since the
-//! baseline, the worst first.
+//! The items of a review: everything of a lock without an audit, with its changes since the baseline, the
+//! worst first.
 
 use std::cmp::Reverse;
 
@@ -10,18 +10,18 @@ use broker_model::text::shown_line;
 use crate::cli::audits::{Audits, Date, Standing, Subject, subjects};
 use crate::cli::between::between;
 
-/// One thing to decide on.
+/// One item to decide on.
 #[derive(Debug)]
 pub(super) struct Item<'a> {
     pub(super) subject: Subject<'a>,
-    /// What the change means; `None` where the baseline does not have it.
+    /// The class of the change; `None` if the baseline does not have the item.
     pub(super) class: Option<Class>,
     pub(super) findings: Vec<Finding>,
-    /// The same in the baseline, where it has it with other bytes.
+    /// The item in the baseline, if it has other bytes there.
     pub(super) old: Option<Subject<'a>>,
-    /// Why there is something to decide.
+    /// The reason why a decision is needed.
     pub(super) standing: Standing,
-    /// Whether somebody audited what the baseline has, so that the change is all there is to see.
+    /// Whether the baseline's item was audited, so that only the change has to be reviewed.
     pub(super) old_was_audited: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn items<'a>(
         let old = old.filter(|old| old.digest != subject.digest);
         items.push(Item {
             class,
-            // Of what is new there is nothing to say but that.
+            // A new item has no other finding.
             findings: drift
                 .filter(|_| class.is_some())
                 .map(|(_, findings)| findings)
@@ -58,7 +58,7 @@ pub(super) fn items<'a>(
             subject,
         });
     }
-    // Stable, so that the lock's order holds among equals.
+    // Stable, so that the lock's order is kept within a class.
     items.sort_by_key(|item| Reverse(rank(item.class)));
     items
 }
@@ -105,8 +105,8 @@ fn drift_of(report: &Report, subject: &Subject<'_>) -> Option<(Class, Vec<Findin
     }
 }
 
-/// What needs the most care has the highest. What is new has to be read whole, which weighs more than
-/// a change that is proven good.
+/// Items that need the most care have the highest rank. A new item has to be read in full, which ranks
+/// above a change that is proven safe.
 fn rank(class: Option<Class>) -> u8 {
     match class {
         Some(Class::Security) => 8,
@@ -122,12 +122,12 @@ fn rank(class: Option<Class>) -> u8 {
 }
 
 impl Item<'_> {
-    /// Its class for people.
+    /// Its class, for people.
     pub(super) fn class_name(&self) -> &'static str {
         self.class.map_or("new", Class::as_str)
     }
 
-    /// The members that are on show: those that changed, or all of them.
+    /// The shown members: the changed ones, or all.
     pub(super) fn members(&self, whole: bool) -> Vec<String> {
         let new = self.subject.reviewed();
         let old = match &self.old {

@@ -1,5 +1,5 @@
-//! `review`: walks a person through what nobody signed, in a terminal, and writes down each acceptance
-//! at once, so that nothing is lost when the walk ends early.
+//! `review`: guides a person through everything without an audit, in a terminal, and writes each
+//! acceptance at once, so that it is kept if the review ends early.
 
 use std::io;
 use std::path::Path;
@@ -23,18 +23,18 @@ use items::Item;
 use session::{Accepted, Tally};
 use show::Style;
 
-/// What is compared with, where git has the lock.
+/// The default baseline, if git has the lock.
 const LAST_COMMIT: &str = "git:HEAD";
 
 #[derive(Debug, Args)]
 pub(super) struct ReviewArgs {
     #[command(flatten)]
     file: super::ConfigFile,
-    /// The lock as it was: `git:REV[:PATH]` or a file. Default: `git:HEAD` where git has the lock,
-    /// else nothing, and everything is new.
+    /// The old lock: `git:REV[:PATH]` or a file. Default: `git:HEAD` if git has the lock, else none, and
+    /// everything is new.
     #[arg(long, value_name = "BASELINE")]
     baseline: Option<String>,
-    /// Who answers for it. Default: git's `user.name <user.email>`.
+    /// The author of the audits. Default: git's `user.name <user.email>`.
     #[arg(long, value_name = "NAME", env = "MCP_BROKER_WHO")]
     who: Option<String>,
 }
@@ -49,7 +49,7 @@ pub(super) fn run(args: &ReviewArgs) -> Exit {
 fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     refuse_machines("review")?;
     if !output::is_conversation() {
-        let message = "standard input and output are no terminal";
+        let message = "standard input and output are not a terminal";
         return Err(vec![Diagnostic::error(
             DiagnosticCode::TerminalNeeded,
             message,
@@ -103,7 +103,7 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let Tally { accepted, skipped } = tally;
     let rest = items.len() - accepted - skipped;
     say(text!(
-        "{} accepted, {} skipped, {} not looked at",
+        "{} accepted, {} skipped, {} not reviewed",
         accepted,
         skipped,
         rest
@@ -114,7 +114,7 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
-/// What to compare with, and its name for people.
+/// The baseline, and its name for people.
 fn baseline(said: Option<&str>, config: &Path) -> Result<(Option<Lock>, String), Vec<Diagnostic>> {
     if let Some(said) = said {
         let lock = read_baseline(said, config)?;
@@ -126,7 +126,7 @@ fn baseline(said: Option<&str>, config: &Path) -> Result<(Option<Lock>, String),
     match read_baseline(LAST_COMMIT, config) {
         Ok(lock) => Ok((Some(lock), LAST_COMMIT.to_owned())),
         Err(problems) => {
-            // Nobody asked for this one, and a review without it is the stricter one.
+            // This baseline is a default, and a review without it is stricter.
             output::diagnostics(&problems);
             Ok((None, format!("nothing: {LAST_COMMIT} cannot be read")))
         }

@@ -1,4 +1,4 @@
-//! The conversation: shows an item, reads a line, does what it says. Knows neither terminal nor file.
+//! The dialogue: shows an item, reads a line, executes the answer. Independent of terminal and files.
 
 use std::io::{self, BufRead};
 
@@ -11,14 +11,14 @@ use super::show::{self, Style};
 
 const QUESTION: &str = "[a]ccept [s]kip [q]uit, [d] show the whole, [n] add a note: ";
 
-/// What goes into the audit of an item that was accepted.
+/// The content of the audit of an accepted item.
 #[derive(Debug)]
 pub(super) struct Accepted {
     pub(super) looked_at: Vec<String>,
     pub(super) note: Option<String>,
 }
 
-/// How many were decided on.
+/// The numbers of decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) accepted: usize,
@@ -34,8 +34,8 @@ enum Answer {
     Unclear,
 }
 
-/// Walks through the items; `sign` is called at each acceptance, before the next item is shown. The
-/// end of the input is quitting.
+/// Goes through the items; `sign` is called at each acceptance, before the next item is shown. The end of
+/// the input quits.
 pub(super) fn walk(
     items: &[Item<'_>],
     input: &mut impl BufRead,
@@ -61,7 +61,7 @@ pub(super) fn walk(
     Ok(tally)
 }
 
-/// `None` is to quit, `Some(None)` to skip.
+/// `None` quits, `Some(None)` skips.
 fn ask(
     item: &Item<'_>,
     input: &mut impl BufRead,
@@ -90,7 +90,7 @@ fn ask(
             },
             Answer::Unclear => {
                 let shown = shown_line(&line, 40);
-                write(output, &text!("`{}` is none of a, s, q, d, n\n", shown))?;
+                write(output, &text!("`{}` is not one of a, s, q, d, n\n", shown))?;
             }
         }
     }
@@ -133,7 +133,7 @@ fn write(
 }
 
 fn lost(error: io::Error) -> Vec<Diagnostic> {
-    let message = format!("the terminal is gone: {error}");
+    let message = format!("the terminal cannot be read or written: {error}");
     vec![Diagnostic::error(DiagnosticCode::TerminalNeeded, message)]
 }
 

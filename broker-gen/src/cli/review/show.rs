@@ -1,5 +1,5 @@
-//! How one item looks in a terminal of 80 columns: what it is, what the classifier found, and the
-//! change. Everything a server wrote is escaped.
+//! Renders one item for a terminal of 80 columns: its name, the findings of the classifier, and the
+//! change. All text of a server is escaped.
 
 use broker_drift::{Finding, unified};
 use broker_model::terminal::{Text, WIDTH};
@@ -16,7 +16,7 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// For a terminal: in colour unless `NO_COLOR` or a dumb terminal says otherwise.
+    /// For a terminal: in colour unless `NO_COLOR` is set or the terminal is dumb.
     pub(super) fn of_terminal() -> Self {
         let is = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {
@@ -55,7 +55,7 @@ pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> 
     }
     match &item.old {
         Some(_) if !item.old_was_audited => {
-            say("what it was before has no audit either: `d` shows the whole of it");
+            say("the old version has no audit either: `d` shows all of it");
         }
         _ => {}
     }
@@ -66,7 +66,7 @@ pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> 
     out
 }
 
-/// All that is locked of it.
+/// The whole locked text of the item.
 pub(super) fn whole(item: &Item<'_>) -> Text {
     let mut out = Text::new();
     for line in item.subject.review_text().lines() {
@@ -85,7 +85,7 @@ fn change(old: &str, new: &str, style: Style) -> Text {
             Some(b'@') => "36",
             _ => "",
         };
-        // What is folded keeps its sign, so that each line says whether it came or went.
+        // A wrapped line keeps its sign, so that each line shows whether it was added or removed.
         let sign = line.get(..1).unwrap_or(" ");
         let mut folded = Text::new();
         folded.fold(&Text::line(line), WIDTH, &format!("{sign}     "));

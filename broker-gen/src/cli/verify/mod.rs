@@ -1,4 +1,4 @@
-//! `verify`: whether what is committed fits together, and whether people signed it. Starts no source.
+//! `verify`: checks that the committed files match, and that every tool is audited. Starts no source.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,7 +21,7 @@ mod outcome;
 
 use outcome::{Counts, Outcome};
 
-/// How long a broker may take to say its version.
+/// Maximum time for a broker to print its version.
 const BINARY_LIMIT: Duration = Duration::from_secs(20);
 const MOST_OF_A_VERSION: u64 = 64 << 10;
 
@@ -29,21 +29,21 @@ const MOST_OF_A_VERSION: u64 = 64 << 10;
 pub(super) struct VerifyArgs {
     #[command(flatten)]
     file: super::ConfigFile,
-    /// Start no source; `verify` never does, and this says so.
+    /// Start no source. This is always so; the option states it.
     #[arg(long)]
     offline: bool,
-    /// A broker, which must have this catalog compiled in; it is run with `--version` only.
+    /// A broker that must have this catalog compiled in; it is only run with `--version`.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// How to print the outcome on standard output.
+    /// The format of the outcome on standard output.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }
 
-/// How the outcome is printed.
+/// The format of the outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people: a line for each thing that holds.
+    /// For people: one line for each check that passed.
     #[default]
     Human,
     /// One JSON object.
@@ -53,7 +53,7 @@ enum Format {
 pub(super) fn run(args: &VerifyArgs) -> Exit {
     let outcome = verify(args);
     let exit = Exit::of_diagnostics(&outcome.problems);
-    // A verdict over nothing is no success.
+    // A check of nothing must not succeed.
     let nothing = if outcome.problems.is_empty() && outcome.sources == 0 {
         Exit::Unchecked
     } else {
@@ -105,12 +105,12 @@ fn read_config(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     Ok(parsed.config)
 }
 
-/// Config and lock: whether they fit each other, and what they give.
+/// Checks that config and lock match; returns their plan.
 fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
     let shown = shown_line(&lock_file(path).to_string_lossy(), 200);
-    let whole = format!("{shown} is whole, every digest fits");
+    let whole = format!("{shown} is complete, every digest matches");
     match plan::check_fresh(config, lock) {
-        Ok(()) => outcome.holds("lock", format!("{whole}, and made for this config")),
+        Ok(()) => outcome.holds("lock", format!("{whole}, and it was made for this config")),
         Err(problems) => {
             outcome.problems.extend(problems);
             return outcome.holds("lock", whole);
@@ -119,14 +119,14 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
     let mut problems = schemas::refuse(&lock.sources);
     problems.extend(schemas::check_examples(config, &lock.sources));
     if problems.is_empty() {
-        outcome.holds("schemas", "every one compiles, and examples fit".to_owned());
+        outcome.holds("schemas", "all compile, and examples match".to_owned());
     }
     outcome.problems.extend(problems);
     match plan::plan(config, &lock.sources) {
         Ok(plan) => {
             output::diagnostics(&plan.warnings);
             let paths = counted(plan.entries.len(), "path");
-            outcome.holds("tree", format!("{paths}, none stands for two things"));
+            outcome.holds("tree", format!("{paths}, no duplicates"));
             let digest = emit::emit(config, lock, &plan).catalog_digest;
             outcome.holds("catalog", digest.clone());
             outcome.catalog_digest = Some(digest);
@@ -135,12 +135,12 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
     }
 }
 
-/// Whether a broker has this catalog compiled in.
+/// Checks that a broker has this catalog compiled in.
 fn compiled_in(outcome: &mut Outcome, binary: &Path) {
     let shown = shown_line(&binary.to_string_lossy(), 200);
     let Some(expected) = outcome.catalog_digest.clone() else {
-        let message = format!("`{shown}` was not asked: config and lock give no catalog");
-        let help = "Mend config and lock first.";
+        let message = format!("`{shown}` was not run: config and lock give no catalog");
+        let help = "Fix config and lock first.";
         let problem = Diagnostic::error(DiagnosticCode::BinaryUnchecked, message).help(help);
         return outcome.problems.push(problem);
     };
@@ -150,16 +150,16 @@ fn compiled_in(outcome: &mut Outcome, binary: &Path) {
         }
         Ok(found) => {
             let has = found.map_or_else(
-                || "names no catalog".to_owned(),
+                || "prints no catalog".to_owned(),
                 |digest| format!("has the catalog {}", shown_line(&digest, 100)),
             );
             let message = format!("`{shown}` {has}, config and lock give {expected}");
-            let help = "Build it anew with this config and lock.";
+            let help = "Build it again with this config and lock.";
             let problem = Diagnostic::error(DiagnosticCode::GeneratedStale, message).help(help);
             outcome.problems.push(problem);
         }
         Err(error) => {
-            let message = format!("`{shown}` cannot be asked for its version: {error}");
+            let message = format!("the version of `{shown}` cannot be read: {error}");
             outcome
                 .problems
                 .push(Diagnostic::error(DiagnosticCode::BinaryUnchecked, message));
@@ -167,9 +167,9 @@ fn compiled_in(outcome: &mut Outcome, binary: &Path) {
     }
 }
 
-/// The catalog that a broker names; `None` where it names none.
+/// The catalog that a broker prints; `None` if it prints none.
 fn catalog_of(binary: &Path) -> std::io::Result<Option<String>> {
-    // A file, never a name to be looked up.
+    // A path, never a name that is looked up in `PATH`.
     let file = binary.canonicalize()?;
     let command = program::command(file, |command| {
         command.arg("--version").env_clear();
@@ -184,7 +184,7 @@ fn catalog_of(binary: &Path) -> std::io::Result<Option<String>> {
     Ok(named.map(|digest| digest.trim().to_owned()))
 }
 
-/// Whether everything that callers see was signed.
+/// Checks that every exposed tool is audited.
 fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, path: &Path) {
     let today = Date::today();
     let all = subjects(lock);
@@ -228,7 +228,7 @@ fn problem_of(missing: &Missing<'_>, config: &Path) -> Diagnostic {
         None => accept.push_str(" --itself"),
     }
     let help = format!(
-        "Run `broker-gen review --config {config}`, or, having looked at it, `{}`; commit the audits.",
+        "Run `broker-gen review --config {config}`, or, after you have read it elsewhere, `{}`; commit the audits.",
         shown_line(&accept, 400)
     );
     Diagnostic::error(DiagnosticCode::AuditMissing, message).help(help)

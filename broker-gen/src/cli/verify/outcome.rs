@@ -1,4 +1,4 @@
-//! The outcome of `verify`: what holds, what does not, and how both are printed.
+//! The outcome of `verify`: passed checks, problems, and their output.
 
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
@@ -7,12 +7,12 @@ use broker_model::text;
 use broker_model::text::counted;
 use serde_json::{Value, json};
 
-/// What was looked at, and what was wrong.
+/// The checks and their problems.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) tools: usize,
     pub(super) sources: usize,
-    /// One line for each thing that holds, by its name.
+    /// One line for each passed check, with its name.
     pub(super) holds: Vec<(&'static str, String)>,
     pub(super) catalog_digest: Option<String>,
     pub(super) root_digest: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Outcome {
     pub(super) problems: Vec<Diagnostic>,
 }
 
-/// How the lock stands by the audits.
+/// The audit status of the lock.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) required: bool,
@@ -30,7 +30,7 @@ pub(super) struct Counts {
 }
 
 impl Outcome {
-    /// A document, or what is wrong with it.
+    /// A document, or its problems.
     pub(super) fn take<T>(&mut self, read: Result<T, Vec<Diagnostic>>) -> Option<T> {
         read.map_err(|problems| self.problems.extend(problems)).ok()
     }

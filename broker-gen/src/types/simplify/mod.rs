@@ -90,7 +90,7 @@ impl<'a> Simplifier<'a> {
         let Shape::Typed { schema, .. } = &shape else {
             return Err(self.outline.reasons.pop().unwrap_or_else(|| Reason {
                 pointer: String::new(),
-                text: "the schema takes any value".to_owned(),
+                text: "the schema accepts any value".to_owned(),
             }));
         };
         let is_named = Shape::named(name) == Shape::of(schema.clone());
@@ -98,7 +98,7 @@ impl<'a> Simplifier<'a> {
             if schema.get("type").and_then(Value::as_str) != Some("object") {
                 return Err(Reason {
                     pointer: String::new(),
-                    text: "the schema is not that of an object".to_owned(),
+                    text: "the schema does not require an object".to_owned(),
                 });
             }
             self.claim(name, "");
@@ -142,12 +142,12 @@ impl<'a> Simplifier<'a> {
             return shape.clone();
         }
         if let Some(name) = self.active.get(at).cloned() {
-            // It holds itself; a name makes that possible.
+            // It contains itself, which only a named type can.
             let null = self.takes_null(at);
             return Shape::named(&self.name(at, &name)).or_null(null);
         }
         let Some(schema) = self.root.pointer(at) else {
-            return self.any(at, "a reference leads nowhere");
+            return self.any(at, "a reference has no target");
         };
         if self.active.len() >= MAX_NESTING {
             return self.any(at, "nested deeper than 256 levels");
@@ -163,7 +163,7 @@ impl<'a> Simplifier<'a> {
             let schema = match shape {
                 Shape::Typed { schema, .. } if itself != Shape::of(schema.clone()) => schema,
                 _ => self
-                    .any(at, "the schema is nothing but itself")
+                    .any(at, "the schema only refers to itself")
                     .into_schema(),
             };
             self.definitions.insert(name, schema);
@@ -177,7 +177,7 @@ impl<'a> Simplifier<'a> {
         let members = match schema {
             Value::Object(members) => members,
             Value::Bool(true) => return Shape::Any,
-            _ => return self.any(at, "the schema takes nothing"),
+            _ => return self.any(at, "the schema accepts nothing"),
         };
         if let Some(reference) = members.get("$ref") {
             return self.reference(reference, at, name);
@@ -214,7 +214,7 @@ impl<'a> Simplifier<'a> {
         }
     }
 
-    /// A place without `type`: alternatives, one part of `allOf`, or anything.
+    /// A place without `type`: alternatives, one part of `allOf`, or any value.
     fn untyped(&mut self, members: &Map<String, Value>, at: &str, name: &str) -> Shape {
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(list)) = members.get(keyword) {
@@ -228,7 +228,7 @@ impl<'a> Simplifier<'a> {
             Some(Value::Array(parts)) if parts.len() == 1 => {
                 self.place(&format!("{at}/allOf/0"), name)
             }
-            Some(_) => self.any(at, "parts of `allOf` are not put together"),
+            Some(_) => self.any(at, "parts of `allOf` are not merged"),
             None if values::constrains(members) => self.any(at, "the schema has no `type`"),
             None => Shape::Any,
         }
@@ -237,9 +237,9 @@ impl<'a> Simplifier<'a> {
     fn array(&mut self, members: &Map<String, Value>, at: &str, name: &str) -> Shape {
         let items = match members.get("items") {
             _ if members.contains_key("prefixItems") => {
-                self.any(at, "items by their places have no type")
+                self.any(at, "items by position have no type")
             }
-            Some(Value::Array(_)) => self.any(at, "items by their places have no type"),
+            Some(Value::Array(_)) => self.any(at, "items by position have no type"),
             Some(_) => self.place(&format!("{at}/items"), &names::below(name, "item")),
             None => Shape::Any,
         };
@@ -254,9 +254,9 @@ impl<'a> Simplifier<'a> {
             .and_then(decoded)
             .filter(|pointer| pointer.is_empty() || pointer.starts_with('/'));
         let Some(target) = target else {
-            return self.any(at, "a reference that is no pointer into the schema");
+            return self.any(at, "a reference that is not a pointer into the schema");
         };
-        // Targets are named after themselves, wherever they are used first.
+        // A target is named after itself, independent of its first use.
         let definition = target
             .strip_prefix("/$defs/")
             .or_else(|| target.strip_prefix("/definitions/"));
@@ -270,7 +270,7 @@ impl<'a> Simplifier<'a> {
         self.place(&target, &name)
     }
 
-    /// The name of a place. A name that several ask for goes to none of them.
+    /// The name of a place. If several places have the same name, none gets it.
     fn name(&mut self, at: &str, wanted: &str) -> String {
         if let Some(name) = self.named.get(at) {
             return name.clone();
@@ -291,7 +291,7 @@ impl<'a> Simplifier<'a> {
         places.insert(at.to_owned());
     }
 
-    /// Anything, and why.
+    /// Any value, with the reason.
     fn any(&mut self, at: &str, reason: &str) -> Shape {
         self.note(at, reason);
         Shape::Any
@@ -308,7 +308,7 @@ impl<'a> Simplifier<'a> {
         }
     }
 
-    /// Whether null is valid at a place that is still being looked at.
+    /// Whether null is valid at a place that is not finished yet.
     fn takes_null(&self, at: &str) -> bool {
         self.root
             .pointer(at)
@@ -316,7 +316,7 @@ impl<'a> Simplifier<'a> {
     }
 }
 
-/// Adds the names of the types that a simplified schema refers to. Members may be called as keywords.
+/// Adds the names of the types that a simplified schema refers to. Members may have names of keywords.
 fn references(schema: &Value, names: &mut Vec<String>) {
     match schema {
         Value::Object(members) => {
@@ -352,7 +352,7 @@ fn has_inner_ids(schema: &Value, is_root: bool) -> bool {
     }
 }
 
-/// A fragment without its percent signs.
+/// A URI fragment, percent-decoded.
 fn decoded(fragment: &str) -> Option<String> {
     let mut out = Vec::with_capacity(fragment.len());
     let mut bytes = fragment.bytes();

@@ -1,4 +1,4 @@
-//! Objects: those with members become structs that keep what they do not know, all others maps.
+//! Objects: those with members become structs that keep unknown members, all others maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use super::Simplifier;
 use crate::types::names;
 use crate::types::outline::Shape;
 
-/// The name that typify gives to the members that an open object does not declare.
+/// typify's name of the field with undeclared members of an open object.
 pub(in crate::types) const EXTRA: &str = "extra";
 
-/// An object of which nothing is known.
+/// An object with unknown members.
 pub(super) fn open_map() -> Value {
     json!({ "type": "object" })
 }
@@ -99,7 +99,7 @@ impl Simplifier<'_> {
                 let field = (name.clone(), key.clone());
                 self.outline.renamed.insert(field, (*member).to_owned());
             }
-            // An absent member is said by an option; only then is null within it a second thing.
+            // An `Option` expresses absence; null in it needs a second one only then.
             let schema = match shape {
                 Shape::Typed {
                     schema,
@@ -125,8 +125,8 @@ impl Simplifier<'_> {
     }
 }
 
-/// What each member is called in the copy: itself where that makes a name of its own, else what is left
-/// of it and a digest. Members that differ only in punctuation or case all get one.
+/// The name of each member in the copy: its own name if that is a unique field name, else a cleaned form
+/// with a digest. Members that differ only in punctuation or case all get a digest.
 fn keys<'s>(members: &BTreeSet<&'s str>) -> BTreeMap<&'s str, String> {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for member in members {

@@ -1,5 +1,5 @@
-//! Alternatives. Each keeps what it takes unchanged, so it does not matter which of several that fit is
-//! taken; what matters is that one of them takes every valid value.
+//! Alternatives. Each keeps its input unchanged, so it does not matter which of several matching ones is
+//! taken; one of them must match every valid value.
 
 use serde_json::{Map, Value, json};
 
@@ -8,13 +8,13 @@ use super::values::{number, simple};
 use crate::types::names;
 use crate::types::outline::Shape;
 
-/// More alternatives than that are not looked at.
+/// Maximum number of alternatives that are examined.
 const MAX_LISTED: usize = 1000;
-/// The most alternatives that become an enum.
+/// Maximum number of alternatives of an enum.
 const MAX_ALTERNATIVES: usize = 64;
 
 impl Simplifier<'_> {
-    /// `anyOf` and `oneOf`, which mean the same for a type.
+    /// `anyOf` and `oneOf`, which are equivalent for a type.
     pub(super) fn alternatives(&mut self, places: &[String], at: &str, name: &str) -> Shape {
         let mut null = false;
         let mut shapes = Vec::new();
@@ -60,7 +60,7 @@ impl Simplifier<'_> {
                 (_, 1) => self.typed(members, kind, at, name),
                 // The place already stands for the union; its object part has no name to itself.
                 ("object", _) if members.contains_key("properties") => {
-                    self.any(at, "an object beside other types")
+                    self.any(at, "an object among other types")
                 }
                 _ => self.typed(members, kind, at, name),
             })
@@ -73,7 +73,7 @@ impl Simplifier<'_> {
         let mut schemas: Vec<Value> = Vec::new();
         for shape in shapes {
             match shape {
-                Shape::Any => return self.any(at, "an alternative takes any value"),
+                Shape::Any => return self.any(at, "an alternative accepts any value"),
                 Shape::Typed { schema, nullable } => {
                     null |= nullable;
                     if !schemas.contains(&schema) {
