@@ -38,58 +38,58 @@ macro_rules! table {
 
 table! {
     "hidden-code-point" Security Error
-        "A model reads characters that take no place on a screen, and what is written with them."
+        "Models read characters without a width, and text that is encoded with them."
         "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "bidirectional-code-point" Security Error
-        "Marks of direction show a text in another order than the one in which a model reads it."
+        "Direction marks show a text in another order than the one in which a model reads it."
         "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "tag-code-point" Security Error
-        "Tag characters spell ASCII that a model reads and nothing draws."
+        "Tag characters spell ASCII text that models read and no screen shows."
         "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "control-sequence" Security Error
-        "Control characters move, colour and overwrite what a terminal shows."
+        "Control characters move, colour and overwrite the text on a terminal."
         "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "encoded-payload" Security Error
-        "Encoded text that reads as instructions was not written for a reviewer."
+        "The text contains encoded text that decodes to instructions."
         "hide the tool with `tool_filter`, or drop the source, and report it to its maintainers"
     "hidden-markup" Text Warning
-        "A comment, or a gap of blanks before more text, is passed over by a reader and not by a model."
+        "A reader overlooks a comment, or text after a long gap of blanks, and a model does not."
         "read the whole text"
     "instruction-markup" Text Warning
-        "Tags and marks of a prompt make a description look as if it came from the user or the system."
-        "read what stands in it, and hide the tool if it is about more than the tool itself"
+        "Markup of a prompt makes a description look as if it came from the user or the system."
+        "read the marked text, and hide the tool if it concerns more than the tool itself"
     "instruction-override" Text Warning
-        "A description has no business with the model's other instructions, or with who it is."
-        "hide the tool, unless it is about something else that has instructions"
+        "The text refers to the model's other instructions or to its identity."
+        "hide the tool, unless the tool itself works on instructions"
     "instruction-concealment" Text Warning
-        "The model is told to keep something from the user."
-        "find out what is not to be said, and why"
+        "The text asks the model to conceal something from the user."
+        "find out what is to be concealed, and why"
     "instruction-order" Text Warning
-        "The tool claims to come before others, or to be called without being asked for."
-        "look whether the order is about this source's own tools; override the description if it is not"
+        "The text asks for the tool to be called before others, or without a request."
+        "check that the order concerns only tools of this source; otherwise override the description"
     "sensitive-file" Text Warning
-        "A file that holds keys or settings is named, and descriptions make models read files."
-        "look whether the tool is about that file"
+        "The text names a file with keys or settings, and a model may then read it."
+        "check that the tool works on that file"
     "sends-elsewhere" Text Warning
-        "The model is told to send something, or to put more into a call than was asked for."
-        "look where it goes, and whether the call needs it"
+        "The text asks the model to send data, or to put more into a call than the user asked for."
+        "check where the data goes, and whether the call needs it"
     "foreign-tool-named" Text Warning
-        "A tool of another source is named, and a description can change how a model uses it."
-        "look whether it says more than that the two go together"
+        "The text names a tool of another source, and can change how a model uses it."
+        "check that it only says that the two are used together"
     "near-duplicate-description" Text Warning
-        "A model cannot tell two tools apart that describe themselves alike."
+        "A model cannot distinguish two tools with nearly the same description."
         "keep one of the two, or override a description"
     "parameter-asks" Text Warning
-        "A parameter asks for the conversation or for secrets, which then leave with the call."
-        "look what the server does with it, and never give it more than it needs"
+        "A parameter asks for the conversation or for secrets, which the call would then send to the server."
+        "check what the server does with it, and give it no more than it needs"
     "confusable-name" Text Warning
-        "The name looks like that of another source's tool."
+        "The name looks like the name of another source's tool."
         "keep one of the two, or give one an alias"
     "mixed-script-name" Text Warning
-        "Letters of several scripts in one word look like another word."
-        "hide the tool, unless its authors write so"
+        "Letters of several scripts make one word look like another."
+        "hide the tool, unless its authors write in these scripts"
     "same-name" Text Warning
-        "Two sources have a tool of this name, and a model that has read of one may call the other."
+        "Two sources have a tool of this name, and a model may call the wrong one."
         "give one of the two an alias, or keep one"
 }
 

@@ -78,11 +78,11 @@ pub(super) fn changes(old: Option<&Value>, new: Option<&Value>) -> Vec<Finding> 
         |side: Option<&Value>| side.is_some_and(|value| !value.is_object() && !value.is_null());
     if found.is_empty() {
         let (id, message) = if odd(old) || odd(new) {
-            ("annotations-changed", "the annotations are no object")
+            ("annotations-changed", "the annotations are not an object")
         } else {
             (
                 "annotations-respelled",
-                "the annotations are written otherwise and claim the same",
+                "the annotations have another form and the same meaning",
             )
         };
         found.push(Finding {

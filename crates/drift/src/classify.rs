@@ -91,7 +91,7 @@ pub fn unchecked(source: &NodePath, cause: SourceCause, message: &str, notes: &[
 }
 
 pub(super) fn relock(source: &NodePath) -> String {
-    format!("review it, then run {RELOCK} --source {source}`, commit the lock and build anew")
+    format!("review it, then run {RELOCK} --source {source}`, commit the lock and build again")
 }
 
 /// The same for these tools alone, where a shell takes their names as they are.
@@ -105,7 +105,7 @@ fn relock_tools(source: &NodePath, names: &[&str]) -> String {
     }
     let tools: String = names.iter().map(|name| format!(" --tool {name}")).collect();
     format!(
-        "review it, then run {RELOCK} --source {source}{tools}`, commit the lock and build anew"
+        "review it, then run {RELOCK} --source {source}{tools}`, commit the lock and build again"
     )
 }
 

@@ -1,4 +1,4 @@
-//! The drift report as JSON: of `check`, of `diff`, and of a refused start.
+//! The drift report as JSON: from `check`, `diff`, and a refused start.
 #![expect(
     dead_code,
     reason = "the fields describe a file; nothing is read into them"
@@ -12,38 +12,38 @@ pub fn report() -> Value {
     broker_model::json_schema::generate::<Report>()
 }
 
-/// What differs between some sources and the lock. Members may be added within one version.
+/// The differences between some sources and the lock. Members may be added within one version.
 #[derive(JsonSchema)]
 struct Report {
-    /// The version of this shape.
+    /// The version of this format.
     #[schemars(extend("const" = crate::REPORT_VERSION))]
     format_version: u64,
     /// One for each tool that is not the same.
     tools: Vec<ToolDrift>,
-    /// What concerns a whole source.
+    /// Differences of whole sources.
     sources: Vec<SourceDrift>,
-    /// How many tools and sources there are of each class.
+    /// The number of tools and sources of each class.
     summary: Summary,
-    /// What the lint of a check found in what the servers say now, changed or not; absent where it
-    /// found nothing, and in a report on two locks.
+    /// Findings of the lint in the live texts, changed or not; absent without findings, and in a report on two
+    /// locks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     lint: Vec<Linted>,
 }
 
-/// A tool, or what a source says of itself, with texts to look at.
+/// A tool, or the texts of a source itself, with findings of the lint.
 #[derive(JsonSchema)]
 struct Linted {
-    /// The node that the source is mounted on.
+    /// The node on which the source is mounted.
     source: String,
-    /// The server's name for the tool; null for what the source says of itself.
+    /// The server's name of the tool; null for the source itself.
     tool: Option<String>,
-    /// Where callers find it.
+    /// The path for callers.
     path: String,
-    /// What a suppression is bound to.
+    /// The digest to which a suppression is bound.
     #[schemars(regex(pattern = r"^sha256/1:[0-9a-f]{64}$"))]
     digest: String,
-    /// At least one; `new` is the text around the place, escaped.
+    /// At least one; `new` is the escaped text around the place.
     #[schemars(length(min = 1))]
     findings: Vec<Finding>,
 }
@@ -51,25 +51,25 @@ struct Linted {
 /// A tool that is not the same.
 #[derive(JsonSchema)]
 struct ToolDrift {
-    /// The node that its source is mounted on.
+    /// The node on which its source is mounted.
     source: String,
-    /// The server's name for it.
+    /// The server's name of the tool.
     tool: String,
-    /// Where callers find it; for an added tool, where they would.
+    /// The path for callers; for an added tool, the path that it would get.
     path: String,
-    /// The worst finding's.
+    /// The class of the worst finding.
     class: Class,
     /// At least one.
     #[schemars(length(min = 1))]
     findings: Vec<Finding>,
 }
 
-/// What concerns a whole source.
+/// The differences of a whole source.
 #[derive(JsonSchema)]
 struct SourceDrift {
-    /// The node that it is mounted on.
+    /// The node on which it is mounted.
     source: String,
-    /// The worst finding's.
+    /// The class of the worst finding.
     class: Class,
     /// At least one.
     #[schemars(length(min = 1))]
@@ -82,25 +82,25 @@ struct Finding {
     /// The rule's stable id.
     #[schemars(regex(pattern = r"^[a-z0-9]+(-[a-z0-9]+)*$"))]
     rule: String,
-    /// What it means.
+    /// The class.
     class: Class,
-    /// How loud it is.
+    /// The severity.
     severity: FindingSeverity,
-    /// Where: into the raw tool, or into the source's snapshot; empty for the whole.
+    /// A pointer into the raw tool, or into the source's snapshot; empty for the whole.
     pointer: String,
     /// The reviewed value; null where there was none.
     old: Value,
     /// The live value; null where there is none.
     new: Value,
-    /// A call or an answer that shows it; null where there is none.
+    /// A call or an answer as an example; null if there is none.
     witness: Value,
-    /// What happened, in one sentence.
+    /// The difference, in one sentence.
     message: String,
-    /// The command that mends it.
+    /// The command that resolves it.
     remedy: String,
 }
 
-/// What a difference means, from harmless to worst; `added` and `unchecked` stand outside.
+/// The class of a difference, from harmless to worst; `added` and `unchecked` are outside this order.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Class {

@@ -28,10 +28,10 @@ impl Report {
         }
         for one in &mut found {
             one.remedy = if one.class == Class::Same {
-                "nothing; the next lock records it".to_owned()
+                "none; the next lock records it".to_owned()
             } else {
                 format!(
-                    "find out where it comes from before it runs again; if it is right, {}",
+                    "find out why before it runs again; if the change is intended, {}",
                     relock(&locked.path)
                 )
             };
@@ -61,10 +61,10 @@ fn changes(old: Option<&Package>, seen: &SeenPackage) -> Vec<Finding> {
         }],
         (Some(old), SeenPackage::Nothing) => vec![unseen(
             old,
-            "no package is recorded or found any more".to_owned(),
+            "the package was not found".to_owned(),
         )],
         (Some(old), SeenPackage::Unseen(why)) => {
-            vec![unseen(old, format!("could not look at the package: {why}"))]
+            vec![unseen(old, format!("the package was not found: {why}"))]
         }
         (Some(old), SeenPackage::Found(new)) => compare(old, new).into_iter().collect(),
     }
@@ -112,15 +112,14 @@ fn compare(old: &Package, new: &Package) -> Option<Finding> {
         (Some(before), Some(now)) => Some(unseen(
             old,
             format!(
-                "could not compare the content of the package: the lock has `{}`, and here is `{}`",
+                "the integrity of the package cannot be compared: the lock has a `{}`, this machine a `{}`",
                 formula(before),
                 formula(now)
             ),
         )),
         (Some(_), None) => Some(unseen(
             old,
-            "could not look at the content of the package: nothing records its integrity"
-                .to_owned(),
+            "the integrity of the package is not recorded on this machine".to_owned(),
         )),
         (None, Some(now)) => changed(
             "package-unrecorded",
@@ -139,7 +138,7 @@ fn unseen(old: &Package, what: String) -> Finding {
         old: Some(old.to_json()),
         ..finding(
             "package-unseen",
-            format!("{what}; whether it still is the {old} of the lock is not known"),
+            format!("{what}; it may differ from the {old} of the lock"),
         )
     }
 }

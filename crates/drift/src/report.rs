@@ -188,27 +188,25 @@ impl Class {
     /// What the class says, and what a running broker does, in one sentence.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Added => {
-                "A new tool: never exposed before it was reviewed, and no reason to fail."
-            }
-            Self::Same => "Nothing that was reviewed moved: the tool is served.",
+            Self::Added => "A new tool: not exposed before it is reviewed, and not a failure.",
+            Self::Same => "No reviewed content changed: the tool is served.",
             Self::Equivalent => {
-                "The bytes moved and the meaning is proven the same: a plain start refuses, a running broker serves on."
+                "The bytes changed and the meaning is proven the same: a plain start refuses, a running broker keeps serving it."
             }
             Self::Text => {
-                "A text moved: a plain start refuses, a running broker serves on under the reviewed text, or withdraws the tool where `on_text_drift` says so."
+                "A text changed: a plain start refuses, a running broker serves the tool with the reviewed text, or withdraws it if `on_text_drift` says so."
             }
             Self::Compatible => {
-                "Every call and answer of the lock is proven still good: a plain start refuses, a running broker serves on under the reviewed schema."
+                "Every valid call and result of the lock is proven still valid: a plain start refuses, a running broker serves the tool with the reviewed schema."
             }
             Self::Unknown => {
                 "Neither a proof nor a counterexample was found: a plain start refuses, a running broker withdraws the tool."
             }
             Self::Breaking => {
-                "Calls or answers of the lock are no longer good: a plain start refuses, a running broker withdraws the tool."
+                "Valid calls or results of the lock are no longer valid: a plain start refuses, a running broker withdraws the tool."
             }
             Self::Security => {
-                "Less safe than reviewed: a plain start refuses, a running broker withdraws the tool, or the source where it is the source."
+                "Less safe than reviewed: a plain start refuses, a running broker withdraws the tool, or the source if the source changed."
             }
             Self::Gone => {
                 "No longer listed: a plain start refuses, a running broker withdraws the tool."

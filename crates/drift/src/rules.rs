@@ -69,227 +69,227 @@ const RULES: &[Rule] = table! {
     "tool-gone" Gone Error
         "Calls to a tool that is no longer listed cannot succeed."
     "tool-renamed" Gone Error
-        "A tool under another name is another tool until it was reviewed there."
+        "A tool under another name is a new tool until it is reviewed."
     "tool-moved" Gone Error
-        "A tool that another source offers now is run by somebody else."
+        "The tool is now offered by another source, so another server would run it."
     "tool-hidden" Gone Error
-        "A tool that the filter hides is no longer there for callers."
+        "Callers cannot use a tool that the filter hides."
     "tool-added" Added Note
-        "A new tool is never exposed before it was reviewed."
+        "A new tool is not exposed before it is reviewed."
     "unknown-change" Unknown Error
-        "A change that no rule knows is never taken for a harmless one."
+        "A change without a rule is never treated as harmless."
     // Its texts and hints.
     "description-changed" Text Warning
-        "A model follows what a description says, so the reviewed one is served."
+        "Models follow descriptions, so the reviewed one is served."
     "title-changed" Text Warning
-        "A model reads the title, so the reviewed one is served."
+        "Models read titles, so the reviewed one is served."
     "white-space-changed" Text Note
-        "Only white space of a text moved; the reviewed text is served."
+        "Only white space of a text changed; the reviewed text is served."
     "hidden-characters" Security Error
-        "Characters that a reader cannot see came into a text that a model reads."
+        "Invisible characters were added to a text that models read."
     "hidden-payload" Security Error
-        "Encoded text that reads as instructions came into a text that a model reads."
+        "Encoded text that decodes to instructions was added to a text that models read."
     "annotations-less-safe" Security Error
-        "The tool says that it may do more harm than was reviewed."
+        "The tool's annotations allow more harm than the reviewed ones."
     "annotations-safer" Text Warning
-        "The tool claims to be safer than reviewed; the reviewed claim is served."
+        "The tool claims to be safer than reviewed; the reviewed annotations are served."
     "annotations-respelled" Equivalent Note
-        "The defaults of the specification make the same claim."
+        "With the defaults of the specification both forms mean the same."
     "annotations-changed" Text Warning
-        "An annotation that is a text or is not known moved."
+        "An annotation that is a text or is unknown changed."
     "icons-changed" Text Warning
-        "An icon is what a person recognises the tool by."
+        "People recognise a tool by its icon."
     "icon-host-changed" Security Error
-        "An icon is fetched from a host that was not reviewed."
+        "Clients would fetch an icon from a host that was not reviewed."
     "meta-changed" Text Warning
-        "`_meta` may be read by clients; the reviewed one is served."
+        "Clients may read `_meta`; the reviewed one is served."
     "execution-changed" Text Warning
         "`execution` tells clients how to call; the reviewed one is served."
     "member-changed" Text Warning
-        "A member that is not known moved; the reviewed one is served."
+        "An unknown member changed; the reviewed one is served."
     // What callers may send.
     "input-required-added" Breaking Error
-        "Calls that leave the property out were good and are refused now."
+        "Calls without the property were valid and are refused now."
     "input-required-removed" Compatible Note
-        "The property may be left out now; reviewed calls send it."
+        "The property is optional now; reviewed calls send it."
     "input-property-added" Compatible Warning
-        "A new optional property is a new input channel; callers do not see it before it was reviewed."
+        "A new optional property is a new input channel; callers do not see it before it is reviewed."
     "input-channel-added" Compatible Error
-        "A new property that asks for context, credentials or addresses is a way for data to leave."
+        "A new property that asks for context, credentials or addresses can leak data."
     "input-property-removed" Breaking Error
-        "A call that sends the property no longer means what was reviewed."
+        "Calls with the property no longer have the reviewed meaning."
     "input-schema-emptied" Breaking Error
-        "Nothing is said any more of what the tool takes."
+        "The schema no longer describes the arguments."
     "input-type-narrowed" Breaking Error
-        "Values of a type that was taken are refused now."
+        "Values of a type that was accepted are refused now."
     "input-type-widened" Compatible Note
-        "Values of more types are taken."
+        "Values of more types are accepted."
     "input-type-changed" Breaking Error
-        "The property takes values of another type."
+        "The property accepts values of another type."
     "input-enum-narrowed" Breaking Error
-        "A value that was taken is no longer listed."
+        "A value that was accepted is no longer listed."
     "input-enum-widened" Compatible Note
         "More values are listed."
     "input-enum-changed" Breaking Error
-        "Listed values left and others came."
+        "Listed values were removed and others added."
     "input-limit-narrowed" Breaking Error
-        "Values that were within the bounds are outside now."
+        "Values that were within the bounds are refused now."
     "input-limit-widened" Compatible Note
         "The bounds are wider."
     "input-limit-changed" Breaking Error
-        "The bounds moved."
+        "The bounds changed."
     "input-pattern-narrowed" Breaking Error
-        "Texts have to match a pattern that they did not have to match."
+        "Texts must match a new pattern."
     "input-pattern-widened" Compatible Note
-        "Texts no longer have to match the pattern."
+        "Texts no longer need to match the pattern."
     "input-pattern-changed" Breaking Error
-        "Texts have to match another pattern."
+        "Texts must match another pattern."
     "input-alternatives-narrowed" Breaking Error
-        "An alternative that was taken left."
+        "An accepted alternative was removed."
     "input-alternatives-widened" Compatible Note
         "An alternative was added."
     "input-alternatives-changed" Breaking Error
-        "Alternatives left and others came."
+        "Alternatives were removed and others added."
     "input-condition-changed" Breaking Error
         "A condition on the arguments changed."
     "input-object-closed" Breaking Error
-        "Members that the object took are refused now."
+        "Members that the object accepted are refused now."
     "input-object-opened" Compatible Warning
-        "The object takes any member; callers are held to the reviewed, closed one."
+        "The object accepts any member; arguments are validated against the reviewed, closed one."
     "input-default-changed" Compatible Warning
-        "What the server does for callers that leave the property out may have changed."
+        "Calls without the property may have another effect."
     "input-format-changed" Compatible Warning
-        "A format is a note to the caller, and the server may insist on it."
+        "A format is an annotation, but the server may enforce it."
     "input-header-changed" Security Error
         "An argument moves between the body of the call and a header."
     "input-text-changed" Text Warning
-        "A model reads the texts of a schema; the reviewed ones are served."
+        "Models read the texts of a schema; the reviewed ones are served."
     "input-keyword-changed" Text Warning
-        "A keyword that takes nothing moved; the reviewed schema is served."
+        "A keyword that does not constrain values changed; the reviewed schema is served."
     "input-dialect-changed" Equivalent Note
-        "The schema names another dialect, in which it takes the same."
+        "The schema names another dialect, in which it accepts the same values."
     "input-rearranged" Equivalent Note
-        "The schema is written otherwise and takes the same."
+        "The schema has another form and accepts the same values."
     "input-widened" Compatible Note
-        "Every call of the reviewed schema is proven good."
+        "Every valid call of the reviewed schema is proven valid."
     "input-strictly-narrowed" Compatible Warning
-        "As written a call is refused that the reviewed schema does not mention."
+        "The schema refuses a call that the reviewed schema accepts but does not declare."
     "input-member-lost" Breaking Error
-        "A call that sends a declared member no longer means what was reviewed."
+        "A call with a declared member no longer has the reviewed meaning."
     "input-unsafe" Breaking Error
-        "A call that was good is refused now."
+        "A call that was valid is refused now."
     "input-unproven" Unknown Error
         "Neither a proof nor a counterexample was found, so nothing is assumed."
     "input-schema-added" Unknown Error
-        "A tool without an input schema cannot have been reviewed in full."
+        "A tool without an input schema could not be reviewed in full."
     "input-schema-removed" Unknown Error
-        "Nothing is said any more of what the tool takes."
+        "The schema no longer describes the arguments."
     // What callers must read.
     "output-required-added" Compatible Note
-        "Answers have the property always."
+        "Results always have the property."
     "output-required-removed" Breaking Error
-        "Answers may leave out what readers rely on."
+        "Results may lack a property that readers rely on."
     "output-property-added" Breaking Error
-        "Answers carry a member that the reviewed, closed object does not have."
+        "Results have a member that the reviewed, closed object does not allow."
     "output-property-removed" Compatible Warning
-        "Answers no longer declare a property that readers could do without."
+        "Results no longer declare an optional property."
     "output-schema-emptied" Unknown Error
-        "Nothing is said any more of what the answers are."
+        "The schema no longer describes the results."
     "output-type-narrowed" Compatible Note
-        "Answers are of fewer types."
+        "Results have fewer types."
     "output-type-widened" Breaking Error
-        "Answers may be of a type that readers do not know."
+        "Results may have a type that readers do not know."
     "output-type-changed" Breaking Error
-        "Answers are of another type."
+        "Results have another type."
     "output-enum-narrowed" Compatible Note
-        "Answers hold fewer values."
+        "Results have fewer possible values."
     "output-enum-widened" Breaking Error
-        "Answers may hold a value that readers do not know."
+        "Results may have a value that readers do not know."
     "output-enum-changed" Breaking Error
-        "Answers may hold a value that readers do not know."
+        "Results may have a value that readers do not know."
     "output-limit-narrowed" Compatible Note
-        "Answers keep to tighter bounds."
+        "Results have tighter bounds."
     "output-limit-widened" Breaking Error
-        "Answers may pass the reviewed bounds."
+        "Results may exceed the reviewed bounds."
     "output-limit-changed" Breaking Error
-        "Answers may pass the reviewed bounds."
+        "Results may exceed the reviewed bounds."
     "output-pattern-narrowed" Compatible Note
-        "Texts of answers match a pattern."
+        "Texts of results match a new pattern."
     "output-pattern-widened" Breaking Error
-        "Texts of answers may no longer match the pattern."
+        "Texts of results may no longer match the pattern."
     "output-pattern-changed" Breaking Error
-        "Texts of answers match another pattern."
+        "Texts of results match another pattern."
     "output-alternatives-narrowed" Compatible Note
-        "Answers have fewer forms."
+        "Results have fewer forms."
     "output-alternatives-widened" Breaking Error
-        "Answers may have a form that readers do not know."
+        "Results may have a form that readers do not know."
     "output-alternatives-changed" Breaking Error
-        "Answers may have a form that readers do not know."
+        "Results may have a form that readers do not know."
     "output-condition-changed" Breaking Error
-        "A condition on the answers changed."
+        "A condition on the results changed."
     "output-object-closed" Compatible Note
-        "Answers hold nothing but what is declared."
+        "Results have only declared members."
     "output-object-opened" Breaking Error
-        "Answers may hold members that typed readers refuse."
+        "Results may have members that typed readers refuse."
     "output-default-changed" Compatible Note
-        "A default in an answer's schema is a note."
+        "A default in the schema of results is an annotation."
     "output-format-changed" Compatible Warning
-        "A format is a note that readers may rely on."
+        "A format is an annotation that readers may rely on."
     "output-header-changed" Security Error
         "A member moves between the body and a header."
     "output-text-changed" Text Warning
-        "A model reads the texts of a schema; the reviewed ones are served."
+        "Models read the texts of a schema; the reviewed ones are served."
     "output-keyword-changed" Text Warning
-        "A keyword that takes nothing moved; the reviewed schema is served."
+        "A keyword that does not constrain values changed; the reviewed schema is served."
     "output-dialect-changed" Equivalent Note
-        "The schema names another dialect, in which it takes the same."
+        "The schema names another dialect, in which it accepts the same values."
     "output-rearranged" Equivalent Note
-        "The schema is written otherwise and takes the same."
+        "The schema has another form and accepts the same values."
     "output-widened" Compatible Note
-        "Every answer of the live schema is proven readable."
+        "Every valid result of the live schema is proven valid under the reviewed one."
     "output-strictly-widened" Compatible Warning
-        "As written an answer may come that the reviewed schema does not mention."
+        "The schema allows a result that the reviewed schema does not declare."
     "output-member-lost" Breaking Error
         "A declared member is no longer declared."
     "output-unsafe" Breaking Error
-        "An answer may come that nobody agreed to read."
+        "A result may be invalid under the reviewed schema."
     "output-unproven" Unknown Error
         "Neither a proof nor a counterexample was found, so nothing is assumed."
     "output-schema-added" Compatible Note
-        "Answers got a schema; readers of the reviewed tool have none."
+        "Results have a schema now; the reviewed tool has none."
     "output-schema-removed" Breaking Error
-        "Readers rely on a schema that no answer keeps to any more."
+        "Readers rely on a schema that results no longer need to match."
     // A source as a whole.
     "source-unavailable" Unchecked Error
         "A source that cannot be listed cannot be compared with the lock."
     "source-gone" Gone Error
-        "The tools of a source that left have left with it."
+        "The tools of a removed source are removed with it."
     "source-added" Added Note
-        "A new source is never exposed before it was reviewed."
+        "A new source is not exposed before it is reviewed."
     "source-config-changed" Unknown Error
         "Another command, address or filter may be another server."
     "package-changed" Security Error
         "Another package under the same command is another program."
     "package-integrity-changed" Security Error
-        "One version has one content, so somebody replaced what was reviewed."
+        "The content of a published version must not change, so the reviewed package was replaced."
     "package-version-changed" Same Note
-        "A version alone changes nothing that was reviewed."
+        "A new version alone changes no reviewed content."
     "package-unseen" Same Warning
-        "A package that could not be looked at is not known to be the reviewed one."
+        "A package that was not found may differ from the reviewed one."
     "package-unrecorded" Same Note
-        "The lock does not say what ran when it was made, so there is nothing to compare."
+        "The lock has no record of the package, so there is nothing to compare."
     "hidden-tool-changed" Same Note
-        "A tool that the filter hides concerns no caller."
+        "No caller can use a tool that the filter hides."
     "server-name-changed" Text Warning
-        "The server calls itself by another name: a rebrand, or another server."
+        "The server reports another name: it was renamed, or it is another server."
     "server-info-changed" Text Warning
-        "What the server says of itself moved."
+        "The server's description of itself changed."
     "instructions-changed" Text Warning
-        "A model follows the instructions, so the reviewed ones stand."
+        "Models follow instructions, so the reviewed ones are served."
     "server-version-changed" Same Note
-        "A version alone changes nothing that was reviewed."
+        "A new version alone changes no reviewed content."
     "capabilities-changed" Same Warning
-        "Other capabilities are no part of what is exposed."
+        "Other capabilities are not exposed."
     "protocol-revision-changed" Same Warning
         "Another revision of the protocol carries the same tools."
 };

@@ -88,10 +88,10 @@ fn assign(
         Relation::Equal => {
             if let Some(mut change) = respelled {
                 change.rule = "rearranged".to_owned();
-                change.message = "written otherwise, and takes the same".to_owned();
+                change.message = "has another form and accepts the same values".to_owned();
                 out.push(SchemaFinding::of(side, change, Class::Equivalent, None));
             } else if out.is_empty() && same_dialect(old, new) {
-                let change = whole("rearranged", "written otherwise, and takes the same");
+                let change = whole("rearranged", "has another form and accepts the same values");
                 out.push(SchemaFinding::of(side, change, Class::Equivalent, None));
             }
         }
@@ -104,7 +104,7 @@ fn assign(
                 };
                 let change = whole(
                     rule,
-                    "as written the schemas part on this value, which nobody sends in use",
+                    "the schemas differ on this value, which real calls do not send",
                 );
                 out.push(SchemaFinding::of(
                     side,
@@ -115,7 +115,7 @@ fn assign(
             } else if !of_class(&out, Class::Compatible) {
                 let change = whole(
                     "widened",
-                    "the schema changed, and everything reviewed is proven good",
+                    "the schema changed, and every reviewed value is proven valid",
                 );
                 out.push(SchemaFinding::of(side, change, Class::Compatible, None));
             }
@@ -135,7 +135,7 @@ fn assign(
                 // Whether anything will come of it, an emptied schema does not say.
                 (Some(value), Some(emptied)) => emptied.witness = Some(value),
                 (Some(value), None) => {
-                    let change = whole("unsafe", "the schemas part on this value");
+                    let change = whole("unsafe", "the schemas differ on this value");
                     out.push(SchemaFinding::of(
                         side,
                         change,
@@ -164,7 +164,7 @@ fn assign(
             new: at(new),
             ..whole(
                 "dialect-changed",
-                "the dialect changed; both sides were read under their own",
+                "the dialect changed; each side was read in its own dialect",
             )
         };
         out.push(SchemaFinding::of(side, change, Class::Equivalent, None));

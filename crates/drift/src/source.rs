@@ -86,7 +86,7 @@ pub(super) fn changes(locked: &LockedSource, live: &Snapshot, remedy: &str) -> V
     );
     for one in &mut found {
         one.remedy = if one.class == Class::Same {
-            "nothing; the next lock records it".to_owned()
+            "none; the next lock records it".to_owned()
         } else {
             remedy.to_owned()
         };

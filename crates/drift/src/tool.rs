@@ -96,7 +96,7 @@ pub(super) fn changes(
         }
     }
     if found.is_empty() {
-        let message = "the tool changed in a way that no rule knows".to_owned();
+        let message = "the tool changed, and no rule covers the change".to_owned();
         found.push(Finding::of(rule("unknown-change"), message, remedy));
     }
     // The worst stand first, or they would be cut.

@@ -45,12 +45,12 @@ pub(super) fn hidden(pointer: &str, old: Option<&Value>, new: Option<&Value>) ->
     let (id, message) = if grew(|text| spots(text).len()) {
         (
             "hidden-characters",
-            "characters that cannot be seen came into the text",
+            "invisible characters were added to the text",
         )
     } else if grew(|text| encoded::instructions(text, &|_| false).len()) {
         (
             "hidden-payload",
-            "encoded text that reads as instructions came into the text",
+            "encoded text that decodes to instructions was added",
         )
     } else {
         return None;

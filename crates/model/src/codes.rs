@@ -1,7 +1,7 @@
-//! The three closed lists of codes, in one registry: what a call can fail with, why a source is not
-//! ready, and what can be wrong with config and lock. A test checks `docs/errors.md` against it.
+//! The registry of codes, three closed lists: errors of calls, causes of sources that are not ready,
+//! diagnostics of config and lock. A test checks `docs/errors.md` against it.
 
-/// Declares one closed list: the enum, its wire names, and what each means and how it is mended.
+/// Declares one closed list: the enum, and for each code its wire name, its cause and its remedy.
 macro_rules! closed_list {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $code:literal, $cause:literal, $remedy:literal;)* }) => {
         $(#[$doc])*
@@ -11,7 +11,7 @@ macro_rules! closed_list {
         }
 
         impl $name {
-            /// Every member, in the order of the documentation.
+            /// Every code, in the order of the documentation.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The name on the wire: lower snake_case, stable.
@@ -19,12 +19,12 @@ macro_rules! closed_list {
                 match self { $(Self::$variant => $code),* }
             }
 
-            /// What it means, in one sentence.
+            /// The cause, in one sentence.
             pub const fn cause(self) -> &'static str {
                 match self { $(Self::$variant => $cause),* }
             }
 
-            /// What to do about it.
+            /// The remedy, for the reader of the message.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy),* }
             }
@@ -39,7 +39,7 @@ macro_rules! closed_list {
 }
 
 closed_list! {
-    /// What a call over a surface can fail with. The HTTP status is the surface's business.
+    /// The error of a call. Its HTTP status is decided by the surface.
     CallCode {
         JsonInvalid = "json_invalid", "The body is not JSON, is nested too deep, or has a key twice.", "Send one JSON object; the message gives the place.";
         PathInvalid = "path_invalid", "The path is missing, not a string, or outside the grammar.", "Use a path as `meta_tree` prints it.";
@@ -47,7 +47,7 @@ closed_list! {
         PathIsNode = "path_is_node", "`meta_call` was asked for a node.", "List it with `meta_tree` and call one of its tools.";
         FieldUnknown = "field_unknown", "The body has a member that the call does not know.", "Remove or rename it; `did_you_mean` names the nearest.";
         FieldInvalid = "field_invalid", "A member has the wrong type or range, or members exclude each other.", "See the message and `docs/api.md`.";
-        HeaderInvalid = "header_invalid", "`Host` is missing, doubled or malformed, or a secret stands in the query.", "Send one `Host`, and the secret as a header.";
+        HeaderInvalid = "header_invalid", "`Host` is missing, doubled or malformed, or the query contains a secret.", "Send one `Host`, and the secret as a header.";
         Unauthorized = "unauthorized", "The secret is missing or wrong.", "Send `Authorization: Bearer SECRET` or `X-API-Key: SECRET`.";
         Forbidden = "forbidden", "The caller may not use this entry.", "Ask the operator.";
         HostForbidden = "host_forbidden", "The `Host` header names a host that is not allowed.", "Use a loopback name or address, or start with `--allow-host`.";
@@ -58,112 +58,112 @@ closed_list! {
         ToolWithdrawn = "tool_withdrawn", "The server's tool no longer matches the lock.", "Review the drift: `broker-gen check`, then `broker-gen lock` and a new build.";
         BodyTooLarge = "body_too_large", "The body is larger than `limits.body_bytes`, or the request takes more than a quarter of `limits.memory_bytes`.", "Send less, or raise the limit.";
         ContentType = "content_type", "The body is not `application/json`, or is encoded.", "Send `Content-Type: application/json` and no `Content-Encoding`.";
-        ArgsInvalid = "args_invalid", "The arguments do not match the tool's schema.", "Mend them by `details.errors` and `details.args_schema`.";
+        ArgsInvalid = "args_invalid", "The arguments do not match the tool's schema.", "Correct them; see `details.errors` and `details.args_schema`.";
         Overloaded = "overloaded", "The source's queue is full, the broker has too many connections or long requests, or its memory (`limits.memory_bytes`) is in use.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.";
         Internal = "internal", "The broker failed; the log has the request id.", "Report it with the log line.";
         SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc`: the server's own text, known secrets masked, message and data cut to 16 KiB together.", "See `details.rpc`.";
         SourceExited = "source_exited", "The server's process ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";
         SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
         OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`, or there is no room for it in `limits.memory_bytes`.", "Ask for less, or raise the limit.";
-        SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Mend the cause; `GET /readyz` shows it. Wait for `Retry-After` seconds.";
+        SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Fix the cause, which `GET /readyz` shows; or wait for `Retry-After` seconds.";
         Starting = "starting", "The required sources have not yet been compared with the lock.", "Wait for `Retry-After` seconds.";
-        ShuttingDown = "shutting_down", "The broker is going down.", "Call again when it is back.";
-        CallTimeout = "call_timeout", "The call's time was up before its arguments were checked or the server answered.", "Raise `timeout`; look before you repeat it, since the server may have executed it.";
+        ShuttingDown = "shutting_down", "The broker is shutting down.", "Call again when it has restarted.";
+        CallTimeout = "call_timeout", "The call's time limit passed before its arguments were checked or the server answered.", "Raise `timeout`. The server may have executed the call: check before you repeat it.";
     }
 }
 
 closed_list! {
     /// Why a source is not ready.
     SourceCause {
-        SpawnNotFound = "spawn_not_found", "The command was not found.", "Install it, or correct `command`; the log and `mcp-broker doctor` say where it was looked for.";
+        SpawnNotFound = "spawn_not_found", "The command was not found.", "Install it, or correct `command`; the log and `mcp-broker doctor` list the folders that were searched.";
         SpawnDenied = "spawn_denied", "The command may not be executed.", "Make it executable.";
-        SpawnFormat = "spawn_format", "The file is no program for this machine.", "Check its first line and its architecture.";
+        SpawnFormat = "spawn_format", "The file is not a program that this machine can run.", "Check its first line and its architecture.";
         SpawnFailed = "spawn_failed", "The operating system refused to start the command.", "See the log or `mcp-broker doctor`.";
-        ExitBeforeReady = "exit_before_ready", "The process ended before it answered.", "See what it last wrote to stderr, in the log or by `mcp-broker doctor`; a server that exits with 0 is not a stdio MCP server.";
+        ExitBeforeReady = "exit_before_ready", "The process ended before it answered.", "Read the end of its stderr in the log or with `mcp-broker doctor`; a server that exits with 0 is not a stdio MCP server.";
         StartupTimeout = "startup_timeout", "The server did not answer within `startup_timeout`.", "Raise `startup_timeout`, or run the command once by hand so that it can install.";
-        HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "See the server's message, in the log or by `mcp-broker doctor`; it may be too old or too new.";
-        ListFailed = "list_failed", "The server could not list its tools.", "See the server's message, in the log or by `mcp-broker doctor`.";
+        HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "Read the server's message in the log or with `mcp-broker doctor`; it may be too old or too new.";
+        ListFailed = "list_failed", "The server could not list its tools.", "Read the server's message in the log or with `mcp-broker doctor`.";
         ListInvalid = "list_invalid", "The server's tool list breaks the protocol.", "Report it to the server's maintainers.";
         NeedsAuth = "needs_auth", "The server refused the credentials.", "Correct them and reload.";
         EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it.";
-        Exited = "exited", "The process ended while it was in use.", "See its exit status, and what it last wrote to stderr, in the log or by `mcp-broker doctor`; the broker starts it again.";
-        Protocol = "protocol", "The server broke the protocol so that the connection could not go on.", "Report it to the server's maintainers.";
-        StdinStalled = "stdin_stalled", "The server sends requests and does not read the answers: 32 MiB of them wait.", "Report it to the server's maintainers; the broker starts it again.";
-        RecheckPending = "recheck_pending", "The server announced that its tools changed and has not listed them since.", "Wait for `Retry-After` seconds: the source is ready again when its listing came and matches. Where it does not come, see why the server does not answer `tools/list`.";
+        Exited = "exited", "The process ended while it was in use.", "Read its exit status and the end of its stderr in the log or with `mcp-broker doctor`; the broker starts it again.";
+        Protocol = "protocol", "The server broke the protocol, and the connection was closed.", "Report it to the server's maintainers.";
+        StdinStalled = "stdin_stalled", "The server sends requests and does not read the answers: 32 MiB of answers are unread.", "Report it to the server's maintainers; the broker starts it again.";
+        RecheckPending = "recheck_pending", "The server announced that its tools changed and has not listed them since.", "Wait for `Retry-After` seconds: the source is ready again when its listing has arrived and matches. If it does not arrive, find out why the server does not answer `tools/list`.";
         DriftSource = "drift_source", "The source itself no longer matches the lock.", "Review the drift: `broker-gen check`.";
-        Stopped = "stopped", "The broker is stopping the source.", "Nothing: it is going down.";
+        Stopped = "stopped", "The broker is stopping the source.", "None: the source is stopping.";
     }
 }
 
 closed_list! {
-    /// What can be wrong with a config, a lock, or what `lock` is asked to put into one.
+    /// A problem of a config, a lock, an audits file, or of what `lock` would write.
     DiagnosticCode {
         ConfigUnreadable = "config_unreadable", "The config cannot be read.", "Name an existing file with `--config` or MCP_BROKER_CONFIG.";
-        ConfigSyntax = "config_syntax", "The config is not JSON.", "Mend the place; comments and trailing commas are not JSON.";
+        ConfigSyntax = "config_syntax", "The config is not JSON.", "Correct the place that the message names; JSON has no comments and no trailing commas.";
         ConfigEncoding = "config_encoding", "The config is not UTF-8.", "Save it as UTF-8.";
         ConfigShape = "config_shape", "The config has no `tree` and no `mcpServers`, or both.", "Write an object with `tree` or `mcpServers`.";
         ConfigSize = "config_size", "The config is too large or nested too deep.", "Keep it under 4 MiB, 64 levels and 100 000 values.";
-        ConfigUnknownKey = "config_unknown_key", "A key is not known here.", "Correct the name.";
-        ConfigDupKey = "config_dup_key", "A key stands twice in one object.", "Keep one of the two.";
+        ConfigUnknownKey = "config_unknown_key", "The config has an unknown key.", "Correct the name.";
+        ConfigDupKey = "config_dup_key", "An object has a key twice.", "Keep one of the two.";
         ConfigType = "config_type", "A value has the wrong type.", "Write the type that the message names.";
         ConfigRange = "config_range", "A value is out of range.", "Keep to the range that the message names.";
-        ConfigSourceKind = "config_source_kind", "A source has both `command` and `url`, or neither, or not what its backend needs.", "Give exactly one.";
-        NotSupportedYet = "not_supported_yet", "This version of the broker does not do this yet.", "Remove the key.";
+        ConfigSourceKind = "config_source_kind", "A source has both `command` and `url`, or neither, or not the one that its backend needs.", "Give exactly one.";
+        NotSupportedYet = "not_supported_yet", "This version of the broker does not support the key yet.", "Remove the key.";
         KeyIgnored = "key_ignored", "A key that other clients read has no meaning here.", "Remove it if you like.";
-        LiteralSecret = "literal_secret", "A secret stands literally in the config.", "Write `${NAME}`; the compiled-in config asks the environment for it.";
+        LiteralSecret = "literal_secret", "The config contains a secret.", "Write `${NAME}`; the compiled-in config takes the value from the environment.";
         EnvMissing = "env_missing", "Variables that the config names are not set.", "Set them, or give a default: `${NAME:-default}`.";
         EnvSyntax = "env_syntax", "A `${…}` is not `${NAME}` or `${NAME:-default}`, or names a variable of the broker itself (`MCP_BROKER_…`).", "Close it, do not nest, or name another variable.";
         EnvValue = "env_value", "A variable's value cannot be used there: it holds a newline or a NUL.", "Correct the value.";
-        ShellPlace = "shell_place", "A `${NAME}` stands where its value could become code: in a here-document, in backticks, in `eval`, in text that is piped into a shell, or in a script that cannot be rewritten.", "Pass it as an argument or in `env`.";
+        ShellPlace = "shell_place", "The value of a `${NAME}` could become code: in a here-document, in backticks, in `eval`, in text that is piped into a shell, or in a script that cannot be rewritten.", "Pass it as an argument or in `env`.";
         PathInvalid = "path_invalid", "A path is outside the grammar.", "Write `/` or segments of letters, digits, `_`, `.` and `-`.";
-        PathDup = "path_dup", "Two entries have one path.", "Rename one of them.";
-        PathParent = "path_parent", "A child's path does not lie under its parent's.", "Begin it with the parent's path.";
+        PathDup = "path_dup", "Two entries have the same path.", "Rename one of them.";
+        PathParent = "path_parent", "The path of a child is not below the path of its parent.", "Begin it with the parent's path.";
         PathCase = "path_case", "Two paths differ only in case.", "Rename one of them.";
-        NameClash = "name_clash", "Two names of `mcpServers` become one path.", "Rename one of them.";
-        LeafClash = "leaf_clash", "Two tools land on one path.", "Give one of them an alias.";
+        NameClash = "name_clash", "Two names of `mcpServers` give the same path.", "Rename one of them.";
+        LeafClash = "leaf_clash", "Two tools have the same path.", "Give one of them an alias.";
         AliasNeeded = "alias_needed", "A tool's name is outside the path grammar.", "Give it an alias in `path_aliases`.";
-        GlobSyntax = "glob_syntax", "A filter pattern is no glob.", "Correct the pattern.";
-        FilterEmpty = "filter_empty", "A filter matches no tool.", "Correct the pattern; the message has the nearest names.";
+        GlobSyntax = "glob_syntax", "A filter pattern is not a valid glob.", "Correct the pattern.";
+        FilterEmpty = "filter_empty", "A filter matches no tool.", "Correct the pattern; the message lists the nearest names.";
         OverrideUnknown = "override_unknown", "An alias or override names a tool that is not exposed.", "Correct the name.";
-        ExampleInvalid = "example_invalid", "An example does not match its tool's schema.", "Correct `example_args`; a model copies them.";
-        BindOpen = "bind_open", "The address is reachable from other machines and no secret is set.", "Set MCP_BROKER_SECRET or `--secret-file`, bind to 127.0.0.1, or say `--allow-unauthenticated`.";
-        SecretPermissions = "secret_permissions", "The secret file can be read by others.", "chmod 600 it.";
-        SecretEmpty = "secret_empty", "The secret is empty.", "Give one, or none at all.";
-        SecretUnexpanded = "secret_unexpanded", "The secret holds a literal `${`.", "Expand the variable before you pass it.";
+        ExampleInvalid = "example_invalid", "An example does not match its tool's schema.", "Correct `example_args`; models copy them.";
+        BindOpen = "bind_open", "The address is reachable from other machines and no secret is set.", "Set MCP_BROKER_SECRET or `--secret-file`, bind to 127.0.0.1, or pass `--allow-unauthenticated`.";
+        SecretPermissions = "secret_permissions", "Other users can read the secret file.", "Run `chmod 600` on it.";
+        SecretEmpty = "secret_empty", "The secret is empty.", "Give a secret, or remove the setting.";
+        SecretUnexpanded = "secret_unexpanded", "The secret holds a literal `${`.", "Expand the variable before you pass the secret.";
         LockMissing = "lock_missing", "There is no lock.", "Make one with `broker-gen lock` and commit it.";
-        LockCorrupt = "lock_corrupt", "The lock is torn, was edited by hand, or has merge-conflict markers.", "Make it anew with `broker-gen lock`.";
-        LockVersion = "lock_version", "The lock's format is of another version.", "Use the broker-gen that wrote it, or lock anew.";
-        LockStale = "lock_stale", "The lock was made for another config.", "Make it anew with `broker-gen lock`.";
-        LockOrphan = "lock_orphan", "The lock has a source or a tool that it should not have.", "Make it anew with `broker-gen lock`.";
-        LockMismatch = "lock_mismatch", "The config is not the one that was compiled in.", "Build the broker with this config.";
-        LockWiden = "lock_widen", "The config would expose more than was compiled in.", "Lock and build anew.";
+        LockCorrupt = "lock_corrupt", "The lock is incomplete, was edited by hand, or has merge-conflict markers.", "Make a new one with `broker-gen lock`.";
+        LockVersion = "lock_version", "The lock has another format version.", "Use the broker-gen that wrote it, or make a new lock.";
+        LockStale = "lock_stale", "The lock was made for another config.", "Make a new one with `broker-gen lock`.";
+        LockOrphan = "lock_orphan", "The lock has a source or a tool that it should not have.", "Make a new one with `broker-gen lock`.";
+        LockMismatch = "lock_mismatch", "The config is not the compiled-in one.", "Build the broker with this config.";
+        LockWiden = "lock_widen", "The config would expose more than the compiled-in one.", "Make a new lock and a new build.";
         SchemaInvalid = "schema_invalid", "A schema does not compile.", "Hide the tool with `tool_filter`, or report it to the server's maintainers.";
-        SchemaRef = "schema_ref", "A schema refers to another document, or to nothing.", "Hide the tool with `tool_filter`.";
-        SchemaCycle = "schema_cycle", "A schema refers to itself so that it cannot be resolved.", "Hide the tool with `tool_filter`.";
+        SchemaRef = "schema_ref", "A schema refers to another document, or to a place that does not exist.", "Hide the tool with `tool_filter`.";
+        SchemaCycle = "schema_cycle", "A schema refers to itself and cannot be resolved.", "Hide the tool with `tool_filter`.";
         SchemaLimit = "schema_limit", "A schema is too deep, too large, or its references fan out too far.", "Hide the tool with `tool_filter`.";
         SchemaPattern = "schema_pattern", "A pattern in a schema does not compile.", "Hide the tool with `tool_filter`.";
-        SchemaDialect = "schema_dialect", "A schema names a dialect that is not known.", "Hide the tool with `tool_filter`.";
+        SchemaDialect = "schema_dialect", "A schema names an unknown dialect.", "Hide the tool with `tool_filter`.";
         SourceUnstable = "source_unstable", "Two launches of a source gave different tools.", "Name the members in `volatile`.";
-        SourceSecret = "source_secret", "A server wrote a secret into what it lists, and a lock would hold it.", "Make the server keep it to itself, or hide the tool with `tool_filter`.";
-        SourceFailed = "source_failed", "A source could not be started or listed.", "Mend the cause that the message names.";
-        PackageUnpinned = "package_unpinned", "A command names a package without one version, so another one may run tomorrow.", "Name the version, or the digest of an image; `docs/provenance.md` has the forms.";
-        PackageChanged = "package_changed", "A source runs another package than the lock had, or another content of the same version.", "Find out where it comes from before you commit the lock; take the old lock back if it is not right.";
-        PackageUnseen = "package_unseen", "The package that a source ran could not be looked at, so the lock has no integrity of it.", "Lock where the package manager's cache is; `docs/provenance.md` says where it is looked for.";
-        MachineText = "machine_text", "A server wrote this machine into its tools; a lock made elsewhere would differ.", "Fix it by an argument of the server, or name the member in `volatile`.";
-        LintRefused = "lint_refused", "Texts that would be locked hold what a reviewer does not see, or, with `--strict`, what should be looked at.", "Hide the tools with `tool_filter`, or suppress the findings in the audits file; docs/lint.md has every rule.";
-        AuditsUnreadable = "audits_unreadable", "The audits file cannot be read, or is too large.", "See the message; where there are no audits, there need be no file.";
-        AuditsSyntax = "audits_syntax", "The audits file is not TOML.", "Mend the place.";
-        AuditsUnknownKey = "audits_unknown_key", "A key of the audits file is not known there.", "Correct the name.";
-        AuditsValue = "audits_value", "A value in the audits file is missing, or not what it must be.", "Write what the message names.";
+        SourceSecret = "source_secret", "A server put a secret into its listing, and the lock would contain it.", "Configure the server so that it does not list the secret, or hide the tool with `tool_filter`.";
+        SourceFailed = "source_failed", "A source could not be started or listed.", "Fix the cause that the message names.";
+        PackageUnpinned = "package_unpinned", "A command names a package without an exact version, so a later run may use another one.", "Name the version, or the digest of an image; `docs/provenance.md` has the forms.";
+        PackageChanged = "package_changed", "A source runs another package than the lock names, or another content of the same version.", "Find out why before you commit the lock; restore the old lock if the change was not intended.";
+        PackageUnseen = "package_unseen", "The package that a source ran was not found on this machine, so the lock has no integrity for it.", "Run `lock` where the package manager's cache is; `docs/provenance.md` lists the folders that are searched.";
+        MachineText = "machine_text", "A text of a tool contains a value of this machine; a lock that is made elsewhere would differ.", "Set the value with an argument of the server, or name the member in `volatile`.";
+        LintRefused = "lint_refused", "Texts for the lock contain something that a reviewer cannot see, or, with `--strict`, something that needs a review.", "Hide the tools with `tool_filter`, or suppress the findings in the audits file; docs/lint.md lists every rule.";
+        AuditsUnreadable = "audits_unreadable", "The audits file cannot be read, or is too large.", "See the message; the file is optional.";
+        AuditsSyntax = "audits_syntax", "The audits file is not valid TOML.", "Correct the place that the message names.";
+        AuditsUnknownKey = "audits_unknown_key", "The audits file has an unknown key.", "Correct the name.";
+        AuditsValue = "audits_value", "A value in the audits file is missing or invalid.", "Write what the message names.";
         AuditMissing = "audit_missing", "A tool has no valid audit, and the config requires them.", "Review it with `broker-gen review`, or accept it with `broker-gen accept`.";
-        AuditStale = "audit_stale", "An audit fits nothing that is locked.", "Nothing: it is history; remove it by hand if you like.";
-        WriteRefused = "write_refused", "Decisions of people are not written where `CI` or `MCP_BROKER_LOCKED` is set.", "Run it on your own machine, and commit what it writes.";
-        WhoMissing = "who_missing", "Nobody is named who answers for the audit.", "Say `--who NAME`, set MCP_BROKER_WHO, or set git's `user.name` and `user.email`.";
-        TerminalNeeded = "terminal_needed", "`review` asks, and nobody is there to answer.", "Run it in a terminal; without one, look at `broker-gen diff` and sign with `broker-gen accept`.";
-        BaselineUnreadable = "baseline_unreadable", "The lock that was named for comparison cannot be read.", "Name a file, or `git:REV` with a commit that has the lock.";
-        BinaryUnchecked = "binary_unchecked", "The program that was named could not be asked for its catalog.", "Name a broker that runs on this machine.";
-        GeneratedStale = "generated_stale", "Generated code is not what config and lock give.", "Write it anew with `broker-gen generate`.";
-        FileExists = "file_exists", "A file that would be written is already there.", "Choose another folder, or move the file away.";
-        FileWrite = "file_write", "A file cannot be written.", "Make room on the disk, or let this user write the file and its folder; then run the program again.";
+        AuditStale = "audit_stale", "An audit matches no locked tool or source.", "None: it is history; you may remove it by hand.";
+        WriteRefused = "write_refused", "Audits are not written where `CI` or `MCP_BROKER_LOCKED` is set.", "Run it on your own machine, and commit what it writes.";
+        WhoMissing = "who_missing", "The audit has no author.", "Pass `--who NAME`, set MCP_BROKER_WHO, or set git's `user.name` and `user.email`.";
+        TerminalNeeded = "terminal_needed", "`review` asks questions and needs a terminal.", "Run it in a terminal; without one, read `broker-gen diff` and use `broker-gen accept`.";
+        BaselineUnreadable = "baseline_unreadable", "The lock to compare with cannot be read.", "Name a file, or `git:REV` with a commit that contains the lock.";
+        BinaryUnchecked = "binary_unchecked", "The catalog of the named program cannot be read.", "Name a broker that runs on this machine.";
+        GeneratedStale = "generated_stale", "Generated code does not match config and lock.", "Generate it again with `broker-gen generate`.";
+        FileExists = "file_exists", "A file that would be written already exists.", "Choose another folder, or move the file away.";
+        FileWrite = "file_write", "A file cannot be written.", "Free disk space, or give this user write access to the file and its folder; then run the command again.";
     }
 }

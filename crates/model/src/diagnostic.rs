@@ -7,34 +7,33 @@ use crate::json::Position;
 use crate::terminal::Text;
 use crate::text;
 
-/// How bad a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; nothing is refused.
+    /// For information; nothing is refused.
     Warning,
-    /// Refuses what was asked for.
+    /// The operation is refused.
     Error,
 }
 
-/// One problem, ready to be shown. Holds no secret value: the code that makes one masks it.
+/// One problem, ready to be shown. Contains no secret value: the code that makes it masks them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The stable code.
     pub code: DiagnosticCode,
-    /// Whether it refuses.
+    /// The severity.
     pub severity: Severity,
-    /// The file as the user named it, where there is one.
+    /// The file as the user named it, if any.
     pub file: Option<String>,
-    /// Line and column in the file, where known.
+    /// Line and column in the file, if known.
     pub position: Option<Position>,
-    /// JSON pointer into the file, where known; `""` is the whole document.
+    /// JSON pointer into the file, if known; `""` is the whole document.
     pub pointer: Option<String>,
-    /// What is wrong: a lowercase fragment with names in backticks.
+    /// The problem: a lowercase fragment with names in backticks.
     pub message: String,
-    /// Lines below the message, each as it is to be indented: an excerpt of the file, or what a server
-    /// wrote before it failed.
+    /// Indented lines below the message: an excerpt of the file, or the stderr of a failed server.
     pub notes: Vec<String>,
-    /// What to do about it, when there is more to say than the code's remedy.
+    /// The remedy, if it is more specific than the code's.
     pub help: Option<String>,
 }
 
@@ -61,7 +60,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same with a remedy of its own.
+    /// The diagnostic with a specific remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -75,26 +74,26 @@ impl Diagnostic {
         self
     }
 
-    /// The same at a JSON pointer.
+    /// The diagnostic at a JSON pointer.
     #[must_use]
     pub fn at(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());
         self
     }
 
-    /// The same in a file.
+    /// The diagnostic in a file.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
         self.file = Some(file.into());
         self
     }
 
-    /// Whether it refuses.
+    /// Whether it is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// What to do: its own help, else the code's.
+    /// The remedy: its own, else the code's.
     pub fn remedy(&self) -> &str {
         self.help.as_deref().unwrap_or(self.code.remedy())
     }
@@ -109,8 +108,8 @@ impl Diagnostic {
         whole
     }
 
-    /// `error[code]: message`, its notes, the place, and the remedy: a line each, the last without an
-    /// end.
+    /// `error[code]: message`, its notes, the place, and the remedy: one line each, the last one without a
+    /// line end.
     pub fn text(&self) -> Text {
         let mut out = text!(
             "{}[{}]: {}",
@@ -137,7 +136,7 @@ impl Diagnostic {
         out
     }
 
-    /// The same as one JSON object: `code`, `severity`, `file`, `line`, `column`, `pointer`,
+    /// The diagnostic as one JSON object: `code`, `severity`, `file`, `line`, `column`, `pointer`,
     /// `message`, `help`.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::json::{canonical_object, to_canonical};
 
-/// The name of the formula; a change of algorithm gets another, so that it is never taken for drift.
+/// The name of the formula. Another algorithm gets another name, so that it is not mistaken for drift.
 pub const HASH_MODEL: &str = "sha256/1";
 
 /// A digest in its written form, `sha256/1:` and 64 hex digits.
@@ -15,7 +15,7 @@ pub const HASH_MODEL: &str = "sha256/1";
 pub struct Digest(String);
 
 impl Digest {
-    /// The digest of `value` in a domain, `mcp-broker:tool:1` or the like.
+    /// The digest of `value` in a domain, for example `mcp-broker:tool:1`.
     pub fn of(domain: &str, value: &Value) -> Self {
         Self::of_bytes(domain, &to_canonical(value))
     }
@@ -38,7 +38,7 @@ impl Digest {
         Self::of(&format!("mcp-broker:{member}:1"), value)
     }
 
-    /// Takes a written digest as it is; `None` where it does not look like one.
+    /// A digest in its written form; `None` if the form is invalid.
     pub fn from_written(text: &str) -> Option<Self> {
         let hex = text.strip_prefix(HASH_MODEL)?.strip_prefix(':')?;
         (hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
@@ -51,7 +51,7 @@ impl Digest {
     }
 }
 
-/// The entity tag of a reply, with its quotes: half of SHA-256 over its bytes, in hex.
+/// The entity tag of a reply, with quotes: half of the SHA-256 of its bytes, in hex.
 pub fn etag(reply: &[u8]) -> String {
     format!("\"{}\"", hex(&Sha256::digest(reply)[..16]))
 }

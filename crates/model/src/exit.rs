@@ -1,4 +1,4 @@
-//! Exit codes of both binaries, and which one wins when several would do.
+//! Exit codes of both binaries, and their precedence when several apply.
 
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
@@ -6,9 +6,9 @@ use crate::diagnostic::Diagnostic;
 /// How a program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: fine.
+    /// 0: success.
     Ok,
-    /// 1: a failure of ours; also what an examination found.
+    /// 1: an internal failure, or a problem that `doctor` or `status` found.
     Failure,
     /// 2: usage, config or environment; also a collision of paths and a filter that matches nothing.
     Usage,
@@ -20,7 +20,7 @@ pub enum Exit {
     /// 5: the lock is missing, damaged, stale or of another version, an
     /// audit is missing, or generated code is stale.
     Lock,
-    /// 6: the lint found what must not be locked.
+    /// 6: the lint found text that must not be locked.
     Lint,
     /// 7: the address cannot be bound.
     Bind,
@@ -29,7 +29,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// All, by their codes.
+    /// All, in the order of their codes.
     pub const ALL: [Self; 9] = [
         Self::Ok,
         Self::Failure,
@@ -42,11 +42,11 @@ impl Exit {
         Self::Interrupted,
     ];
 
-    /// For `docs/errors.md`.
+    /// The meaning, for `docs/errors.md`.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Ok => "fine; also a broker that was told to stop and drained",
-            Self::Failure => "a failure of ours; also what `doctor` or `status` found",
+            Self::Ok => "success; also a broker that was asked to stop and drained",
+            Self::Failure => "an internal failure; also a problem that `doctor` or `status` found",
             Self::Usage => {
                 "usage, config or environment; also a collision of paths, a filter that matches nothing, an open bind"
             }
@@ -58,7 +58,7 @@ impl Exit {
                 "the lock is missing, damaged, stale or of another version, a required audit is missing, or generated code is stale"
             }
             Self::Lint => {
-                "the lint found what must not be locked; with `--strict`, also what should be looked at"
+                "the lint found text that must not be locked; with `--strict`, also text that needs a review"
             }
             Self::Bind => "the address cannot be bound",
             Self::Interrupted => "interrupted twice; `doctor` and verbs that launch servers: once",
@@ -80,7 +80,7 @@ impl Exit {
         }
     }
 
-    /// The one of the two that is reported when both hold: 2, 5, 4, 6, 3 in that order, then the rest.
+    /// The code that is reported when both apply: 2, 5, 4, 6, 3 in that order, then the rest.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         const ORDER: [Exit; 9] = [
@@ -102,7 +102,7 @@ impl Exit {
         }
     }
 
-    /// What these diagnostics end with; warnings do not count.
+    /// The exit of these diagnostics; warnings do not count.
     pub fn of_diagnostics<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> Self {
         diagnostics
             .into_iter()

@@ -1,8 +1,8 @@
-//! Which upstream tools a source exposes: glob patterns, `!` denies, order never matters.
+//! The tool filter of a source: glob patterns, `!` denies, the order does not matter.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-/// A checked `tool_filter`. Empty: everything is exposed.
+/// A checked `tool_filter`. If it is empty, all tools are exposed.
 #[derive(Clone, Debug, Default)]
 pub struct ToolFilter {
     patterns: Vec<String>,
@@ -10,20 +10,20 @@ pub struct ToolFilter {
     deny: GlobSet,
 }
 
-/// A pattern that is no glob.
+/// An invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{pattern}` is not a glob: {reason}")]
 pub struct FilterError {
     /// The pattern as written, with its `!`.
     pub pattern: String,
-    /// What the glob parser says.
+    /// The message of the glob parser.
     pub reason: String,
     /// Its index in the list.
     pub index: usize,
 }
 
 impl ToolFilter {
-    /// Compiles `patterns`; every bad one is reported.
+    /// Compiles `patterns`; every invalid one is reported.
     pub fn compile<S: AsRef<str>>(patterns: &[S]) -> Result<Self, Vec<FilterError>> {
         let (mut allow, mut deny) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         let mut written = Vec::new();
@@ -74,8 +74,8 @@ impl ToolFilter {
         &self.patterns
     }
 
-    /// Whether a tool of this upstream name is exposed: no positive pattern allows all, at least one
-    /// allows only what matches one; a deny always wins.
+    /// Whether a tool of this upstream name is exposed: without a positive pattern all are, else those that
+    /// match one; a deny always wins.
     pub fn admits(&self, name: &str) -> bool {
         (self.allow.is_empty() || self.allow.is_match(name)) && !self.deny.is_match(name)
     }

@@ -1,7 +1,7 @@
 //! Data of the broker: config, lock, digests, codes and diagnostics.
 //!
-//! Everything here is pure: no file, no process, no socket, no clock, no async. Callers read bytes
-//! and hand them in; what comes out is either a value that cannot be wrong or every reason why not.
+//! Everything here is pure: no file, process, socket, clock or async. Callers pass bytes and get a value
+//! that is valid, or every problem of the input.
 
 #![forbid(unsafe_code)]
 

@@ -1,20 +1,20 @@
 //! Tree paths: `/` or segments of `[A-Za-z0-9_.-]{1,128}`, at most 512 bytes, case-sensitive.
 //!
-//! A [`NodePath`] is parsed once and is right ever after; it never touches a file system.
+//! A [`NodePath`] is valid once it is parsed; it is not a path of a file system.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest path, in bytes.
+/// Maximum length of a path, in bytes.
 pub const MAX_PATH_BYTES: usize = 512;
-/// The longest segment, in bytes.
+/// Maximum length of a segment, in bytes.
 pub const MAX_SEGMENT_BYTES: usize = 128;
 
-/// An absolute path in the tree, checked. Cheap to clone.
+/// A checked absolute path in the tree. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodePath(Arc<str>);
 
-/// Which rule a path breaks.
+/// The rule that a path breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// It does not begin with `/`.
@@ -49,7 +49,7 @@ impl NodePath {
         Ok(Self(Arc::from(text)))
     }
 
-    /// The path as it is written.
+    /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -59,7 +59,7 @@ impl NodePath {
         &*self.0 == "/"
     }
 
-    /// This path with one more segment, which must itself be within the grammar.
+    /// This path with one more segment, which must match the grammar.
     pub fn join(&self, segment: &str) -> Result<Self, PathError> {
         check_segment(segment)?;
         let text = if self.is_root() {
@@ -73,7 +73,7 @@ impl NodePath {
         Ok(Self(Arc::from(text)))
     }
 
-    /// The path one segment up; `None` for the root.
+    /// The parent path; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         if self.is_root() {
             return None;
@@ -89,7 +89,7 @@ impl NodePath {
         self.0.rsplit('/').next().unwrap_or("")
     }
 
-    /// Whether `self` lies strictly below `ancestor`.
+    /// Whether `self` is strictly below `ancestor`.
     pub fn is_below(&self, ancestor: &Self) -> bool {
         if self.is_root() {
             return false;
@@ -101,7 +101,7 @@ impl NodePath {
     }
 }
 
-/// Checks a path without keeping it; what request paths go through.
+/// Checks a path without allocating; used for paths of requests.
 pub fn check(text: &str) -> Result<(), PathError> {
     let Some(rest) = text.strip_prefix('/') else {
         return Err(PathError::Relative);

@@ -1,4 +1,4 @@
-//! Secrets: values that never print, and a redactor that takes known ones out of text from elsewhere.
+//! Secrets: values that are never printed, and a redactor that masks them in text of others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::terminal::one_line;
 use crate::text::visible_json;
 
-/// What stands where a secret was.
+/// The replacement of a secret.
 pub const MASK: &str = "••••";
-/// Shorter values are not looked for in text: they would match by chance.
+/// Shorter values are not masked in text: they would match by chance.
 const SHORTEST: usize = 4;
 
 /// A value that must not be shown. `Debug` and `Display` print the mask.
@@ -21,7 +21,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value itself. Every use is a place to look at in review.
+    /// The value itself. A reviewer should look at every use.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -39,23 +39,23 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Knows every secret value of one broker and masks them in text that others wrote: stderr lines,
-/// exit reasons, JSON-RPC errors. Cheap to clone.
+/// Masks every secret value of one broker in text that others wrote: stderr lines, exit reasons, JSON-RPC
+/// errors. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     secrets: Arc<[Secret]>,
-    /// Every form in which a secret is looked for, the longest first.
+    /// Every searched form of every secret, the longest first.
     forms: Arc<[Secret]>,
 }
 
 impl Redactor {
-    /// A redactor of these values; those shorter than four bytes are left out.
+    /// A redactor of these values, without those shorter than four bytes.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mut secrets: Vec<_> = secrets
             .into_iter()
             .filter(|s| s.expose().len() >= SHORTEST)
             .collect();
-        // The longest first, so that a secret which contains another is masked whole.
+        // The longest first, so that a secret that contains another one is masked whole.
         secrets.sort_by(|a, b| (b.expose().len(), b.expose()).cmp(&(a.expose().len(), a.expose())));
         secrets.dedup();
         let mut forms: Vec<_> = secrets.iter().flat_map(forms).collect();
@@ -71,8 +71,8 @@ impl Redactor {
         Self::new(self.secrets.iter().chain(other.secrets.iter()).cloned())
     }
 
-    /// `text` without any known secret: as it is, as JSON writes it, and as a terminal shows it. No
-    /// other form is known: not the secret in base64, in percent signs, or a part of it.
+    /// `text` with every known secret masked: as it is, as JSON writes it, and as a terminal shows it. Other
+    /// forms (base64, percent-encoding, a part of the secret) are not found.
     pub fn redact(&self, text: &str) -> String {
         let mut out = text.to_owned();
         for form in self.forms.iter().map(Secret::expose) {
@@ -100,7 +100,7 @@ fn forms(secret: &Secret) -> Vec<Secret> {
     forms.into_iter().map(Secret::new).collect()
 }
 
-/// Whether a variable, header or key of this name usually holds a secret.
+/// Whether a variable, header or key of this name usually contains a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase().replace('-', "_");
     const PARTS: [&str; 13] = [

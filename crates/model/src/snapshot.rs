@@ -1,26 +1,26 @@
-//! What a source said of itself once: the input of the lock and of every drift check.
+//! A snapshot of a source: the input of the lock and of every drift check.
 
 use serde_json::{Map, Value};
 
 use crate::json::estimate;
 
-/// One complete answer of a source. Tools are raw, in the order the server gave, all pages joined.
+/// One complete listing of a source. Tools are raw, in the server's order, all pages joined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// `serverInfo` as sent; an empty object where the server sent none.
+    /// `serverInfo` as sent; an empty object if the server sent none.
     pub server_info: Value,
-    /// The revision that was agreed on.
+    /// The negotiated protocol revision.
     pub protocol_version: String,
     /// `capabilities` as sent.
     pub capabilities: Value,
-    /// `instructions`, where sent.
+    /// `instructions`, if sent.
     pub instructions: Option<String>,
     /// Every tool, whole. Names are non-empty and unique (checked where the snapshot is made).
     pub tools: Vec<ListedTool>,
 }
 
-/// One tool as a server listed it: its name and the text of the whole. It is parsed where it is looked
-/// at, one tool at a time, since a parsed tool can take a hundred times the bytes of its text.
+/// A tool as the server listed it: its name and its JSON text. One tool at a time is parsed, when it is
+/// needed, since a parsed tool can take a hundred times the memory of its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedTool {
     name: String,
@@ -28,7 +28,7 @@ pub struct ListedTool {
 }
 
 impl ListedTool {
-    /// A tool of this name. `text` is one JSON object that the strict reader takes.
+    /// A tool of this name. `text` is one JSON object that the strict reader accepts.
     pub fn new(name: String, text: &str) -> Self {
         Self {
             name,
@@ -41,12 +41,12 @@ impl ListedTool {
         &self.name
     }
 
-    /// The most memory that its members take once parsed, estimated from the text.
+    /// Maximum memory of its parsed members, estimated from the text.
     pub fn parsed_bytes(&self) -> u64 {
         estimate(self.text.as_bytes()).bytes
     }
 
-    /// Parses its members now; empty if the text does not meet the condition of [`ListedTool::new`].
+    /// Parses its members; empty if the text does not meet the condition of [`ListedTool::new`].
     pub fn read(&self) -> Map<String, Value> {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
@@ -59,7 +59,7 @@ impl From<Map<String, Value>> for ListedTool {
     }
 }
 
-/// The name of a raw tool; empty where the server sent none.
+/// The name of a raw tool; empty if the server sent none.
 pub fn tool_name(tool: &Map<String, Value>) -> &str {
     tool.get("name").and_then(Value::as_str).unwrap_or("")
 }

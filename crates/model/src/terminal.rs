@@ -1,16 +1,16 @@
-//! Text for a terminal of 80 columns without colour: [`Text`] escapes its arguments; below it, lines
-//! are broken between words, and names shortened in their middle.
+//! Text for a terminal of 80 columns without colour: [`Text`] escapes its arguments; the functions below
+//! break lines between words and shorten names in the middle.
 
 mod text;
 
 pub use text::{Escaped, Part, Text, one_line};
 
-/// Columns that everything fits into.
+/// Columns of a line.
 pub const WIDTH: usize = 80;
 
 /// Adds `text` to `out` in lines of at most [`WIDTH`], the first behind `first`, the others behind
-/// `rest`. What stands between backticks stays in one line where it fits, and a command of ours always,
-/// since what is copied must run; another word that fits no line is broken.
+/// `rest`. A span in backticks stays in one line if it fits, and a command always, since users copy it;
+/// any other word that is longer than a line is broken.
 pub(crate) fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
     let mut line = first.to_owned();
     let mut is_empty = true;
@@ -46,7 +46,7 @@ pub(crate) fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
     end_line(out, &line);
 }
 
-/// Whether a word is one of our commands between backticks.
+/// Whether a word is a command of the broker in backticks.
 fn is_command(word: &[char]) -> bool {
     ["`broker-gen ", "`mcp-broker "].iter().any(|name| {
         let begin = word.iter().take(name.len());
@@ -54,8 +54,8 @@ fn is_command(word: &[char]) -> bool {
     })
 }
 
-/// The words of a text; one between backticks may hold blanks, but for one of more than `most`
-/// characters that is no command.
+/// The words of a text. A span in backticks is one word, unless it has more than `most` characters and
+/// is not a command.
 fn words(text: &str, most: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut open = false;
@@ -87,8 +87,8 @@ fn end_line(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// One line as lines of at most `width` characters, broken behind a blank where there is one, the
-/// others behind `indent`. Unlike [`wrap`] it keeps every blank; each line ends.
+/// One line as lines of at most `width` characters, broken after blanks, all but the first behind
+/// `indent`. Unlike [`wrap`] it keeps every blank; each line ends.
 pub fn fold(line: &str, width: usize, indent: &str) -> String {
     let mut out = String::with_capacity(line.len() + 1);
     let mut rest: Vec<char> = line.chars().collect();
@@ -109,7 +109,7 @@ pub fn fold(line: &str, width: usize, indent: &str) -> String {
     out
 }
 
-/// `text` with `…` in its middle where it has more than `most` characters.
+/// `text` with `…` in the middle if it has more than `most` characters.
 pub fn middle(text: &str, most: usize) -> String {
     let all: Vec<char> = text.chars().collect();
     if all.len() <= most {

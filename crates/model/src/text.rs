@@ -1,4 +1,4 @@
-//! Text from elsewhere, made safe to look at: in terminals, in locks, in one line.
+//! Makes text of others safe to show in terminals, in locks, and in one line.
 
 /// `1 tool`, `2 tools`.
 pub fn counted(count: usize, what: &str) -> String {
@@ -6,8 +6,8 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{ending}")
 }
 
-/// Whether a character changes what a reader sees without being seen: controls (but for newline and
-/// tab), zero-width and bidirectional marks, tag characters, variation selectors, fillers.
+/// Whether a character is invisible and changes the text that a reader sees: controls except newline and
+/// tab, zero-width and bidirectional marks, tag characters, variation selectors, fillers.
 pub fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{0}'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}'
@@ -33,7 +33,7 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// [`shown`] in one line of at most `max` characters, with `…` where it was cut.
+/// [`shown`] in one line of at most `max` characters, with `…` if it was cut.
 pub fn shown_line(text: &str, max: usize) -> String {
     let flat = shown(text.trim()).replace('\n', " ");
     if flat.chars().count() <= max {
@@ -44,8 +44,8 @@ pub fn shown_line(text: &str, max: usize) -> String {
     cut
 }
 
-/// JSON text with every control and invisible character as `\uXXXX`. In JSON they can only stand inside
-/// strings, so that it reads back as the same value.
+/// JSON text with every control and invisible character as `\uXXXX`. They can only occur inside strings,
+/// so the text still reads as the same value.
 pub fn visible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -60,7 +60,7 @@ pub fn visible_json(json: &str) -> String {
     out
 }
 
-/// A word as an argument of a shell, safe to look at: quoted where it must be.
+/// A word as a shell argument, safe to show: quoted if necessary.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-');
     if word.chars().all(plain) && !word.is_empty() {

@@ -1,38 +1,38 @@
-//! Which characters of a text its reader does not see, where they are no part of an emoji and no need
-//! of a script. The lint and the classifier of drift judge by this one list.
+//! Finds characters that a reader does not see and that neither an emoji nor a script needs. The lint and
+//! the drift classifier use this list.
 
 use crate::text::is_invisible;
 
-/// What an unseen character can do.
+/// The effect of an unseen character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unseen {
-    /// Takes no place: text is hidden between, or read otherwise than it looks.
+    /// Has no width: hides text, or makes it differ from its look.
     Hidden,
-    /// Changes the order in which the text around it is shown.
+    /// Changes the order in which the surrounding text is shown.
     Bidirectional,
-    /// A copy of ASCII that nothing draws.
+    /// A copy of an ASCII character that is not drawn.
     Tag,
-    /// Steers a terminal.
+    /// Controls a terminal.
     Control,
 }
 
 /// One unseen character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// Where, in bytes.
+    /// Its byte offset.
     pub at: usize,
-    /// Which.
+    /// The character.
     pub c: char,
-    /// What it can do.
+    /// Its effect.
     pub kind: Unseen,
 }
 
-/// The flags that are written with tag characters: England, Scotland and Wales.
+/// The flags that consist of tag characters: England, Scotland and Wales.
 const TAG_FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 
-/// Every unseen character, in order. Line ends, and what emoji and scripts are made of, are none.
+/// Every unseen character, in order, except line ends and those that emoji and scripts need.
 pub fn spots(text: &str) -> Vec<Spot> {
-    // Nearly every text is like this.
+    // Nearly every text is ASCII.
     if text
         .bytes()
         .all(|b| matches!(b, b'\t' | b'\n' | b' '..=b'~'))
@@ -59,7 +59,7 @@ pub fn spots(text: &str) -> Vec<Spot> {
     found
 }
 
-/// What tag characters and selectors spell, where it is a text; hidden messages are written so.
+/// The text that tag characters and selectors encode, if any; hidden messages are written this way.
 pub fn spelled(spots: &[Spot]) -> Option<String> {
     let bytes: Vec<u8> = spots
         .iter()
@@ -86,7 +86,7 @@ fn kind(c: char) -> Unseen {
     }
 }
 
-/// How many characters a flag of tag characters has that begins here.
+/// The number of characters of a flag of tag characters that begins here.
 fn flag(rest: &[(usize, char)]) -> Option<usize> {
     if rest.first()?.1 != '\u{1f3f4}' {
         return None;
@@ -101,7 +101,7 @@ fn flag(rest: &[(usize, char)]) -> Option<usize> {
     })
 }
 
-/// Whether the text would look otherwise, or be misspelled, without this character.
+/// Whether the text would look different, or be misspelled, without this character.
 fn is_needed(chars: &[(usize, char)], index: usize) -> bool {
     let at = |index: Option<usize>| index.and_then(|index| chars.get(index)).map(|(_, c)| *c);
     let before = at(index.checked_sub(1)).unwrap_or(' ');
@@ -110,7 +110,7 @@ fn is_needed(chars: &[(usize, char)], index: usize) -> bool {
     match chars[index].1 {
         '\r' => after == '\n' || index + 1 == chars.len(),
         '\u{fe0e}' | '\u{fe0f}' => is_pictographic(before) || is_keycap(before),
-        // A selector of another form of one ideograph or symbol.
+        // A selector of a variant of one ideograph or symbol.
         '\u{fe00}'..='\u{fe0d}' => is_ideograph(before) || is_symbol(before),
         '\u{e0100}'..='\u{e01ef}' => is_ideograph(before),
         '\u{180b}'..='\u{180f}' => is_mongolian(before),
@@ -122,7 +122,7 @@ fn is_needed(chars: &[(usize, char)], index: usize) -> bool {
             };
             is_pictographic(base)
         }
-        // Visible on both sides, or at an edge of the word.
+        // Between visible characters, or at an edge of the word.
         '\u{200c}' | '\u{200d}' => either(joins) && !is_invisible(before) && !is_invisible(after),
         '\u{200b}' => is_unspaced(before) && is_unspaced(after),
         '\u{61c}' | '\u{200e}' | '\u{200f}' => is_near_right_to_left(chars, index),
@@ -138,7 +138,7 @@ fn is_symbol(c: char) -> bool {
     matches!(c, '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{2070}'..='\u{2bff}' | '\u{3000}'..='\u{303f}')
 }
 
-/// Emoji, and the symbols that a selector makes one of.
+/// Emoji, and symbols that a selector turns into one.
 fn is_pictographic(c: char) -> bool {
     matches!(
         c,
@@ -161,7 +161,7 @@ fn joins(c: char) -> bool {
     arabic || indic || is_mongolian(c)
 }
 
-/// Scripts that are written without spaces, where a zero-width one is a place to break the line.
+/// Scripts without spaces between words, where a zero-width space allows a line break.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17b3}' | '\u{17b6}'..='\u{17ff}')
 }
@@ -170,7 +170,7 @@ fn is_right_to_left(c: char) -> bool {
     matches!(c, '\u{590}'..='\u{61b}' | '\u{61d}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
 }
 
-/// Whether a letter of a right-to-left script stands close by: then a mark only mends punctuation.
+/// Whether a right-to-left letter is near: then a mark only corrects punctuation.
 fn is_near_right_to_left(chars: &[(usize, char)], index: usize) -> bool {
     const REACH: usize = 12;
     let from = index.saturating_sub(REACH);

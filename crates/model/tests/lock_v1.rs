@@ -137,7 +137,7 @@ fn lock_v1_as_version_3_is_refused_with_what_to_do() {
     assert_eq!(problem.file.as_deref(), Some("lock-v1.json"));
     let help = problem.remedy();
     assert!(
-        help.contains("Upgrade mcp-broker and broker-gen") && help.contains("lock anew"),
+        help.contains("Upgrade mcp-broker and broker-gen") && help.contains("make a new lock"),
         "{help}"
     );
 }

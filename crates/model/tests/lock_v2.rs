@@ -75,7 +75,7 @@ fn lock_v2_with_a_new_member_is_refused_with_its_name_and_what_to_upgrade() {
         assert_eq!(
             problem.message,
             format!(
-                "the lock uses `{name}` of format version 2, which mcp-broker and broker-gen {} are too old to know",
+                "the lock uses `{name}` of format version 2, which mcp-broker and broker-gen {} do not support",
                 env!("CARGO_PKG_VERSION")
             )
         );
@@ -83,7 +83,7 @@ fn lock_v2_with_a_new_member_is_refused_with_its_name_and_what_to_upgrade() {
         assert_eq!(problem.pointer.as_deref(), Some(&place[..]));
         assert!(problem.position.is_some_and(|at| at.line > 1), "{name}");
         let help = problem.remedy();
-        for part in ["broker-gen 0.1.0", "upgrade mcp-broker", "lock anew"] {
+        for part in ["broker-gen 0.1.0", "upgrade mcp-broker", "make a new lock"] {
             assert!(help.contains(part), "{help}");
         }
     }
@@ -118,5 +118,5 @@ fn a_lock_of_version_1_has_no_members_of_version_2() {
     );
     let problems = refused(&newer);
     assert_eq!(problems[0].code, DiagnosticCode::LockCorrupt);
-    assert_eq!(problems[0].message, "the member is not known");
+    assert_eq!(problems[0].message, "unknown member");
 }

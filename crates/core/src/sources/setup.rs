@@ -200,7 +200,7 @@ fn problems_of_limits(
         let source = configured.get(catalog.sources[tool.source as usize].path)?;
         let limit = source.overrides.get(tool.name)?.max_output_chars?;
         let path = catalog.entry(tool.entry).path;
-        let least = config::least_output_chars(path);
+        let least = config::min_output_chars(path);
         let message = format!("`max_output_chars` {limit} leaves no room for a reply of `{path}`");
         let pointer = format!("{}/tool_overrides", source.pointer);
         (limit < least).then(|| {

@@ -1,7 +1,7 @@
-//! What `command` and `args` mean: a program that is executed directly, or a script for the shell.
+//! `command` and `args`: a program that is executed directly, or a shell script.
 //!
-//! A string without shell syntax is split as a shell would, so that no shell stands between the
-//! broker and the server; a value that a variable brings in never adds a word or becomes syntax.
+//! A string without shell syntax is split as a shell would split it, so that no shell runs between the
+//! broker and the server; the value of a variable never adds a word or becomes syntax.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::text::shown_line;
 
-/// What a command string is.
+/// The result of splitting a command string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Split {
-    /// Words, to be executed as they are.
+    /// Words, to be executed directly.
     Words(Vec<Template>),
-    /// Something that only a shell can run.
+    /// The string needs a shell.
     Shell,
-    /// A quote at this byte that is not closed.
+    /// The byte offset of a quote that is not closed.
     Unclosed(usize),
 }
 
@@ -86,7 +86,7 @@ fn command_line(
     }
 }
 
-/// Where each word stands, from the source on: a list has a place for each, a string one for all.
+/// The JSON pointer of each word below the source: one for each item of a list, one for a whole string.
 pub(super) fn places(line: &CommandLine, command: &Cursor<'_>, has_args: bool) -> Vec<String> {
     let CommandLine::Direct { args, .. } = line else {
         return vec!["/command".to_owned()];
@@ -108,12 +108,12 @@ pub(super) fn places(line: &CommandLine, command: &Cursor<'_>, has_args: bool) -
 }
 
 fn empty(findings: &mut Findings<'_>, command: &Cursor<'_>) -> Option<CommandLine> {
-    let diagnostic = Diagnostic::error(Code::ConfigSourceKind, "`command` names no program");
+    let diagnostic = Diagnostic::error(Code::ConfigSourceKind, "`command` does not name a program");
     findings.add(command, diagnostic.help("write the program to run"));
     None
 }
 
-/// A command string whose variables were checked.
+/// A command string whose variables were already checked.
 fn line(findings: &mut Findings<'_>, command: &Cursor<'_>, text: &str) -> Option<CommandLine> {
     match split(text) {
         Split::Words(mut words) => {
@@ -148,8 +148,8 @@ fn line(findings: &mut Findings<'_>, command: &Cursor<'_>, text: &str) -> Option
     }
 }
 
-/// Rewrites the script that a known shell is given as an argument. What a value could turn into code
-/// elsewhere is refused or warned of.
+/// Rewrites the script argument of a known shell. Other places where a value could become code are
+/// refused or reported as a warning.
 fn with_script(
     findings: &mut Findings<'_>,
     command: &Cursor<'_>,
@@ -200,7 +200,7 @@ fn refuse(findings: &mut Findings<'_>, command: &Cursor<'_>, errors: Vec<shell::
 fn warn_of_foreign(findings: &mut Findings<'_>, command: &Cursor<'_>, programs: &BTreeSet<String>) {
     for program in programs {
         let message = format!(
-            "a `${{…}}` stands in a script for `{}`, which is not understood: its value can become code",
+            "a script for `{}` contains a `${{…}}`; the broker cannot rewrite such scripts, so the value can become code",
             shown_line(program, 80)
         );
         findings.add(command, Diagnostic::warning(Code::ShellPlace, message));
@@ -208,7 +208,7 @@ fn warn_of_foreign(findings: &mut Findings<'_>, command: &Cursor<'_>, programs: 
 }
 
 fn unclosed(findings: &mut Findings<'_>, command: &Cursor<'_>, at: usize) {
-    let message = format!("what is opened at byte {at} of `command` is not closed");
+    let message = format!("the quote or bracket at byte {at} of `command` is not closed");
     let diagnostic = Diagnostic::error(Code::ConfigSourceKind, message);
     findings.add(
         command,
@@ -216,7 +216,7 @@ fn unclosed(findings: &mut Findings<'_>, command: &Cursor<'_>, at: usize) {
     );
 }
 
-/// Splits `text`, whose variables were checked, unless it needs a shell.
+/// Splits `text`, whose variables were already checked, unless it needs a shell.
 pub(super) fn split(text: &str) -> Split {
     if begins_with_assignment(text) {
         return Split::Shell;
@@ -224,7 +224,7 @@ pub(super) fn split(text: &str) -> Split {
     let mut words = Vec::new();
     let mut word: Option<Vec<Part>> = None;
     let mut quote: Option<(char, usize)> = None;
-    // An open quote is only certain at the end; shell syntax before it decides first.
+    // An open quote is an error only at the end; shell syntax before it takes precedence.
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
@@ -243,7 +243,7 @@ pub(super) fn split(text: &str) -> Split {
                 word.get_or_insert_default();
             }
             (_, '\\') => match next {
-                // An escaped dollar sign is left to a shell: as a word it would look like a variable.
+                // An escaped dollar sign needs a shell: in a word it would look like a variable.
                 Some('$' | '`' | '\n') => return Split::Shell,
                 Some(escaped) if quote.is_none() || matches!(escaped, '"' | '\\') => {
                     push(&mut word, escaped);
@@ -276,7 +276,7 @@ fn push(word: &mut Option<Vec<Part>>, c: char) {
     }
 }
 
-/// The variable with which `text` begins, and its length.
+/// The variable at the start of `text`, and its length.
 pub(super) fn variable(text: &str) -> Option<(Part, usize)> {
     if !text.starts_with("${") {
         return None;
@@ -286,7 +286,7 @@ pub(super) fn variable(text: &str) -> Option<(Part, usize)> {
     Some((template.parts().first()?.clone(), length))
 }
 
-/// `NAME=…` before the program, which only a shell understands.
+/// `NAME=…` before the program, which only a shell supports.
 fn begins_with_assignment(text: &str) -> bool {
     text.trim_start_matches([' ', '\t'])
         .split_once('=')

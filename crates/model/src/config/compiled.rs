@@ -1,5 +1,5 @@
-//! The document that is compiled into the binary: what the broker reads of the config, with the
-//! environment asked for every secret that was written out.
+//! The config document that is compiled into the binary: only the keys that the broker reads, with a
+//! variable in place of every literal secret.
 
 use serde_json::{Map, Value};
 
@@ -14,8 +14,8 @@ use crate::redact::is_secret_name;
 use crate::text::shown_line;
 
 impl Config {
-    /// The document to compile in, and a warning for each secret that was taken out of it. Keys of
-    /// other clients and disabled entries are left out: nobody knows what stands in them.
+    /// The document to compile in, and a warning for each secret that was replaced. Keys of other clients
+    /// and disabled entries are left out, since they may contain secrets that are not recognised.
     pub fn compiled(&self) -> (Value, Vec<Diagnostic>) {
         let mut document = self.document.value.clone();
         let mut warnings = Vec::new();
@@ -34,8 +34,8 @@ impl Config {
         (document, warnings)
     }
 
-    /// The text of the config document that is compiled in. Its `mcpServers` keep the order of the
-    /// file, which is the order of the tree; the members of all other objects are sorted by name.
+    /// The text of the compiled-in document. `mcpServers` keeps the order of the file, which is the order
+    /// of the tree; the members of all other objects are sorted by name.
     pub fn compiled_text(&self) -> String {
         let (document, _) = self.compiled();
         let Value::Object(members) = document else {
@@ -56,7 +56,7 @@ impl Config {
     }
 }
 
-/// An object with these members, in this order; each value is JSON already.
+/// An object with these members in this order; each value is already JSON.
 fn object_text<'a>(members: impl Iterator<Item = (&'a String, String)>) -> String {
     let members: Vec<String> = members
         .map(|(key, value)| format!("{}:{value}", Value::from(key.as_str())))
@@ -69,7 +69,7 @@ fn keep(object: &mut Value, level: Level, besides: &[&str]) {
         members.retain(|key, _| {
             level.keys().contains(&key.as_str()) || besides.contains(&key.as_str())
         });
-        // A time that other clients meant in milliseconds was passed over and says nothing here.
+        // A time that another client meant in milliseconds was ignored and is not compiled in.
         if level == Level::Source
             && members
                 .get("timeout")
@@ -119,7 +119,7 @@ fn hide(
             continue;
         };
         let message = format!(
-            "the value of `{}` is written out; the compiled-in config asks for `{replacement}`",
+            "the config contains the value of `{}`; the compiled-in config has `{replacement}` instead",
             shown_line(name, 80)
         );
         warnings.push(
@@ -129,8 +129,8 @@ fn hide(
     }
 }
 
-/// What stands instead of a value with a secret in it; `None` for a value without one. A default is
-/// as much written out as a value.
+/// The replacement of a value that contains a secret; `None` for a value without one. A default of a
+/// variable counts as a literal value.
 fn asked(name: &str, text: &str, header: bool) -> Option<String> {
     if text.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! `config_digest`: what a lock depends on. Values of `env` and `headers`, `cwd`, limits, timeouts
-//! and texts are left out, so that changing them needs no new lock.
+//! `config_digest`: the part of the config that a lock depends on. Values of `env` and `headers`, `cwd`,
+//! limits, timeouts and texts are left out, so that changing them needs no new lock.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::digest::Digest;
 const DOMAIN: &str = "mcp-broker:config:1";
 
 impl Config {
-    /// The digest of everything that a lock depends on.
+    /// The digest of all config fields that the lock depends on.
     pub fn digest(&self) -> Digest {
         let mut sources: Vec<&Source> = self.sources().collect();
         sources.sort_by(|a, b| a.path.cmp(&b.path));
@@ -21,7 +21,7 @@ impl Config {
 }
 
 impl Source {
-    /// The digest of what a lock depends on of this source alone.
+    /// The digest of the fields of this source that the lock depends on.
     pub fn digest(&self) -> Digest {
         Digest::of(DOMAIN, &covered(self))
     }
@@ -35,7 +35,7 @@ fn covered(source: &Source) -> Value {
         .collect()
 }
 
-/// What the digest covers of one source, but for its path. What is absent is empty.
+/// The fields of one source that the digest covers, without its path. An absent field is empty.
 pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
     let (command, args) = match &source.command {
         CommandLine::Direct { program, args, .. } => (

@@ -1,5 +1,5 @@
-//! A syntax error with the line it stands in and a caret. The content of every string is masked,
-//! for it may be a secret; text outside strings is shown as far as JSON could write it.
+//! A syntax error with its line and a caret. The content of every string is masked, since it may be a
+//! secret; text outside strings is shown only as far as it is JSON.
 
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -8,12 +8,12 @@ use crate::json::Position;
 /// Columns of the line that are shown on either side of the caret.
 const REACH: usize = 60;
 
-/// What `serde_json` says, at its place, with the masked line.
+/// The message of `serde_json` at its place, with the masked line.
 pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> Diagnostic {
     let line_number = error.line().max(1);
     let line = text.split('\n').nth(line_number - 1).unwrap_or("");
     let line = line.strip_suffix('\r').unwrap_or(line);
-    // serde_json counts bytes and stands at the byte that it refused.
+    // serde_json counts bytes, and its column is that of the refused byte.
     let mut bytes = error.column().saturating_sub(1).min(line.len());
     while !line.is_char_boundary(bytes) {
         bytes -= 1;
@@ -21,10 +21,10 @@ pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> Diagnostic 
     let column = line[..bytes].chars().count() + 1;
     let whole = error.to_string();
     let cause = whole.split(" at line ").next().unwrap_or("not JSON");
-    // What a message quotes from the text is left out with the rest of the string contents.
+    // Quoted text in the message is left out, like the content of strings.
     let cause = cause.split(": ").next().unwrap_or(cause);
     let cause = match line[bytes..].chars().next() {
-        // A comma went before, else the object would simply be closed.
+        // A comma precedes; without it the object would be closed here.
         Some('}') if cause == "key must be a string" => "trailing comma",
         _ => cause,
     };
@@ -40,7 +40,9 @@ pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> Diagnostic 
             format!("  {line_number} | {window}"),
             format!("  {blank} | {caret}^"),
         ])
-        .help("mend the place; JSON has no comments, no trailing commas, and double quotes only");
+        .help(
+            "correct the place; JSON has no comments, no trailing commas, and only double quotes",
+        );
     diagnostic.position = Some(Position {
         line: line_number,
         column,
@@ -48,8 +50,8 @@ pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> Diagnostic 
     diagnostic
 }
 
-/// `line` with every character of a string's content as `•`. Keys keep theirs: a string is one
-/// when a brace or comma goes before and a colon follows. An apostrophe opens a string as well, and so does a bare word.
+/// `line` with every character of a string's content as `•`. Keys are shown: a string is a key if a
+/// brace or comma precedes and a colon follows. An apostrophe and a bare word open a string as well.
 fn mask(line: &str) -> String {
     let chars: Vec<char> = line.chars().collect();
     let mut out = String::with_capacity(line.len());
@@ -91,7 +93,7 @@ fn mask(line: &str) -> String {
     out
 }
 
-/// A bare word: one that JSON knows is shown, anything else may be half of a string.
+/// A bare word: a JSON literal is shown, any other word may be a part of a secret.
 fn mask_word(chars: &[char], start: usize, out: &mut String) -> usize {
     let end = chars[start..]
         .iter()

@@ -1,5 +1,5 @@
-//! Values of one type each, read from under a cursor. What does not fit is reported with what was
-//! expected and what stands there; the value itself is never quoted, since it may be a secret.
+//! Readers of single values below a cursor. An error names the expected and the actual type; it never
+//! quotes the value, which may be a secret.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -70,7 +70,7 @@ pub(super) fn list<'a>(
     }
 }
 
-/// Every string of a list, with its cursor given to `check`.
+/// Every string of a list; `check` gets each with its cursor.
 pub(super) fn strings<T>(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
@@ -129,7 +129,7 @@ pub(super) fn seconds(
             }
             shown_line(text, 40)
         }
-        // `"30s"` is a time that cannot be said rather than a thing of another kind.
+        // `"30s"` is reported as a value that is out of range, not as a wrong type.
         Data::String(_) => "a string".to_owned(),
         _ => {
             wrong_type(findings, cursor, &expected);
@@ -144,13 +144,13 @@ pub(super) fn seconds(
     None
 }
 
-/// A string in which `${NAME}` stands for a variable.
+/// A string with variables, `${NAME}`.
 pub(super) fn template(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Template> {
     let text = string(findings, cursor)?;
     template_of(findings, cursor, text)
 }
 
-/// The same of a string that was already read.
+/// [`template`] for a string that was already read.
 pub(super) fn template_of(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
@@ -166,11 +166,10 @@ pub(super) fn template_of(
             let own = template.variables().find(|name| is_own_variable(name));
             if let Some(name) = own {
                 let message = format!(
-                    "`${{{}}}` is a variable of the broker itself, whose value goes to no source",
+                    "`${{{}}}` is a variable of the broker itself, which no source may read",
                     shown_line(name, 80)
                 );
-                let help =
-                    "set a variable whose name does not begin with `MCP_BROKER_`, and name that";
+                let help = "use a variable whose name does not begin with `MCP_BROKER_`";
                 findings.add(
                     cursor,
                     Diagnostic::error(Code::EnvSyntax, message).help(help),
@@ -187,7 +186,7 @@ pub(super) fn template_of(
     }
 }
 
-/// An object of templates. `is_name` says which names are possible, `kind` what they are called.
+/// An object of templates. `is_name` decides which names are valid, `kind` is the word for them in messages.
 pub(super) fn templates(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
@@ -198,7 +197,7 @@ pub(super) fn templates(
     for member in object(findings, cursor, "an object of strings").unwrap_or_default() {
         let value = cursor.member(member);
         if !is_name(&member.key) {
-            let message = format!("`{}` is no {kind}", shown_line(&member.key, 80));
+            let message = format!("`{}` is not a valid {kind}", shown_line(&member.key, 80));
             let diagnostic = Diagnostic::error(Code::EnvSyntax, message);
             findings.add_key(&value, diagnostic.help(format!("correct the {kind}")));
         }
@@ -209,11 +208,14 @@ pub(super) fn templates(
     out
 }
 
-/// Reports numbers below the cursor that cannot be kept as they are written.
+/// Reports numbers below the cursor that cannot be represented exactly.
 pub(super) fn check_numbers(findings: &mut Findings<'_>, cursor: &Cursor<'_>) {
     match &cursor.value.data {
         Data::Number(text) if number_of(text).is_none() => {
-            let message = format!("the number {} cannot be kept exactly", shown_line(text, 40));
+            let message = format!(
+                "the number {} cannot be represented exactly",
+                shown_line(text, 40)
+            );
             out_of_range(findings, cursor, message);
         }
         Data::Array(items) => {

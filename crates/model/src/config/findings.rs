@@ -1,17 +1,17 @@
-//! Collects what is wrong with one config text, and a cursor that knows where it stands.
-//! In the end: file order, places as lines and columns, and a bound on how many are told.
+//! The problems of one config text, and a cursor that knows its place in the text. Problems are
+//! reported in file order with line and column, up to a maximum number.
 
 use super::spanned::{Data, Member, Spanned};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::json::{escape_token, position_of_offset};
 
-/// How many problems of one file are told.
+/// Maximum number of problems that are reported for one file.
 pub(super) const MAX_TOLD: usize = 100;
-/// How many are kept until they are sorted.
+/// Maximum number that is kept until they are sorted.
 const MAX_KEPT: usize = 200;
 
-/// Everything found in one text.
+/// All problems of one text.
 #[derive(Debug)]
 pub(super) struct Findings<'t> {
     file: &'t str,
@@ -28,7 +28,7 @@ struct Found {
     diagnostic: Diagnostic,
 }
 
-/// A value, where it stands, and the way to it.
+/// A value, its place, and the path to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     pub(super) value: &'a Spanned,
@@ -53,14 +53,14 @@ impl<'t> Findings<'t> {
         }
     }
 
-    /// Adds one at the value under the cursor.
+    /// Adds a problem at the value of the cursor.
     pub(super) fn add(&mut self, cursor: &Cursor<'_>, diagnostic: Diagnostic) {
         self.keep(cursor.value.at, None, diagnostic, |d| {
             d.at(cursor.pointer())
         });
     }
 
-    /// Adds one at the key under which the cursor's value stands.
+    /// Adds a problem at the key of the cursor's value.
     pub(super) fn add_key(&mut self, cursor: &Cursor<'_>, diagnostic: Diagnostic) {
         let at = match cursor.token {
             Token::Key(_, at) => at,
@@ -69,14 +69,14 @@ impl<'t> Findings<'t> {
         self.keep(at, None, diagnostic, |d| d.at(cursor.pointer()));
     }
 
-    /// Adds one that has a second place, which the message then names.
+    /// Adds a problem with a second place, which the message names.
     pub(super) fn add_also(&mut self, cursor: &Cursor<'_>, diagnostic: Diagnostic, also: usize) {
         self.keep(cursor.value.at, Some(also), diagnostic, |d| {
             d.at(cursor.pointer())
         });
     }
 
-    /// Adds one at a byte offset. The pointer is only made where the finding is kept.
+    /// Adds a problem at a byte offset. The pointer is made only if the problem is kept.
     pub(super) fn push_also(
         &mut self,
         at: usize,
@@ -109,7 +109,7 @@ impl<'t> Findings<'t> {
         }
     }
 
-    /// Whether more will only be counted, so that no help need be thought of.
+    /// Whether further problems are only counted, so that no help text is computed for them.
     pub(super) fn is_full(&self) -> bool {
         self.kept.len() >= MAX_KEPT
     }
@@ -119,7 +119,7 @@ impl<'t> Findings<'t> {
         self.errors > 0
     }
 
-    /// All of them in file order; errors go before warnings only where some must be left out.
+    /// All in file order; warnings are dropped before errors if there are too many.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         if self.kept.len() > MAX_TOLD {
             self.kept.sort_by_key(|f| (!f.diagnostic.is_error(), f.at));
@@ -136,7 +136,7 @@ impl<'t> Findings<'t> {
             .collect();
         if dropped > 0 {
             let last = told.last().map_or(Code::ConfigShape, |d| d.code);
-            let message = format!("and {dropped} more; mend these first");
+            let message = format!("and {dropped} more; correct these first");
             let note = if refused {
                 Diagnostic::error(last, message)
             } else {
@@ -172,7 +172,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The value of one of its members.
+    /// The cursor of one of its members.
     pub(super) fn member(&'a self, member: &'a Member) -> Self {
         Self {
             value: &member.value,
@@ -181,7 +181,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// One of its items.
+    /// The cursor of one of its items.
     pub(super) fn item(&'a self, index: usize, value: &'a Spanned) -> Self {
         Self {
             value,
@@ -190,7 +190,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The value of the last member of this name, where it is an object that has one.
+    /// The cursor of the last member of this name, if the value is an object that has it.
     pub(super) fn get(&'a self, key: &str) -> Option<Self> {
         match &self.value.data {
             Data::Object(members) => members

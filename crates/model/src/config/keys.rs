@@ -1,11 +1,11 @@
-//! Every key that the config knows, by level, and what to say of one that it does not know.
+//! Every key of the config by level, and the report of unknown keys.
 
 use super::findings::{Cursor, Findings};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::text::shown_line;
 
-/// Where keys stand.
+/// The level of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Top,
@@ -23,7 +23,7 @@ const LEVELS: [Level; 5] = [
     Level::Limits,
 ];
 
-/// Keys that other clients put into an entry of `mcpServers` and that mean nothing here.
+/// Keys of other clients in an entry of `mcpServers` that have no meaning here.
 const FOREIGN: [&str; 31] = [
     "alwaysAllow",
     "allowedTools",
@@ -59,7 +59,7 @@ const FOREIGN: [&str; 31] = [
 ];
 
 impl Level {
-    /// The keys of this level, those of later versions included.
+    /// The keys of this level, including those of later versions.
     pub(super) fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Top => &[
@@ -130,7 +130,7 @@ impl Level {
     }
 }
 
-/// The key of this level that `key` was most likely meant to be.
+/// The key of this level that is most similar to `key`.
 pub(super) fn nearest(key: &str, level: Level) -> Option<&'static str> {
     let wanted = plain(key);
     level
@@ -142,8 +142,8 @@ pub(super) fn nearest(key: &str, level: Level) -> Option<&'static str> {
         .map(|(_, known)| known)
 }
 
-/// Lower case without `_` and `-`, so that `toolFilter` is `tool_filter`. Long keys are cut: the
-/// distance costs the product of both lengths, and no key of ours is that long.
+/// Lower case without `_` and `-`, so that `toolFilter` matches `tool_filter`. Long keys are cut: the
+/// cost of the distance is the product of both lengths, and all known keys are short.
 fn plain(key: &str) -> String {
     key.chars()
         .filter(|c| !matches!(c, '_' | '-'))
@@ -152,7 +152,7 @@ fn plain(key: &str) -> String {
         .collect()
 }
 
-/// Reports a key that this level does not know.
+/// Reports an unknown key of this level.
 pub(super) fn unknown(findings: &mut Findings<'_>, cursor: &Cursor<'_>, key: &str, level: Level) {
     let shown = shown_line(key, 80);
     let message = format!("unknown key `{shown}` in {}", level.name());
@@ -175,8 +175,8 @@ pub(super) fn unknown(findings: &mut Findings<'_>, cursor: &Cursor<'_>, key: &st
     findings.add_key(cursor, diagnostic.help(help));
 }
 
-/// Reports a key of an `mcpServers` file: other clients' keys are passed over with a warning, one
-/// that is nearly ours is taken for a mistake.
+/// Reports a key of an `mcpServers` file: a key of another client is a warning, a key that is similar to
+/// a known one is an error.
 pub(super) fn unknown_or_foreign(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
@@ -193,12 +193,12 @@ pub(super) fn unknown_or_foreign(
         key,
         "includeTools" | "excludeTools" | "allowedTools" | "disabledTools" | "tools"
     ) {
-        diagnostic = diagnostic.help("say which tools are exposed with `tool_filter`");
+        diagnostic = diagnostic.help("select the exposed tools with `tool_filter`");
     }
     findings.add_key(cursor, diagnostic);
 }
 
-/// Reports a key whose feature is of a later version. Its type and range were checked before.
+/// Reports a key of a later version. Its type and range were already checked.
 pub(super) fn later(findings: &mut Findings<'_>, cursor: &Cursor<'_>, what: &str) {
     findings.add_key(
         cursor,

@@ -1,4 +1,4 @@
-//! The lists of a source and of the top level whose items have a grammar of their own.
+//! The lists of a source and of the top level whose items have a grammar.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ pub(super) fn tool_filter(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> T
     let patterns = fields::strings(findings, cursor, |findings, item, text| {
         check_glob(findings, item, text).then(|| text.to_owned())
     });
-    // Each pattern was compiled alone, so what fails here is the whole: an error of the config too,
-    // since a filter that is left out would expose every tool.
+    // Each pattern compiled alone, so this is a failure of the whole set. It is an error as well: without
+    // its filter the source would expose every tool.
     ToolFilter::compile(&patterns).unwrap_or_else(|errors| {
         report(findings, cursor, errors);
         ToolFilter::default()
@@ -25,7 +25,8 @@ pub(super) fn tool_filter(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> T
 pub(super) fn inherit_env(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<String> {
     fields::strings(findings, cursor, |findings, item, text| {
         if text.starts_with('!') {
-            let message = "`inherit_env` has no denies: nothing is inherited but what it names";
+            let message =
+                "`inherit_env` takes no `!` patterns: only variables that it names are inherited";
             findings.add(item, Diagnostic::error(Code::GlobSyntax, message));
             return None;
         }
@@ -52,7 +53,7 @@ fn report(findings: &mut Findings<'_>, at: &Cursor<'_>, errors: Vec<FilterError>
     }
 }
 
-/// Pointers below a tool, so that no tool leaves the lock as a whole.
+/// Pointers below a tool; a pointer to the whole tool is refused, since the tool would leave the lock.
 pub(super) fn volatile(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> BTreeSet<String> {
     fields::strings(findings, cursor, |findings, item, text| {
         let mut tokens = text.strip_prefix("/tools/").unwrap_or("").split('/');
@@ -62,8 +63,7 @@ pub(super) fn volatile(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> BTre
             fields::out_of_range(
                 findings,
                 item,
-                "a `volatile` pointer begins with `/tools/NAME/MEMBER`; `*` may stand for NAME"
-                    .to_owned(),
+                "a `volatile` pointer begins with `/tools/NAME/MEMBER`; NAME may be `*`".to_owned(),
             );
             return None;
         }

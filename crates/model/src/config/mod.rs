@@ -1,4 +1,4 @@
-//! The config: what the operator wrote, checked once into types that cannot be wrong.
+//! The config: parsed and checked once into types whose values are valid.
 //!
 //! [`Config::parse`] reports every problem of a file in one run. Variables stay unexpanded here
 //! ([`Template`]); they are expanded when a process is started.
@@ -51,7 +51,7 @@ pub struct Config {
     pub limits: Limits,
     /// Whether Rust types are generated, unless a source says otherwise.
     pub types: bool,
-    /// Whether `verify` refuses a lock with tools that nobody signed. Shapes no catalog and no digest.
+    /// Whether `verify` refuses a lock with tools that have no audit. Changes no catalog and no digest.
     pub audits_required: bool,
     /// The reaction of a running broker to drift of class `text`, unless a source sets its own; see
     /// [`Config::text_drift`].
@@ -64,28 +64,28 @@ pub struct Config {
     document: Document,
 }
 
-/// What [`Config::parse`] makes of a file that can be used.
+/// The result of [`Config::parse`] for a usable file.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// The config.
     pub config: Config,
-    /// What is worth knowing, in file order.
+    /// Warnings, in file order.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// The text and the value of a config; it may hold secrets, so it never prints.
+/// The text and the value of a config. It may contain secrets, so `Debug` prints only its length.
 #[derive(Clone, Default)]
 struct Document {
     value: Value,
     text: String,
-    /// The names in `mcpServers` as the file orders them, which is the order of the tree.
+    /// The names in `mcpServers` in file order, which is the order of the tree.
     servers: Vec<String>,
 }
 
 /// One node of the tree.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where it stands.
+    /// Its path in the tree.
     pub path: NodePath,
     /// One line for listings.
     pub summary: Option<String>,
@@ -95,58 +95,58 @@ pub struct Node {
     pub children: Vec<Self>,
     /// The server mounted here.
     pub source: Option<Source>,
-    /// Where it stands in the file.
+    /// Its JSON pointer in the file.
     pub pointer: String,
 }
 
 /// A server mounted on a node. `Debug` shows no value of `env` and no word of the command.
 #[derive(Clone)]
 pub struct Source {
-    /// The node's path, which is also the source's name everywhere.
+    /// The node's path, which is also the name of the source.
     pub path: NodePath,
-    /// What to run.
+    /// The command to run.
     pub command: CommandLine,
-    /// Where each word of it stands, the program first: JSON pointers below the source's own. A
-    /// command for the shell has one place.
+    /// The JSON pointer of each word of the command below the source's pointer, the program first. A
+    /// shell command has one pointer.
     pub places: Vec<String>,
     /// Variables for the process, by name.
     pub env: BTreeMap<String, Template>,
     /// Globs of variable names that the process inherits from the broker.
     pub inherit_env: Vec<String>,
-    /// Where to run it; relative to the config file's folder.
+    /// Working directory; relative to the config file's folder.
     pub cwd: Option<Template>,
-    /// Which tools are exposed.
+    /// The filter of exposed tools.
     pub filter: ToolFilter,
     /// Leaf names, by upstream tool name.
     pub aliases: BTreeMap<String, String>,
-    /// What the reviewer said instead of the server, by upstream tool name.
+    /// Texts and settings that replace the server's, by upstream tool name.
     pub overrides: BTreeMap<String, ToolOverride>,
     /// Whether a plain start waits for it and refuses without it.
     pub required: bool,
-    /// How long it may take until it listed its tools.
+    /// Maximum time from the launch of the process to its tool list.
     pub startup_timeout: Duration,
-    /// How often its tools are listed again without an announcement; `None` for never.
+    /// Interval between listings without an announcement; `None` for never.
     pub relist_interval: Option<Duration>,
-    /// How long a call may take.
+    /// Maximum time of a call.
     pub timeout: Duration,
-    /// Calls at the server at one time.
+    /// Maximum number of concurrent calls to the server.
     pub max_in_flight: usize,
-    /// Processes that share its calls.
+    /// Number of processes that share its calls.
     pub instances: usize,
-    /// Whether a call that a dying server may have run is sent once more, where the reviewed tool says
-    /// that it only reads or is idempotent.
+    /// Whether a call that a dying server may have executed is sent again, if the reviewed tool is marked
+    /// read-only or idempotent.
     pub retry_idempotent: bool,
-    /// The reaction of a running broker to drift of class `text`; the config's own where absent.
+    /// The reaction of a running broker to drift of class `text`; `None` takes the config's setting.
     pub on_text_drift: Option<TextDrift>,
     /// Whether Rust types are generated.
     pub types: bool,
     /// JSON pointer patterns of members that differ at every start, `/tools/NAME/…`.
     pub volatile: BTreeSet<String>,
-    /// Where it stands in the file.
+    /// Its JSON pointer in the file.
     pub pointer: String,
 }
 
-/// How a process is started.
+/// The command line of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandLine {
     /// Executed directly.
@@ -155,7 +155,7 @@ pub enum CommandLine {
         program: Template,
         /// Its arguments, as written.
         args: Vec<Template>,
-        /// Which of the arguments is a script for a shell, where one has variables in it.
+        /// The argument that is a shell script with variables, if there is one.
         script: Option<Script>,
     },
     /// Run by `/bin/sh -c`; each variable is handed over in the child's environment, so that its
@@ -165,7 +165,7 @@ pub enum CommandLine {
         script: String,
         /// The values of the private variables, by name.
         variables: BTreeMap<String, Template>,
-        /// The script as written but for quotes, with the variables of the config. Digests cover it.
+        /// The script as written except for quotes, with the variables of the config. Digests cover it.
         written: String,
     },
 }
@@ -181,38 +181,37 @@ pub struct Script {
     pub variables: BTreeMap<String, Template>,
 }
 
-/// What the reviewer said instead of the server.
+/// The reviewer's replacements for one tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOverride {
-    /// Instead of the tool's summary.
+    /// Replaces the tool's summary.
     pub summary: Option<String>,
-    /// Instead of the tool's description.
+    /// Replaces the tool's description.
     pub description: Option<String>,
-    /// Arguments worth copying.
+    /// Example arguments.
     pub example_args: Option<Map<String, Value>>,
-    /// How long a call may take.
+    /// Maximum time of a call.
     pub timeout: Option<Duration>,
-    /// Characters (Unicode scalar values) of a reply beyond which it is cut.
+    /// Maximum number of characters (Unicode scalar values) of a reply; a longer one is cut.
     pub max_output_chars: Option<usize>,
-    /// The form in which results are handed on.
+    /// The form of results.
     pub render_mode: RenderMode,
 }
 
-/// The reaction of a running broker to a tool with drift of class `text`: the words of the tool
-/// changed, and nothing else.
+/// The reaction of a running broker to drift of class `text`: only texts of the tool changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextDrift {
-    /// Serves it on, under the reviewed text.
+    /// The tool stays in service with the reviewed text.
     #[default]
     Serve,
-    /// Takes it out of service.
+    /// The tool is withdrawn.
     Withdraw,
 }
 
-/// The form in which a tool's result is handed on.
+/// The form of a tool's results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RenderMode {
-    /// As the server gave it, byte for byte.
+    /// As the server sent it, byte for byte.
     #[default]
     Json,
     /// One text block: the text blocks, joined.
@@ -221,9 +220,8 @@ pub enum RenderMode {
     Structured,
 }
 
-/// The least `max_output_chars` with which a reply of the tool at `path` can be cut: what stands
-/// around the result must fit as well.
-pub fn least_output_chars(path: &str) -> usize {
+/// The minimum `max_output_chars` for the tool at `path`: the JSON around the result must fit as well.
+pub fn min_output_chars(path: &str) -> usize {
     path.chars().count() + 450
 }
 
@@ -241,16 +239,16 @@ pub struct Limits {
 }
 
 impl Config {
-    /// Reads a config. `file` is its name as the user gave it; the bytes are its content.
+    /// Reads a config. `file` is its name as the user gave it, `bytes` its content.
     ///
-    /// An error has every problem of the file, warnings included, in file order.
+    /// An error contains every problem of the file, including warnings, in file order.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>> {
         top::parse(file, bytes)
     }
 }
 
 impl Node {
-    /// A node with nothing but its path.
+    /// A node that has only a path.
     fn bare(path: NodePath, pointer: String) -> Self {
         Self {
             path,

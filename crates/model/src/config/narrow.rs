@@ -1,5 +1,5 @@
-//! A config that is given at start, beside the one that was compiled in: a tighter filter narrows,
-//! values and limits may differ, and anything else needs a new lock or a new build.
+//! Compares a config that is given at start with the compiled-in one: a tighter filter narrows the
+//! exposed tools, values and limits may differ, anything else needs a new lock or a new build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::text::shown_line;
 
-/// The tools of one source by upstream name, as the lock has them.
+/// The tools of one source in the lock, by upstream name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownTools {
-    /// Exposed by the lock.
+    /// Exposed tools.
     pub exposed: Vec<String>,
-    /// Filtered out by the lock.
+    /// Tools that the filter hides.
     pub hidden: Vec<String>,
 }
 
-/// What the given config takes away.
+/// The tools that the given config hides in addition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Narrowing {
-    /// Source and upstream name of every tool that is no longer exposed.
+    /// Source and upstream name of each tool.
     pub hidden: BTreeSet<(NodePath, String)>,
 }
 
-/// Compares `given` with `built`. All differences are reported together, at their places in the
-/// given file.
+/// Compares `given` with `built`. All differences are reported in one run, at their places in the given
+/// file.
 pub fn compare(
     built: &Config,
     given: &Config,
@@ -44,7 +44,7 @@ pub fn compare(
             Some(locked) => comparison.source(locked, source, &known(&source.path)),
             None => comparison.widens(
                 &source.pointer,
-                format!("the source `{}` was not compiled in", source.path),
+                format!("the source `{}` is not compiled in", source.path),
             ),
         }
     }
@@ -81,7 +81,7 @@ struct Comparison {
 
 impl Comparison {
     fn widens(&mut self, pointer: &str, message: String) {
-        let help = "lock and build anew with this config: `broker-gen lock`, then `cargo build`";
+        let help = "make a new lock and a new build with this config: `broker-gen lock`, then `cargo build`";
         self.found.push(
             Diagnostic::error(Code::LockWiden, message)
                 .at(pointer)
@@ -89,10 +89,10 @@ impl Comparison {
         );
     }
 
-    /// A difference that the digest covers.
+    /// A difference in a field that the digest covers.
     fn differs(&mut self, pointer: &str, message: String) {
         let message = format!("{message} ({})", self.digests);
-        let help = "lock and build anew with this config: `broker-gen lock`, then `cargo build`";
+        let help = "make a new lock and a new build with this config: `broker-gen lock`, then `cargo build`";
         self.found.push(
             Diagnostic::error(Code::LockMismatch, message)
                 .at(pointer)
@@ -100,9 +100,9 @@ impl Comparison {
         );
     }
 
-    /// A difference in what the catalog says.
+    /// A difference in a text of the catalog.
     fn catalog(&mut self, pointer: &str, message: String) {
-        let help = "it is compiled in: build the broker with this config, `cargo build`";
+        let help = "the text is compiled in: build the broker with this config, `cargo build`";
         self.found.push(
             Diagnostic::error(Code::LockMismatch, message)
                 .at(pointer)
@@ -110,7 +110,7 @@ impl Comparison {
         );
     }
 
-    /// Two nodes of one path, and all below.
+    /// Two nodes with the same path, and the nodes below them.
     fn shape(&mut self, built: &Node, given: &Node) {
         let texts = [
             ("summary", built.summary != given.summary),
@@ -121,7 +121,7 @@ impl Comparison {
             self.catalog(
                 &given.pointer,
                 format!(
-                    "{texts} of `{}` differs from what was compiled in",
+                    "{texts} of `{}` differs from the compiled-in config",
                     given.path
                 ),
             );
@@ -164,7 +164,7 @@ impl Comparison {
         self.catalog(
             &given.pointer,
             format!(
-                "the nodes under `{}` are not those that were compiled in: {}",
+                "the nodes below `{}` differ from the compiled-in config: {}",
                 given.path,
                 parts.join("; ")
             ),
@@ -240,7 +240,7 @@ impl Comparison {
                 self.catalog(
                     &pointer,
                     format!(
-                        "{differing} of `{}` at `{}` differs from what was compiled in",
+                        "{differing} of `{}` at `{}` differs from the compiled-in config",
                         shown_line(tool, 80),
                         given.path
                     ),
@@ -250,7 +250,7 @@ impl Comparison {
     }
 }
 
-/// The names that are marked, in backticks.
+/// The marked names, in backticks.
 fn names<const N: usize>(marked: [(&str, bool); N]) -> String {
     let names: Vec<String> = marked
         .iter()

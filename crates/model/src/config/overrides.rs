@@ -1,5 +1,5 @@
-//! `path_aliases` and `tool_overrides`: what the reviewer says of single tools. Whether the tools
-//! exist is known only beside the lock, and judged there.
+//! `path_aliases` and `tool_overrides`: the reviewer's settings for single tools. Whether the tools exist
+//! is checked with the lock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -22,7 +22,7 @@ const RENDER_MODES: [(&str, RenderMode); 3] = [
     ("structured", RenderMode::Structured),
 ];
 
-/// Leaf names by upstream tool name; each is one segment, and no two are one.
+/// Leaf names by upstream tool name; each is one segment, and all differ.
 pub(super) fn aliases(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
@@ -40,7 +40,7 @@ pub(super) fn aliases(
             findings.add(&value, diagnostic.help("an alias is one path segment"));
         }
         match taken.get(alias) {
-            // The same key twice was already found as such.
+            // A duplicate key was already reported.
             Some((tool, first)) if *tool != member.key => {
                 let message = format!(
                     "`{}` and `{}` both get the alias `{}`",

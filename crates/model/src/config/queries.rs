@@ -1,5 +1,5 @@
-//! Questions to a checked config: its nodes and sources, the variables it names, where something
-//! stands in its file, and which of its values are secrets.
+//! Queries on a checked config: nodes and sources, named variables, places in the file, and the values
+//! that are secrets.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Config {
             .unwrap_or(default)
     }
 
-    /// The names of all variables that the config asks the environment for.
+    /// The names of all variables that the config reads from the environment.
     pub fn variables(&self) -> BTreeSet<&str> {
         self.sources()
             .flat_map(Source::templates)
@@ -59,7 +59,7 @@ impl Config {
             .collect()
     }
 
-    /// The same diagnostic with this config's file, and with line and column of its pointer.
+    /// The diagnostic with the file of this config, and with line and column of its pointer.
     #[must_use]
     pub fn place(&self, mut diagnostic: Diagnostic) -> Diagnostic {
         diagnostic.file = Some(self.file.clone());
@@ -71,17 +71,17 @@ impl Config {
 }
 
 impl Source {
-    /// `stdio`; sources over the network are not read yet.
+    /// `stdio`; sources over the network are not supported yet.
     pub fn backend(&self) -> &'static str {
         "stdio"
     }
 
-    /// Whether it is run by a shell.
+    /// Whether a shell runs it.
     pub fn is_shell(&self) -> bool {
         matches!(self.command, CommandLine::Shell { .. })
     }
 
-    /// Every string of it that is expanded before its process starts.
+    /// Every string of the source that is expanded before its process starts.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         let command: Vec<&Template> = match &self.command {
             CommandLine::Direct { program, args, .. } => {
@@ -95,10 +95,10 @@ impl Source {
             .chain(&self.cwd)
     }
 
-    /// What must be masked in everything the source says: the value of every variable, whole values
-    /// of `env` under secret-looking names, and arguments that follow a secret-looking option.
+    /// The values to mask in all output of the source: the value of every variable, values of `env` with
+    /// secret-looking names, and arguments after a secret-looking option.
     ///
-    /// A template that names a variable which is not set stands for nothing.
+    /// A template with an unset variable has no value to mask.
     pub fn secret_templates(&self) -> Vec<Template> {
         let mut out: Vec<Template> = self
             .templates()

@@ -1,5 +1,5 @@
-//! From bytes to a tree of values that know where they stand. Refuses what is no JSON text of ours:
-//! size, encoding, nesting, syntax; every key that stands twice is found, and reading goes on.
+//! Parses bytes into a tree of values with byte offsets. Refuses an invalid size, encoding, nesting or
+//! syntax; every duplicate key is reported, and reading continues after it.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use crate::diagnostic::Diagnostic;
 use crate::json::{escape_token, position_of_offset};
 use crate::text::shown_line;
 
-/// The largest config, in bytes.
+/// Maximum size of a config, in bytes.
 pub const MAX_BYTES: usize = 4 << 20;
-/// The deepest nesting.
+/// Maximum nesting.
 pub(super) const MAX_DEPTH: usize = 64;
-/// The most values: more than anybody reviews, and few enough to be read in a blink.
+/// Maximum number of values: far above any real config, and parsed in a few milliseconds.
 const MAX_VALUES: usize = 100_000;
 
-/// Why there is no tree at all; the only finding of its run.
+/// An error that leaves no tree; it is the only finding of its run.
 pub(super) type Refusal = Box<Diagnostic>;
 
-/// Checks size and encoding and takes a byte-order mark off.
+/// Checks size and encoding and removes a byte-order mark.
 pub(super) fn text_of(bytes: &[u8]) -> Result<&str, Refusal> {
     if bytes.len() > MAX_BYTES {
         return refuse(Diagnostic::error(
@@ -57,7 +57,7 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<&str, Refusal> {
     }
 }
 
-/// Parses `text`. Keys that stand twice go to `findings`.
+/// Parses `text`. Duplicate keys go to `findings`.
 pub(super) fn read(text: &str, findings: &mut Findings<'_>) -> Result<Spanned, Refusal> {
     if text.trim().is_empty() {
         return refuse(
@@ -85,8 +85,8 @@ fn refuse<T>(diagnostic: Diagnostic) -> Result<T, Refusal> {
     Err(Box::new(diagnostic))
 }
 
-/// Counts brackets and commas outside strings, so that no reader ever recurses deeper than
-/// [`MAX_DEPTH`] or sees more than [`MAX_VALUES`].
+/// Counts brackets and commas outside strings before any recursive reader runs, so that nesting stays
+/// within [`MAX_DEPTH`] and values within [`MAX_VALUES`].
 fn check_size(text: &str) -> Result<(), Refusal> {
     let (mut depth, mut values, mut in_string, mut escaped) = (0usize, 1usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -120,11 +120,11 @@ fn check_size(text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Walks a text that `serde_json` has accepted, so that only its shape matters here.
+/// Walks a text that `serde_json` has accepted, so that only its structure matters here.
 struct Reader<'t, 'f, 'l> {
     text: &'t str,
     at: usize,
-    /// The tokens of the pointer to here.
+    /// The tokens of the current pointer.
     way: Vec<String>,
     findings: &'f mut Findings<'l>,
 }
@@ -148,7 +148,7 @@ impl<'t> Reader<'t, '_, '_> {
     fn object(&mut self) -> Result<Data, Refusal> {
         self.at += 1;
         let mut members: Vec<Member> = Vec::new();
-        // A few keys are compared one by one; only large objects pay for a map.
+        // A few keys are compared one by one; only a large object needs a map.
         let mut index: HashMap<String, usize> = HashMap::new();
         while self.more(b'}') {
             let at = self.at;
@@ -166,10 +166,7 @@ impl<'t> Reader<'t, '_, '_> {
             if let Some(first) = first {
                 let diagnostic = Diagnostic::error(
                     Code::ConfigDupKey,
-                    format!(
-                        "the key `{}` stands twice in one object",
-                        shown_line(&key, 80)
-                    ),
+                    format!("the object has the key `{}` twice", shown_line(&key, 80)),
                 );
                 let way = &self.way;
                 self.findings.push_also(at, diagnostic, first, || {
@@ -201,7 +198,7 @@ impl<'t> Reader<'t, '_, '_> {
         Ok(Data::Array(items))
     }
 
-    /// Steps to the next member or item; past the closing bracket where there is none.
+    /// Steps to the next member or item; after the last one, past the closing bracket.
     fn more(&mut self, close: u8) -> bool {
         self.skip_space();
         if self.peek() == b',' {
@@ -224,10 +221,10 @@ impl<'t> Reader<'t, '_, '_> {
         }
         self.at = (self.at + 1).min(bytes.len());
         serde_json::from_str(&self.text[start..self.at]).map_err(|_| {
-            // What the first pass lets through is half of a surrogate pair.
+            // `serde_json` accepts a lone half of a surrogate pair when it skips a string.
             let mut diagnostic = Diagnostic::error(
                 Code::ConfigSyntax,
-                "a string has a `\\u` escape that is no character",
+                "a string has a `\\u` escape that is not a character",
             );
             diagnostic.position = Some(position_of_offset(self.text, start));
             Box::new(diagnostic)
@@ -239,7 +236,7 @@ impl<'t> Reader<'t, '_, '_> {
         while matches!(self.peek(), b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E') {
             self.at += 1;
         }
-        // A text that was accepted has no other values; a step keeps the walk finite all the same.
+        // An accepted text has no other values; the step guarantees that the walk ends.
         self.at = self.at.max(start + 1);
         self.text.get(start..self.at).unwrap_or("")
     }

@@ -1,4 +1,4 @@
-//! `mcpServers` as other clients write it: one node with a source for each entry.
+//! `mcpServers` in the format of other clients: one node with a source for each entry.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::text::shown_line;
 
-/// Reads the entries. The result is `/` with a node for each that is not disabled.
+/// Reads the entries. The result is `/` with a node for each entry that is not disabled.
 pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool) -> Node {
     let mut root = Node::bare(NodePath::root(), cursor.pointer());
     let mut names: HashMap<NodePath, (&str, usize)> = HashMap::new();
@@ -19,12 +19,12 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool
         let entry = cursor.member(member);
         if is_disabled(findings, &entry) {
             let name = shown_line(&member.key, 80);
-            let message = format!("`{name}` is disabled and left out");
+            let message = format!("`{name}` is disabled and is left out");
             findings.add_key(&entry, Diagnostic::warning(Code::KeyIgnored, message));
             continue;
         }
         let Some(path) = path_of(findings, &entry, &member.key) else {
-            // Its keys are checked all the same.
+            // Its keys are checked as well.
             source::read(
                 findings,
                 &entry,
@@ -37,7 +37,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool
         match names.get(&path) {
             Some((other, first)) if *other != member.key => {
                 let message = format!(
-                    "`{}` and `{}` both become `{path}`",
+                    "`{}` and `{}` both give the path `{path}`",
                     shown_line(other, 80),
                     shown_line(&member.key, 80)
                 );
@@ -57,7 +57,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool
     root
 }
 
-/// `disabled: true`, or `enabled: false` as some clients say it.
+/// `disabled: true`, or `enabled: false` in the format of some clients.
 fn is_disabled(findings: &mut Findings<'_>, entry: &Cursor<'_>) -> bool {
     let mut said = |key: &str| {
         entry
@@ -68,7 +68,7 @@ fn is_disabled(findings: &mut Findings<'_>, entry: &Cursor<'_>) -> bool {
     said("enabled") == Some(false) || disabled
 }
 
-/// Whether a raw entry is one that [`read`] leaves out.
+/// Whether [`read`] leaves out a raw entry.
 pub(super) fn is_left_out(entry: &serde_json::Value) -> bool {
     entry["disabled"] == true || entry["enabled"] == false
 }
@@ -84,7 +84,10 @@ fn path_of(findings: &mut Findings<'_>, entry: &Cursor<'_>, name: &str) -> Optio
     match NodePath::root().join(&segment) {
         Ok(path) => Some(path),
         Err(error) => {
-            let message = format!("the name `{}` makes no path: {error}", shown_line(name, 80));
+            let message = format!(
+                "the name `{}` cannot be a path segment: {error}",
+                shown_line(name, 80)
+            );
             findings.add_key(entry, Diagnostic::error(Code::PathInvalid, message));
             None
         }

@@ -1,6 +1,6 @@
-//! Rewrites `${NAME}` in a shell script to private variables of the child, by where it stands, so
-//! that a value is one word and never syntax. A place that cannot be told for certain is refused. The
-//! script that one known shell is given as an argument is rewritten in the same way.
+//! Rewrites `${NAME}` in a shell script to private variables of the child, quoted according to the
+//! context, so that a value is one word and never syntax. A context that is not certain is refused. The
+//! script argument of a known shell is rewritten in the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,41 +17,41 @@ use flow::{Flow, Names};
 use script::Found;
 pub(super) use words::Word;
 
-/// Where a variable stands that a pipe or a here-string hands to a shell.
+/// The place of a variable that a pipe or a here-string passes to a shell.
 const AS_INPUT: &str = "in text that a shell reads as its script";
-/// Where a variable stands that cannot be rewritten in a script that is an argument in a script.
+/// The place of a variable in a nested script that cannot be rewritten.
 const WITHIN: &str = "in a script within a script, where its value could become syntax";
 
-/// What the private variables' names begin with.
+/// The prefix of the private variables.
 const PRIVATE: &str = "MCP_BROKER_ARG_";
 
-/// Why a script cannot be run with its variables.
+/// The reason why a script cannot be rewritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ShellError {
-    /// A quote, a backtick or a `$(` at this byte has no end.
-    #[error("what is opened at byte {0} is not closed")]
+    /// The byte offset of an unclosed quote, backtick or `$(`.
+    #[error("the quote or bracket at byte {0} is not closed")]
     Unclosed(usize),
-    /// A variable where its value could become syntax.
-    #[error("`${{{name}}}` in a shell command stands {place}")]
+    /// A variable whose value could become syntax.
+    #[error("a shell command has `${{{name}}}` {place}")]
     Place {
-        /// The variable.
+        /// The name of the variable.
         name: String,
-        /// Where.
+        /// Its place, as a message names it.
         place: &'static str,
     },
 }
 
-/// A script whose variables are private ones.
+/// A rewritten script.
 #[derive(Debug, Default)]
 pub(super) struct Rewritten {
     /// The script that the shell runs.
     pub(super) script: String,
     /// The value of each private variable.
     pub(super) variables: BTreeMap<String, Template>,
-    /// The script as digests cover it: with the variables of the config, and with scripts for other
-    /// shells as they are written.
+    /// The script that digests cover: with the variables of the config, and with scripts for other shells
+    /// as written.
     pub(super) written: String,
-    /// Programs that run a script which is not understood, and has a variable in it.
+    /// Interpreters of scripts that cannot be rewritten and that contain a variable.
     pub(super) foreign: BTreeSet<String>,
 }
 
@@ -75,12 +75,12 @@ pub(super) fn rewrite(text: &str) -> Result<Rewritten, Vec<ShellError>> {
     })
 }
 
-/// The index of the script among the words of a program that is executed directly, and that script
-/// rewritten. Without an index only its foreign programs count.
+/// The rewritten script among the words of a directly executed program, and its index. Without an index
+/// only `foreign` counts.
 pub(super) fn rewrite_words(words: &[Word]) -> Result<(Option<usize>, Rewritten), Vec<ShellError>> {
     let mut rewritten = Rewritten::default();
     match script::find(words, false) {
-        // No standard input is known to hold a variable.
+        // No variable is known to reach its standard input.
         Found::Data | Found::Input => Ok((None, rewritten)),
         Found::Foreign(program) => {
             rewritten.foreign.insert(program);
@@ -91,7 +91,7 @@ pub(super) fn rewrite_words(words: &[Word]) -> Result<(Option<usize>, Rewritten)
     }
 }
 
-/// The variables of these words.
+/// The variables in these words.
 fn names(words: &[Word]) -> Names {
     let names = words.iter().flat_map(Word::names);
     names.map(str::to_owned).collect()
@@ -105,19 +105,19 @@ fn misplaced(names: &Names, place: &'static str) -> Vec<ShellError> {
         .collect()
 }
 
-/// The private variables of a script and of the scripts in it.
+/// The private variables of a script and of its nested scripts.
 #[derive(Debug, Default)]
 struct Private {
     variables: BTreeMap<String, Template>,
-    /// The private name of each `${…}` as written.
+    /// The private name of each `${…}`.
     names: BTreeMap<String, String>,
 }
 
-/// What the script is inside of, from the outermost in.
+/// The enclosing constructs, outermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
     Double,
-    /// `$(`, with the round brackets that are open in it.
+    /// `$(`, with the number of open round brackets in it.
     Substitution(usize),
 }
 
@@ -130,8 +130,8 @@ struct Rewriter<'a> {
     private: Private,
     /// The offsets of the words of commands that were already examined.
     words: BTreeSet<usize>,
-    /// Words that are scripts for another shell, by where they begin, and the variables that the
-    /// shell may read from its standard input.
+    /// Words that are scripts for another shell, by offset, with the variables that may be in that shell's
+    /// standard input.
     scripts: BTreeMap<usize, (Word, Names)>,
     flow: Flow,
     foreign: BTreeSet<String>,
@@ -139,9 +139,9 @@ struct Rewriter<'a> {
     open: Vec<(Inside, usize)>,
     /// Delimiters of here-documents whose bodies begin at the next newline.
     here: Vec<(String, bool)>,
-    /// Where the last escape ended, and whether a word may begin there.
+    /// The end of the last escape, and whether a word may begin there.
     after_escape: Option<(usize, bool)>,
-    /// Something went before that shells read differently; quotes may not be what they seem.
+    /// Earlier syntax that shells read differently; quotes may not be what they seem.
     unsure: bool,
 }
 
@@ -171,8 +171,7 @@ impl<'a> Rewriter<'a> {
             self.errors.push(ShellError::Unclosed(*at));
         }
         if self.unsure {
-            // The script may only look unclosed here, so this error is dropped: the shell itself will
-            // report it.
+            // The script may only look unclosed here, so this error is dropped: the shell will report a real one.
             self.errors
                 .retain(|error| matches!(error, ShellError::Place { .. }));
         }
@@ -225,7 +224,7 @@ impl<'a> Rewriter<'a> {
                 '(' | ')' => self.bracket(c),
                 '|' | '&' | ';' => self.operator(c),
                 'c' if self.is_case() => {
-                    // The lone `)` of a pattern would end the substitution too early.
+                    // The lone `)` of a pattern would close the substitution too early.
                     self.unsure = true;
                     self.copy(4);
                 }
@@ -234,7 +233,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Examines the words of a command at its beginning.
+    /// Examines the words of a command at its first word.
     fn look_at_command(&mut self, c: char) {
         let is_end = matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '#');
         if is_end || self.words.contains(&self.at) || !self.at_word_start() {
@@ -261,8 +260,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Rewrites the script of another shell and writes it as one word. That shell finds the private
-    /// variables in its environment, and `fed` may be in its standard input.
+    /// Rewrites the script of another shell and writes it as one word. That shell has the private variables
+    /// in its environment; the variables of `fed` may be in its standard input.
     fn nested_script(&mut self, word: &Word, fed: Names) {
         let private = std::mem::take(&mut self.private);
         let mut inner = Rewriter::new(word.text(), true, private, fed);
@@ -284,7 +283,7 @@ impl<'a> Rewriter<'a> {
         self.at = word.end;
     }
 
-    /// `|`, `&` or `;`, and what belongs to it.
+    /// `|`, `&` or `;`, with the rest of the operator.
     fn operator(&mut self, c: char) {
         let redirects = self.text[..self.at].ends_with(['<', '>']);
         let next = self.rest()[1..].chars().next();
@@ -297,7 +296,7 @@ impl<'a> Rewriter<'a> {
             }
             ('|', _) => {
                 self.flow.pipe();
-                // `|&` is a pipe for the messages as well.
+                // `|&` pipes standard error as well.
                 1 + usize::from(next == Some('&'))
             }
             _ => {
@@ -308,7 +307,7 @@ impl<'a> Rewriter<'a> {
         self.copy(length);
     }
 
-    /// An escaped blank is part of a word. An escaped newline is nothing at all.
+    /// An escaped blank is part of a word; an escaped newline is removed.
     fn escape(&mut self) {
         let word_start = self.rest().starts_with("\\\n") && self.at_word_start();
         self.copy(1);
@@ -364,7 +363,7 @@ impl<'a> Rewriter<'a> {
         self.errors.push(ShellError::Unclosed(start));
     }
 
-    /// Copies up to and including `close`; no variable may stand in between.
+    /// Copies up to and including `close`; a variable in between is refused.
     fn verbatim_to(&mut self, close: char, place: &'static str) {
         let start = self.at;
         self.copy(1);
@@ -435,7 +434,7 @@ impl<'a> Rewriter<'a> {
         {
             return word_start;
         }
-        // Other blanks than these are letters to a shell.
+        // A shell treats other blanks than these as letters.
         self.text[..self.at]
             .chars()
             .next_back()

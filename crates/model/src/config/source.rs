@@ -1,5 +1,5 @@
-//! One `source` object, or one entry of `mcpServers`: every key checked by type and range, then the
-//! rules between them. Keys of later versions are checked like the others and then refused.
+//! One `source` object, or one entry of `mcpServers`: type and range of every key, then the rules
+//! between keys. Keys of later versions are checked in the same way and then refused.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -15,26 +15,26 @@ use crate::diagnostic::Diagnostic;
 use crate::filter::ToolFilter;
 use crate::path::NodePath;
 
-/// Seconds that a call may be given.
+/// Bounds of a call's time, in seconds.
 pub(super) const TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
 const STARTUP_TIMEOUT: RangeInclusive<f64> = 1.0..=3_600.0;
-/// Seconds between two listings; 0 stands for never, and what is between 0 and the least is refused.
+/// Bounds of the seconds between two listings; 0 disables it, values between 0 and the minimum are refused.
 const RELIST_INTERVAL: RangeInclusive<f64> = 0.0..=86_400.0;
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_IN_FLIGHT: RangeInclusive<u64> = 1..=10_000;
 const INSTANCES: RangeInclusive<u64> = 1..=64;
 
-/// How a source is written.
+/// The format of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// `source` of a node: strict.
+    /// `source` of a node: unknown keys are errors.
     Tree,
-    /// An entry of `mcpServers`: other clients' keys are known, `command` is the program itself.
+    /// An entry of `mcpServers`: keys of other clients are accepted, `command` is the program itself.
     Entry,
 }
 
-/// Reads a source for the node at `path`. `None` only where there is nothing that could be one;
-/// what was found decides whether the config is refused.
+/// Reads a source for the node at `path`. `None` if the value cannot be a source; errors are in
+/// `findings`.
 pub(super) fn read(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
@@ -55,7 +55,7 @@ pub(super) fn read(
     if cursor.get("command").is_none()
         && let Some(args) = cursor.get("args")
     {
-        // Their types count even where there is nothing to give them to.
+        // Their types are checked although no command takes them.
         fields::strings(findings, &args, |findings, item, text| {
             fields::template_of(findings, item, text)
         });
@@ -105,7 +105,7 @@ fn key(
     form: Form,
 ) {
     match key {
-        // The rules between these are `kind`'s.
+        // The rules between these keys are checked by `kind`.
         "command" | "args" => {}
         "backend" => {
             fields::string(findings, value);
@@ -174,7 +174,7 @@ fn key(
     }
 }
 
-/// The time between two listings that no announcement asked for; `None` within for never.
+/// The time between two listings without an announcement; the inner `None` means never.
 fn relist_interval(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Option<Duration>> {
     let interval = fields::seconds(findings, value, RELIST_INTERVAL)?;
     if interval.is_zero() {
@@ -182,7 +182,7 @@ fn relist_interval(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Op
     }
     if interval < MIN_RELIST_INTERVAL {
         let message = format!(
-            "expected seconds, 0 for never or a number from {} to {}",
+            "expected seconds: 0 for never, or a number from {} to {}",
             MIN_RELIST_INTERVAL.as_secs(),
             RELIST_INTERVAL.end()
         );
@@ -211,7 +211,7 @@ fn set<T>(read: Option<T>, field: &mut T) {
     }
 }
 
-/// What the source is started by; nothing where it is no process or the keys contradict each other.
+/// The `command` of the source; `None` if it is not a process or the keys contradict each other.
 fn kind<'a>(findings: &mut Findings<'_>, cursor: &'a Cursor<'a>, form: Form) -> Option<Cursor<'a>> {
     let (command, url) = (cursor.get("command"), cursor.get("url"));
     let wrong = |findings: &mut Findings<'_>, at: &Cursor<'_>, message: &str| {
@@ -255,7 +255,7 @@ fn kind<'a>(findings: &mut Findings<'_>, cursor: &'a Cursor<'a>, form: Form) -> 
             let at = said.map_or(url, |(_, at)| at);
             keys::later(findings, &at, "a source over `http`");
             if let Some(args) = cursor.get("args") {
-                wrong(findings, &args, "`args` go with `command`");
+                wrong(findings, &args, "`args` needs `command`");
             }
             None
         }
@@ -263,7 +263,7 @@ fn kind<'a>(findings: &mut Findings<'_>, cursor: &'a Cursor<'a>, form: Form) -> 
     }
 }
 
-/// What `backend` or `type` says, in our words, and where.
+/// The backend that `backend` or `type` names, in the terms of this config, and its place.
 fn backend<'a>(
     findings: &mut Findings<'_>,
     cursor: &'a Cursor<'a>,
@@ -292,7 +292,7 @@ fn backend<'a>(
     known.map(|known| (known, at))
 }
 
-/// Other clients count milliseconds; what is too much for seconds is taken for such.
+/// Other clients count milliseconds: a value above the bound for seconds is treated as milliseconds.
 fn is_milliseconds(value: &Cursor<'_>) -> bool {
     matches!(&value.value.data, Data::Number(text)
         if text.parse::<f64>().is_ok_and(|n| n > *TIMEOUT.end() && n < 1e9))
@@ -309,7 +309,7 @@ fn is_header_name(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-/// The variable that the compiled-in config asks for instead of a literal value of this name.
+/// The name of the variable that replaces a literal value of this name in the compiled-in config.
 pub(super) fn variable_for(name: &str, header: bool) -> String {
     let mut variable: String = name
         .chars()

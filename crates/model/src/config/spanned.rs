@@ -1,27 +1,27 @@
-//! JSON values that know where in the text they stand, and keep both of two equal keys.
+//! JSON values with their byte offsets; of duplicate keys both are kept.
 
 use serde_json::{Map, Number, Value};
 
-/// A JSON value and the byte at which it begins.
+/// A JSON value and the byte offset at which it begins.
 #[derive(Debug)]
 pub(super) struct Spanned {
     pub(super) at: usize,
     pub(super) data: Data,
 }
 
-/// What a [`Spanned`] holds.
+/// The content of a [`Spanned`].
 #[derive(Debug)]
 pub(super) enum Data {
     Null,
     Bool(bool),
-    /// As written; it may be more than a double can hold.
+    /// As written; it may be outside the range of a double.
     Number(String),
     String(String),
     Array(Vec<Spanned>),
     Object(Vec<Member>),
 }
 
-/// One member of an object. A key may stand twice; both are kept.
+/// One member of an object. A duplicate key gives two members.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) at: usize,
@@ -30,7 +30,7 @@ pub(super) struct Member {
 }
 
 impl Spanned {
-    /// What it is, as a message names it.
+    /// The name of its type in messages.
     pub(super) fn type_name(&self) -> &'static str {
         match self.data {
             Data::Null => "null",
@@ -42,7 +42,7 @@ impl Spanned {
         }
     }
 
-    /// The same without places; the last of two equal keys. A number that cannot be kept is null.
+    /// The value without offsets; of duplicate keys the last. A number that cannot be represented is null.
     pub(super) fn to_value(&self) -> Value {
         match &self.data {
             Data::Null => Value::Null,
@@ -60,7 +60,7 @@ impl Spanned {
     }
 }
 
-/// The number that `text` writes; `None` where 64 bits or a double cannot keep it.
+/// The number that `text` writes; `None` if neither 64 bits nor a double can represent it.
 pub(super) fn number_of(text: &str) -> Option<Number> {
     let number: Number = serde_json::from_str(text).ok()?;
     let integer = !text.contains(['.', 'e', 'E']);

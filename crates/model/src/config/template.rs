@@ -1,10 +1,10 @@
 //! Strings with `${NAME}` and `${NAME:-default}`: parsed once, expanded when a process needs them.
 //!
-//! Values are never looked into again, so a value that holds `${…}` stays what it is.
+//! Values are not parsed again, so `${…}` in a value is kept as text.
 
 use std::fmt;
 
-/// A string with variables. `Debug` and `Display` print it as written, never expanded.
+/// A string with variables. `Debug` and `Display` print it unexpanded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Template {
     raw: String,
@@ -14,13 +14,13 @@ pub struct Template {
 /// A piece of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Text as it is.
+    /// Literal text.
     Literal(String),
     /// A variable.
     Variable {
         /// Its name: a letter or `_`, then letters, digits and `_`.
         name: String,
-        /// What stands in for it where it is unset or empty.
+        /// The value if the variable is unset or empty.
         default: Option<String>,
     },
 }
@@ -28,10 +28,10 @@ pub enum Part {
 /// A `${` that is not `${NAME}` or `${NAME:-default}`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// No `}`.
+    /// A missing `}`.
     #[error("`${{` at byte {0} is not closed")]
     Unclosed(usize),
-    /// The name is no variable name.
+    /// An invalid variable name.
     #[error("`${{` at byte {0} is not followed by a variable name")]
     Name(usize),
     /// A variable inside a default.
@@ -39,10 +39,10 @@ pub enum TemplateError {
     Nested(usize),
 }
 
-/// The prefix of the names of the broker's own variables, such as the one with the callers' secret.
+/// The prefix of the broker's own variables, such as the one with the callers' secret.
 const OWN_PREFIX: &str = "MCP_BROKER_";
 
-/// Whether a variable belongs to the broker itself. Its value goes to no source, whatever pattern or
+/// Whether a variable belongs to the broker itself. No source may read its value, whatever pattern or
 /// `${…}` names it.
 pub fn is_own_variable(name: &str) -> bool {
     name.starts_with(OWN_PREFIX)
@@ -53,7 +53,7 @@ pub fn is_own_variable(name: &str) -> bool {
 pub struct MissingVariable(pub String);
 
 impl Template {
-    /// Parses `raw`. `$` without `{` is text; `$${` is an error, since nobody agrees on its meaning.
+    /// Parses `raw`. `$` without `{` is text; `$${` is an error, since its meaning differs between programs.
     pub fn parse(raw: &str) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = raw;
@@ -93,7 +93,7 @@ impl Template {
         })
     }
 
-    /// A template that is exactly this text, with no variable in it.
+    /// A template of exactly this text, without variables.
     pub fn literal(text: &str) -> Self {
         Self {
             raw: text.to_owned(),
@@ -101,7 +101,7 @@ impl Template {
         }
     }
 
-    /// Pieces put together; `raw` is their text, which need not parse into the same pieces again.
+    /// A template of these parts. `raw` is their text; parsing it may give other parts.
     pub(super) fn from_parts(pieces: Vec<Part>) -> Self {
         let mut raw = String::new();
         let mut parts: Vec<Part> = Vec::new();
@@ -133,7 +133,7 @@ impl Template {
         &self.raw
     }
 
-    /// The pieces, in order.
+    /// The parts, in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
@@ -146,8 +146,8 @@ impl Template {
         })
     }
 
-    /// The text with each variable's value from `lookup`; all missing ones together as an error.
-    /// A default stands in for an unset or empty variable, as in a shell.
+    /// The text with each variable's value from `lookup`; an error names all missing variables.
+    /// A default replaces an unset or empty variable, as in a shell.
     pub fn expand(
         &self,
         lookup: &dyn Fn(&str) -> Option<String>,

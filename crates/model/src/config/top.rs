@@ -1,5 +1,4 @@
-//! The top level of a config, and the run that turns bytes into a checked config or every reason
-//! why not.
+//! The top level of a config: parses bytes into a checked config, or returns every problem.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 
 const LIMIT_BYTES: RangeInclusive<u64> = 1024..=1 << 30;
-/// A quarter of the least budget is the memory that the largest request of the default limits takes.
+/// A quarter of the smallest budget covers the largest request under the default limits.
 const MEMORY_BYTES: RangeInclusive<u64> = 16 << 20..=1 << 40;
 const EXPECTED: &str = "expected an object with `tree` or `mcpServers`";
 
@@ -27,13 +26,13 @@ pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>>
     };
     let config = top(&mut findings, &Cursor::root(&spanned), file, text);
     let refused = findings.refused();
-    let told = findings.finish();
+    let reported = findings.finish();
     match config {
         Some(config) if !refused => Ok(Parsed {
             config,
-            warnings: told,
+            warnings: reported,
         }),
-        _ => Err(told),
+        _ => Err(reported),
     }
 }
 
@@ -44,7 +43,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         return None;
     };
     let shape = shape(findings, cursor, members);
-    // `types` is the default of every source, wherever in the file it stands.
+    // `types` is the default of every source, so it is read first, wherever it is in the file.
     let types = match cursor.get("types").map(|value| &value.value.data) {
         Some(Data::Bool(types)) => *types,
         _ => true,
@@ -115,7 +114,7 @@ fn server_names(members: &[Member]) -> Vec<String> {
 enum Shape {
     Tree,
     Servers,
-    /// Another program's file.
+    /// A file of another program.
     Foreign,
     Unclear,
 }
@@ -135,7 +134,7 @@ fn shape(findings: &mut Findings<'_>, cursor: &Cursor<'_>, members: &[Member]) -
         (false, false) => {
             if let Some(at) = cursor.get("servers") {
                 let message =
-                    "`servers` is how VS Code writes it; a config has `mcpServers` or `tree`";
+                    "`servers` is the key of VS Code; a config has `mcpServers` or `tree`";
                 let diagnostic = Diagnostic::error(Code::ConfigShape, message);
                 findings.add_key(
                     &at,

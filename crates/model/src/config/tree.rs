@@ -1,4 +1,4 @@
-//! The nodes of `tree`: their keys, their paths, and what paths must be to each other.
+//! The nodes of `tree`: keys, paths, and the rules between paths.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::text::shown_line;
 
-/// Every path so far, and the byte at which it stands.
+/// Every path so far, and its byte offset.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     exact: HashMap<NodePath, usize>,
@@ -44,7 +44,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool
     root
 }
 
-/// Reads one node and all below. Without a usable path there is no node, but all is checked.
+/// Reads one node and the nodes below it. A node without a valid path is dropped after its keys are checked.
 fn node(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
@@ -54,7 +54,7 @@ fn node(
 ) -> Option<Node> {
     let members = fields::object(findings, cursor, "an object, a node")?;
     let path = path(findings, cursor, parent, paths);
-    // Below a node without a path, paths are checked by themselves.
+    // Below a node without a path, only the grammar of paths is checked.
     let here = path.clone().unwrap_or_else(NodePath::root);
     let mut out = Node::bare(here.clone(), cursor.pointer());
     for member in members {
@@ -113,7 +113,7 @@ fn path(
     if let Some(parent) = parent
         && !path.is_below(parent)
     {
-        let message = format!("`{path}` does not lie under its parent `{parent}`");
+        let message = format!("`{path}` is not below the path of its parent `{parent}`");
         let mut diagnostic = Diagnostic::error(Code::PathParent, message);
         if let Ok(better) = parent.join(path.leaf()) {
             diagnostic = diagnostic.help(format!("write `{better}`, or move the node"));
@@ -125,7 +125,7 @@ fn path(
 }
 
 impl Paths {
-    /// Notes a path; reports one that is already there, or that differs from one only in case.
+    /// Records a path; reports a duplicate, and one that differs from another only in case.
     pub(super) fn add(&mut self, findings: &mut Findings<'_>, at: &Cursor<'_>, path: &NodePath) {
         if let Some(first) = self.exact.get(path) {
             let message = format!("two nodes have the path `{path}`");

@@ -1,8 +1,8 @@
-//! Canonical bytes: RFC 8785 (JCS), but 64-bit integers in full digits.
+//! Canonical bytes: RFC 8785 (JCS), except that 64-bit integers keep all digits.
 //!
-//! JCS writes every number as an IEEE double and would round integers past 2^53; a lock must tell
-//! such values apart. Floats that are integers of at most 2^53 are written like the integer, so
-//! `1.0` and `1` are one number; `-0` is `0`.
+//! JCS writes every number as an IEEE double and would round integers above 2^53; a lock must distinguish
+//! such values. Floats that are integers of at most 2^53 are written like the integer, so `1.0` and `1`
+//! are equal; `-0` is `0`.
 
 use serde_json::{Map, Number, Value};
 
@@ -63,13 +63,13 @@ fn write_number(number: &Number, out: &mut Vec<u8>) {
     } else if let Some(integer) = number.as_u64() {
         out.extend_from_slice(integer.to_string().as_bytes());
     } else if let Some(float) = number.as_f64() {
-        // ECMAScript's Number::toString, as JCS asks; finite by construction of `Number`.
+        // ECMAScript's Number::toString, as JCS requires; a `Number` is always finite.
         out.extend_from_slice(ryu_js::Buffer::new().format_finite(float).as_bytes());
     }
 }
 
 fn write_string(text: &str, out: &mut Vec<u8>) {
-    // serde_json's escapes are JCS's: two-character forms where there are, lower-case \u00xx, else raw.
+    // serde_json's escapes are JCS's: two-character forms if they exist, else lower-case \u00xx, else raw.
     serde_json::to_writer(out, text).expect("writing a string to memory cannot fail");
 }
 

@@ -1,4 +1,4 @@
-//! Estimates the memory of a JSON text once it is parsed, from the text alone.
+//! Estimates the memory of parsed JSON from its text.
 //!
 //! A [`Value`](serde_json::Value) can take a hundred times the bytes of its text: `{"":0}` has six
 //! bytes and allocates a tree node for eleven members. The estimate reads the text once, allocates
@@ -8,10 +8,10 @@ use std::mem::size_of;
 
 use serde_json::Value;
 
-/// Values in the arguments of one call, every array, object, string, number and literal counted.
+/// Maximum number of values in the arguments of one call: arrays, objects, strings, numbers and literals.
 pub const MAX_VALUES: u64 = 1_000_000;
 
-/// Memory that the allocator adds to an allocation: a header, and rounding up to 16 bytes.
+/// Bytes that the allocator adds to an allocation: a header, and rounding up to 16 bytes.
 const ALLOCATION: u64 = 24;
 /// The smallest allocation.
 const MIN_ALLOCATION: u64 = 32;
@@ -19,34 +19,34 @@ const MIN_ALLOCATION: u64 = 32;
 const LEAF: u64 = 11 * (size_of::<String>() + size_of::<Value>()) as u64 + 16 + ALLOCATION;
 /// An inner node: a leaf with twelve children.
 const INNER: u64 = LEAF + 12 * size_of::<usize>() as u64;
-/// Members that fit into one leaf.
+/// Maximum number of members of a leaf.
 const LEAF_MEMBERS: u64 = 11;
-/// Members that a node holds at least, once there are more than one.
+/// Minimum number of members of a node, if there are several nodes.
 const MIN_LEAF_MEMBERS: u64 = 5;
-/// Places that a `Vec` allocates first.
+/// Capacity of the first allocation of a `Vec`.
 const MIN_ITEMS: u64 = 4;
-/// Levels that are looked at: `serde_json` reads 128 and refuses the rest.
+/// Levels that are counted: `serde_json` accepts 128 and refuses more.
 const MAX_LEVELS: usize = 130;
 
 /// The cost of parsing a JSON text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Values in the text, the outermost included.
+    /// Values in the text, including the outermost one.
     pub values: u64,
-    /// Bytes that the parsed value takes, and its parsing at its peak; never too few.
+    /// Peak bytes of parsing and of the parsed value; never too few.
     pub bytes: u64,
 }
 
-/// Estimates the cost of parsing `text`, which may be invalid JSON: allocations that a parser makes
-/// before it refuses the text are counted.
+/// Estimates the cost of parsing `text`, which may be invalid JSON: allocations before the parser refuses
+/// it are counted.
 pub fn estimate(text: &[u8]) -> Estimate {
     let mut scan = Scan {
         bytes: size_of::<Value>() as u64,
         ..Scan::default()
     };
     scan.run(text);
-    // While a list grows, the old places and the new ones exist side by side; one list does at a
-    // time. Text with escapes is put together in a buffer, which is kept and doubles.
+    // A growing list has its old and new buffer at the same time, one list at a time. A string with escapes
+    // is decoded into a buffer, which is kept and doubles.
     let growing = scan.longest_list * size_of::<Value>() as u64 + 3 * scan.longest_escaped;
     Estimate {
         values: scan.values,
@@ -57,7 +57,7 @@ pub fn estimate(text: &[u8]) -> Estimate {
 #[derive(Clone, Copy, Default)]
 struct Level {
     is_object: bool,
-    /// The next string is the name of a member.
+    /// The next string is a member name.
     before_name: bool,
     children: u64,
 }
@@ -115,7 +115,7 @@ impl Scan {
             }
             at += 1;
         }
-        // A text that ends early: what is open was allocated too.
+        // A truncated text: open containers were allocated too.
         for level in &levels[..=depth] {
             self.close(*level);
         }
@@ -135,7 +135,7 @@ impl Scan {
         }
     }
 
-    /// Adds what a list or map of so many children allocates.
+    /// Adds the allocation of a list or map with this number of children.
     fn close(&mut self, level: Level) {
         let children = level.children;
         if children == 0 {
@@ -149,7 +149,7 @@ impl Scan {
                 leaves * LEAF + (leaves / MIN_LEAF_MEMBERS + 2) * INNER
             };
         } else {
-            // Places are doubled, so that less than half of them are unused.
+            // Capacity doubles, so that less than half of it is unused.
             let places = children.next_power_of_two().max(MIN_ITEMS);
             self.bytes += places * size_of::<Value>() as u64 + ALLOCATION;
             self.longest_list = self.longest_list.max(places / 2);
@@ -157,7 +157,7 @@ impl Scan {
     }
 }
 
-/// The bytes up to the quote that ends a string, and whether there are escapes among them.
+/// The bytes up to the closing quote of a string, and whether it contains escapes.
 fn string_length(text: &[u8]) -> (usize, bool) {
     let (mut at, mut escaped) = (0, false);
     while let Some(byte) = text.get(at) {

@@ -1,5 +1,5 @@
-//! Walks the members of one object, or the elements of one array, in a JSON text: names are decoded,
-//! values stay unread.
+//! Walks the members of an object or the elements of an array in a JSON text: names are decoded, values
+//! are not parsed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,9 +7,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Passes every member of the object `json` to `each`, in order, including every duplicate of a name.
-/// Collects nothing. Fails if the text is not one JSON object; the members before the error were passed
-/// already.
+/// Passes every member of the object `json` to `each`, in order and with duplicates, without collecting
+/// them. Fails if the text is not one JSON object; members before the error were already passed.
 pub fn each_member<'a>(
     json: &'a [u8],
     each: impl FnMut(Cow<'a, str>, &'a RawValue),
@@ -19,8 +18,8 @@ pub fn each_member<'a>(
     reader.end()
 }
 
-/// Passes every element of the array `json` to `each`, in order, until `each` fails. Collects nothing.
-/// The outer error says that the text is not one JSON array.
+/// Passes every element of the array `json` to `each`, in order, until `each` fails, without collecting
+/// them. The outer error means that the text is not one JSON array.
 pub fn each_element<'a, E>(
     json: &'a [u8],
     mut each: impl FnMut(&'a RawValue) -> Result<(), E>,
@@ -79,7 +78,7 @@ impl<'de, F: FnMut(Cow<'de, str>, &'de RawValue)> Visitor<'de> for MembersVisito
     }
 }
 
-/// A decoded name, borrowed where it has no escapes.
+/// A decoded name, borrowed if it has no escapes.
 struct Name<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {

@@ -1,4 +1,4 @@
-//! JSON as the broker needs it: strict reading, places in a text, canonical bytes, reviewable text.
+//! JSON: strict reading, places in a text, canonical bytes, reviewable text.
 
 mod canonical;
 mod estimate;

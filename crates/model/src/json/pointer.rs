@@ -1,4 +1,4 @@
-//! JSON pointers (RFC 6901), and patterns of them in which `*` stands for any one token.
+//! JSON pointers (RFC 6901), and pointer patterns in which `*` matches any one token.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub fn child_pointer(pointer: &str, token: &str) -> String {
     format!("{pointer}/{}", escape_token(token))
 }
 
-/// Whether `pointer` is matched by `pattern`, token by token.
+/// Whether `pattern` matches `pointer`, token by token.
 pub fn matches(pattern: &str, pointer: &str) -> bool {
     let (mut want, mut have) = (pattern.split('/'), pointer.split('/'));
     loop {
@@ -24,8 +24,8 @@ pub fn matches(pattern: &str, pointer: &str) -> bool {
     }
 }
 
-/// Takes every member that `pattern` (beginning with `/`) names out of `value`. Array items are
-/// left in place as `null`, so that no index moves.
+/// Removes every member that `pattern` (with a leading `/`) names from `value`. Array items become `null`,
+/// so that no index moves.
 pub fn remove(value: &mut Value, pattern: &str) {
     let Some(rest) = pattern.strip_prefix('/') else {
         return;

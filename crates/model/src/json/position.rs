@@ -1,4 +1,4 @@
-//! Where in a text something stands: line and column of an offset or of a JSON pointer.
+//! Line and column of a byte offset or of a JSON pointer in a text.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ pub fn position_of_offset(text: &str, offset: usize) -> Position {
     }
 }
 
-/// The position of the value that `pointer` names; of the nearest ancestor that exists where it
-/// names none. `None` only for a text that is not JSON.
+/// The position of the value that `pointer` names, else of its nearest existing ancestor. `None` only for
+/// a text that is not JSON.
 pub fn position_of_pointer(text: &str, pointer: &str) -> Option<Position> {
     let offset_of = |raw: &RawValue| raw.get().as_ptr() as usize - text.as_ptr() as usize;
     let mut here: &RawValue = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()?;

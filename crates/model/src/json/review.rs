@@ -1,4 +1,4 @@
-//! JSON text that people review: two spaces, one key a line, sorted, and nothing invisible.
+//! JSON text for reviewers: two spaces, one key per line, sorted, invisible characters escaped.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 use crate::text::is_invisible;
 
-/// `value` as reviewable text with a final newline. Reads back as the same value.
+/// `value` as reviewable text with a final newline. It parses into the same value.
 pub fn to_review_text(value: &Value) -> String {
     let mut out = Vec::new();
     let mut serializer = Serializer::with_formatter(

@@ -1,46 +1,45 @@
-//! Strict reading: no key twice, no number that would be rounded, no bottomless nesting.
+//! Strict reading: no duplicate keys, no numbers that would be rounded, bounded nesting.
 //!
-//! `serde_json` keeps the last of two equal keys and turns an integer past 64 bits into a float; two
-//! readers of one text could then disagree. What the broker reviews or validates goes through here.
+//! `serde_json` keeps the last of two equal keys and turns an integer above 64 bits into a float, so that
+//! two readers of one text could disagree. Text that is reviewed or validated is read here.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Why a text was refused.
+/// The reason why a text was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum StrictError {
-    /// Not JSON, too deep for the reader (128 levels), or a key twice.
+    /// Not JSON, nested deeper than the reader's 128 levels, or a duplicate key.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// Nested deeper than the limit that was given.
+    /// Nested deeper than the given limit.
     #[error("nested deeper than {limit} levels at byte {offset}")]
     Depth {
         /// The limit, in levels.
         limit: usize,
-        /// Where it was passed.
+        /// The byte offset.
         offset: usize,
     },
-    /// A number that a 64-bit integer or a double cannot hold exactly enough to be kept.
-    #[error("the number `{number}` at byte {offset} cannot be kept exactly")]
+    /// A number that neither a 64-bit integer nor a double represents exactly enough.
+    #[error("the number `{number}` at byte {offset} cannot be represented exactly")]
     Number {
         /// As written, cut after 40 characters.
         number: String,
-        /// Where it stands.
+        /// The byte offset.
         offset: usize,
     },
 }
 
-/// Reads `text`, refusing duplicate keys, integers past 64 bits, non-finite numbers, and nesting
-/// past serde_json's 128 levels.
+/// Reads `text`, refusing duplicate keys, integers above 64 bits, non-finite numbers, and nesting deeper
+/// than serde_json's 128 levels.
 pub fn parse(text: &str) -> Result<Value, StrictError> {
     scan(text.as_bytes(), 128)?;
     Ok(serde_json::from_str::<NoDuplicates>(text)?.0)
 }
 
-/// Looks over JSON bytes without parsing them: nesting within `max_depth`, numbers that can be kept.
-/// Does not check that they are JSON.
+/// Checks nesting and numbers of JSON bytes without parsing them. Does not check that they are JSON.
 pub fn scan(bytes: &[u8], max_depth: usize) -> Result<(), StrictError> {
     let (mut at, mut depth) = (0, 0usize);
     while at < bytes.len() {
@@ -73,7 +72,7 @@ pub fn scan(bytes: &[u8], max_depth: usize) -> Result<(), StrictError> {
     Ok(())
 }
 
-/// The index of the quote that ends the string whose content begins at `at`; the length where none.
+/// The index of the closing quote of the string whose content begins at `at`; the length if there is none.
 fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     while at < bytes.len() {
         match bytes[at] {
@@ -90,7 +89,7 @@ fn check_number(digits: &[u8], offset: usize) -> Result<(), StrictError> {
     let kept = if digits.iter().any(|b| matches!(b, b'.' | b'e' | b'E')) {
         text.parse::<f64>().is_ok_and(f64::is_finite)
     } else {
-        // Leading zeros and the like are the parser's to refuse.
+        // Leading zeros and similar errors are left to the parser.
         text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok() || text == "-"
     };
     if kept {
@@ -102,7 +101,7 @@ fn check_number(digits: &[u8], offset: usize) -> Result<(), StrictError> {
     })
 }
 
-/// A [`Value`] in which no object had a key twice.
+/// A [`Value`] without duplicate keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NoDuplicates(pub Value);
 
@@ -202,7 +201,7 @@ mod tests {
             message(r#"{"a":1,"b":{"x":1,"x":2}}"#)
         );
         assert!(message("[18446744073709551616]").contains("`18446744073709551616` at byte 1"));
-        assert!(message("[1e400]").contains("cannot be kept exactly"));
+        assert!(message("[1e400]").contains("cannot be represented exactly"));
         assert!(message(&"[".repeat(129)).contains("128 levels"));
         assert!(matches!(parse("[1,]"), Err(StrictError::Json(_))));
     }

@@ -1,4 +1,4 @@
-//! The config as a file. Keys that this version refuses are left out, so that an editor marks them.
+//! The config file. Keys that this version refuses are left out, so that an editor marks them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) enum Config {
     Servers(ServersConfig),
 }
 
-/// A config with a tree of its own.
+/// A config with its tree.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TreeConfig {
@@ -24,20 +24,20 @@ pub(super) struct TreeConfig {
     tree: Tree,
     /// Whether Rust types are generated, unless a source says otherwise. Default: true.
     types: Option<bool>,
-    /// Whether `broker-gen verify` refuses a lock with tools that nobody audited. Default: false.
+    /// Whether `broker-gen verify` refuses a lock with tools that have no audit. Default: false.
     audits_required: Option<bool>,
-    /// What a running broker does about a tool whose texts alone changed: `serve` it on under the
-    /// reviewed text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
+    /// The reaction of a running broker to a tool of which only texts changed: `serve` it with the reviewed
+    /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
-    /// Names that the `Host` header may carry besides loopback names and addresses.
+    /// Names that the `Host` header may have besides loopback names and addresses.
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
     allowed_origins: Option<Vec<String>>,
 }
 
-/// The file that other MCP clients read; each entry becomes a node `/name`.
+/// The format of other MCP clients; each entry becomes a node `/name`.
 #[derive(JsonSchema)]
 pub(super) struct ServersConfig {
     /// For editors; ignored otherwise.
@@ -48,14 +48,14 @@ pub(super) struct ServersConfig {
     mcp_servers: BTreeMap<String, Source>,
     /// Whether Rust types are generated, unless a source says otherwise. Default: true.
     types: Option<bool>,
-    /// Whether `broker-gen verify` refuses a lock with tools that nobody audited. Default: false.
+    /// Whether `broker-gen verify` refuses a lock with tools that have no audit. Default: false.
     audits_required: Option<bool>,
-    /// What a running broker does about a tool whose texts alone changed: `serve` it on under the
-    /// reviewed text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
+    /// The reaction of a running broker to a tool of which only texts changed: `serve` it with the reviewed
+    /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
-    /// Names that the `Host` header may carry besides loopback names and addresses.
+    /// Names that the `Host` header may have besides loopback names and addresses.
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
     allowed_origins: Option<Vec<String>>,
@@ -68,11 +68,11 @@ enum Tree {
     Root(Box<Node>),
 }
 
-/// A place in the tree: navigation, and the tools of a server that is mounted on it.
+/// A node of the tree: navigation, and the tools of a server that is mounted on it.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Node {
-    /// Absolute, below its parent's: `/` or segments of letters, digits, `_`, `.` and `-`.
+    /// Absolute, below the parent's path: `/` or segments of letters, digits, `_`, `.` and `-`.
     #[schemars(length(max = 512), regex(pattern = r"^(/|(/[A-Za-z0-9_.-]{1,128})+)$"))]
     path: String,
     /// Always `node`; tools come from the source.
@@ -94,54 +94,54 @@ enum NodeType {
     Node,
 }
 
-/// A server: how it is started, which of its tools are exposed, and how they are called.
+/// A server: its command, its exposed tools, and settings of calls.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Source {
-    /// How it is reached. Default: by `command`.
+    /// The transport. Default: that of `command`.
     backend: Option<Backend>,
-    /// What to run: a string is split, or run by a shell where it has shell syntax; a list, or a
-    /// string beside `args`, is executed as it is. `${NAME}` stands for a variable.
+    /// The command. A string is split, or run by a shell if it has shell syntax; a list, or a string with
+    /// `args`, is executed directly. `${NAME}` is a variable.
     command: Command,
-    /// Arguments; `command` is then the program itself.
+    /// Arguments; with them `command` is the program itself.
     args: Option<Vec<String>>,
-    /// Variables for the process, by name. Secrets as `${NAME}`, from the environment.
+    /// Variables for the process, by name. Write secrets as `${NAME}`; their values come from the environment.
     env: Option<BTreeMap<String, String>>,
     /// Globs of variable names that the process inherits from the broker.
     inherit_env: Option<Vec<String>>,
-    /// The process's folder, relative to the config's.
+    /// The working directory of the process, relative to the config's folder.
     cwd: Option<String>,
     /// Globs of upstream tool names that are exposed; `!` denies and always wins. Without a positive
     /// pattern all are allowed.
     tool_filter: Option<Vec<String>>,
     /// The last path segment, by upstream tool name.
     path_aliases: Option<BTreeMap<String, Alias>>,
-    /// What is said and done otherwise, by upstream tool name.
+    /// Texts and settings that replace the server's, by upstream tool name.
     tool_overrides: Option<BTreeMap<String, ToolOverride>>,
-    /// Whether a plain start waits for it and refuses without it. Default: true.
+    /// Whether a plain start waits for the source and refuses without it. Default: true.
     required: Option<bool>,
-    /// Seconds until it must have listed its tools. Default: 120.
+    /// Maximum seconds from the launch to the tool list. Default: 120.
     #[schemars(range(min = 1, max = 3600))]
     startup_timeout: Option<f64>,
-    /// Seconds between two listings of the tools that no announcement asked for; 0 for never, else at
-    /// least 1. Default: 300.
+    /// Seconds between two listings of the tools without an announcement; 0 for never, else at least 1.
+    /// Default: 300.
     #[schemars(range(min = 0, max = 86400))]
     relist_interval: Option<f64>,
-    /// Seconds of a call. Default: 60.
+    /// Maximum seconds of a call. Default: 60.
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
-    /// Calls at the server at one time; 256 more wait. Default: 32.
+    /// Maximum number of concurrent calls to the server; 256 more wait. Default: 32.
     #[schemars(range(min = 1, max = 10000))]
     max_in_flight: Option<u64>,
-    /// Processes that share the calls, for servers that handle few at a time. Default: 1.
+    /// Number of processes that share the calls, for servers that handle few at a time. Default: 1.
     #[schemars(range(min = 1, max = 64))]
     instances: Option<u64>,
-    /// Whether a call that a dying server may have run is sent once more, where the reviewed tool says
-    /// that it only reads or is idempotent. Default: false.
+    /// Whether a call that a dying server may have executed is sent again, if the reviewed tool is marked
+    /// read-only or idempotent. Default: false.
     retry_idempotent: Option<bool>,
-    /// What a running broker does about a tool whose texts alone changed. Default: as at the top.
+    /// The reaction of a running broker to a tool of which only texts changed. Default: the top level's.
     on_text_drift: Option<TextDrift>,
-    /// Whether Rust types are generated. Default: as at the top.
+    /// Whether Rust types are generated. Default: the top level's.
     types: Option<bool>,
     /// JSON pointers of tool members that differ at every start; `*` stands for any token.
     volatile: Option<Vec<Volatile>>,
@@ -176,23 +176,23 @@ struct Alias(#[schemars(regex(pattern = r"^[A-Za-z0-9_.-]{1,128}$"))] String);
 #[derive(JsonSchema)]
 struct Volatile(#[schemars(regex(pattern = r"^/tools/[^/]+/[^/]+"))] String);
 
-/// What is said and done otherwise for one tool.
+/// Texts and settings of one tool that replace the server's.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ToolOverride {
-    /// Instead of the tool's title or first sentence.
+    /// Replaces the tool's title or first sentence.
     summary: Option<String>,
-    /// Instead of the tool's description.
+    /// Replaces the tool's description.
     description: Option<String>,
-    /// Characters of a reply; longer results are cut. Default: never cut.
+    /// Maximum characters of a reply; a longer result is cut. Default: never cut.
     #[schemars(range(min = 500, max = 10_000_000))]
     max_output_chars: Option<u64>,
-    /// Seconds of a call.
+    /// Maximum seconds of a call.
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
-    /// Arguments worth copying; `lock` checks them against the tool's schema.
+    /// Example arguments; `lock` checks them against the tool's schema.
     example_args: Option<Map<String, Value>>,
-    /// How a result is shown: as the server gave it, its text, or its structured content.
+    /// The form of results: as the server sent it, its text, or its structured content.
     render_mode: Option<RenderMode>,
 }
 
@@ -222,23 +222,23 @@ struct Limits {
     memory_bytes: Option<u64>,
 }
 
-/// An entry of `mcpServers` is a source that also has what other clients put there, and that may be
-/// switched off, with anything in it.
+/// An entry of `mcpServers`: a source that may have keys of other clients, and that may be disabled, with
+/// any content.
 pub(super) fn with_entries(mut schema: Value) -> Value {
     let mut entry = schema["definitions"]["Source"].clone();
     if let Some(members) = entry.as_object_mut() {
         members.remove("additionalProperties");
         members.remove("required");
     }
-    entry["description"] = "A server as other clients write it; `command` is the program itself, neither split nor run by a shell. Keys of other clients are passed over.".into();
+    entry["description"] = "A server in the format of other clients; `command` is the program itself, neither split nor run by a shell. Keys of other clients are ignored.".into();
     let properties = &mut entry["properties"];
     for key in ["backend", "type"] {
-        properties[key] = json!({"description": "How it is reached; this version runs processes.", "enum": ["stdio"], "type": "string"});
+        properties[key] = json!({"description": "The transport; this version runs processes.", "enum": ["stdio"], "type": "string"});
     }
     properties["disabled"] = json!({"description": "Leaves the entry out.", "type": "boolean"});
     properties["enabled"] =
         json!({"description": "`false` leaves the entry out.", "type": "boolean"});
-    // Other clients count milliseconds; what is too much for seconds is passed over with a warning.
+    // Other clients count milliseconds: a value above the bound for seconds is ignored with a warning.
     if let Some(timeout) = properties["timeout"].as_object_mut() {
         timeout.remove("maximum");
     }

@@ -1,4 +1,4 @@
-//! The lock as a file; `lock/mod.rs` says what its members mean to the program.
+//! The lock file; `lock/mod.rs` describes its members.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Lock {
-    /// Of what of the config the lock was made for.
+    /// The digest of the config fields that the lock depends on.
     config_digest: Digest,
-    /// Who wrote it; outside the root digest.
+    /// The program that wrote it; outside the root digest.
     generator: String,
-    /// How digests are made.
+    /// The formula of the digests.
     #[schemars(extend("const" = crate::digest::HASH_MODEL))]
     hash_model: String,
     /// The version of this format; a lock without the new members of version 2 has version 1.
     #[schemars(extend("enum" = [crate::lock::LOCK_VERSION, crate::lock::MAX_LOCK_VERSION]))]
     lock_version: u64,
-    /// Over everything else but `generator`.
+    /// The digest of all other members except `generator`.
     root_digest: Digest,
     /// Sorted by path.
     sources: Vec<Source>,
@@ -33,27 +33,27 @@ struct Digest(#[schemars(regex(pattern = r"^sha256/1:[0-9a-f]{64}$"))] String);
 #[derive(JsonSchema)]
 struct Lines(#[schemars(length(min = 1))] Vec<String>);
 
-/// What was reviewed of one source.
+/// The reviewed content of one source.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Source {
-    /// How it is reached.
+    /// The transport.
     backend: Backend,
     /// As the server sent them.
     capabilities: Value,
-    /// Of this source's part of the config.
+    /// The digest of this source's part of the config.
     config_digest: Digest,
-    /// Tools that callers see, sorted by upstream name.
+    /// Exposed tools, sorted by upstream name.
     exposed: Vec<Tool>,
     /// Tools that the filter hides, sorted by name.
     hidden: Vec<HiddenTool>,
     /// As the server sent them.
     instructions: Option<Lines>,
-    /// The package that it ran, where that could be told.
+    /// The package of the source, if it is known.
     package: Option<Package>,
-    /// The node that it is mounted on.
+    /// The node on which it is mounted.
     path: String,
-    /// The revision of MCP that was agreed on.
+    /// The negotiated MCP revision.
     protocol_version: String,
     /// As the server sent it.
     server_info: Value,
@@ -72,16 +72,16 @@ enum Backend {
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Package {
-    /// What its content is known by, the formula first: `sha512-…`, `sha256:…`, `record-sha256:…`, `git:…`.
+    /// The integrity of its content, the formula first: `sha512-…`, `sha256:…`, `record-sha256:…`, `git:…`.
     integrity: Option<String>,
-    /// Who named it.
+    /// The kind of the name.
     kind: PackageKind,
-    /// Its name; of a file, the last part of its path.
+    /// Its name; for a file, the last part of its path.
     name: String,
-    /// Whether another one can only come by somebody's hand: the command names this version alone, or runs
-    /// what is installed.
+    /// Whether it can only be replaced by hand: the command names this version alone, or runs an installed
+    /// package.
     pinned: bool,
-    /// Its version, where it has one.
+    /// Its version, if it has one.
     version: Option<String>,
 }
 
@@ -98,17 +98,17 @@ enum PackageKind {
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Tool {
-    /// Of the whole tool, and of each member that it has.
+    /// The digests of the whole tool, and of each of its members.
     digests: BTreeMap<String, Digest>,
-    /// Its last path segment.
+    /// The last segment of its path.
     exposed_name: String,
-    /// The tool as the server sent it, with the description as lines.
+    /// The tool as the server sent it, with the description as a list of lines.
     raw: RawTool,
-    /// The server's name for it.
+    /// The server's name of the tool.
     upstream_name: String,
 }
 
-/// Whatever the server sent; a member that nobody knows yet is kept as well.
+/// As the server sent it, unknown members included.
 #[derive(JsonSchema)]
 struct RawTool {
     name: String,
@@ -119,12 +119,12 @@ struct RawTool {
     output_schema: Option<Map<String, Value>>,
 }
 
-/// A tool that the filter hides: enough to see that it changed.
+/// A tool that the filter hides, with the data that shows a change.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct HiddenTool {
-    /// Of the whole tool.
+    /// The digest of the whole tool.
     digest: Digest,
-    /// The server's name for it.
+    /// The server's name of the tool.
     name: String,
 }

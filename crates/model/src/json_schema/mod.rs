@@ -1,8 +1,7 @@
 //! JSON Schemas of the files that people and programs read: config and lock.
 //!
-//! The types below describe the wire and nothing else: the domain types are never serialized by
-//! derive, so that a renamed field cannot change a file. `schemas/` holds what this makes, kept
-//! current by a test.
+//! The types below describe the files only: domain types are never serialized by derive, so that a
+//! renamed field cannot change a file. `schemas/` contains the output; a test checks it.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -39,8 +38,8 @@ pub fn generate<T: JsonSchema>() -> Value {
     value
 }
 
-/// What an `Option` adds and our files never hold, `null`, is taken out; so are the names of Rust's
-/// number types, which no reader knows.
+/// Removes `null`, which an `Option` adds and these files never contain, and the names of Rust's number
+/// types, which readers of the schema do not know.
 fn tidy(value: &mut Value) {
     let null = json!({"type": "null"});
     if let Value::Object(members) = value {

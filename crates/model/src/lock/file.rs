@@ -1,4 +1,4 @@
-//! The lock as a file: deterministic text out, and in only what is whole, known and untouched.
+//! The lock file: writing gives deterministic text, reading verifies every digest and refuses unknown members.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
 use crate::json::{parse, position_of_offset, position_of_pointer, to_review_text};
 
-/// The members at the top that this program knows.
+/// The known members of the top level.
 pub(super) const KEYS: [&str; 6] = [
     "config_digest",
     "generator",
@@ -19,7 +19,7 @@ pub(super) const KEYS: [&str; 6] = [
 ];
 
 impl Lock {
-    /// The file's text. The same lock gives the same bytes everywhere.
+    /// The file's text. Equal locks give equal bytes on every machine.
     pub fn to_text(&self) -> String {
         let mut document = self.document();
         document.insert(
@@ -30,12 +30,12 @@ impl Lock {
         to_review_text(&Value::Object(document))
     }
 
-    /// Over the lock without `generator` and `root_digest`.
+    /// The digest of the lock without `generator` and `root_digest`.
     pub fn root_digest(&self) -> Digest {
         root_digest(&self.document())
     }
 
-    /// Reads a lock and verifies every digest in it. `file` is its name for messages.
+    /// Reads a lock and verifies every digest. `file` is its name in messages.
     pub fn parse(file: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         Self::read(text).map_err(|problems| {
             let placed = |problem: Diagnostic| {
@@ -54,11 +54,12 @@ impl Lock {
     fn read(text: &str) -> Result<Self, Vec<Diagnostic>> {
         let text = text.trim_start_matches('\u{feff}');
         refuse_merge_conflict(text)?;
-        // The version first: a newer lock is "of another version", not "unknown member".
+        // The version is checked first: a newer lock is "another version", not "unknown member".
         let loose: Value = serde_json::from_str(text).map_err(|error| vec![torn(text, &error)])?;
         let Some(members) = loose.as_object() else {
             return Err(vec![
-                Diagnostic::error(DiagnosticCode::LockCorrupt, "the lock is no JSON object").at(""),
+                Diagnostic::error(DiagnosticCode::LockCorrupt, "the lock is not a JSON object")
+                    .at(""),
             ]);
         };
         let version = read_version(members)?;
@@ -77,7 +78,7 @@ impl Lock {
             problems.push(
                 Diagnostic::error(
                     DiagnosticCode::LockCorrupt,
-                    format!("the member `{key}` is not known"),
+                    format!("unknown member `{key}`"),
                 )
                 .at(crate::json::child_pointer("", key)),
             );
@@ -91,8 +92,11 @@ impl Lock {
         let written_root = digest_at("root_digest");
         let Some(config_digest) = digest_at("config_digest") else {
             problems.push(
-                Diagnostic::error(DiagnosticCode::LockCorrupt, "`config_digest` is no digest")
-                    .at("/config_digest"),
+                Diagnostic::error(
+                    DiagnosticCode::LockCorrupt,
+                    "`config_digest` is not a valid digest",
+                )
+                .at("/config_digest"),
             );
             return Err(problems);
         };
@@ -119,7 +123,7 @@ impl Lock {
                     problems.push(
                         Diagnostic::error(
                             DiagnosticCode::LockOrphan,
-                            format!("the source `{}` stands twice", source.path),
+                            format!("the lock has the source `{}` twice", source.path),
                         )
                         .at(at),
                     );
@@ -137,7 +141,7 @@ impl Lock {
             let found = root_digest(&covered);
             if written_root.as_ref() != Some(&found) {
                 let message = format!(
-                    "the lock was edited: its content has the root digest {found}, which is not the written one"
+                    "the lock was edited: the root digest of its content is {found}, and `root_digest` differs"
                 );
                 problems.push(
                     Diagnostic::error(DiagnosticCode::LockCorrupt, message).at("/root_digest"),
@@ -175,9 +179,9 @@ fn root_digest(covered: &Map<String, Value>) -> Digest {
 }
 
 fn torn(text: &str, error: &serde_json::Error) -> Diagnostic {
-    let message = format!("the lock is torn: {error}");
+    let message = format!("the lock is incomplete: {error}");
     let mut problem = Diagnostic::error(DiagnosticCode::LockCorrupt, message);
-    // The parser counts columns in bytes, and says 0 where there is nothing.
+    // The parser counts columns in bytes, and reports 0 for an empty text.
     let before = text.split_inclusive('\n').take(error.line().max(1) - 1);
     let offset = before.map(str::len).sum::<usize>() + error.column().max(1) - 1;
     problem.position = Some(position_of_offset(text, offset));
@@ -185,7 +189,7 @@ fn torn(text: &str, error: &serde_json::Error) -> Diagnostic {
 }
 
 fn refuse_merge_conflict(text: &str) -> Result<(), Vec<Diagnostic>> {
-    // No line of JSON begins like this, so that one marker that was left behind is enough.
+    // A line of JSON never begins like this, so one marker is enough.
     let marked = |line: &str| {
         ["<<<<<<<", "|||||||", "=======", ">>>>>>>"]
             .iter()
@@ -198,7 +202,7 @@ fn refuse_merge_conflict(text: &str) -> Result<(), Vec<Diagnostic>> {
                 DiagnosticCode::LockCorrupt,
                 "the lock has merge-conflict markers",
             )
-            .help("Two branches changed it, and its digests fit no mixture of both: take either side, then make it anew with `broker-gen lock`.");
+            .help("Two branches changed it, and a merged text has wrong digests: take either side, then make a new lock with `broker-gen lock`.");
             problem.position = Some(crate::json::Position {
                 line: line + 1,
                 column: 1,
@@ -208,7 +212,7 @@ fn refuse_merge_conflict(text: &str) -> Result<(), Vec<Diagnostic>> {
     }
 }
 
-/// The version, if it and the digests are of a kind that this program reads.
+/// The version, if this program supports it and the digest formula.
 fn read_version(members: &Map<String, Value>) -> Result<u64, Vec<Diagnostic>> {
     let refused = |message: String, help: &str, at: &str| {
         Err(vec![
@@ -223,14 +227,14 @@ fn read_version(members: &Map<String, Value>) -> Result<u64, Vec<Diagnostic>> {
         Some(newer) if newer > MAX_LOCK_VERSION => {
             return refused(
                 format!("the lock has format version {newer}, this program reads {read}"),
-                "Upgrade mcp-broker and broker-gen to the version that wrote it, or lock anew with this one.",
+                "Upgrade mcp-broker and broker-gen to the version that wrote it, or make a new lock with this one.",
                 "/lock_version",
             );
         }
         Some(older) => {
             return refused(
                 format!("the lock has format version {older}, this program reads {read}"),
-                "Make it anew with `broker-gen lock`.",
+                "Make a new lock with `broker-gen lock`.",
                 "/lock_version",
             );
         }
@@ -245,10 +249,10 @@ fn read_version(members: &Map<String, Value>) -> Result<u64, Vec<Diagnostic>> {
         Some(HASH_MODEL) => Ok(found),
         other => refused(
             format!(
-                "the lock's digests are `{}`, this program makes `{HASH_MODEL}`",
+                "the lock's digests have the formula `{}`, this program uses `{HASH_MODEL}`",
                 crate::text::shown_line(other.unwrap_or("missing"), 40)
             ),
-            "Use the broker-gen that wrote it, or lock anew with this one.",
+            "Use the broker-gen that wrote it, or make a new lock with this one.",
             "/hash_model",
         ),
     }

@@ -1,56 +1,56 @@
-//! Format version 2 of the lock: its members, and the refusal of members that this program does not know.
+//! Format version 2 of the lock: its members, and the refusal of unknown members.
 //!
-//! A member of version 2 is left out while it is not used. A lock that uses none of them is written as
-//! version 1, with the bytes that version 1 has always had; so far this program writes no other. Both
-//! versions are read. A lock of version 2 that uses a member unknown to the reader is refused: what the
-//! reader would leave out, a reviewer has seen and a caller would rely on.
+//! A member of version 2 is written only if it is used. A lock that uses none of them is written as
+//! version 1, byte for byte as before; this program writes only version 1. Both versions are read. A lock
+//! of version 2 with a member that the reader does not know is refused: the reviewer approved that member,
+//! and a reader without it would serve something else.
 //!
 //! # Members
 //!
-//! Everything of version 1 keeps its name and its meaning, and the root digest covers all members but
-//! `generator`, as before. Readers accept members in any order. Writers of version 2 put them in the order
-//! of the lists below instead of sorting them; objects that came from a server stay sorted.
+//! All members of version 1 keep name and meaning, and the root digest covers all members except
+//! `generator`, as before. Readers accept members in any order. Writers of version 2 use the order of
+//! the lists below instead of sorting; objects from a server stay sorted.
 //!
-//! At the top, beside those of version 1:
+//! Top level, in addition to version 1:
 //!
 //! | member | value | used when |
 //! |---|---|---|
-//! | `tokenizer_version` | integer: the tokenizer that the search index of the build splits words with | an index is compiled in |
+//! | `tokenizer_version` | integer: the tokenizer of the build's search index | an index is compiled in |
 //!
-//! Of a source, after `path` and before the members of version 1. They repeat in clear what
-//! `config_digest` covers, so that a changed lock shows what changed; `config_digest` still decides whether
-//! a lock is stale:
+//! A source, after `path` and before the members of version 1. These members repeat in plain text fields
+//! that `config_digest` covers, so that a diff of the lock shows the change; `config_digest` still decides
+//! whether a lock is stale:
 //!
 //! | member | value | used when |
 //! |---|---|---|
 //! | `trust` | `trusted`, `verified` or `untrusted` | the config gives the source a level |
-//! | `command` | the program and its arguments, one word an element, variables unexpanded | the source is a process |
+//! | `command` | the program and its arguments, one word per element, variables unexpanded | the source is a process |
 //! | `url` | the URL, variables unexpanded | the source is an HTTP server |
-//! | `header_names` | names of the headers that are sent, sorted; never a value | the same, with `headers` |
+//! | `header_names` | names of the configured headers, sorted; never a value | the source is an HTTP server with `headers` |
 //! | `tool_filter` | patterns in the order of the config | the config has a filter |
-//! | `path_aliases` | names of the server to names in paths | the config has aliases |
+//! | `path_aliases` | the server's names, each with its name in paths | the config has aliases |
 //!
-//! The package and its version stand in `package`, as in version 1.
+//! The package and its version are in `package`, as in version 1.
 //!
-//! A text that may be secret is replaced by the object `{"digest": …}`, with the digest of the text before
-//! variables are expanded: a word of `command` that the redactor takes for a secret, the word after an option
-//! whose name sounds like one, and an absolute path outside of the config's folder. In a URL the same
-//! holds for the user part and for values of the query.
+//! A text that may be secret is replaced by the object `{"digest": …}`, the digest of the text before
+//! variables are expanded. This covers a word of `command` that the redactor recognises as a secret, the
+//! word after an option with a secret-looking name, and an absolute path outside the config's folder; in a
+//! URL, the user part and values of the query.
 //!
-//! Of an item, which is an element of `exposed`:
+//! An item, which is an element of `exposed`:
 //!
 //! | member | value | used when |
 //! |---|---|---|
 //! | `exposed_name` | as in version 1 | always |
-//! | `summary` | the line that listings show of the item | always |
-//! | `kind` | `resource`, `resource_template` or `prompt` | the item is no tool |
-//! | `upstream_name` | as in version 1; of a resource its URI, of a template its URI template | always |
-//! | `search_hints` | phrases that a search reads beside the item's own texts | there are hints |
+//! | `summary` | the item's line in listings | always |
+//! | `kind` | `resource`, `resource_template` or `prompt` | the item is not a tool |
+//! | `upstream_name` | as in version 1; for a resource its URI, for a template its URI template | always |
+//! | `search_hints` | phrases for the search besides the item's texts | there are hints |
 //! | `raw` | as in version 1: the item as the server sent it | always |
 //! | `digests` | as in version 1, with the members of the item's kind | always |
 //!
-//! So the block of an item begins with what it is and ends with its digests. An element of `hidden` has
-//! `kind`, `name` and `digest`. Names are unique among the items of one kind.
+//! An item begins with its name and ends with its digests. An element of `hidden` has `kind`, `name` and
+//! `digest`. Names are unique among the items of one kind.
 
 use serde_json::{Map, Value};
 
@@ -60,14 +60,14 @@ use crate::diagnostic::Diagnostic;
 use crate::json::child_pointer;
 use crate::text::shown_line;
 
-/// Members that are reported of one lock.
+/// Maximum number of unknown members that a message names.
 const MAX_REPORTED: usize = 20;
-/// Members of an element of `exposed` that this program knows.
+/// Known members of an element of `exposed`.
 const TOOL_KEYS: [&str; 4] = ["digests", "exposed_name", "raw", "upstream_name"];
-/// Members of an element of `hidden` that this program knows.
+/// Known members of an element of `hidden`.
 const HIDDEN_KEYS: [&str; 2] = ["digest", "name"];
 
-/// Refuses a lock of version 2 that has members unknown to this program, and names them.
+/// Refuses a lock of version 2 with unknown members, and names them.
 pub(super) fn refuse_unknown_members(lock: &Map<String, Value>) -> Result<(), Vec<Diagnostic>> {
     let mut unknown = Unknown::default();
     unknown.look("", lock, &file::KEYS);
@@ -87,12 +87,12 @@ pub(super) fn refuse_unknown_members(lock: &Map<String, Value>) -> Result<(), Ve
     let writer = shown_line(writer.unwrap_or("an unnamed program"), 40);
     let refused = |(pointer, name): (String, String)| {
         let message = format!(
-            "the lock uses `{}` of format version 2, which mcp-broker and broker-gen {} are too old to know",
+            "the lock uses `{}` of format version 2, which mcp-broker and broker-gen {} do not support",
             shown_line(&name, 80),
             env!("CARGO_PKG_VERSION")
         );
         let help = format!(
-            "It was written by {writer}: upgrade mcp-broker and broker-gen to that version, or lock anew with this one."
+            "It was written by {writer}: upgrade mcp-broker and broker-gen to that version, or make a new lock with this one."
         );
         Diagnostic::error(DiagnosticCode::LockVersion, message)
             .help(help)
@@ -115,7 +115,7 @@ fn elements<'a>(
     })
 }
 
-/// Pointers and names of unknown members; of each name the first place, since all have one cause.
+/// Pointers and names of unknown members; for each name only the first place.
 #[derive(Default)]
 struct Unknown(Vec<(String, String)>);
 

@@ -1,16 +1,15 @@
-//! The lock: the reviewed snapshots of all sources, what of them is exposed, and their digests.
+//! The lock: the reviewed snapshots of all sources, the exposed tools, and their digests.
 //!
-//! A [`Lock`] is either made from snapshots ([`LockedSource::from_snapshot`]) or read from a file and
-//! verified ([`Lock::parse`]); there is no third way, so its digests always fit.
+//! A [`Lock`] is made from snapshots ([`LockedSource::from_snapshot`]) or read from a file and verified
+//! ([`Lock::parse`]); there is no other constructor, so its digests always match.
 //!
 //! # The file
 //!
-//! JSON, two spaces, sorted keys, LF, no time, host or path. `lock_version` 1 has at the top
-//! `config_digest`, `generator` (outside the root digest), `hash_model`, `lock_version`,
-//! `root_digest` and `sources`; the shapes of a source and of a tool stand in `source.rs` and
-//! `tool.rs`. Each tool is stored whole, with two changes that reading undoes or that the file
-//! itself states: `description` is a list of lines, and members that `volatile` names are left out.
-//! Version 2 adds members, which `format2.rs` describes and nothing uses yet.
+//! JSON, two spaces, sorted keys, LF; no time, host or path. The top level of `lock_version` 1 has
+//! `config_digest`, `generator` (outside the root digest), `hash_model`, `lock_version`, `root_digest`
+//! and `sources`; `source.rs` and `tool.rs` describe a source and a tool. Each tool is stored whole, with
+//! two changes: `description` is a list of lines, and members that `volatile` names are left out.
+//! Version 2 adds members, which `format2.rs` describes; none is written yet.
 
 use std::collections::BTreeSet;
 
@@ -28,46 +27,46 @@ mod tool;
 pub use package::{Package, PackageKind};
 pub use tool::{MEMBERS, ToolDigests, strip_volatile};
 
-/// The largest lock, in bytes. A listing has at most 32 MiB, so that eight of the largest fit.
+/// Maximum size of a lock, in bytes: eight listings of the maximum size of 32 MiB.
 pub const MAX_BYTES: usize = 256 << 20;
 
-/// The version of the format that a new lock has.
+/// The format version of a new lock.
 pub const LOCK_VERSION: u64 = 1;
-/// The newest version that is read; all older ones down to 1 are, too.
+/// The newest format version that is read, besides all older ones down to 1.
 pub const MAX_LOCK_VERSION: u64 = 2;
 
-/// A lock whose digests fit.
+/// A lock whose digests match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lock {
-    /// The version of its format: [`LOCK_VERSION`] for a new lock, else that of the file, which the root
-    /// digest covers.
+    /// Its format version: [`LOCK_VERSION`] for a new lock, else that of the file, which the root digest
+    /// covers.
     pub version: u64,
-    /// Of the config that it was made for.
+    /// The digest of its config.
     pub config_digest: Digest,
-    /// Who wrote it, `broker-gen 0.1.0`.
+    /// The program that wrote it, `broker-gen 0.1.0`.
     pub generator: String,
-    /// Sorted by path; no path twice.
+    /// Sorted by path, which is unique.
     pub sources: Vec<LockedSource>,
 }
 
-/// What was reviewed of one source.
+/// The reviewed content of one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockedSource {
-    /// The node it is mounted on.
+    /// The node on which it is mounted.
     pub path: NodePath,
     /// `stdio` or `http`.
     pub backend: String,
-    /// Of this source's part of the config, so that one source can be locked anew alone.
+    /// The digest of this source's part of the config, so that one source can be locked alone.
     pub config_digest: Digest,
     /// `serverInfo` as sent.
     pub server_info: Value,
-    /// The revision agreed on.
+    /// The negotiated protocol revision.
     pub protocol_version: String,
     /// `capabilities` as sent.
     pub capabilities: Value,
-    /// `instructions`, where sent.
+    /// `instructions`, if sent.
     pub instructions: Option<String>,
-    /// The package that the source ran, where that could be told.
+    /// The package of the source, if it is known.
     pub package: Option<Package>,
     /// Pointer patterns of members that digests and comparisons leave out.
     pub volatile: BTreeSet<String>,
@@ -80,27 +79,27 @@ pub struct LockedSource {
 /// A reviewed tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockedTool {
-    /// The server's name for it.
+    /// The server's name of the tool.
     pub upstream_name: String,
     /// Its last path segment: the alias, else the upstream name.
     pub exposed_name: String,
     /// The tool as the server sent it, without volatile members.
     pub raw: Map<String, Value>,
-    /// Of `raw` as a whole.
+    /// The digest of `raw`.
     pub digest: Digest,
 }
 
-/// A tool that the filter hides: enough to see that it changed.
+/// A tool that the filter hides, with the data that shows a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenTool {
-    /// The server's name for it.
+    /// The server's name of the tool.
     pub name: String,
-    /// Of the raw tool as a whole, without volatile members.
+    /// The digest of the raw tool without volatile members.
     pub digest: Digest,
 }
 
 impl Lock {
-    /// The source mounted on `path`.
+    /// The source that is mounted on `path`.
     pub fn source(&self, path: &str) -> Option<&LockedSource> {
         self.sources
             .iter()

@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::path::NodePath;
 use crate::snapshot::Snapshot;
 
-/// The members that this program knows.
+/// The known members.
 pub(super) const KEYS: [&str; 11] = [
     "backend",
     "capabilities",
@@ -30,8 +30,8 @@ pub(super) const KEYS: [&str; 11] = [
 ];
 
 impl LockedSource {
-    /// What a snapshot becomes in the lock: filtered, aliased, sorted, without volatile members.
-    /// Names are not checked here; the planner does that for lock and build alike.
+    /// The locked form of a snapshot: filtered, aliased, sorted, without volatile members. Names are checked
+    /// by the planner, for lock and build alike.
     pub fn from_snapshot(config: &config::Source, snapshot: &Snapshot) -> Self {
         let mut source = Self {
             path: config.path.clone(),
@@ -67,7 +67,7 @@ impl LockedSource {
         source
     }
 
-    /// What decisions about the source itself are bound to: its name and its instructions.
+    /// The subject of audits of the source itself: its name and its instructions.
     pub fn own_digest(&self) -> Digest {
         let name = self.server_info.get("name").cloned();
         let instructions = self.instructions.as_deref().map(Value::from);
@@ -123,14 +123,13 @@ impl LockedSource {
         Value::Object(out)
     }
 
-    /// Reads one element of the lock's `sources` back, and verifies its tools' digests. Pointers of
-    /// the diagnostics are into the element.
+    /// Reads one element of the lock's `sources` and verifies the digests of its tools. Pointers of
+    /// diagnostics are relative to the element.
     pub fn from_json(value: &Value) -> Result<Self, Vec<Diagnostic>> {
         Self::read(value, Digests::Verify)
     }
 
-    /// The same for an element whose digests were verified before, as the build does with what it
-    /// compiles in.
+    /// [`Self::from_json`] without verification, for a compiled-in lock: the build has verified it.
     pub fn from_verified(value: &Value) -> Result<Self, Vec<Diagnostic>> {
         Self::read(value, Digests::Trust)
     }
@@ -152,7 +151,7 @@ impl LockedSource {
             wrong(
                 corrupt,
                 crate::json::child_pointer("", key),
-                "the member is not known".to_owned(),
+                "unknown member".to_owned(),
             );
         }
         let path = text("path").and_then(|path| NodePath::parse(&path).ok());
@@ -175,7 +174,7 @@ impl LockedSource {
             wrong(
                 corrupt,
                 "/config_digest".to_owned(),
-                "`config_digest` is no digest".to_owned(),
+                "`config_digest` is not a valid digest".to_owned(),
             );
         }
         let instructions = value.get("instructions").and_then(|lines| {
@@ -184,7 +183,7 @@ impl LockedSource {
                 wrong(
                     corrupt,
                     "/instructions".to_owned(),
-                    "the instructions are no list of lines".to_owned(),
+                    "the instructions are not a list of lines".to_owned(),
                 );
             }
             text
@@ -209,7 +208,7 @@ impl LockedSource {
                     wrong(
                         DiagnosticCode::LockOrphan,
                         format!("/exposed/{index}"),
-                        format!("the tool `{}` stands twice", tool.upstream_name),
+                        format!("the source has the tool `{}` twice", tool.upstream_name),
                     );
                 }
                 Ok(tool) => exposed.push(tool),
@@ -236,14 +235,14 @@ impl LockedSource {
                     wrong(
                         DiagnosticCode::LockOrphan,
                         format!("/hidden/{index}"),
-                        format!("the tool `{name}` stands twice"),
+                        format!("the source has the tool `{name}` twice"),
                     );
                 }
                 (Some(name), Some(digest)) => hidden.push(HiddenTool { name, digest }),
                 _ => wrong(
                     corrupt,
                     format!("/hidden/{index}"),
-                    "a hidden tool has no name or no digest".to_owned(),
+                    "a hidden tool lacks its name or its digest".to_owned(),
                 ),
             }
         }

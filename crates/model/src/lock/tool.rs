@@ -6,7 +6,7 @@ use super::LockedTool;
 use crate::digest::Digest;
 use crate::json::{child_pointer, pointer_matches, remove_pointer};
 
-/// Members with a digest of their own; everything else is covered by `other`.
+/// Members with their own digest; `other` covers the rest.
 pub const MEMBERS: [&str; 9] = [
     "name",
     "title",
@@ -19,7 +19,7 @@ pub const MEMBERS: [&str; 9] = [
     "execution",
 ];
 
-/// The digests of a tool: `whole`, one for each member it has, and `other`.
+/// The digests of a tool: `whole`, one for each such member, and `other`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolDigests(pub Vec<(&'static str, Digest)>);
 
@@ -52,7 +52,7 @@ impl ToolDigests {
     }
 }
 
-/// Takes the members that `volatile` names (`/tools/NAME/…`, `*` for any token) out of a raw tool.
+/// Removes the members that `volatile` names (`/tools/NAME/…`, `*` for any token) from a raw tool.
 pub fn strip_volatile<'a>(
     raw: &mut Map<String, Value>,
     volatile: impl IntoIterator<Item = &'a String>,
@@ -60,7 +60,7 @@ pub fn strip_volatile<'a>(
     let name = crate::snapshot::tool_name(raw).to_owned();
     let here = child_pointer("/tools", &name);
     for pattern in volatile {
-        // The first two tokens say which tool; the rest is a pattern within it.
+        // The first two tokens name the tool; the rest is a pattern within it.
         let Some(at) = pattern.match_indices('/').nth(2).map(|(at, _)| at) else {
             continue;
         };
@@ -74,12 +74,12 @@ pub fn strip_volatile<'a>(
     }
 }
 
-/// What a reader does with the digests of a tool.
+/// The handling of a tool's digests while reading.
 #[derive(Clone, Copy)]
 pub(super) enum Digests {
-    /// Computes them again; a difference is an error.
+    /// They are computed again; a difference is an error.
     Verify,
-    /// Takes them as written.
+    /// They are accepted as written.
     Trust,
 }
 
@@ -107,15 +107,16 @@ impl LockedTool {
         })
     }
 
-    /// Reads one tool back. The error is a pointer below the tool and what is wrong there.
+    /// Reads one tool. The error is a pointer below the tool and a message.
     pub(super) fn from_json(value: &Value, digests: Digests) -> Result<Self, (String, String)> {
         let wrong = |pointer: &str, message: &str| (pointer.to_owned(), message.to_owned());
         let Some(mut raw) = value.get("raw").and_then(Value::as_object).cloned() else {
             return Err(wrong("/raw", "a tool is missing"));
         };
         if let Some(lines) = raw.get("description") {
-            let text = from_lines(lines)
-                .ok_or_else(|| wrong("/raw/description", "the description is no list of lines"))?;
+            let text = from_lines(lines).ok_or_else(|| {
+                wrong("/raw/description", "the description is not a list of lines")
+            })?;
             raw.insert("description".to_owned(), text.into());
         }
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -134,7 +135,7 @@ impl LockedTool {
             raw,
         };
         if text("upstream_name").as_deref() != Some(&tool.upstream_name) {
-            return Err(wrong("/upstream_name", "the name is not the tool's"));
+            return Err(wrong("/upstream_name", "the name differs from the tool's"));
         }
         if verified {
             return Ok(tool);
@@ -152,7 +153,7 @@ impl LockedTool {
             return Err((
                 format!("/digests/{member}"),
                 format!(
-                    "the digest of `{}` does not fit the tool",
+                    "the digest of `{}` does not match the tool",
                     tool.upstream_name
                 ),
             ));
@@ -161,7 +162,7 @@ impl LockedTool {
     }
 }
 
-/// A text as the list of its lines; joining them with newlines gives it back.
+/// A text as the list of its lines; joining them with newlines restores it.
 pub(super) fn to_lines(text: &str) -> Value {
     text.split('\n').map(Value::from).collect()
 }

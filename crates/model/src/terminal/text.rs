@@ -1,5 +1,5 @@
-//! [`Text`]: the one type that both programs write to standard output and standard error. Layout comes
-//! from literals of our own code; everything else is escaped when it is added, line ends included.
+//! [`Text`]: the only type that both programs write to standard output and standard error. Layout comes
+//! from literals in the source code; all other text is escaped when it is added, line ends included.
 
 use std::fmt::{self, Write as _};
 
@@ -9,14 +9,14 @@ use super::{fold, wrap};
 use crate::redact::Redactor;
 use crate::text::{is_invisible, shown, visible_json};
 
-/// Text in which no character of a server, a file or an argument acts on a terminal or begins a line.
-/// Made by [`text!`](crate::text!) and by the methods below. It has no `Display` on purpose: within
-/// `format!` it would become a bare string again.
+/// Text in which no character of a server, a file or an argument can control a terminal or begin a line.
+/// Made by [`text!`](crate::text!) and by the methods below. It has no `Display` on purpose: `format!`
+/// would turn it into an unescaped string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text(String);
 
 impl Text {
-    /// No text yet.
+    /// An empty text.
     pub const fn new() -> Self {
         Self(String::new())
     }
@@ -26,8 +26,8 @@ impl Text {
         Self(one_line(text))
     }
 
-    /// A text of several lines: each behind `prefix`, which tells it from our own lines, and each with
-    /// an end.
+    /// A text of several lines: each behind `prefix`, which distinguishes it from the program's lines, and
+    /// each with a line end.
     pub fn lines(prefix: &'static str, text: &str) -> Self {
         let mut out = String::with_capacity(text.len());
         for line in text.lines() {
@@ -43,12 +43,12 @@ impl Text {
         Self(visible_json(&format!("{value:#}")) + "\n")
     }
 
-    /// JSON that is already text, with every invisible character as `\u…`; its layout stays.
+    /// JSON text, with every invisible character as `\u…`; its layout is kept.
     pub fn json_text(json: &str) -> Self {
         Self(visible_json(json.trim_end()) + "\n")
     }
 
-    /// Adds another text as it is.
+    /// Adds another text.
     pub fn push(&mut self, other: impl Into<Self>) {
         self.0.push_str(&other.into().0);
     }
@@ -58,30 +58,30 @@ impl Text {
         wrap(&mut self.0, &first.into().0, rest, &shown(words));
     }
 
-    /// Adds one line, broken where it is wider than `width` columns.
+    /// Adds one line, broken if it is wider than `width` columns.
     pub fn fold(&mut self, line: &Self, width: usize, indent: &str) {
         self.0.push_str(&fold(&line.0, width, &one_line(indent)));
     }
 
-    /// The text without white space at its end.
+    /// The text without trailing white space.
     #[must_use]
     pub fn trimmed(mut self) -> Self {
         self.0.truncate(self.0.trim_end().len());
         self
     }
 
-    /// The text without known secrets.
+    /// The text with known secrets masked.
     #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Self {
         Self(redactor.redact(&self.0))
     }
 
-    /// Columns that it takes, where it is one line.
+    /// Its columns, if it is one line.
     pub fn columns(&self) -> usize {
         self.0.chars().count()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -98,7 +98,7 @@ impl Text {
     }
 }
 
-/// Our own words: a literal, with its layout.
+/// A literal of the source code, with its layout.
 impl From<&'static str> for Text {
     fn from(own: &'static str) -> Self {
         Self(own.to_owned())
@@ -121,7 +121,7 @@ pub trait Part {
 impl<T: fmt::Display + ?Sized> Part for T {
     fn part(&self) -> Escaped {
         let mut out = String::new();
-        // Writing to memory fails only where the value itself does.
+        // Writing to memory fails only if the `Display` of the value does.
         let _ = write!(out, "{self}");
         Escaped(one_line(&out))
     }
@@ -139,7 +139,7 @@ impl Part for &Text {
     }
 }
 
-/// An argument of [`text!`](crate::text!), escaped; width and alignment count what is shown.
+/// An argument of [`text!`](crate::text!), escaped; width and alignment count the shown characters.
 #[derive(Debug)]
 pub struct Escaped(String);
 
@@ -149,7 +149,7 @@ impl fmt::Display for Escaped {
     }
 }
 
-/// Every character that cannot be seen, and every line end, as an escape; tabs become spaces.
+/// Every invisible character and every line end as an escape; tabs become spaces.
 pub fn one_line(text: &str) -> String {
     if !text
         .chars()
@@ -160,8 +160,8 @@ pub fn one_line(text: &str) -> String {
     shown(text).replace('\n', "\\n")
 }
 
-/// A [`Text`](crate::terminal::Text) as `format!` makes a `String`: the literal is layout, every
-/// argument is escaped to one line. Arguments stand after the literal, never inside its braces.
+/// A [`Text`](crate::terminal::Text) in the syntax of `format!`: the literal is layout, every argument is
+/// escaped to one line. Arguments follow the literal and are never inside its braces.
 #[macro_export]
 macro_rules! text {
     ($layout:literal $(, $argument:expr)* $(,)?) => {

@@ -243,7 +243,7 @@ impl Walk {
                 "schema-emptied",
                 Direction::RuleDefined,
                 at,
-                "every declared property left, and anything is taken".to_owned(),
+                "every declared property was removed, and any value is accepted".to_owned(),
             );
         } else {
             self.properties(from, to);
@@ -268,7 +268,7 @@ impl Walk {
             } else {
                 Direction::Narrowed
             };
-            let message = format!("the declared property `{name}` left");
+            let message = format!("the declared property `{name}` was removed");
             self.add(
                 "property-removed",
                 direction,
@@ -296,7 +296,7 @@ impl Walk {
                 let (rule, what) = if asks {
                     (
                         "channel-added",
-                        ", and asks for context, credentials, addresses or the like",
+                        ", which asks for context, credentials or addresses",
                     )
                 } else {
                     ("property-added", "")
@@ -394,7 +394,7 @@ impl Walk {
         }
         if from.prefix.len() != to.prefix.len() {
             let at = [tuple_origin(from), tuple_origin(to)];
-            let message = "the places of the tuple changed".to_owned();
+            let message = "the items of the tuple changed".to_owned();
             self.add("alternatives-changed", Direction::Changed, at, message);
         }
         self.compare(&from.rest, &to.rest);

@@ -81,7 +81,7 @@ impl<'s, 'a> Search<'s, 'a> {
     /// Why no counterexample was found where nothing was proven either.
     pub(super) fn why_unknown(&self) -> &'static str {
         if self.cut.get() {
-            "values take too many steps to be checked against the schemas"
+            "the schemas take too many steps to check values"
         } else {
             "neither a proof nor a counterexample was found"
         }

@@ -147,7 +147,7 @@ pub(super) fn compare_whole(walk: &mut Walk, old: &Value, new: &Value) {
     if let Some((at, text)) = new_text
         && !has(walk, "text-changed")
     {
-        let message = "a text is new".to_owned();
+        let message = "a text was added".to_owned();
         walk.add(
             "text-changed",
             Direction::RuleDefined,

@@ -1,7 +1,7 @@
 //! Cutting: the limit holds for the whole reply, which is JSON with the path that was called.
 
 use broker_core::fuzzing;
-use broker_model::config::least_output_chars;
+use broker_model::config::min_output_chars;
 use fuzz::behaviour;
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ fn f_15_cutting() {
             ("", 300),
             ("", 3000),
         ] {
-            let limit = least_output_chars(PATH) + over;
+            let limit = min_output_chars(PATH) + over;
             let around = format!("{{\"path\":\"{PATH}\",\"result\":{beside}}}").len();
             let Some(body) = cut(result, beside, limit) else {
                 if chars(result) + around > limit {

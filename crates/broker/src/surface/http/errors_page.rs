@@ -41,14 +41,14 @@ fn page() -> String {
             ],
         );
     }
-    out.push_str("\n## Sources\n\nWhy a source is not ready: `cause` in `GET /readyz`, `details.cause` of `source_unavailable`, and the\nreport of a refused start.\n\n| cause | means | remedy |\n|---|---|---|\n");
+    out.push_str("\n## Sources\n\nThe reason why a source is not ready: `cause` in `GET /readyz`, `details.cause` of `source_unavailable`, and the\nreport of a refused start.\n\n| cause | meaning | remedy |\n|---|---|---|\n");
     for cause in SourceCause::ALL {
         row(
             &mut out,
             &[&quoted(cause.as_str()), cause.cause(), cause.remedy()],
         );
     }
-    out.push_str("\n## Config and lock\n\nWhat `broker-gen`, the build and the start say of a config or a lock, with file, line and JSON\npointer where there is one. Warnings refuse nothing.\n\n| code | cause | remedy |\n|---|---|---|\n");
+    out.push_str("\n## Config and lock\n\nDiagnostics of `broker-gen`, the build and the start on a config or a lock, with file, line and JSON\npointer if there is one. Warnings refuse nothing.\n\n| code | cause | remedy |\n|---|---|---|\n");
     for code in DiagnosticCode::ALL {
         row(
             &mut out,
@@ -56,8 +56,8 @@ fn page() -> String {
         );
     }
     out.push_str(
-        "\n## Exit codes\n\nOf both programs. When several would do, 2, 5, 4, 6 and 3 win in this order.\n\n\
-         | code | means |\n|---|---|\n",
+        "\n## Exit codes\n\nOf both programs. If several apply, the first of 2, 5, 4, 6 and 3 is used.\n\n\
+         | code | meaning |\n|---|---|\n",
     );
     for exit in Exit::ALL {
         row(&mut out, &[&exit.code().to_string(), exit.meaning()]);

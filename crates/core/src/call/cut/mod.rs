@@ -43,7 +43,7 @@ fn is_zero(count: &usize) -> bool {
 
 /// The result, cut so that a reply has at most `limit` characters (Unicode scalar values). `None` if it
 /// already fits. `around` is the number of characters around the result in a reply, without the member
-/// `truncated`; the limit leaves room for them (`least_output_chars`).
+/// `truncated`; the limit leaves room for them (`min_output_chars`).
 pub(super) fn cut(result: &[u8], around: usize, limit: usize) -> Option<(Vec<u8>, Cut)> {
     let reply = Reply {
         around,

@@ -1,5 +1,5 @@
-//! Which `${NAME}` reach the standard input of a command: through a pipe, or as the input of the
-//! group, loop or substitution that the command is part of. In doubt more of them do.
+//! The variables that may reach the standard input of a command: through a pipe, or as the input of
+//! the enclosing group, loop or substitution. In doubt a variable is included.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use super::words::{Command, Word};
 /// Names of variables of the config.
 pub(super) type Names = BTreeSet<String>;
 
-/// Words that open a compound command, whose input all commands in it read.
+/// Words that open a compound command; all commands in it read its input.
 const OPENERS: [&str; 7] = ["{", "if", "while", "until", "for", "case", "select"];
-/// Words that end a compound command, whose output is that of all commands in it.
+/// Words that close a compound command; its output is that of all commands in it.
 const CLOSERS: [&str; 4] = ["}", "fi", "done", "esac"];
 
-/// What flows through a script, as far as it was read. There is always one level.
+/// The data flow of a script, as far as it was read. There is always one level.
 #[derive(Debug)]
 pub(super) struct Flow(Vec<Level>);
 
@@ -23,15 +23,15 @@ pub(super) struct Flow(Vec<Level>);
 struct Level {
     /// Variables in the pipeline so far.
     pipeline: Names,
-    /// Variables in all of the level so far.
+    /// Variables in the whole level so far.
     all: Names,
     /// Variables that every command of the level may read.
     fed: Names,
     /// Variables that the last command may read.
     input: Names,
-    /// Whether the next command reads what the last one writes.
+    /// Whether the next command reads the output of the last one.
     piped: bool,
-    /// Whether a bracket that closes may be that of a pattern.
+    /// Whether a closing bracket may be that of a pattern.
     has_case: bool,
 }
 
@@ -57,14 +57,14 @@ impl Flow {
         level.piped = false;
     }
 
-    /// At a newline: a pipeline goes on behind its `|`.
+    /// At a newline: a pipeline continues after `|`.
     pub(super) fn newline(&mut self) {
         if !self.top().piped {
             self.end();
         }
     }
 
-    /// At `(`. `reads_output`: whether it reads what the command before it writes, as `>(` does.
+    /// At `(`. `reads_output`: whether it reads the output of the command before it, as `>(` does.
     pub(super) fn open(&mut self, reads_output: bool) {
         let level = self.top();
         let mut fed = level.fed.clone();
@@ -93,7 +93,7 @@ impl Flow {
         }
     }
 
-    /// Whether a bracket that closes here has none that opens.
+    /// Whether a bracket closes here that was not opened.
     pub(super) fn is_outermost(&self) -> bool {
         self.0.len() < 2
     }
@@ -107,7 +107,7 @@ impl Flow {
             input.extend(level.pipeline.iter().cloned());
         }
         level.piped = false;
-        // Words such as `!` and `then` may stand before the one that opens.
+        // Words such as `!` and `then` may precede the word that opens.
         let first = words.iter().take_while(|word| {
             let text = word.text();
             word.is_plain() && (RESERVED.contains(&text) || OPENERS.contains(&text))
@@ -128,7 +128,7 @@ impl Flow {
         level.all.extend(names);
         input.extend(given.iter().cloned());
         level.input.clone_from(&input);
-        // A substitution in its words reads what it would read without the file.
+        // A substitution in its words has the input that the command would have without the file.
         if command.reads_file {
             given.clone()
         } else {

@@ -1,5 +1,5 @@
-//! Programs whose scripts are not understood: interpreters, remote shells, and what runs another
-//! program in another place. What they are given is only looked at, never rewritten.
+//! Programs whose scripts cannot be rewritten: interpreters, remote shells, and programs that run another
+//! one elsewhere. Their arguments are only examined.
 
 use super::script::{Found, is_input};
 use super::script::{Given, Runner, SHELLS, program, runner, shell};
@@ -30,7 +30,7 @@ const INTERPRETERS: [(&str, &str, &[&str]); 21] = [
     ("script", "c", &["command"]),
 ];
 
-/// Interpreters of which the first operand is a script, unless an option gives one.
+/// Interpreters whose first operand is a script, unless an option gives one.
 const EDITORS: [Runner; 5] = [
     runner("awk", "Fvfei", AWK_LONG, 0),
     runner("gawk", "Fvfei", AWK_LONG, 0),
@@ -39,9 +39,9 @@ const EDITORS: [Runner; 5] = [
     runner("sed", "efl", &["expression", "file", "line-length"], 0),
 ];
 const AWK_LONG: &[&str] = &["field-separator", "assign", "file", "source", "include"];
-/// Programs that give their words to a shell.
+/// Programs that pass their words to a shell.
 const JOINERS: [&str; 2] = ["parallel", "watch"];
-/// Programs that run another one with their own standard input, beside the runners.
+/// Programs that run another one with their standard input, besides the runners.
 const LAUNCHERS: [&str; 11] = [
     "sudo",
     "doas",
@@ -57,13 +57,13 @@ const LAUNCHERS: [&str; 11] = [
 ];
 const SSH: Runner = runner("ssh", "BbcDEeFIiJLlmOopQRSWw", &[], 1);
 
-/// A program that is not known to keep the environment: whether it, or a program behind it, is given a
-/// script with a variable. `start`: the first word of the command, since options may not be known;
-/// `first`: the word that seems to be the program.
+/// Whether a program that may not keep the environment, or a program that it runs, gets a script with
+/// a variable. `start` is the index of the command's first word, since options may be unknown; `first`
+/// is that of the presumed program.
 pub(super) fn foreign(words: &[Word], start: usize, first: usize, given: Given) -> Found {
     for (at, word) in words.iter().enumerate().skip(start) {
         let (name, rest) = (program(word), &words[at + 1..]);
-        // Any word may be the name of a shell; what is read counts only for a program.
+        // Any word may be the name of a shell; the input counts only for the program.
         let launched = at == first || LAUNCHERS.contains(&program(&words[first]));
         let mut given = given;
         given.fed &= launched;
@@ -91,7 +91,7 @@ pub(super) fn foreign(words: &[Word], start: usize, first: usize, given: Given) 
     Found::Data
 }
 
-/// Whether the script of such an interpreter has a variable.
+/// Whether the script of such an interpreter contains a variable.
 fn edits(editor: &Runner, words: &[Word], first: usize) -> bool {
     let operand = editor.next(words, first);
     let options = &words[first..operand.min(words.len())];
@@ -116,7 +116,7 @@ fn edits(editor: &Runner, words: &[Word], first: usize) -> bool {
     }
 }
 
-/// Whether an interpreter of this name is given a script with a variable.
+/// Whether an interpreter of this name gets a script with a variable.
 fn runs_script(name: &str, words: &[Word], given: Given) -> bool {
     let versionless = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let Some((name, letters, long)) = INTERPRETERS

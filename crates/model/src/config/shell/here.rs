@@ -1,10 +1,10 @@
-//! Here-documents: their operator, and their bodies after the line, in which nothing is rewritten.
+//! Here-documents: their operator, and their bodies, in which nothing is rewritten.
 
 use super::Rewriter;
 use super::variable;
 
 impl Rewriter<'_> {
-    /// `<<WORD` or `<<-WORD`: the bodies follow after the line.
+    /// `<<WORD` or `<<-WORD`: the body follows after the line.
     pub(super) fn here_operator(&mut self) {
         self.copy(2);
         let tabs = self.rest().starts_with('-');
@@ -33,7 +33,7 @@ impl Rewriter<'_> {
         self.copy(end);
     }
 
-    /// After the line: everything up to each delimiter in turn. No variable may stand in it.
+    /// After the line: the bodies up to each delimiter in turn. A variable in one is refused.
     pub(super) fn here_bodies(&mut self) {
         for (word, tabs) in std::mem::take(&mut self.here) {
             while !self.rest().is_empty() {

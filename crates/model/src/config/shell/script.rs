@@ -9,11 +9,11 @@ use crate::config::template::{Part, is_variable_name};
 pub(super) const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "hush",
 ];
-/// Long options of shells that take a word.
+/// Long options of shells that take a value.
 const SHELL_VALUES: [&str; 3] = ["rcfile", "init-file", "emulate"];
-/// Files that are the standard input.
+/// Names of files that are the standard input.
 const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
-/// Words of the shell that may stand before a command.
+/// Shell words that may precede a command.
 pub(super) const RESERVED: [&str; 12] = [
     "!", "{", "}", "if", "then", "elif", "else", "while", "until", "do", "time", "coproc",
 ];
@@ -26,11 +26,11 @@ const EVALUATORS: [(&str, &str); 3] = [
 /// A program that runs the rest of its words as another program, in the same environment.
 pub(super) struct Runner {
     pub(super) name: &'static str,
-    /// Letters of options that take a word.
+    /// Letters of options that take a value.
     values: &'static str,
-    /// Long options that take a word of their own.
+    /// Long options that take their value as the next word.
     long: &'static [&'static str],
-    /// Words before the program.
+    /// Number of words before the program.
     operands: usize,
 }
 
@@ -76,12 +76,12 @@ pub(super) const fn runner(
     }
 }
 
-/// The way in which a command uses its variables.
+/// The use that a command makes of its variables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// They are data to it, as far as is known.
+    /// They are data, as far as is known.
     Data,
-    /// The word at this index is a script for a shell that has the same environment.
+    /// The word at this index is a script for a shell with the same environment.
     Script(usize),
     /// A value would become code, and the place cannot be rewritten.
     Refused {
@@ -92,24 +92,24 @@ pub(super) enum Found {
     },
     /// A value in its standard input would become code.
     Input,
-    /// A program of this name runs a script that is not understood.
+    /// A program of this name runs a script that cannot be rewritten.
     Foreign(String),
 }
 
-/// What a command gets beside its words.
+/// The input of a command besides its words.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Given {
     /// A variable may be in its standard input.
     pub(super) fed: bool,
-    /// `xargs` makes words of it.
+    /// `xargs` makes words from it.
     pub(super) as_words: bool,
-    /// `xargs` puts it into words.
+    /// `xargs` inserts it into words.
     pub(super) into_words: bool,
-    /// An option takes the environment away.
+    /// An option clears the environment.
     emptied: bool,
 }
 
-/// Looks at the words of one command. `fed`: whether a variable may be in its standard input.
+/// Examines the words of one command. `fed`: whether a variable may be in its standard input.
 pub(super) fn find(words: &[Word], fed: bool) -> Found {
     if !fed && !words.iter().any(Word::carries) {
         return Found::Data;
@@ -147,7 +147,7 @@ pub(super) fn find(words: &[Word], fed: bool) -> Found {
         if SHELLS.contains(&name) {
             return match shell(words, rest, given) {
                 Found::Script(at) if given.emptied && words[at].carries() => Found::Refused {
-                    place: "in a script whose environment an option empties",
+                    place: "in a script whose environment an option clears",
                     from: at,
                 },
                 found => found,
@@ -166,7 +166,7 @@ pub(super) fn find(words: &[Word], fed: bool) -> Found {
             rest
         } else if let Some(runner) = RUNNERS.iter().find(|runner| runner.name == name) {
             let next = runner.next(words, rest);
-            // The argument of `-S` takes the place of the program.
+            // The argument of `-S` replaces the program.
             let options = &words[rest..words.len().min(next + 1)];
             if name == "env" && splits(options) {
                 let place = "behind `env -S`";
@@ -231,14 +231,14 @@ fn of_find(words: &[Word], first: usize, fed: bool) -> Found {
     found
 }
 
-/// A program that a variable of the shell or of the config names. Only `-c` tells what it is given.
+/// A program that a variable of the shell or of the config names. Only `-c` shows that it gets a script.
 fn unknown(words: &[Word], at: usize, given: Given) -> Found {
     let word = &words[at];
     let found = shell(words, at + 1, given);
     if names_shell(word) {
         return match found {
             Found::Script(script) if words[script].carries() => Found::Refused {
-                place: "in a script for a shell that is not known here",
+                place: "in a script for an unknown shell",
                 from: script,
             },
             Found::Script(_) => Found::Data,
@@ -257,7 +257,7 @@ fn unknown(words: &[Word], at: usize, given: Given) -> Found {
     }
 }
 
-/// Whether a word that is not known names a shell as people call it: `$SHELL`, `${SHELL:-/bin/sh}`.
+/// Whether an unknown word is a common name of a shell: `$SHELL`, `${SHELL:-/bin/sh}`.
 fn names_shell(word: &Word) -> bool {
     let is_name = |name: &str| {
         let name = name.to_ascii_lowercase();
@@ -367,7 +367,7 @@ pub(super) fn shell(words: &[Word], mut at: usize, given: Given) -> Found {
     }
 }
 
-/// Whether a word that is not known may be an option: it is no path to a file.
+/// Whether an unknown word may be an option: it is not a path.
 fn may_be_option(word: &Word) -> bool {
     let is_path = |part: &Part| matches!(part, Part::Literal(text) if text.contains(['/', '.']));
     !word.is_plain() && !word.template.parts().iter().any(is_path)
@@ -382,7 +382,7 @@ pub(super) fn is_input(word: &Word) -> bool {
     word.text() == "-" || INPUTS.contains(&word.text())
 }
 
-/// Whether `env` is to split a word that has a variable or names a shell.
+/// Whether `env` splits a word that has a variable or names a shell.
 fn splits(words: &[Word]) -> bool {
     words.iter().enumerate().any(|(at, word)| {
         let text = word.text();
@@ -409,12 +409,12 @@ fn is_cluster(text: &str) -> bool {
     text.starts_with('-') && !text.starts_with("--")
 }
 
-/// Whether an option of `xargs` has it put its input into words.
+/// Whether an option of `xargs` makes it insert its input into words.
 fn replaces(option: &str) -> bool {
     option.starts_with("--replace") || (is_cluster(option) && option.contains(['I', 'J', 'i']))
 }
 
-/// Whether an option of `env` or `exec` takes the environment away.
+/// Whether an option of `env` or `exec` clears the environment.
 fn empties(runner: &str, option: &str) -> bool {
     match runner {
         "env" => {

@@ -1,23 +1,23 @@
-//! The words of a simple command as a shell sees them once it has taken the quotes off.
+//! The words of a simple command after quote removal.
 
 use super::flow::Names;
 use super::script::is_input as is_input_file;
 use crate::config::command::variable;
 use crate::config::template::{Part, Template};
 
-/// Levels of nested substitutions that are followed; deeper ones are not examined.
+/// Maximum nesting of substitutions that is examined.
 const MAX_NESTING: usize = 64;
 
 /// One word.
 #[derive(Debug)]
 pub(in crate::config) struct Word {
-    /// Where it begins in the text.
+    /// Its start in the text.
     pub(super) start: usize,
-    /// Where it ends.
+    /// Its end.
     pub(super) end: usize,
     /// Its text without quotes.
     pub(super) template: Template,
-    /// Whether the shell puts something in that is not known here.
+    /// Whether the shell inserts text that is unknown here.
     pub(super) dynamic: bool,
     /// The variables in its substitutions, `$(…)`.
     pub(super) inner: Vec<String>,
@@ -28,13 +28,13 @@ pub(in crate::config) struct Word {
 pub(super) struct Command {
     /// Its words without redirections.
     pub(super) words: Vec<Word>,
-    /// Where its words and redirections begin.
+    /// The starts of its words and redirections.
     pub(super) starts: Vec<usize>,
     /// The variables in its here-strings and in process substitutions, `<(…)`.
     pub(super) given: Names,
-    /// Whether its standard input is a file that is named.
+    /// Whether its standard input is redirected from a file.
     pub(super) reads_file: bool,
-    /// Where it ends.
+    /// Its end.
     pub(super) end: usize,
 }
 
@@ -58,12 +58,12 @@ impl Word {
         self.template.variables().next().is_some()
     }
 
-    /// Whether a value gets into it, by itself or through a substitution.
+    /// Whether it contains a value, directly or through a substitution.
     pub(super) fn carries(&self) -> bool {
         self.has_variable() || !self.inner.is_empty()
     }
 
-    /// The variables whose values get into it.
+    /// The variables whose values it contains.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let inner = self.inner.iter().map(String::as_str);
         self.template.variables().chain(inner)
@@ -184,7 +184,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn push(&mut self, c: char) {
-        // A `${` that the shell leaves as text would be read as a variable of the config.
+        // A `${` that the shell keeps as text would be parsed as a variable of the config.
         if c == '{' && matches!(self.parts.last(), Some(Part::Literal(text)) if text.ends_with('$'))
         {
             self.dynamic = true;
@@ -286,7 +286,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads an expansion of the shell; a `$` that begins no expansion is a literal character.
+    /// Reads an expansion of the shell; a `$` that starts no expansion is a literal character.
     fn expansion(&mut self, in_quotes: bool) {
         let rest = self.rest();
         let next = rest.chars().nth(1);
@@ -321,7 +321,7 @@ impl<'a> Scanner<'a> {
         self.dynamic = true;
     }
 
-    /// Skips `(…)`, in which quotes and further brackets count.
+    /// Skips `(…)`, with its quotes and nested brackets.
     fn skip_group(&mut self, nesting: usize) {
         if nesting > MAX_NESTING {
             self.at = self.text.len();

@@ -478,7 +478,7 @@ fn cfg_23_many_nodes_and_many_findings() {
     let nodes = vec!["{\"path\":\"/n\",\"path\":0}"; 20_000];
     let found = refused(&format!("{{\"tree\":[{}]}}", nodes.join(",")));
     assert_eq!(found.len(), 101);
-    assert_eq!(found[100].message, "and 39900 more; mend these first");
+    assert_eq!(found[100].message, "and 39900 more; correct these first");
 }
 
 #[test]

@@ -45,7 +45,9 @@ fn two_names_that_become_one_path() {
     let found = only(r#"{"mcpServers":{"a b":{"command":"x"},"a/b":{"command":"y"}}}"#);
     assert_eq!(found.code, Code::NameClash);
     assert!(
-        found.message.contains("`a b` and `a/b` both become `/a-b`"),
+        found
+            .message
+            .contains("`a b` and `a/b` both give the path `/a-b`"),
         "{found}"
     );
 }

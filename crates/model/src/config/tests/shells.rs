@@ -407,7 +407,7 @@ fn a_value_in_a_script_for_a_shell_that_is_not_known_is_refused() {
     let found = only(list);
     assert_eq!(
         found.message,
-        "`${X}` in a shell command stands in a script for a shell that is not known here"
+        "a shell command has `${X}` in a script for an unknown shell"
     );
     let twice = r"find . -exec sh -c 'a ${Y}' \; -exec sh -c 'b ${X}' \;";
     refused(twice);
