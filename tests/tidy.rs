@@ -246,3 +246,151 @@ fn only_the_output_modules_write_to_standard_output_or_error() {
     }
     assert!(problems.is_empty(), "{problems:#?}");
 }
+
+/// A phrase that `docs/writing.md` advises against.
+struct Phrase {
+    text: &'static str,
+    /// Words before the phrase that make it good English, and words after it.
+    except: [&'static [&'static str]; 2],
+    advice: &'static str,
+}
+
+const fn phrase(text: &'static str, advice: &'static str) -> Phrase {
+    Phrase {
+        text,
+        except: [&[], &[]],
+        advice,
+    }
+}
+
+const PEOPLE: &str = "name the caller, the client, the process or the person";
+const PHRASES: [Phrase; 16] = [
+    phrase("whoever", PEOPLE),
+    phrase("nobody", PEOPLE),
+    phrase("somebody", PEOPLE),
+    phrase("everybody", PEOPLE),
+    phrase("held against", "compared with"),
+    phrase("hold against", "compare with"),
+    phrase("holds against", "compares with"),
+    phrase("at noon", "while it runs"),
+    phrase("mend", "fix, correct"),
+    phrase("mends", "fixes, corrects"),
+    phrase("mended", "fixed, corrected"),
+    phrase("ails", "fails, lacks"),
+    phrase("not innocent", "suspicious"),
+    phrase("last words", "the end of its stderr"),
+    Phrase {
+        text: "is no",
+        except: [&["there"], &["longer", "more", "less"]],
+        advice: "is not a",
+    },
+    Phrase {
+        text: "are no",
+        except: [&["there"], &["longer", "more", "less"]],
+        advice: "are not",
+    },
+];
+
+/// Paths that still have such phrases. This list only gets shorter.
+const NOT_YET_PLAIN: [&str; 0] = [];
+
+/// Texts that are data: names of tests in a generated table, phrases that the lint searches for, and the page that
+/// lists the phrases.
+const QUOTES: [&str; 4] = [
+    "docs/writing.md",
+    "broker-gen/src/lint/phrases.rs",
+    "broker-gen/src/lint/tests.rs",
+    "tests/tidy.rs",
+];
+
+/// Every text that people write: sources, pages, scripts and templates.
+fn written_texts() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut open = vec![root.to_owned()];
+    let mut found = Vec::new();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder)
+            .expect("the folder is readable")
+            .flatten()
+        {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let relative = path.strip_prefix(root).expect("below the root").to_owned();
+            let is_data = matches!(
+                name.as_str(),
+                "golden" | "pairs" | "seeds" | "target" | "node_modules" | "venv" | "LICENSE"
+            ) || (name.starts_with('.') && name != ".ci");
+            if is_data {
+                continue;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(path);
+                continue;
+            }
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            if matches!(
+                extension,
+                None | Some(
+                    "rs" | "md" | "toml" | "sh" | "py" | "js" | "mjs" | "ts" | "in" | "yml"
+                )
+            ) && let Ok(text) = fs::read_to_string(&path)
+            {
+                found.push((relative, text));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn avoided_phrases_are_not_used() {
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut problems = Vec::new();
+    let texts = written_texts().into_iter().filter(|(path, _)| {
+        !QUOTES.iter().any(|quote| path == Path::new(quote))
+            && !NOT_YET_PLAIN.iter().any(|start| path.starts_with(start))
+    });
+    for (path, text) in texts {
+        // A phrase can be broken between two lines, also of a comment.
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| {
+                line.trim_start_matches([' ', '/', '!', '#', '>', '*'])
+                    .to_lowercase()
+            })
+            .collect();
+        for (index, line) in lines.iter().enumerate() {
+            let next = lines.get(index + 1).map_or("", String::as_str);
+            let with_next = format!("{line} {next}");
+            for phrase in &PHRASES {
+                for (at, _) in with_next.match_indices(phrase.text) {
+                    let (before, rest) = (&with_next[..at], &with_next[at + phrase.text.len()..]);
+                    let [words_before, words_after] = phrase.except;
+                    let is_phrase = at < line.len()
+                        && !is_word(before.chars().next_back())
+                        && !is_word(rest.chars().next())
+                        && !words_before
+                            .iter()
+                            .any(|word| before.trim_end().ends_with(word))
+                        && !words_after
+                            .iter()
+                            .any(|word| rest.trim_start().starts_with(word));
+                    if is_phrase {
+                        problems.push(format!(
+                            "{}:{}: `{}`: write: {}",
+                            path.display(),
+                            index + 1,
+                            phrase.text,
+                            phrase.advice
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    assert!(
+        problems.is_empty(),
+        "docs/writing.md explains how to write instead of:\n{}",
+        problems.join("\n")
+    );
+}

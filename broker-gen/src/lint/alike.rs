@@ -1,4 +1,4 @@
-//! Descriptions that say nearly the same on two sources, by the rows of words that they share.
+//! Near-duplicate descriptions of two sources, compared by shared sequences of words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,15 @@ use super::{Across, excerpt, path_of, quoted};
 use broker_drift::Finding;
 use broker_model::lock::LockedSource;
 
-/// Words in a row that are compared.
+/// Words of a compared sequence.
 const ROW: usize = 3;
-/// Shorter descriptions are alike by chance.
+/// Shorter descriptions are similar by chance.
 const FEWEST_WORDS: usize = 10;
-/// Rows that are kept of a description: the smallest, which is a fair sample.
+/// Sequences that are kept of a description: the smallest hashes, which are a fair sample.
 const SAMPLE: usize = 128;
-/// A row of words that more descriptions share tells nothing, and would cost.
+/// A sequence that more descriptions share is common text, and costly to compare.
 const COMMON: usize = 40;
-/// Rows of a hundred that two descriptions share.
+/// Percentage of sequences that two descriptions share.
 const ALIKE: usize = 70;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct Sketch {
     rows: BTreeSet<u64>,
 }
 
-/// What is told of descriptions across sources: for each the one before it that is most alike.
+/// The findings on descriptions across sources: each names the most similar earlier one.
 pub(super) fn check(sources: &[LockedSource]) -> Vec<Across> {
     let sketches = sketches(sources);
     let mut by_row: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -105,7 +105,7 @@ fn sketches(sources: &[LockedSource]) -> Vec<Sketch> {
     sketches
 }
 
-/// Of the smallest rows of both, how many of a hundred both have.
+/// The percentage of the smallest hashes of both that both have.
 fn likeness(one: &Sketch, other: &Sketch) -> usize {
     let all: BTreeSet<_> = one.rows.union(&other.rows).take(SAMPLE).collect();
     let both = all
@@ -115,7 +115,7 @@ fn likeness(one: &Sketch, other: &Sketch) -> usize {
     both * 100 / all.len().max(1)
 }
 
-/// FNV-1a: the same everywhere, and spread well enough for a sample.
+/// FNV-1a: the same on every machine, and spread well enough for a sample.
 fn hash<'a>(words: impl Iterator<Item = &'a str>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for word in words {
@@ -123,6 +123,6 @@ fn hash<'a>(words: impl Iterator<Item = &'a str>) -> u64 {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    // Sorted by its high bits, which the last words would otherwise decide.
+    // Sorted by the high bits; the low bits depend mostly on the last words.
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

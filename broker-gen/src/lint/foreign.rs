@@ -6,18 +6,18 @@ use super::texts::{Role, Text, texts_of};
 use super::{Found, path_of, quoted};
 use broker_model::lock::LockedSource;
 
-/// Shorter names are words of every text.
+/// Shorter names are ordinary words.
 const SHORTEST: usize = 7;
 
-/// What tools are called, where that cannot be anything else.
+/// The names of tools that are not ordinary words.
 #[derive(Debug)]
 pub(super) struct Named<'a> {
-    /// The numbers of the sources that have a tool of this name, and where the first is found.
+    /// The numbers of the sources that have a tool of this name, and its first place.
     names: BTreeMap<&'a str, (Vec<usize>, String)>,
     paths: BTreeMap<String, usize>,
 }
 
-/// Names that belong to a source itself: its tools, its parameters, the values that those take.
+/// Names of a source itself: its tools, its parameters, and the values of those.
 #[derive(Debug)]
 pub(super) struct Own<'a>(BTreeSet<&'a str>);
 
@@ -89,7 +89,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Runs of what names and paths are made of.
+/// Runs of characters of names and paths.
 fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     text.split(move |c: char| !in_name(c))
@@ -97,8 +97,8 @@ fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(move |word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
 }
 
-/// Whether a name is made like one: `search_code`, `searchCode`, but not `search`; words with a hyphen
-/// are English.
+/// Whether a name has the form of an identifier: `search_code`, `searchCode`, but not `search`; words with a
+/// hyphen are English.
 fn is_distinctive(name: &str) -> bool {
     let hump = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
     name.len() >= SHORTEST

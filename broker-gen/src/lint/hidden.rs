@@ -1,4 +1,4 @@
-//! Characters that nobody sees, by what they can do.
+//! Invisible characters, by their effect.
 
 use super::Found;
 use broker_model::text::counted;
@@ -38,7 +38,7 @@ pub(super) fn check(text: &str) -> Vec<Found> {
         if let Some(words) = spelled(&spots) {
             message = format!("{message}, which spell {}", super::quoted(&words));
         }
-        // A row of them is shown as one place.
+        // Consecutive characters are shown as one place.
         let mut to = first.at;
         for spot in &spots {
             if spot.at != to {

@@ -1,12 +1,12 @@
-//! What a rendered page does not show, and marks that belong to a prompt.
+//! Text that a rendered page does not show, and markup of prompts.
 
 use super::Found;
 
-/// Blanks in a row, and line ends, behind which nobody expects more text.
+/// A run of blanks or line ends after which a reader expects no more text.
 const WIDE_GAP: usize = 120;
 const LONG_GAP: usize = 15;
 
-/// Tags that give what stands in them a voice that it does not have.
+/// Tags that make their content look like a message of the system or the user.
 const VOICES: [&str; 12] = [
     "important",
     "system",
@@ -21,7 +21,7 @@ const VOICES: [&str; 12] = [
     "critical",
     "assistant",
 ];
-/// Marks by which models are told who speaks.
+/// Marks of prompts that name the speaker.
 const MARKS: [&str; 9] = [
     "[inst]",
     "[/inst]",
@@ -44,7 +44,7 @@ pub(super) fn check(text: &str) -> Vec<Found> {
     found
 }
 
-/// A comment of HTML or Markdown with words in it.
+/// A comment of HTML or Markdown that contains words.
 fn comment(text: &str) -> Option<Found> {
     let (at, open, close) = [("<!--", "-->"), ("[//]: #", "\n"), ("[comment]: #", "\n")]
         .into_iter()
@@ -60,7 +60,7 @@ fn comment(text: &str) -> Option<Found> {
     })
 }
 
-/// Blanks that push the rest of a text out of sight.
+/// A run of blanks that moves the rest of a text off the screen.
 fn gap(text: &str) -> Option<Found> {
     let (mut lines, mut blanks, mut widest) = (0, 0, 0);
     let mut has_begun = false;
@@ -95,13 +95,13 @@ fn mark(text: &str) -> Option<Found> {
             rule: "instruction-markup",
             at,
             to: at + mark.len(),
-            message: format!("`{mark}`, by which models are told who speaks"),
+            message: format!("`{mark}`, a mark of prompts that names the speaker"),
         })
     })
 }
 
-/// `<important>`; one that is closed as well, or stands in capitals, since `<instructions>` alone is
-/// often what somebody is to fill in.
+/// `<important>`; only if it is closed as well or in capitals, since `<instructions>` alone is often a
+/// placeholder.
 fn tag(text: &str) -> Option<Found> {
     let lower = text.to_ascii_lowercase();
     let closed: Vec<&str> = VOICES

@@ -1,5 +1,5 @@
-//! Phrases as a small language: words in a row, `a|b` for one of several, `..3` for up to three words
-//! of the same sentence between.
+//! A small language for phrases: consecutive words, `a|b` for alternatives, `..3` for up to three words of
+//! the same sentence in between.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ struct Phrase {
 
 #[derive(Debug)]
 struct Step {
-    /// Words that may stand before it.
+    /// Words that may precede it.
     gap: usize,
     any_of: Vec<&'static str>,
 }
 
-/// Phrases, found by their first word.
+/// Phrases by their first word.
 #[derive(Debug)]
 pub(super) struct Matcher {
     phrases: Vec<Phrase>,
     by_first: BTreeMap<&'static str, Vec<usize>>,
 }
 
-/// Where a phrase was found, in words.
+/// The place of a phrase, in words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) rule: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Hit {
 }
 
 impl Matcher {
-    /// Of lines, each with its rule.
+    /// Parses lines, each with its rule.
     pub(super) fn new(lines: &[(&'static str, &'static str)]) -> Self {
         let phrases: Vec<Phrase> = lines
             .iter()
@@ -89,7 +89,7 @@ fn steps(line: &'static str) -> Vec<Step> {
     steps
 }
 
-/// The last word, where the steps lead on from `at`; a shorter way is tried first.
+/// The last word of a match from `at`; a shorter match is tried first.
 fn reaches(words: &[Word], at: usize, steps: &[Step]) -> Option<usize> {
     let Some((step, rest)) = steps.split_first() else {
         return Some(at);

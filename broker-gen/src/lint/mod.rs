@@ -1,7 +1,6 @@
-//! Texts that are not innocent: what a model would read and a reviewer would not see, or would not
-//! want it to be told.
+//! The lint: suspicious texts, which a model reads and a reviewer does not see or would not accept.
 //!
-//! [`lint`] is pure: locked sources in, findings out. It judges what stands there, not what changed.
+//! [`lint`] is pure: locked sources in, findings out. It checks the current texts, not their changes.
 
 use std::collections::HashSet;
 
@@ -28,49 +27,49 @@ pub use rules::{advice, rules};
 use rules::rule;
 use texts::{Text, texts_of, texts_of_source};
 
-/// Places that are listed for one tool.
+/// Maximum number of listed places of one tool.
 const MAX_FINDINGS: usize = 50;
 /// Characters of a text that are shown on each side of a place.
 const AROUND: usize = 40;
 
-/// A tool or a source's own texts, with findings.
+/// A tool, or the texts of a source itself, with findings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linted {
-    /// The node that the source is mounted on.
+    /// The node on which the source is mounted.
     pub source: NodePath,
-    /// The server's name for the tool; `None` for the source itself.
+    /// The server's name of the tool; `None` for the source itself.
     pub tool: Option<String>,
-    /// Where callers find it.
+    /// The path for callers.
     pub path: String,
-    /// The whole tool's, or what the source says of itself: a decision is bound to it.
+    /// The digest of the tool, or of the source itself, to which a suppression is bound.
     pub digest: Digest,
     /// At least one; the errors first.
     pub findings: Vec<Finding>,
 }
 
-/// Something found in one text.
+/// A finding in one text.
 #[derive(Debug)]
 struct Found {
     rule: &'static str,
-    /// In bytes of the text.
+    /// Byte offset in the text.
     at: usize,
     to: usize,
     message: String,
 }
 
-/// Looks at every text of every exposed tool, and of what every source says of itself. What two tools
-/// share is told of the one that stands later, so that one decision settles it.
+/// Checks every text of every exposed tool and of every source itself. A finding about two tools is
+/// reported for the later one, so that one decision settles it.
 pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
     let mut linted = Vec::new();
     let named = foreign::Named::of(sources);
     let mut across = names::check(sources);
     across.extend(alike::check(sources));
-    let mut innocent = HashSet::new();
+    let mut clean = HashSet::new();
     for (number, source) in sources.iter().enumerate() {
         let used = foreign::Own::of(source);
         let mut findings = Vec::new();
         for text in &texts_of_source(source) {
-            findings.extend(of_text(text, &mut innocent));
+            findings.extend(of_text(text, &mut clean));
             findings.extend(place(text, named.check(number, &used, text)));
         }
         linted.push(Linted {
@@ -83,7 +82,7 @@ pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
         for (index, tool) in source.exposed.iter().enumerate() {
             let mut findings = Vec::new();
             for text in &texts_of(tool) {
-                findings.extend(of_text(text, &mut innocent));
+                findings.extend(of_text(text, &mut clean));
                 findings.extend(place(text, named.check(number, &used, text)));
             }
             let shared = across.iter().filter(|one| one.tool == (number, index));
@@ -102,7 +101,7 @@ pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
     linted
 }
 
-/// Where callers find a tool, also where the path grammar does not take its name.
+/// The path of a tool for callers, even if its name does not match the path grammar.
 fn path_of(source: &LockedSource, tool: &LockedTool) -> String {
     if source.path.is_root() {
         format!("/{}", tool.exposed_name)
@@ -111,24 +110,24 @@ fn path_of(source: &LockedSource, tool: &LockedTool) -> String {
     }
 }
 
-/// Something found about one tool by looking at another.
+/// A finding on one tool that depends on another tool.
 #[derive(Debug)]
 struct Across {
-    /// The numbers of its source and of the tool in it.
+    /// The index of its source, and of the tool in it.
     tool: (usize, usize),
     finding: Finding,
 }
 
-/// `innocent` are texts in which nothing was found: catalogs repeat themselves.
-fn of_text<'a>(text: &Text<'a>, innocent: &mut HashSet<&'a str>) -> Vec<Finding> {
+/// `clean` are texts without a finding: catalogs repeat texts.
+fn of_text<'a>(text: &Text<'a>, clean: &mut HashSet<&'a str>) -> Vec<Finding> {
     let mut found = Vec::new();
-    if !innocent.contains(text.text) {
+    if !clean.contains(text.text) {
         found.extend(hidden::check(text.text));
         found.extend(payload::check(text.text));
         found.extend(markup::check(text.text));
         found.extend(phrases::check(text.text));
         if found.is_empty() {
-            innocent.insert(text.text);
+            clean.insert(text.text);
         }
     }
     found.extend(names::check_script(text));
@@ -145,7 +144,7 @@ fn place(text: &Text<'_>, found: Vec<Found>) -> Vec<Finding> {
     found.into_iter().map(finding).collect()
 }
 
-/// A part of a text, escaped so that everything in it is seen.
+/// A part of a text, escaped so that every character is visible.
 fn excerpt(text: &str, at: usize, to: usize) -> String {
     let from = text[..at]
         .char_indices()
@@ -173,7 +172,7 @@ fn excerpt(text: &str, at: usize, to: usize) -> String {
         flat(&rest[..end]),
         dots(end < rest.len())
     );
-    // Indented texts are read in a line.
+    // Indented texts are shown in one line.
     let mut out = String::with_capacity(shown.len());
     for c in shown.chars() {
         if c != ' ' || !out.ends_with(' ') {
@@ -183,7 +182,7 @@ fn excerpt(text: &str, at: usize, to: usize) -> String {
     out
 }
 
-/// The errors first, then in the order of the tool; not too many; each with what to do.
+/// Errors first, then in the order of the tool; bounded in number; each with its remedy.
 fn finish(linted: &mut Linted) {
     let findings = &mut linted.findings;
     findings.sort_by_key(|one| std::cmp::Reverse(one.severity));

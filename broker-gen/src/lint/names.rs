@@ -1,4 +1,4 @@
-//! Names that are taken for another's: the same on two sources, alike to the eye, of mixed scripts.
+//! Names that can be confused: equal names on two sources, similar-looking names, mixed scripts.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use broker_drift::Finding;
 use broker_drift::encoded::{Script, folded};
 use broker_model::lock::{LockedSource, LockedTool};
 
-/// What is told of the tools of two sources.
+/// The findings on the tools of two sources.
 pub(super) fn check(sources: &[LockedSource]) -> Vec<Across> {
     let mut by_name: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
     let mut by_look: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
@@ -39,8 +39,8 @@ pub(super) fn check(sources: &[LockedSource]) -> Vec<Across> {
     found
 }
 
-/// For each tool the first one of an earlier source that it is taken for. A tool that two sources
-/// have in the same bytes is one server mounted twice.
+/// For each tool the first tool of an earlier source with which it can be confused. Two tools with the same
+/// bytes are one server that is mounted twice.
 fn pairs(
     sources: &[LockedSource],
     tools: &[(usize, usize)],
@@ -76,7 +76,7 @@ fn pairs(
     found
 }
 
-/// What a name looks like: without separators and case, each letter as the one that it looks like.
+/// The skeleton of a name: without separators and case, each letter replaced by its look-alike.
 fn look(name: &str) -> String {
     let mut look = String::with_capacity(name.len());
     for c in name.chars().map(folded).filter(|c| c.is_alphanumeric()) {
@@ -89,8 +89,8 @@ fn look(name: &str) -> String {
     look.replace("rn", "m").replace("vv", "w")
 }
 
-/// A Latin word in a name with letters of another script that look like Latin ones. What does not look
-/// like them, as in `Δt`, deceives nobody.
+/// A Latin word in a name that also has look-alike letters of another script. Letters that do not look
+/// Latin, as in `Δt`, are not confusing.
 pub(super) fn check_script(text: &Text<'_>) -> Option<Found> {
     if !matches!(text.role, Role::Name | Role::Parameter | Role::Key) || text.text.is_ascii() {
         return None;

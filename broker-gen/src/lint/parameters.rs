@@ -6,7 +6,7 @@ use super::Found;
 use super::texts::{Role, Text};
 use broker_model::asks::{Asks, of_word, words};
 
-/// Beside a word for a secret, they make it a place in a list, a count, or a choice.
+/// Words that turn a word for a secret into a position in a list, a count, or a choice.
 const HARMLESS: [&str; 34] = [
     "hide",
     "page",
@@ -44,7 +44,7 @@ const HARMLESS: [&str; 34] = [
     "encryption",
 ];
 
-/// Names that can only mean what was said.
+/// Names that always mean the conversation.
 const SAID: [&str; 17] = [
     "conversation",
     "conversation context",
@@ -64,9 +64,9 @@ const SAID: [&str; 17] = [
     "system prompt",
     "system message",
 ];
-/// Names that mean it where nothing else is said of them.
+/// Names that mean it without a description.
 const PERHAPS: [&str; 5] = ["context", "note", "notes", "history", "reasoning"];
-/// Words by which it is said.
+/// Words that describe it.
 const SPEECH: [&str; 18] = [
     "conversation",
     "chat",
@@ -112,7 +112,7 @@ pub(super) fn check(text: &Text<'_>) -> Option<Found> {
     })
 }
 
-/// What takes one of a few values takes no text.
+/// A parameter with a fixed set of values accepts no free text.
 fn is_choice(schema: &Value) -> bool {
     schema.get("enum").is_some()
         || schema.get("const").is_some()
@@ -133,7 +133,7 @@ fn may_mean_speech(schema: Option<&Value>) -> bool {
 }
 
 fn asks_for_secrets(words: &[String]) -> bool {
-    // How to prove who one is, is no proof.
+    // The kind of a credential is not a credential.
     let is = |word: &String| {
         of_word(word) == Some(Asks::Credentials)
             && !matches!(word.as_str(), "auth" | "authorization")

@@ -1,4 +1,4 @@
-//! Encoded runs that read as instructions once they are decoded.
+//! Encoded runs that decode to instructions.
 
 use broker_drift::encoded;
 

@@ -1,4 +1,4 @@
-//! The rules of the lint: errors are what nobody can see, warnings what a reviewer should look at.
+//! The rules of the lint: errors are invisible to a reviewer, warnings need a careful look.
 
 use broker_drift::{Class, FindingSeverity, Rule};
 
@@ -15,7 +15,7 @@ pub(super) fn rule(id: &str) -> &'static Rule {
         .expect("every id that is used stands in the table, which a test holds")
 }
 
-/// What to do about a finding of this rule; empty for an id that is not known.
+/// The remedy for a finding of this rule; empty for an unknown id.
 pub fn advice(id: &str) -> &'static str {
     ADVICE
         .iter()
@@ -23,7 +23,7 @@ pub fn advice(id: &str) -> &'static str {
         .map_or("", |(_, advice)| advice)
 }
 
-/// One row a rule, so that the table reads as one.
+/// One row per rule.
 macro_rules! table {
     ($($id:literal $class:ident $severity:ident $reason:literal $advice:literal)*) => {
         const RULES: &[Rule] = &[$(Rule {

@@ -1,12 +1,12 @@
-//! Every text of a tool, and every text of a source about itself: strings and names of members, each
-//! with its place and its purpose.
+//! Every text of a tool, and every text of a source itself: strings and names of members, each with its
+//! place and its kind.
 
 use serde_json::{Map, Value};
 
 use broker_model::json::child_pointer;
 use broker_model::lock::{LockedSource, LockedTool};
 
-/// What a text is for.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The tool's name or title.
@@ -15,7 +15,7 @@ pub(super) enum Role {
     Parameter,
     /// The name of another member.
     Key,
-    /// Words for the reader.
+    /// Prose for the reader.
     Prose,
     /// A value: of an enum, a default, a pattern.
     Data,
@@ -24,15 +24,15 @@ pub(super) enum Role {
 /// One text.
 #[derive(Debug)]
 pub(super) struct Text<'a> {
-    /// Into the raw tool, or into the source's snapshot; of a member's name, to the member.
+    /// A pointer into the raw tool, or into the source's snapshot; for a member's name, to the member.
     pub(super) pointer: String,
     pub(super) text: &'a str,
     pub(super) role: Role,
-    /// Of the name of a member: what the member is.
+    /// The member, if this is its name.
     pub(super) member: Option<&'a Value>,
 }
 
-/// How the members of an object are read.
+/// The interpretation of the members of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Schema {
@@ -48,8 +48,8 @@ enum Place {
     Other,
 }
 
-/// The texts of a source about itself: its instructions, every text of its `serverInfo`, and the names
-/// and texts of its capabilities.
+/// The texts of a source itself: its instructions, every text of its `serverInfo`, and the names and texts
+/// of its capabilities.
 pub(super) fn texts_of_source(source: &LockedSource) -> Vec<Text<'_>> {
     let mut texts = Vec::new();
     if let Some(text) = &source.instructions {

@@ -1,11 +1,11 @@
-//! Reads a command into what it asks for. Of a script for the shell only the packages count.
+//! Parses a command into the package or file that it requests. Of a shell script only packages count.
 
 use super::options::{CONTAINER, NODE, NPX, PIPX, PYTHON, Read, SHELL, UVX};
 use super::{PythonRunner, Request, Wanted, is_commit, npm, python};
 use broker_model::config::CommandLine;
 
-/// What a command asks for; `None` where nothing can be told. A script for the shell is only looked
-/// through for the first package that it names.
+/// The request of a command; `None` if it is unknown. A shell script is only searched for the first package
+/// that it names.
 pub fn request(command: &CommandLine) -> Option<Request> {
     match command {
         CommandLine::Shell { script, .. } => in_script(script),
@@ -16,14 +16,14 @@ pub fn request(command: &CommandLine) -> Option<Request> {
     }
 }
 
-/// The first package that a script names. It has one place, so the word is 0.
+/// The first package that a script names. The script is one word, so the index is 0.
 pub(super) fn in_script(script: &str) -> Option<Request> {
     let what_of = |command: &str| {
         let words: Vec<&str> = command
             .split_whitespace()
             .map(|word| word.trim_matches(['"', '\'']))
             .collect();
-        // What may stand before a program.
+        // Words that may precede a program.
         let before = |word: &&&str| {
             matches!(**word, "exec" | "nohup" | "then" | "do" | "!") || is_assignment(word)
         };
@@ -91,7 +91,7 @@ fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Options of npm and of what runs its packages. Only the first package is named; it has the command.
+/// Options of npm and of programs that run its packages. Only the first package counts, since it has the command.
 fn packages(words: &[&str], start: usize, npx: bool) -> Option<Request> {
     let options = NPX.read(words, start);
     let given: Vec<_> = options.all(&["-p", "--package"]).collect();
@@ -161,7 +161,7 @@ fn python_package(spec: &str, runner: PythonRunner) -> Wanted {
         return elsewhere(spec, '@');
     }
     let read = match runner {
-        // Of uv alone: `name@version`.
+        // Only for uv: `name@version`.
         PythonRunner::Uv | PythonRunner::Apart => python::uv_spec(spec),
         PythonRunner::Pipx => python::requirement(spec),
     };
@@ -175,7 +175,7 @@ fn python_package(spec: &str, runner: PythonRunner) -> Wanted {
     }
 }
 
-/// The commit stands after the mark, and options of the address after that.
+/// The commit is after the mark, and options of the address follow it.
 fn elsewhere(spec: &str, mark: char) -> Wanted {
     let end = match mark {
         '#' => spec,
@@ -218,8 +218,8 @@ fn image(words: &[&str], start: usize) -> Option<Request> {
     Some(Request { word: at, what })
 }
 
-/// A program, or the script that an interpreter runs. Code on the command line is part of the config,
-/// which the lock covers.
+/// A program, or the script of an interpreter. Code on the command line is part of the config, which the
+/// lock covers.
 fn local(words: &[&str], start: usize, program: &str) -> Option<Request> {
     let versionless = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let options = match versionless {

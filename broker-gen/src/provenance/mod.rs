@@ -1,7 +1,7 @@
-//! What a source really runs: which package its command asks for, and which one was found on disk.
+//! The package of a source: parses the request of its command and the records of package managers.
 //!
-//! Pure: a command is read into a [`Request`], and files that package managers leave behind are read
-//! out of texts. Looking for those files is the caller's.
+//! Pure: a command is parsed into a [`Request`], and texts of records into packages. The caller finds the
+//! files.
 
 use sha2::{Digest as _, Sha256};
 
@@ -15,52 +15,52 @@ mod tests;
 
 pub use command::request;
 
-/// The longest name, version or integrity that is taken from a file.
+/// Maximum length of a name, version or integrity from a file.
 const LONGEST: usize = 512;
 
-/// What a command asks for.
+/// The request of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The word of the command that names it; the program is 0.
+    /// The index of the word that names it; the program is 0.
     pub word: usize,
-    /// What it names.
+    /// The requested thing.
     pub what: Wanted,
 }
 
-/// What a word of a command names.
+/// The thing that a word of a command names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A package of npm.
+    /// An npm package.
     Npm {
         /// With its scope.
         name: String,
-        /// Which one.
+        /// The requested version.
         version: Version,
-        /// Everything that is to be installed, as written; empty where another program than npm does it, or
-        /// npm does it in a place of the command's own.
+        /// All packages to be installed, as written; empty if another program than npm installs them, or if npm
+        /// installs them into another place.
         specs: Vec<String>,
-        /// Whether the name is the command as well, so that an installed program of that name will do.
+        /// Whether the name is the command as well, so that an installed program of that name is used.
         is_command: bool,
     },
-    /// A package of Python.
+    /// A Python package.
     Pypi {
-        /// As an index spells it.
+        /// In the normalised form of an index.
         name: String,
-        /// Which one.
+        /// The requested version.
         version: Version,
-        /// What runs it.
+        /// The program that runs it.
         runner: PythonRunner,
     },
     /// A container image.
     Image {
         /// Without tag and digest.
         name: String,
-        /// What stands after the colon.
+        /// The tag.
         tag: Option<String>,
         /// `sha256:…`.
         digest: Option<String>,
     },
-    /// Something that no registry has: a repository, an address, a folder, or what a variable names.
+    /// A source outside registries: a repository, an address, a folder, or a variable.
     Elsewhere {
         /// As written; variables are not expanded.
         spec: String,
@@ -69,34 +69,34 @@ pub enum Wanted {
     },
     /// A file that an interpreter runs.
     Script,
-    /// A module that an interpreter of Python runs.
+    /// A Python module that an interpreter runs.
     Module(String),
     /// The program itself.
     Program,
 }
 
-/// Which version a command asks for.
+/// The requested version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// This one alone.
+    /// Exactly this one.
     Exactly(String),
-    /// Whatever this stands for at the time: nothing, a tag, a range.
+    /// Any version that matches at the time: none given, a tag, a range.
     Moving(String),
 }
 
-/// What runs a package of Python without installing it for good.
+/// A program that runs a Python package without a permanent installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PythonRunner {
     /// `uvx`, `uv tool run`.
     Uv,
     /// `pipx run`.
     Pipx,
-    /// One of them, in a place of the command's own.
+    /// One of them, with another folder.
     Apart,
 }
 
 impl Wanted {
-    /// Whether one version alone is asked for; a file is what it is.
+    /// Whether exactly one version is requested; a file always is.
     pub fn is_pinned(&self) -> bool {
         match self {
             Self::Npm { version, .. } | Self::Pypi { version, .. } => version.exact().is_some(),
@@ -106,7 +106,7 @@ impl Wanted {
         }
     }
 
-    /// Why it is not pinned, and how it would be.
+    /// The reason why it is not pinned, and the pinned form.
     pub fn moving(&self) -> Option<(String, String)> {
         let shown = |text: &str| broker_model::text::shown_line(text, 200);
         let said = |version: &Version| match version {
@@ -149,7 +149,7 @@ impl Wanted {
 }
 
 impl Version {
-    /// The one that is asked for.
+    /// The requested version.
     pub fn exact(&self) -> Option<&str> {
         match self {
             Self::Exactly(version) => Some(version),
@@ -158,7 +158,7 @@ impl Version {
     }
 }
 
-/// The integrity of a file by its content.
+/// The integrity of a file from its content.
 pub fn file_integrity(content: &[u8]) -> String {
     format!(
         "sha256:{}",
@@ -166,14 +166,14 @@ pub fn file_integrity(content: &[u8]) -> String {
     )
 }
 
-/// A text from a file, if it is one that a lock may hold: short, and nothing but visible ASCII.
+/// A text from a file, if a lock may contain it: short, and only visible ASCII.
 fn plain(text: &str) -> Option<String> {
     let fits =
         !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|b| b.is_ascii_graphic());
     fits.then(|| text.to_owned())
 }
 
-/// An address without a name and a password in it.
+/// An address without its user name and password.
 pub fn without_user(spec: &str) -> String {
     let Some((scheme, rest)) = spec.split_once("://") else {
         return spec.to_owned();
@@ -185,7 +185,7 @@ pub fn without_user(spec: &str) -> String {
     }
 }
 
-/// Whether this is the whole hash of a commit.
+/// Whether this is the full hash of a commit.
 fn is_commit(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }

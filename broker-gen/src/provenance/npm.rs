@@ -1,4 +1,4 @@
-//! Names of packages of npm, and the files that npm leaves behind.
+//! Names of npm packages, and the files of npm.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha512};
@@ -6,8 +6,8 @@ use sha2::{Digest as _, Sha512};
 use super::{Version, plain};
 use broker_model::digest::hex;
 
-/// `name`, `name@1.2.3`, `@scope/name@^1`: the name and what is asked of it. `None` for whatever no
-/// registry has.
+/// `name`, `name@1.2.3`, `@scope/name@^1`: the name and the requested version. `None` for a source outside
+/// registries.
 pub(super) fn spec(text: &str) -> Option<(String, Version)> {
     let at = text
         .char_indices()
@@ -56,7 +56,7 @@ fn is_exact(version: &str) -> bool {
         && rest.bytes().all(plain)
 }
 
-/// The folder below `_npx` in npm's cache into which npx installs these, as it names it.
+/// The name of the folder below `_npx` in npm's cache into which npx installs these packages.
 pub fn npx_folder(specs: &[String]) -> String {
     let mut sorted: Vec<&str> = specs.iter().map(String::as_str).collect();
     sorted.sort_unstable();
@@ -64,7 +64,7 @@ pub fn npx_folder(specs: &[String]) -> String {
 }
 
 /// Version and integrity of one entry of `node_modules/.package-lock.json`, `node_modules/NAME`.
-/// `None` where the file has no such entry, or it is a link to a folder.
+/// `None` if the file has no such entry, or if it is a link to a folder.
 pub fn installed(hidden_lock: &str, key: &str) -> Option<(String, Option<String>)> {
     let lock: Value = serde_json::from_str(hidden_lock).ok()?;
     let entry = lock.get("packages")?.get(key)?;

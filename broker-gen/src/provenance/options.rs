@@ -1,18 +1,18 @@
-//! Walks over the options of a command line up to its first argument.
+//! Parses the options of a command line up to its first argument.
 
-/// Options of one program.
+/// The options of one program.
 #[derive(Clone, Copy)]
 pub(super) struct Options {
-    /// Whether an option takes the next word where nothing is written after a `=`.
+    /// Whether an option takes the next word if it has no `=`.
     pub(super) takes: fn(&str) -> bool,
 }
 
-/// What stands before the first argument, and where that is.
+/// The options before the first argument, and its index.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Read<'a> {
-    /// Options with a value: name, value, and the word that has it.
+    /// Options with a value: name, value, and the index of its word.
     pub(super) values: Vec<(&'a str, &'a str, usize)>,
-    /// The first word that is no option.
+    /// The first word that is not an option.
     pub(super) argument: Option<usize>,
 }
 
@@ -207,7 +207,7 @@ pub(super) const CONTAINER: Options = Options {
                     | "--unsetenv-all"
             );
         }
-        // Letters stand together; what follows one that takes a value is that value.
+        // Letters can be combined; the rest after one with a value is that value.
         let first = name.find(|c: char| !"-itdPqD".contains(c));
         first.is_some_and(|at| at + 1 == name.len())
     },

@@ -1,4 +1,4 @@
-//! Names of packages of Python, and the files that pip, pipx and uv leave behind.
+//! Names of Python packages, and the files of pip, pipx and uv.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Version, plain};
 use broker_model::digest::hex;
 
-/// `name`, `name[extra]==1.2`, `name>=1`: the name as an index spells it, and what is asked of it.
+/// `name`, `name[extra]==1.2`, `name>=1`: the normalised name, and the requested version.
 pub(super) fn requirement(text: &str) -> Option<(String, Version)> {
     let (name, rest) = name_and_rest(text)?;
     if rest.contains("://") || rest.starts_with('@') {
@@ -20,7 +20,7 @@ pub(super) fn requirement(text: &str) -> Option<(String, Version)> {
     }
 }
 
-/// What uv takes besides: `name@1.2`, `name@latest`.
+/// Forms that only uv accepts: `name@1.2`, `name@latest`.
 pub(super) fn uv_spec(text: &str) -> Option<(String, Version)> {
     if let Some((name, rest)) = name_and_rest(text)
         && let Some(version) = rest.strip_prefix('@')
@@ -56,7 +56,7 @@ fn name_and_rest(text: &str) -> Option<(String, &str)> {
     if let Some(inner) = rest.strip_prefix('[') {
         rest = inner.split_once(']')?.1.trim_start();
     }
-    // Anything else than a version after the name is an address or a path.
+    // Text other than a version after the name is an address or a path.
     let fits = rest.is_empty() || rest.starts_with(['=', '<', '>', '!', '~', '@', ';', '(']);
     fits.then(|| (canonical_name(name), rest))
 }
@@ -68,13 +68,13 @@ fn is_version(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"._-+!".contains(&b))
 }
 
-/// The one spelling of a name: lower case, and `-` for any run of `-`, `_` and `.`.
+/// The normalised form of a name: lower case, and `-` for any run of `-`, `_` and `.`.
 pub fn canonical_name(name: &str) -> String {
     let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
-/// Whether two spellings of a version are one: `2025.08.4` is `2025.8.4`, `6.0` is `6.0.0`.
+/// Whether two forms of a version are equal: `2025.08.4` is `2025.8.4`, `6.0` is `6.0.0`.
 pub fn same_version(a: &str, b: &str) -> bool {
     canonical_version(a) == canonical_version(b)
 }
@@ -100,9 +100,8 @@ pub fn dist_info(folder: &str) -> Option<(String, String)> {
     Some((canonical_name(&plain(name)?), plain(version)?))
 }
 
-/// What a `RECORD` says of the package's own files, as `record-sha256:…`: every file with its hash, but
-/// for what the installer itself wrote and what differs from machine to machine. `None` where that
-/// leaves nothing.
+/// The hash of a `RECORD`'s lines about the package's files, as `record-sha256:…`: every file with its hash,
+/// without lines that the installer writes and that differ between machines. `None` if no line is left.
 pub fn record_integrity(record: &str) -> Option<String> {
     let written_by_installer = |path: &str| {
         let name = path.split_once(".dist-info/").map_or("", |(_, name)| name);
@@ -122,7 +121,7 @@ pub fn record_integrity(record: &str) -> Option<String> {
         .filter(|line| {
             let path = line.trim_start_matches('"');
             let path = path.split([',', '"']).next().unwrap_or_default();
-            // Scripts outside of the package name the interpreter by its folder.
+            // Scripts outside the package contain the folder of the interpreter.
             let outside = path.starts_with("..") || path.starts_with('/');
             let hashed =
                 line.contains(",sha256=") || line.contains(",sha384=") || line.contains(",sha512=");
@@ -139,7 +138,7 @@ pub fn record_integrity(record: &str) -> Option<String> {
     ))
 }
 
-/// What `direct_url.json` says of a package that came from no index: a commit or an archive's hash.
+/// The data of `direct_url.json` on a package that is not from an index: a commit, or the hash of an archive.
 pub fn direct_url(text: &str) -> Option<String> {
     let document: Value = serde_json::from_str(text).ok()?;
     if let Some(commit) = document.pointer("/vcs_info/commit_id") {
@@ -165,7 +164,7 @@ pub fn cached_archive(bytes: &[u8]) -> Option<String> {
         .enumerate()
         .filter(|(_, window)| window == mark);
     starts.map(|(at, _)| at + mark.len()).find_map(|from| {
-        // One or two bytes say how long the text is.
+        // One or two bytes contain the length of the text.
         [2, 1, 0].into_iter().find_map(|skip| {
             let digits = bytes.get(from + skip..from + skip + 64)?;
             let is_hex = digits

@@ -68,7 +68,7 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
     assert_eq!(
         code,
         Some(6),
-        "what nobody sees stands before drift: {report}"
+        "hidden text comes before drift: {report}"
     );
     assert_eq!(report["lint"][0]["findings"][0]["rule"], "control-sequence");
     assert_eq!(report["format_version"], 1);
@@ -465,7 +465,7 @@ fn lock_03_and_04_other_versions_and_damage() {
             &[&format!("error[{code}]"), part, "c.lock.json"],
         );
         assert_eq!(bench.lock_text(), text, "check never writes");
-        // A lock that cannot be read is no reason not to make a new one.
+        // An unreadable lock does not prevent a new one.
         bench.lock();
         assert_eq!(bench.lock_text(), whole);
     }

@@ -102,7 +102,7 @@ fn the_script_passes_tells_drift_and_lets_a_reviewed_change_through() {
         &["the lock changes what is served", "| **breaking** |"],
     );
 
-    // A server that is gone is no drift, and hides nothing that was found before.
+    // A server that fails is not drift, and does not hide earlier findings.
     bench.script("a", &json!({"start_exit": 9}));
     ends(&bench, &script, 4);
     bench.write("c.lock.json", "{}");

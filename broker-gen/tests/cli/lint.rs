@@ -89,7 +89,7 @@ fn lock_warns_and_refuses_warnings_with_strict() {
         &[
             "  warning[instruction-override]",
             "  warning[instruction-concealment]",
-            "settled by\n  broker-gen accept --config c.json --source … --tool",
+            "accept harmless findings with\n  broker-gen accept --config c.json --source … --tool",
             "wrote c.lock.json",
         ],
     );

@@ -184,7 +184,7 @@ fn a_failing_source_is_named_and_leaves_the_old_lock() {
         ("dies", json!({})),
         ("loops", json!({})),
         (
-            "nobody",
+            "absent",
             json!({"command": "no-such-program-here", "cwd": "."}),
         ),
     ]);
@@ -203,7 +203,7 @@ fn a_failing_source_is_named_and_leaves_the_old_lock() {
             "; its last line on stderr: cannot find \\u{1b}[31mthe key\n    stderr: reading settings\n",
             "error[source_failed]: `/loops` failed after",
             "list_invalid: the tool list repeats a cursor",
-            "error[source_failed]: `/nobody` failed after",
+            "error[source_failed]: `/absent` failed after",
             "spawn_not_found: ",
         ],
     );
@@ -322,7 +322,7 @@ fn an_unstable_source_is_refused_unless_what_moves_is_volatile() {
         "{report}"
     );
 
-    // Hiding the tool is no cure: the lock has the digests of hidden tools as well.
+    // Hiding the tool does not help: the lock has the digests of hidden tools as well.
     source(with("tool_filter", json!(["!t"])));
     contains(
         &bench.lock_fails(4),

@@ -125,7 +125,7 @@ fn what_cannot_be_meant_is_refused_and_writes_nothing() {
         (&["--source", "/a", "--rule", "r"], "--reason"),
         (
             &["--source", "/a", "--rule", "No Rule", "--reason", "r"],
-            "is no rule of the lint",
+            "is not a rule of the lint",
         ),
         (
             &["--source", "/a", "--rule", "same-names", "--reason", "r"],

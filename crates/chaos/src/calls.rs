@@ -1,5 +1,5 @@
-//! Answers `tools/call`: finds what the script says of the tool, and runs it on a thread, so that a
-//! slow call holds up no other.
+//! Answers `tools/call`: finds the tool's entry in the script and runs it on a thread, so that a slow call does
+//! not delay others.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::reply::{Outcome, text_result};
 use crate::script::{RpcError, Script};
 use crate::server::{Request, Server};
 
-/// The entry of `on_call` for the tools that have none of their own.
+/// The entry of `on_call` for tools without an entry.
 const ANY: &str = "*";
 
 pub(crate) fn call(server: &Arc<Server>, script: &Arc<Script>, request: Request, modern: bool) {
@@ -60,7 +60,7 @@ pub(crate) fn call(server: &Arc<Server>, script: &Arc<Script>, request: Request,
     server.on_thread(&id, move || play.run(&shared, &behaviour, outcome));
 }
 
-/// The arguments, and unless plain what tells one call from another.
+/// The arguments, and unless plain also data that identifies the call.
 fn echoed(arguments: &Value, tool: &str, sequence: u64, plain: bool) -> Value {
     let mut echoed = arguments.clone();
     if let (false, Some(members)) = (plain, echoed.as_object_mut()) {

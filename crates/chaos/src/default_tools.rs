@@ -1,4 +1,4 @@
-//! The tools of the built-in script: their descriptions, and what each of them does.
+//! The tools of the built-in script: their descriptions and their behaviour.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use crate::faults::Behaviour;
 use crate::reply::{Outcome, text_result};
 use crate::script::RpcError;
 
-/// What a call of a built-in tool comes to.
+/// The behaviour of a built-in tool.
 pub(crate) enum Act {
-    /// The arguments come back, as with any tool.
+    /// Echoes the arguments, as any tool does.
     Echo,
     Answer(Outcome),
-    /// The arguments come back, and something happens on the way.
+    /// Echoes the arguments after a fault.
     Play(Behaviour),
-    /// The arguments come back after a `list_changed` notification.
+    /// Echoes the arguments after a `list_changed` notification.
     Notify,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn descriptions() -> Vec<String> {
     tools.iter().map(Value::to_string).collect()
 }
 
-/// What the built-in tool of this name does with these arguments; `shown` is the command line.
+/// The behaviour of the built-in tool of this name for these arguments; `shown` is the command line.
 pub(crate) fn act(name: &str, arguments: &Value, modern: bool, shown: &[String]) -> Act {
     let answer = |result: Value| Act::Answer(Outcome::Result(result.to_string()));
     let say = |text: &str| answer(text_result(text, false, modern));

@@ -1,5 +1,5 @@
-//! Decides which era a request belongs to, checks it against the rules of that era, and answers all
-//! methods but `tools/call`.
+//! Determines the era of a request, checks the request against the rules of that era, and answers all methods
+//! except `tools/call`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const LISTEN: &str = "subscriptions/listen";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// Answers a request, or sees to it that it is answered later, or not at all.
+/// Answers a request, now, later or not at all.
 pub(crate) fn answer(server: &Arc<Server>, request: Request) {
     let script = server.script();
     let modern = match admit(server, &script, &request) {
@@ -40,7 +40,7 @@ pub(crate) fn answer(server: &Arc<Server>, request: Request) {
         None => None,
     };
     let outcome = match &behaviour {
-        // A subscription that goes wrong is never opened.
+        // A subscription with a fault is never opened.
         Some(_) if request.method == LISTEN => Some(Outcome::Result("{}".to_owned())),
         _ => outcome(server, &script, &request, modern),
     };
@@ -60,7 +60,7 @@ pub(crate) fn answer(server: &Arc<Server>, request: Request) {
     }
 }
 
-/// Whether the request is a modern one; or the error it ends with, if it is answered at all.
+/// Whether the request is a modern one; or the error that answers it, if it is answered.
 fn admit(server: &Server, script: &Script, request: &Request) -> Result<bool, Option<RpcError>> {
     let method = request.method.as_str();
     let meta = &request.params["_meta"];
@@ -99,7 +99,7 @@ fn check_meta(script: &Script, meta: &Value, legacy_only: bool) -> Result<(), Rp
     let version = &meta[META_VERSION];
     if legacy_only {
         return Err(match version {
-            // A legacy client hears what it would have to speak.
+            // A legacy client gets the supported revisions.
             Value::Null => unsupported(&Value::Null),
             _ => RpcError::new(-32601, "method not found"),
         });
@@ -114,7 +114,7 @@ fn check_meta(script: &Script, meta: &Value, legacy_only: bool) -> Result<(), Rp
     }
 }
 
-/// The answer to any method but `tools/call`; none when the request stays open.
+/// The answer to any method except `tools/call`; `None` if the request stays open.
 fn outcome(server: &Server, script: &Script, request: &Request, modern: bool) -> Option<Outcome> {
     let params = &request.params;
     let result = match (request.method.as_str(), modern) {
@@ -165,7 +165,7 @@ fn outcome(server: &Server, script: &Script, request: &Request, modern: bool) ->
     Some(Outcome::Result(result))
 }
 
-/// The server about itself, as a JSON object that begins with the given members.
+/// The server info, as a JSON object that begins with the given members.
 fn about(script: &Script, members: &str) -> String {
     let instructions = script.instructions.as_ref().map_or(String::new(), |text| {
         format!(r#","instructions":{}"#, json!(text))
@@ -187,7 +187,7 @@ fn listen(server: &Server, request: &Request) {
     };
     let method = "notifications/subscriptions/acknowledged";
     let params = json!({"notifications": honoured});
-    // The lock is held until the acknowledgement is out, as it must be the first message.
+    // The lock is held until the acknowledgement is written, since it must be the first message.
     let mut session = server.session();
     server.output.line(&subscribed(method, &request.id, params));
     if wanted {

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Given by the program to itself when it starts again with SIGTERM ignored.
+/// Set by the program when it restarts itself with SIGTERM ignored.
 pub(crate) const TERM_IGNORED: &str = "--internal-term-ignored";
-/// Given by the program to itself when it closes its stdout.
+/// Set by the program when it closes its stdout.
 pub(crate) const MUTE: &str = "--internal-mute";
 
 const HELP: &str = "\
@@ -27,13 +27,13 @@ Options:
 Other arguments that do not begin with `-` are ignored; `args_dump` shows them.
 ";
 
-/// What the program is asked to do.
+/// The parsed command line.
 pub(crate) enum Command {
     Run(Flags),
     Print(String),
 }
 
-/// Where the script comes from.
+/// The source of the script.
 pub(crate) enum From {
     BuiltIn,
     Script(PathBuf),
@@ -46,7 +46,7 @@ pub(crate) struct Flags {
     pub(crate) brief: bool,
     pub(crate) term_ignored: bool,
     pub(crate) mute: bool,
-    /// The arguments as the caller gave them, without those the program gives itself.
+    /// The arguments of the caller, without those that the program adds.
     pub(crate) shown: Vec<String>,
 }
 

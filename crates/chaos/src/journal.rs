@@ -1,5 +1,5 @@
-//! The journal: one JSON line for each thing that happened, appended and flushed at once, so that
-//! a test sees calls, cancels and executions that the protocol does not show.
+//! The journal: one JSON line for each event, appended and flushed at once, so that a test sees calls, cancels
+//! and executions that the protocol does not show.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -32,7 +32,7 @@ impl Journal {
         })
     }
 
-    /// A call's arguments as they are journalled: in a long run, only their beginning, as text.
+    /// The arguments of a call in the journal: in a long run, only their beginning, as text.
     pub(crate) fn arguments(&self, arguments: &Value) -> Value {
         if self.file.is_none() {
             return Value::Null;

@@ -1,6 +1,6 @@
-//! The `chaos-mcp` binary: an MCP server for tests whose tools, answers and faults are told by a
-//! script file that is read again while it runs. It owns the life of the process: what happens
-//! before the first message, the reading loop, and the end of stdin.
+//! The `chaos-mcp` binary: an MCP server for tests. A script file, which is read again while it runs, defines
+//! its tools, answers and faults. This file has the life of the process: the actions before the first message,
+//! the reading loop, and the end of stdin.
 
 mod calls;
 mod default_tools;
@@ -78,7 +78,7 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
 
 fn serve(server: &Arc<Server>) {
     for (before, line) in (0_u64..).zip(std::io::stdin().lock().split(b'\n')) {
-        // A broken stdin ends like a closed one.
+        // An error of stdin ends the process like its end.
         let Ok(line) = line else { break };
         server.receive(&line);
         let limit = server.script().no_drain_after;
@@ -93,7 +93,7 @@ fn serve(server: &Arc<Server>) {
     }
 }
 
-/// What is left of a server that closed its stdout: it lives until stdin ends, and says nothing.
+/// A server that has closed its stdout: it runs until stdin ends, and writes nothing.
 fn mute(journal: &Journal) -> ExitCode {
     journal.write("muted", json!({}));
     for line in std::io::stdin().lock().split(b'\n') {

@@ -1,4 +1,4 @@
-//! The ways out: stdout under a lock, in whole messages, and complaints on stderr.
+//! The output: stdout under a lock, in whole messages, and errors on stderr.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,14 +16,14 @@ impl Output {
         }
     }
 
-    /// Writes bytes as they are and flushes them; a fault may write half a line.
+    /// Writes and flushes bytes unchanged; a fault may write half a line.
     pub(crate) fn raw(&self, bytes: &[u8]) -> io::Result<()> {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         sink.write_all(bytes)?;
         sink.flush()
     }
 
-    /// Writes a few bytes at a time, and lets nobody else write in between.
+    /// Writes a few bytes at a time, and holds the lock in between.
     pub(crate) fn drip(&self, bytes: &[u8], step: usize, pause: Duration) {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         for part in bytes.chunks(step) {
@@ -34,13 +34,13 @@ impl Output {
         }
     }
 
-    /// Writes one line. A reader that is gone closes stdin as well, which ends the process.
+    /// Writes one line. A reader that has gone also closed stdin, which ends the process.
     pub(crate) fn line(&self, line: &str) {
         drop(self.raw(format!("{line}\n").as_bytes()));
     }
 }
 
-/// Says on stderr what is wrong; when that is gone too, nobody is left to tell.
+/// Writes an error to stderr; if stderr is closed, the error is lost.
 pub(crate) fn complain(message: &str) {
     drop(writeln!(io::stderr(), "chaos-mcp: {message}"));
 }

@@ -1,12 +1,12 @@
-//! The pages of a tool list, and the ways in which a list goes wrong. The cursor of the second page
-//! is the empty string, which is a valid cursor.
+//! The pages of a tool list, and the faults of a list. The cursor of the second page is the empty string, which
+//! is a valid cursor.
 
 use serde_json::{Value, json};
 
 use crate::reply::Outcome;
 use crate::script::{RpcError, Script};
 
-/// The page at a cursor; `lists` counts how often a list was begun.
+/// The page at a cursor; `lists` counts the started listings.
 pub(crate) fn page(script: &Script, cursor: &Value, lists: u64) -> Outcome {
     if let Some(error) = &script.list_error {
         return Outcome::Error(error.clone());
@@ -40,7 +40,7 @@ pub(crate) fn page(script: &Script, cursor: &Value, lists: u64) -> Outcome {
     Outcome::Result(format!(r#"{{"tools":[{}]{next}}}"#, tools.join(",")))
 }
 
-/// How many tools there are.
+/// The number of tools.
 fn count(script: &Script) -> usize {
     let bulk = script.bulk.as_ref().map_or(0, |bulk| bulk.tools);
     script.tools.len() + bulk

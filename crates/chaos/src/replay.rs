@@ -35,7 +35,7 @@ fn parse(text: &str, page_size: usize) -> Result<Script, serde_json::Error> {
                 let tools: Vec<Box<RawValue>> = serde_json::from_str(raw.get())?;
                 script.set_tools(&tools);
             }
-            // What else was recorded says where the list came from.
+            // Other recorded members describe the origin of the list.
             _ => {}
         }
     }

@@ -1,11 +1,10 @@
-//! Well-formed messages: results, errors and notifications as JSON text. What is wrong with a
-//! message on purpose is the business of `faults`.
+//! Valid messages: results, errors and notifications as JSON text. `faults` makes invalid ones.
 
 use serde_json::{Value, json};
 
 use crate::script::{RpcError, Script};
 
-/// What a request comes to. A result is JSON text, so that raw tools pass through unchanged.
+/// The outcome of a request. A result is JSON text, so that raw tools pass through unchanged.
 pub(crate) enum Outcome {
     Result(String),
     Error(RpcError),
@@ -39,7 +38,7 @@ pub(crate) fn text_result(text: &str, is_error: bool, modern: bool) -> Value {
     result
 }
 
-/// Puts members, given as JSON text, in front of those of a JSON object.
+/// Inserts members, given as JSON text, before those of a JSON object.
 pub(crate) fn with_members(object: &str, members: &str) -> String {
     match object.strip_prefix('{').map(str::trim_start) {
         Some("}") => format!("{{{members}}}"),
@@ -48,7 +47,7 @@ pub(crate) fn with_members(object: &str, members: &str) -> String {
     }
 }
 
-/// What the modern era wants on the results that can be cached.
+/// The members that the modern era requires on cacheable results.
 pub(crate) fn cacheable(object: &str, script: &Script) -> String {
     let info = json!({"io.modelcontextprotocol/serverInfo": script.server_info});
     let members = format!(

@@ -1,5 +1,5 @@
-//! What the threads of the server share: the session, the calls in flight, the journal and the ways
-//! out. It takes messages apart and hands requests to `eras`.
+//! The shared state of the server's threads: session, calls in progress, journal and output. It parses messages
+//! and passes requests to `eras`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,10 +15,10 @@ use crate::reply::{Outcome, subscribed};
 use crate::script::{RpcError, Script};
 use crate::source::Source;
 
-/// The most requests that have a thread at once.
+/// Maximum number of requests with a thread.
 const MAX_THREADS: usize = 256;
 
-/// How far the handshake of the legacy era has come.
+/// The progress of the legacy handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Handshake {
     #[default]
@@ -34,7 +34,7 @@ pub(crate) struct Session {
     pub(crate) subscriptions: Vec<Value>,
 }
 
-/// One request, taken apart.
+/// A parsed request.
 pub(crate) struct Request {
     pub(crate) id: Value,
     pub(crate) method: String,
@@ -127,7 +127,7 @@ impl Server {
         }
     }
 
-    /// Says to everyone who may hear it that the list of tools has changed.
+    /// Announces a changed tool list to every subscriber.
     pub(crate) fn notify_list_changed(&self) {
         const METHOD: &str = "notifications/tools/list_changed";
         let (legacy, subscriptions) = {
@@ -136,7 +136,7 @@ impl Server {
             (legacy, session.subscriptions.clone())
         };
         let told = subscriptions.len() + usize::from(legacy);
-        // Journalled first, so that a test that has seen the message finds the line.
+        // Written to the journal first, so that a test that has received the message finds the line.
         self.journal.write("list-changed", json!({"told": told}));
         if legacy {
             let message = json!({"jsonrpc": "2.0", "method": METHOD});
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    /// Runs the answer to a request on a thread of its own, as long as there are not too many.
+    /// Runs the answer to a request on a separate thread, up to the maximum number.
     pub(crate) fn on_thread(self: &Arc<Self>, id: &Value, run: impl FnOnce() + Send + 'static) {
         let server = Arc::clone(self);
         let begun = self.threads.fetch_add(1, Ordering::SeqCst) < MAX_THREADS
@@ -165,7 +165,7 @@ impl Server {
         }
     }
 
-    /// Makes the request one that can be cancelled, until [`Self::stop_waiting`].
+    /// Makes the request cancellable until [`Self::stop_waiting`].
     pub(crate) fn start_waiting(&self, id: &Value) -> Receiver<()> {
         let (cancel, cancelled) = sync_channel(1);
         self.waiting().insert(id.to_string(), cancel);

@@ -1,5 +1,5 @@
-//! Where the script comes from, and its newest readable version. A script that cannot be read any
-//! more keeps the one before in force, as it may be half written.
+//! The source of the script, and its newest readable version. If a script cannot be read, the last version stays
+//! in force, since the file may be half written.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub(crate) struct Source {
 }
 
 struct Latest {
-    /// The text that was looked at last; none when the file was not there.
+    /// The last text that was read; `None` if the file was missing.
     text: Option<String>,
     script: Arc<Script>,
 }
@@ -44,7 +44,7 @@ impl Source {
         self.file.is_some()
     }
 
-    /// Reads the file again and gives the script in force.
+    /// Reads the file again and returns the script in force.
     pub(crate) fn current(&self) -> Arc<Script> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = &self.file else {

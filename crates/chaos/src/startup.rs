@@ -1,5 +1,4 @@
-//! What a script does to the process itself: before the first message, to its signals, to its
-//! stdout, and at its end.
+//! The effects of a script on the process: before the first message, on signals, on stdout, and at its end.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -13,7 +12,7 @@ use crate::journal::Journal;
 use crate::output::Output;
 use crate::script::{Grandchild, Script};
 
-/// Plays the start of the script; gives the code to exit with when the start is the end.
+/// Runs the start of the script; returns the exit code if the process ends there.
 pub(crate) fn play(
     script: &Script,
     output: &Output,
@@ -26,7 +25,7 @@ pub(crate) fn play(
         run_shell(text, journal)?;
     }
     for line in script.stderr_lines.iter().chain(&script.start_stderr) {
-        // A closed stderr is not part of any script.
+        // No script closes stderr.
         drop(writeln!(std::io::stderr(), "{line}"));
     }
     if script.stderr_flood > 0 {
@@ -42,8 +41,8 @@ pub(crate) fn play(
     Ok(None)
 }
 
-/// Starts the program again with SIGTERM ignored, which lasts over the start of another program;
-/// comes back only with the reason why that did not work.
+/// Starts the program again with SIGTERM ignored, which survives `exec`; returns only with the error of a
+/// failure.
 pub(crate) fn restart_with_term_ignored() -> String {
     let Ok(program) = std::env::current_exe() else {
         return "the path of the program is not known".to_owned();
@@ -57,7 +56,7 @@ pub(crate) fn restart_with_term_ignored() -> String {
     format!("cannot start again with SIGTERM ignored: {error}")
 }
 
-/// Closes stdout for good, which safe code can do only by becoming another program.
+/// Closes stdout for good, which safe code can do only with `exec`.
 pub(crate) fn close_stdout() -> String {
     let Ok(program) = std::env::current_exe() else {
         return "the path of the program is not known".to_owned();
@@ -91,7 +90,7 @@ fn fork(kind: Grandchild, journal: &Journal) -> Result<(), String> {
     if kind == Grandchild::Group {
         sleeper.process_group(0);
     }
-    // Stdout and stderr stay open in it, as with any child of a careless server.
+    // Stdout and stderr stay open in it, as in a child of a careless server.
     let sleeper = sleeper
         .arg("1000")
         .stdin(Stdio::null())
@@ -101,8 +100,8 @@ fn fork(kind: Grandchild, journal: &Journal) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a shell script and waits until its output is closed. A background process of the script must
-/// not keep the pipes open.
+/// Runs a shell script and waits until its output is closed. A background process of the script must close the
+/// pipes.
 fn run_shell(text: &str, journal: &Journal) -> Result<(), String> {
     let output = command("sh")
         .args(["-c", text])
@@ -119,7 +118,7 @@ fn run_shell(text: &str, journal: &Journal) -> Result<(), String> {
 fn flood(kilobytes: u64) -> Result<(), String> {
     let line = format!("{}\n", "e".repeat(99));
     let lines = usize::try_from(kilobytes).unwrap_or(usize::MAX);
-    // Lines of 100 bytes, a hundred bursts a second: a tenth as many lines a burst as kilobytes.
+    // Lines of 100 bytes, a hundred bursts per second: lines per burst are a tenth of the kilobytes.
     let burst = line.repeat(lines.div_ceil(10));
     let write = move || {
         while std::io::stderr().write_all(burst.as_bytes()).is_ok() {

@@ -1,5 +1,4 @@
-//! Watches the script for a higher `generation` or another `notify`, and says then that the list of
-//! tools has changed.
+//! Watches the script for a higher `generation` or another `notify`, and then announces a changed tool list.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +12,7 @@ pub(crate) fn start(server: &Arc<Server>) -> Result<(), String> {
     if !server.source.changes() {
         return Ok(());
     }
-    // Taken before the thread runs, which may be late: a change in between is a change too.
+    // Read before the thread runs, which may be late: a change in between counts as well.
     let first = server.script();
     let server = Arc::clone(server);
     match std::thread::Builder::new().spawn(move || watch(&server, first)) {

@@ -1,4 +1,4 @@
-//! Annotations, compared by the claims that they make under the defaults of the specification.
+//! Annotations, compared by their meaning under the defaults of the specification.
 
 use serde_json::{Map, Value};
 
@@ -38,7 +38,7 @@ pub(super) fn changes(old: Option<&Value>, new: Option<&Value>) -> Vec<Finding> 
             claims(&before, name, default),
             claims(&after, name, default),
         );
-        // Of a tool that only reads, these two say nothing.
+        // For a read-only tool these two have no meaning.
         let counts = !matches!(name, "destructiveHint" | "idempotentHint")
             || (writes(&before) && writes(&after));
         if was != is && counts {

@@ -1,5 +1,5 @@
-//! Snapshot in, findings out. Matches the tools of the lock with those that are listed; what a change
-//! of one means is for [`super::tool`], and of the server itself for [`super::source`].
+//! The classifier. Matches the tools of the lock with the listed ones; [`super::tool`] compares a tool,
+//! [`super::source`] the server itself.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,13 @@ use broker_model::path::NodePath;
 use broker_model::snapshot::{ListedTool, Snapshot};
 use broker_model::terminal::one_line;
 
-/// Holds what a source says now against what was reviewed. `filter` decides which new tools would
-/// be exposed; those that it hides are only noted by their absence.
+/// Compares the listing of a source with its part of the lock. `filter` decides which new tools would be
+/// exposed; new tools that it hides are not reported.
 pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> Report {
     let mut report = Report::default();
     let mut listed: BTreeMap<&str, &ListedTool> =
         live.tools.iter().map(|tool| (tool.name(), tool)).collect();
-    // One tool is parsed at a time: all of them together could take a hundred times the memory of their
-    // text.
+    // One tool is parsed at a time: all of them together could take a hundred times the memory of their text.
     let read = |tool: &ListedTool| {
         let mut raw = tool.read();
         strip_volatile(&mut raw, &locked.volatile);
@@ -58,7 +57,7 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> 
     for (name, tool) in listed.iter().filter(|(name, _)| filter.admits(name)) {
         report.tools.push(added(locked, name, &read(tool)));
     }
-    // In the lock's order, what is new at the end.
+    // In the lock's order, new tools at the end.
     report.tools.sort_by(|a, b| {
         let key = |tool: &ToolDrift| (tool.class == Class::Added, tool.tool.clone());
         key(a).cmp(&key(b))
@@ -71,8 +70,8 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> 
     report
 }
 
-/// The report on a source that could not be started or listed. `notes` are lines below the message,
-/// such as what the server wrote before it failed.
+/// The report on a source that could not be started or listed. `notes` are lines below the message, such as
+/// the stderr of the server.
 pub fn unchecked(source: &NodePath, cause: SourceCause, message: &str, notes: &[String]) -> Report {
     let lines = std::iter::once(message).chain(notes.iter().map(String::as_str));
     let lines: Vec<_> = lines.map(one_line).collect();
@@ -94,7 +93,7 @@ pub(super) fn relock(source: &NodePath) -> String {
     format!("review it, then run {RELOCK} --source {source}`, commit the lock and build again")
 }
 
-/// The same for these tools alone, where a shell takes their names as they are.
+/// The remedy for these tools alone, if a shell accepts their names unquoted.
 fn relock_tools(source: &NodePath, names: &[&str]) -> String {
     let plain = |name: &&str| {
         let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -110,7 +109,7 @@ fn relock_tools(source: &NodePath, names: &[&str]) -> String {
 }
 
 fn leaf(source: &NodePath, name: &str) -> String {
-    // An added tool's name may be outside the path grammar; it is shown all the same.
+    // An added tool's name may not match the path grammar; it is shown in any case.
     if source.is_root() {
         format!("/{name}")
     } else {

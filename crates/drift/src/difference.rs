@@ -1,22 +1,22 @@
-//! Where two JSON values differ: the deepest pointers, with both values.
+//! The differences of two JSON values: the deepest pointers, with both values.
 
 use serde_json::Value;
 
 use broker_model::json::{child_pointer, to_canonical};
 
-/// One place where two values differ.
+/// One difference of two values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Into both values.
+    /// The pointer into both values.
     pub pointer: String,
-    /// The first value's; `None` where it has none.
+    /// The first value; `None` if it is absent.
     pub old: Option<Value>,
-    /// The second value's; `None` where it has none.
+    /// The second value; `None` if it is absent.
     pub new: Option<Value>,
 }
 
-/// Every place where `old` and `new` differ, in document order, as deep as objects and arrays of one
-/// length go. Numbers are compared as numbers: `1.0` is `1`.
+/// Every difference of `old` and `new`, in document order, as deep as objects and arrays of equal length go.
+/// Numbers are compared by value: `1.0` is `1`.
 pub fn differences(old: &Value, new: &Value) -> Vec<Difference> {
     let mut out = Vec::new();
     walk(old, new, String::new(), &mut out);
@@ -51,7 +51,7 @@ fn walk(old: &Value, new: &Value, pointer: String, out: &mut Vec<Difference>) {
             }
         }
         (a, b) if a == b => {}
-        // One number can be written in two forms; the digest decides which are one.
+        // A number can have two forms; the digest decides which are equal.
         (Value::Number(_), Value::Number(_)) if to_canonical(old) == to_canonical(new) => {}
         (a, b) => out.push(Difference {
             pointer,

@@ -1,6 +1,6 @@
-//! The report for a terminal of 80 columns without colour: the worst first, one block a tool.
+//! The report for a terminal of 80 columns without colour: the worst first, one block per tool.
 //!
-//! Everything a server wrote is shown escaped and cut.
+//! All text of a server is escaped and cut.
 
 use std::fmt;
 
@@ -13,17 +13,17 @@ use broker_model::terminal::{Text, WIDTH};
 use broker_model::text;
 use broker_model::text::shown_line;
 
-/// Characters of a witness that are shown.
+/// Maximum characters of a shown witness.
 const WITNESS: usize = 400;
-/// Findings of one tool that are shown; the JSON form has all.
+/// Maximum number of shown findings of one tool; the JSON form has all.
 const SHOWN_FINDINGS: usize = 8;
-/// Lines of one change that are shown.
+/// Maximum number of shown lines of one change.
 const SHOWN_LINES: usize = 30;
 
-/// What the two sides of a report are called.
+/// The names of the two sides of a report.
 type Sides = [&'static str; 2];
 
-/// A report on two locks, where nothing is live.
+/// A report on two locks.
 #[derive(Debug)]
 pub struct BetweenLocks<'a>(pub &'a Report);
 
@@ -42,14 +42,14 @@ impl BetweenLocks<'_> {
 }
 
 impl SourceDrift {
-    /// What it is called in front of people.
+    /// Its title for people.
     pub fn title(&self) -> String {
         format!("source {}", self.source)
     }
 }
 
 impl ToolDrift {
-    /// What it is called in front of people: its path, and the server's name where that is another.
+    /// Its title for people: its path, and the server's name if it differs.
     pub fn title(&self) -> String {
         let path = shown_line(&self.path, 200);
         let name = shown_line(&self.tool, 100);
@@ -67,7 +67,7 @@ impl Report {
         render(self, ["lock", "live"])
     }
 
-    /// `1 same, 2 breaking`: what there is of each class.
+    /// `1 same, 2 breaking`: the number of each class.
     pub fn counts(&self) -> String {
         let summary = self.summary();
         let counts = Class::ALL
@@ -82,8 +82,8 @@ impl Report {
 }
 
 impl Finding {
-    /// The change of this finding as people read it: a text as a unified diff of its lines, a long
-    /// value as one of its JSON, a short one as both values. `sides` are the names of old and new.
+    /// The change of this finding for people: a text as a unified diff of its lines, a long value as a diff of
+    /// its JSON, a short one as both values. `sides` are the names of old and new.
     pub fn change(&self, sides: [&str; 2]) -> String {
         if self.pointer.is_empty() || (self.old.is_none() && self.new.is_none()) {
             return String::new();
@@ -109,7 +109,7 @@ impl Finding {
         unified(&pretty(&self.old), &pretty(&self.new), sides, SHOWN_LINES)
     }
 
-    /// Whether another finding is on the same change as this one.
+    /// Whether another finding has the same change.
     pub fn shows_what(&self, other: &Self) -> bool {
         self.old.is_some()
             && (&self.pointer, &self.old, &self.new) == (&other.pointer, &other.old, &other.new)
@@ -130,7 +130,7 @@ impl Finding {
     }
 }
 
-/// Longer than a line beside its side, or of several lines.
+/// Longer than one line with its side, or of several lines.
 fn is_long(text: &str) -> bool {
     text.contains('\n') || text.chars().count() > 60
 }
@@ -175,8 +175,8 @@ fn help(out: &mut Text, remedy: &str) {
 }
 
 fn write_finding(out: &mut Text, finding: &Finding, before: &[Finding], sides: Sides) {
-    // Only the finding of a source that could not be started or listed has several lines, which were
-    // made one by one.
+    // Only the message of a source that could not be started or listed has several lines, each already
+    // escaped.
     let lines = match finding.class {
         Class::Unchecked => finding.message.lines().take(8).collect(),
         _ => vec![finding.message.as_str()],

@@ -1,4 +1,4 @@
-//! Icons: another picture is text, another host is somebody who learns of every look.
+//! Icons: a changed icon is a text change. A new icon host can track views, so it is a security change.
 
 use std::collections::BTreeSet;
 

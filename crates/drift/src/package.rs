@@ -1,4 +1,4 @@
-//! The package that a source runs, compared with the one that the lock records.
+//! The package of a source, compared with the one that the lock records.
 
 use serde_json::{Value, json};
 
@@ -8,19 +8,19 @@ use super::rules::rule;
 use broker_model::lock::LockedSource;
 use broker_model::lock::Package;
 
-/// What could be told of the package that a source ran.
+/// The observed package of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeenPackage {
-    /// The command runs nothing that has a record.
+    /// The command runs no package.
     Nothing,
-    /// This one.
+    /// The package was found.
     Found(Package),
-    /// It could not be looked at, for this reason.
+    /// The package was not found, for this reason.
     Unseen(String),
 }
 
 impl Report {
-    /// Adds what is to be said of the package that a source runs now.
+    /// Adds the findings on the current package of a source.
     pub fn add_package(&mut self, locked: &LockedSource, seen: &SeenPackage) {
         let mut found = changes(locked.package.as_ref(), seen);
         if found.is_empty() {
@@ -39,7 +39,7 @@ impl Report {
         let of_source = |drift: &SourceDrift| drift.source == locked.path;
         match self.sources.iter().position(of_source) {
             Some(at) => {
-                // What the source is made of comes before what it says of itself.
+                // Findings on the package come before those on the server's texts.
                 found.append(&mut self.sources[at].findings);
                 self.sources[at] = SourceDrift::new(&locked.path, found);
             }
@@ -59,10 +59,9 @@ fn changes(old: Option<&Package>, seen: &SeenPackage) -> Vec<Finding> {
                 format!("the package was not recorded; it is the {new}"),
             )
         }],
-        (Some(old), SeenPackage::Nothing) => vec![unseen(
-            old,
-            "the package was not found".to_owned(),
-        )],
+        (Some(old), SeenPackage::Nothing) => {
+            vec![unseen(old, "the package was not found".to_owned())]
+        }
         (Some(old), SeenPackage::Unseen(why)) => {
             vec![unseen(old, format!("the package was not found: {why}"))]
         }
@@ -131,7 +130,7 @@ fn compare(old: &Package, new: &Package) -> Option<Finding> {
     }
 }
 
-/// It was not looked at, which is another thing than to be unchanged.
+/// A package that was not found; this does not mean that it is unchanged.
 fn unseen(old: &Package, what: String) -> Finding {
     Finding {
         pointer: "/package".to_owned(),
@@ -147,7 +146,7 @@ fn finding(id: &str, message: String) -> Finding {
     Finding::of(rule(id), message, "")
 }
 
-/// What an integrity was made by: what stands before its value.
+/// The formula of an integrity: the part before its value.
 fn formula(integrity: &str) -> &str {
     let end = match integrity.find(':') {
         Some(at) => at,

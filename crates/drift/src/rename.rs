@@ -1,5 +1,5 @@
-//! Tools that are there under another name, or at another source. They are gone all the same; this
-//! only says where to look, by name, members and text, since real renames never keep their bytes.
+//! Finds removed tools under another name or at another source, by name, members and text, since real
+//! renames never keep all bytes. The tools count as gone in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,14 +12,14 @@ use broker_model::digest::Digest;
 use broker_model::lock::LockedTool;
 use broker_model::snapshot::ListedTool;
 
-/// Tools on each side that are compared with each other.
+/// Maximum number of tools on each side that are compared.
 const MAX_TOOLS: usize = 300;
 /// Bytes of a description whose words are compared.
 const MAX_TEXT_BYTES: usize = 16 << 10;
-/// Members of a schema that are compared.
+/// Maximum number of compared members of a schema.
 const MAX_MEMBERS: usize = 1000;
 
-/// What a tool is recognised by.
+/// The features of a tool that are compared.
 struct Features {
     name: String,
     words: BTreeSet<u64>,
@@ -28,7 +28,7 @@ struct Features {
     schemas: [Option<Digest>; 2],
 }
 
-/// For each tool that left, the new tool that it seems to be now.
+/// For each removed tool, the new tool that it probably is.
 pub(super) fn successors<'a>(
     left: &[&'a LockedTool],
     listed: &BTreeMap<&'a str, &ListedTool>,
@@ -45,7 +45,7 @@ pub(super) fn successors<'a>(
             )
         })
         .collect();
-    // Without a removed tool there is no rename to look for.
+    // Without a removed tool no rename is possible.
     let new: Vec<_> = listed
         .iter()
         .take(if left.is_empty() { 0 } else { MAX_TOOLS })
@@ -70,8 +70,8 @@ pub(super) fn successors<'a>(
     found
 }
 
-/// Names tools that left one source and came up at another, over the reports of several sources: the
-/// same bytes, or the same name.
+/// Names tools that moved from one source to another, over the reports of several sources: the same bytes,
+/// or the same name.
 pub fn name_moves(report: &mut Report) {
     let digest = |value: &Option<Value>| {
         value
@@ -148,7 +148,7 @@ impl Features {
         }
     }
 
-    /// How alike two tools are, in hundredths; `None` where they are not.
+    /// The similarity of two tools in percent; `None` if they are not similar.
     fn likeness(&self, other: &Self) -> Option<u32> {
         let name = if self.name == other.name {
             100
@@ -168,7 +168,7 @@ impl Features {
     }
 }
 
-/// Hundredths of all that both have; nothing shares nothing.
+/// The percentage of features that both have; two empty sets share none.
 fn shared(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> u32 {
     let all = one.union(other).count();
     let both = one.intersection(other).count() * 100;
@@ -177,7 +177,7 @@ fn shared(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> u32 {
         .unwrap_or(0)
 }
 
-/// The words of a text, as hashes: they are only compared.
+/// The hashes of a text's words, for comparison only.
 fn words(text: &str) -> BTreeSet<u64> {
     let mut words = BTreeSet::new();
     let (mut word, mut lower) = (String::new(), false);

@@ -1,4 +1,4 @@
-//! The report: what differs, how bad it is, and what mends it. One JSON shape wherever it appears.
+//! The report: the differences, their severity and their remedies. It has one JSON form everywhere.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,32 @@ use broker_model::path::NodePath;
 use broker_model::redact::Redactor;
 use broker_model::text::shell_word;
 
-/// The command that accepts what the server says now.
+/// The command that accepts the current tools of the server.
 pub(super) const RELOCK: &str = "`broker-gen lock";
 
-/// Rules of what only the strict view shows.
+/// Rules of differences that only the strict view shows.
 const STRICT: [&str; 2] = ["input-strictly-narrowed", "output-strictly-widened"];
 
-/// The version of the JSON shape.
+/// The version of the JSON form.
 pub const REPORT_VERSION: u64 = 1;
 
-/// What a difference means. The order is from harmless to worst; a tool's class is its worst
-/// finding's. `Added` and `Unchecked` stand outside of it.
+/// The class of a difference, from harmless to worst. A tool has the class of its worst finding. `Added` and
+/// `Unchecked` are outside this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A new upstream tool that the filter would admit; never exposed.
     Added,
-    /// Nothing that was reviewed moved.
+    /// No reviewed content changed.
     Same,
-    /// Bytes moved, the meaning is proven the same.
+    /// Bytes changed, and the meaning is proven the same.
     Equivalent,
-    /// Text that a model reads moved; the reviewed text is served.
+    /// A text for models changed; the reviewed text is served.
     Text,
-    /// The schema moved, every call and answer of the lock is proven still good.
+    /// The schema changed, and every call and result of the lock is proven still valid.
     Compatible,
-    /// Not provable either way.
+    /// Neither proven nor disproven.
     Unknown,
-    /// Calls or answers of the lock are no longer good.
+    /// Calls or results of the lock are no longer valid.
     Breaking,
     /// Less safe than reviewed.
     Security,
@@ -44,8 +44,8 @@ pub enum Class {
     Unchecked,
 }
 
-/// Which classes fail a check: the least bad one and everything worse, since a worse outcome is never
-/// hidden behind a milder one; and new tools, where that is asked for.
+/// The classes that fail a check: the mildest one and all worse ones, since a worse class must not be hidden
+/// by a milder one; and optionally new tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailOn {
     least: Option<Class>,
@@ -62,7 +62,7 @@ impl Default for FailOn {
 }
 
 impl FailOn {
-    /// From the classes that were named; `same` and `unchecked` count for nothing.
+    /// From named classes; `same` and `unchecked` have no effect.
     pub fn of(classes: &[Class]) -> Self {
         let named = classes.iter().copied();
         Self {
@@ -83,12 +83,12 @@ impl FailOn {
     }
 }
 
-/// How loud a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingSeverity {
-    /// Worth knowing.
+    /// Information.
     Note,
-    /// Worth a look.
+    /// Should be reviewed.
     Warning,
     /// Needs a decision.
     Error,
@@ -99,58 +99,58 @@ pub enum FindingSeverity {
 pub struct Finding {
     /// The rule's stable id, kebab-case.
     pub rule: &'static str,
-    /// What it means.
+    /// The class.
     pub class: Class,
-    /// How loud it is.
+    /// The severity.
     pub severity: FindingSeverity,
-    /// Where: into the raw tool, or into the source's snapshot.
+    /// A pointer into the raw tool, or into the source's snapshot.
     pub pointer: String,
     /// The reviewed value; `None` where there was none.
     pub old: Option<Value>,
     /// The live value; `None` where there is none.
     pub new: Option<Value>,
-    /// A call or an answer that shows it.
+    /// A call or a result that shows it.
     pub witness: Option<Value>,
-    /// What happened, in one sentence.
+    /// The difference, in one sentence.
     pub message: String,
-    /// The command that mends it.
+    /// The command that resolves it.
     pub remedy: String,
 }
 
 /// A tool that is not the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDrift {
-    /// The node its source is mounted on.
+    /// The node on which its source is mounted.
     pub source: NodePath,
-    /// The server's name for it.
+    /// The server's name of the tool.
     pub tool: String,
-    /// Where callers find it; for an added tool, where they would.
+    /// The path for callers; for an added tool, the path that it would get.
     pub path: String,
-    /// The worst finding's.
+    /// The class of the worst finding.
     pub class: Class,
     /// At least one.
     pub findings: Vec<Finding>,
 }
 
-/// What concerns a whole source.
+/// The differences of a whole source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceDrift {
-    /// The node it is mounted on.
+    /// The node on which it is mounted.
     pub source: NodePath,
-    /// The worst finding's.
+    /// The class of the worst finding.
     pub class: Class,
     /// At least one.
     pub findings: Vec<Finding>,
 }
 
-/// Everything that differs between some sources and the lock.
+/// All differences between some sources and the lock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// One for each tool that is not the same.
     pub tools: Vec<ToolDrift>,
-    /// Sources with something to say about themselves.
+    /// Sources with findings on themselves.
     pub sources: Vec<SourceDrift>,
-    /// How many tools are the same.
+    /// The number of unchanged tools.
     pub same: usize,
 }
 
@@ -185,7 +185,7 @@ impl Class {
         }
     }
 
-    /// What the class says, and what a running broker does, in one sentence.
+    /// The meaning of the class, and the reaction of a running broker, in one sentence.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Added => "A new tool: not exposed before it is reviewed, and not a failure.",
@@ -217,7 +217,7 @@ impl Class {
         }
     }
 
-    /// Whether a running broker takes a tool of this class out of service.
+    /// Whether a running broker withdraws a tool of this class.
     pub const fn withdraws(self) -> bool {
         matches!(
             self,
@@ -225,12 +225,12 @@ impl Class {
         )
     }
 
-    /// Whether a plain start, and a check, fails over it. A source that was not checked fails as well.
+    /// Whether it refuses a plain start and fails a check. A source that was not checked does as well.
     pub const fn refuses(self) -> bool {
         !matches!(self, Self::Same | Self::Added)
     }
 
-    /// Whether a rule of this class says what was found out, and not that nothing could be.
+    /// Whether a rule of this class reports a difference, rather than a missing comparison.
     const fn is_drift(self) -> bool {
         !matches!(self, Self::Unchecked)
     }
@@ -244,15 +244,14 @@ impl ToolDrift {
 }
 
 impl Finding {
-    /// Whether a reviewed text changed, so that a broker with `on_text_drift: withdraw` does not serve
-    /// it. A change of white space alone does not count, and neither does the server's name for itself,
-    /// which no caller reads.
+    /// Whether a reviewed text changed, so that a broker with `on_text_drift: withdraw` does not serve it. A
+    /// change of white space does not count, nor does the server's name, which no caller reads.
     pub fn is_text_drift(&self) -> bool {
         let of_server = matches!(self.rule, "server-name-changed" | "server-info-changed");
         self.class == Class::Text && !of_server && !self.is_respaced()
     }
 
-    /// Two texts that differ in white space only. Values that masking made equal were not.
+    /// Two texts that differ only in white space. Values that masking made equal do not count.
     fn is_respaced(&self) -> bool {
         let text =
             |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
@@ -295,7 +294,7 @@ impl Report {
         self.same += other.same;
     }
 
-    /// Takes secrets out: a server may have put one into its texts.
+    /// Masks secrets: a server may have put one into its texts.
     pub fn mask(&mut self, redactor: &Redactor) {
         for finding in self.findings_mut() {
             finding.message = redactor.redact(&finding.message);
@@ -306,7 +305,7 @@ impl Report {
         }
     }
 
-    /// Names the config in the commands of the remedies, so that they can be run as they are.
+    /// Names the config in the commands of the remedies, so that users can run them unchanged.
     pub fn name_config(&mut self, file: &str) {
         let file = shell_word(file);
         for finding in self.findings_mut() {
@@ -322,27 +321,27 @@ impl Report {
         about_tools.chain(about_sources)
     }
 
-    /// Whether anything drifted: a tool or a source of a class that refuses, unchecked ones apart.
+    /// Whether a tool or a source has a class that refuses, except unchecked ones.
     pub fn has_drift(&self) -> bool {
         self.fails(FailOn::default())
     }
 
-    /// The exit code of a program that ends with this report: drift, or a source that could not be
-    /// compared with the lock.
+    /// The exit code of a program that ends with this report: drift, or a source that could not be compared with
+    /// the lock.
     pub fn exit(&self, fail_on: FailOn) -> Exit {
         let when = |is: bool, exit: Exit| if is { exit } else { Exit::Ok };
         let drift = when(self.fails(fail_on), Exit::Drift);
         drift.or(when(self.has_unchecked(), Exit::Unchecked))
     }
 
-    /// Whether a tool or a source drifted in a way that fails, unchecked ones apart.
+    /// Whether a tool or a source has a class that fails, except unchecked ones.
     pub fn fails(&self, fail_on: FailOn) -> bool {
         self.classes()
             .any(|class| class.is_drift() && fail_on.counts(class))
     }
 
-    /// Counts what only the schemas as written show: a warning of the practical view becomes what it
-    /// is in the strict one.
+    /// Applies the strict view: a warning about a difference of the written schemas gets the class that it has
+    /// there.
     pub fn strict(&mut self) {
         for finding in self.findings_mut() {
             if STRICT.contains(&finding.rule) {
@@ -374,8 +373,7 @@ impl Report {
             .chain(self.sources.iter().map(|source| source.class))
     }
 
-    /// How many tools and sources there are of each class. Tools count once, as do sources with an
-    /// entry of their own.
+    /// The number of tools and sources of each class. A tool counts once, as does a source with an entry.
     pub fn summary(&self) -> BTreeMap<Class, usize> {
         let mut counts: BTreeMap<_, _> = Class::ALL.into_iter().map(|class| (class, 0)).collect();
         for tool in &self.tools {

@@ -1,6 +1,5 @@
-//! The rules of drift: each with its stable id, the class and the severity that it usually gives,
-//! and the reason. A change of a schema gets a milder class where a proof or the lack of a witness
-//! says so; the class here is the one without.
+//! The rules of drift: each with its stable id, its usual class and severity, and the reason. A changed
+//! schema gets a milder class if a proof or the lack of a witness shows it; the class here is the one without.
 
 use super::report::{Class, FindingSeverity};
 
@@ -9,16 +8,16 @@ use super::report::{Class, FindingSeverity};
 pub struct Rule {
     /// Stable, kebab-case.
     pub id: &'static str,
-    /// What it means where nothing milder is proven.
+    /// The class without a proof of a milder one.
     pub class: Class,
-    /// How loud it is then.
+    /// The severity of that class.
     pub severity: FindingSeverity,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub reason: &'static str,
 }
 
 impl Rule {
-    /// Where it is explained, in this project.
+    /// The page of this project that explains it.
     pub fn page(&self) -> String {
         format!("docs/drift-rules.md#{}", self.id)
     }
@@ -52,7 +51,7 @@ pub(super) fn of(side: &str, rest: &str) -> &'static Rule {
         .unwrap_or_else(|| rule("unknown-change"))
 }
 
-/// One row a rule, so that the table reads as one.
+/// One row per rule.
 macro_rules! table {
     ($($id:literal $class:ident $severity:ident $reason:literal)*) => {
         &[$(Rule {
@@ -107,7 +106,7 @@ const RULES: &[Rule] = table! {
         "`execution` tells clients how to call; the reviewed one is served."
     "member-changed" Text Warning
         "An unknown member changed; the reviewed one is served."
-    // What callers may send.
+    // The arguments of calls.
     "input-required-added" Breaking Error
         "Calls without the property were valid and are refused now."
     "input-required-removed" Compatible Note
@@ -184,7 +183,7 @@ const RULES: &[Rule] = table! {
         "A tool without an input schema could not be reviewed in full."
     "input-schema-removed" Unknown Error
         "The schema no longer describes the arguments."
-    // What callers must read.
+    // The results of calls.
     "output-required-added" Compatible Note
         "Results always have the property."
     "output-required-removed" Breaking Error

@@ -32,7 +32,7 @@ pub(super) fn findings(side: Side, old: &Value, new: &Value) -> Vec<SchemaFindin
     }
 }
 
-/// Gives every change its class, and adds what no single place says.
+/// Gives every change its class, and adds findings on the schema as a whole.
 fn assign(
     side: Side,
     changes: Vec<Change>,
@@ -63,7 +63,7 @@ fn assign(
         if change.direction == Direction::RuleDefined {
             let proven = matches!(relation, Relation::Equal | Relation::Covered(_));
             let usual = match rules::of(side.as_str(), &change.rule).class {
-                // The walk paired places that the proof did not need.
+                // The walk compared places that the proof did not need.
                 Class::Breaking | Class::Unknown if proven => Class::Compatible,
                 usual => usual,
             };
@@ -132,7 +132,7 @@ fn assign(
                 .find(|one| one.rule.id == "output-schema-emptied");
             match (witness, emptied) {
                 (None, _) => {}
-                // Whether anything will come of it, an emptied schema does not say.
+                // An emptied schema does not show whether real results will differ.
                 (Some(value), Some(emptied)) => emptied.witness = Some(value),
                 (Some(value), None) => {
                     let change = whole("unsafe", "the schemas differ on this value");

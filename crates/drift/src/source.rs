@@ -1,4 +1,4 @@
-//! What changed about the server itself.
+//! The differences of the server itself.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use broker_model::json::child_pointer;
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
 
-/// The findings on a source, in the order of their weight.
+/// The findings on a source, the most important first.
 pub(super) fn changes(locked: &LockedSource, live: &Snapshot, remedy: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut compare =

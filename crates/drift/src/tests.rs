@@ -74,7 +74,7 @@ fn f_32_added_gone_and_hidden_tools() {
     assert!(report.has_drift());
     assert!(
         !check(json!([]), json!([{"name": "b"}])).has_drift(),
-        "an added tool is no drift"
+        "an added tool is not drift"
     );
 }
 

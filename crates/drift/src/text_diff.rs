@@ -1,4 +1,4 @@
-//! Two texts as a unified diff that fits a terminal and shows what cannot be seen.
+//! Two texts as a unified diff that fits a terminal and shows invisible characters.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use similar::{ChangeTag, TextDiff};
 use broker_model::terminal::fold;
 use broker_model::text::shown;
 
-/// Columns of a line, sign and indentation of the report apart.
+/// Columns of a line, without the sign and the indentation of the report.
 const COLUMNS: usize = 74;
-/// How long the shortest diff is looked for; past it, a longer one is taken.
+/// Time limit of the search for the shortest diff; after it, a longer one is used.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Lines around a change.
+/// Context lines of a change.
 const CONTEXT: usize = 2;
 
-/// A unified diff of two prose texts. Sentences stand in lines of their own, so that a paragraph in one
-/// line shows the sentence that changed; at most `most` lines.
+/// A unified diff of two prose texts, of at most `most` lines. Each sentence is a line, so that a long
+/// paragraph shows the sentence that changed.
 pub fn text_diff(old: &str, new: &str, sides: [&str; 2], most: usize) -> String {
     unified(&sentences(old), &sentences(new), sides, most)
 }
 
-/// A unified diff of the lines of two texts, escaped, each line broken where it is too wide.
+/// A unified diff of the lines of two texts, escaped; wide lines are broken.
 pub fn unified(old: &str, new: &str, sides: [&str; 2], most: usize) -> String {
     let folded = |text: &str| -> String {
         let lines = shown(text);

@@ -1,4 +1,4 @@
-//! What changed in one tool, member by member.
+//! The differences of one tool, member by member.
 
 use serde_json::{Map, Value};
 
@@ -10,14 +10,14 @@ use super::schema::{self, SchemaFinding};
 use super::{Difference, annotations, differences, icons, wording};
 use broker_model::lock::LockedTool;
 
-/// Places that are listed for one tool; a rewritten schema has thousands.
+/// Maximum number of listed places of one tool; a rewritten schema has thousands.
 const MAX_FINDINGS: usize = 50;
-/// Bytes of the live values that the findings of one tool keep, once parsed; larger ones are left out.
+/// Maximum memory of the parsed live values in the findings of one tool; larger ones are left out.
 const MAX_VALUE_BYTES: u64 = 1 << 20;
-/// The same for all tools of a source.
+/// Maximum memory for all tools of a source.
 const MAX_SOURCE_BYTES: u64 = 8 << 20;
 
-/// How many bytes of live values the findings of a source may still keep.
+/// The remaining memory for live values in the findings of a source.
 pub(super) struct Room(u64);
 
 impl Room {
@@ -25,7 +25,7 @@ impl Room {
         Self(MAX_SOURCE_BYTES)
     }
 
-    /// Leaves out the live values of a tool for which there is no room.
+    /// Leaves out the live values of a tool that do not fit.
     fn keep(&mut self, findings: &mut [Finding]) {
         let before = self.0.min(MAX_VALUE_BYTES);
         let mut left = before;
@@ -41,7 +41,7 @@ impl Room {
     }
 }
 
-/// Everything that differs between the reviewed tool and the live one, at least one finding.
+/// All differences of the reviewed tool and the live one, at least one finding.
 pub(super) fn changes(
     tool: &LockedTool,
     live: &Map<String, Value>,
@@ -63,7 +63,7 @@ pub(super) fn changes(
         let pointer = broker_model::json::child_pointer("", member);
         let places = differences_of(old, new);
         if places.is_empty() {
-            // One number in two forms.
+            // Two forms of one number.
             continue;
         }
         match member {
@@ -99,10 +99,10 @@ pub(super) fn changes(
         let message = "the tool changed, and no rule covers the change".to_owned();
         found.push(Finding::of(rule("unknown-change"), message, remedy));
     }
-    // The worst stand first, or they would be cut.
+    // The worst come first, so that they are not cut.
     found.sort_by_key(|one| std::cmp::Reverse(one.class));
     let total = found.len();
-    // A changed text can decide whether the tool is served: one is kept in any case.
+    // A changed text can decide whether the tool is served, so one is always kept.
     let text = found.iter().position(Finding::is_text_drift);
     if let Some(text) = text.filter(|at| *at >= MAX_FINDINGS) {
         found.swap(MAX_FINDINGS - 1, text);
@@ -118,8 +118,8 @@ pub(super) fn changes(
     found
 }
 
-/// Subtracts the size of a value from `room`, at about a hundred bytes a member. Returns whether there
-/// was enough room.
+/// Subtracts the size of a value from `room`, at about a hundred bytes per member. Returns whether it
+/// fitted.
 fn takes(value: &Value, room: &mut u64) -> bool {
     let own = match value {
         Value::String(text) => text.len() as u64 + 32,
@@ -211,7 +211,7 @@ fn finding(pointer: &str, one: SchemaFinding) -> Finding {
 }
 
 impl Finding {
-    /// A finding of a rule as it stands in the table.
+    /// A finding with the class and severity of its rule.
     pub fn of(rule: &super::rules::Rule, message: String, remedy: &str) -> Self {
         Self {
             rule: rule.id,

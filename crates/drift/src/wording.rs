@@ -1,4 +1,4 @@
-//! Texts that a model reads: reworded, respaced, or with something in them that nobody sees.
+//! Texts for models: a changed text, changed white space, or hidden content.
 
 use serde_json::Value;
 
@@ -37,8 +37,8 @@ pub(super) fn change(
         .collect()
 }
 
-/// The finding where something that a reader does not see came into any text below: characters, or
-/// encoded instructions.
+/// The finding if hidden content was added to any text below: invisible characters, or encoded
+/// instructions.
 pub(super) fn hidden(pointer: &str, old: Option<&Value>, new: Option<&Value>) -> Option<Finding> {
     let count = |value: Option<&Value>, of: fn(&str) -> usize| value.map_or(0, |one| sum(one, of));
     let grew = |of: fn(&str) -> usize| count(new, of) > count(old, of);

@@ -217,7 +217,7 @@ fn drf_every_witness_is_real() {
     assert!(seen > 60, "only {seen} witnesses");
 }
 
-/// The other way round every pair is a release that somebody took back.
+/// In reverse order every pair is a release that was withdrawn.
 #[test]
 fn drf_a_pair_taken_back_says_the_same_of_what_is_the_same() {
     let mut turned = 0;

@@ -1,5 +1,5 @@
-//! Reads files that people and other programs write: regular files only, and no byte past a bound. A
-//! device, a pipe without a writer or a huge file ends in an error at once, not in a full memory.
+//! Reads files of people and other programs: only regular files, and at most a number of bytes. A device, a
+//! pipe without a writer or a huge file gives an error at once instead of filling memory.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -7,13 +7,13 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a pipe is given to say all of a secret.
+/// Time for a pipe to be written and closed.
 pub const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a pipe without content is looked at.
+/// Interval between checks of an empty pipe.
 const PIPE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Why a file was not read.
+/// The reason why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// An error of the operating system.
@@ -22,13 +22,13 @@ pub enum ReadError {
     /// A folder, a device, a pipe or a socket.
     #[error("it is {0}; name a regular file")]
     Kind(Kind),
-    /// More than the bound.
+    /// Larger than the maximum.
     #[error("it has more than {0} bytes, which is the most that is read")]
     Size(usize),
     /// Not UTF-8.
     #[error("it is not UTF-8")]
     Encoding,
-    /// A pipe whose writer does not end.
+    /// A pipe whose writer does not close it.
     #[error("nothing has written all of it to the pipe within {} s", PIPE_TIMEOUT.as_secs())]
     Pipe,
 }
@@ -58,7 +58,7 @@ impl fmt::Display for Kind {
 }
 
 impl ReadError {
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
@@ -68,7 +68,7 @@ impl ReadError {
 ///
 /// # Errors
 ///
-/// Every [`ReadError`] but `Encoding` and `Pipe`.
+/// Every [`ReadError`] except `Encoding` and `Pipe`.
 pub fn read(path: &Path, max: usize) -> Result<Vec<u8>, ReadError> {
     // The kind is checked before the file is opened, since opening some devices has an effect.
     let metadata = fs::metadata(path)?;
@@ -77,7 +77,7 @@ pub fn read(path: &Path, max: usize) -> Result<Vec<u8>, ReadError> {
         return Err(ReadError::Size(max));
     }
     let file = open(path)?;
-    // The kind is checked again, since the path may name another file by now.
+    // The kind is checked again, since the path may name another file now.
     is_regular(&file.metadata()?)?;
     read_from(file, max)
 }
@@ -86,7 +86,7 @@ pub fn read(path: &Path, max: usize) -> Result<Vec<u8>, ReadError> {
 ///
 /// # Errors
 ///
-/// Every [`ReadError`] but `Pipe`.
+/// Every [`ReadError`] except `Pipe`.
 pub fn read_text(path: &Path, max: usize) -> Result<String, ReadError> {
     text(read(path, max)?)
 }
@@ -114,13 +114,13 @@ pub fn text(bytes: Vec<u8>) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|_| ReadError::Encoding)
 }
 
-/// Whether a regular file holds exactly these bytes.
+/// Whether a regular file contains exactly these bytes.
 pub fn holds(path: &Path, bytes: &[u8]) -> bool {
     read(path, bytes.len()).is_ok_and(|old| old == bytes)
 }
 
-/// [`read_text`] of a regular file or a pipe, such as a shell makes for `<(command)`. The writer of a
-/// pipe has [`PIPE_TIMEOUT`] to begin and to end.
+/// [`read_text`] of a regular file or a pipe, such as a shell makes for `<(command)`. The writer of a pipe must
+/// begin and end within [`PIPE_TIMEOUT`].
 ///
 /// # Errors
 ///
@@ -133,12 +133,12 @@ pub fn read_text_or_pipe(path: &Path, max: usize) -> Result<String, ReadError> {
 }
 
 fn read_pipe(pipe: &mut File, max: usize) -> Result<Vec<u8>, ReadError> {
-    // Counted, not timed: this runs before any runtime and needs no exact time.
+    // Polls are counted instead of time: this runs before any runtime and needs no exact time.
     let mut looks = PIPE_TIMEOUT.as_millis() / PIPE_INTERVAL.as_millis();
     let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
     loop {
         match pipe.read(&mut piece) {
-            // Without a byte before it, the end means that nothing has opened the pipe for writing.
+            // An end without a byte before it means that no process has opened the pipe for writing.
             Ok(0) if !bytes.is_empty() => return Ok(bytes),
             Ok(count) if count > 0 => {
                 bytes.extend_from_slice(&piece[..count]);

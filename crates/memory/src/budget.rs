@@ -1,5 +1,5 @@
-//! One budget of memory for what callers send and what servers answer. It is charged before the memory
-//! is used, and the charge is given back when the memory is freed. Takes no lock.
+//! The memory budget for input of callers and answers of servers. Memory is charged before it is used, and the
+//! charge is returned when the memory is freed. Lock-free.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// The part of the budget that one caller may hold, and one request may ask for.
+/// The fraction of the budget for one caller, and for one request.
 const CALLER_PART: usize = 4;
-/// The part of the budget that is kept for small requests.
+/// The fraction of the budget that is reserved for small requests.
 const RESERVED_PART: usize = 16;
 /// Requests and results up to this size are not charged: the bound on connections bounds their memory,
 /// and small calls cost nothing here.
 pub const UNCHARGED_BYTES: usize = 16 << 10;
-/// A request of at most so many bytes is small, and so is a result.
+/// Maximum size of a small request or result.
 pub const SMALL_BYTES: usize = 64 << 10;
 
-/// The memory budget. Cheap to clone; all clones are one budget.
+/// The memory budget. Cheap to clone; all clones share one budget.
 #[derive(Clone)]
 pub struct MemoryBudget(Arc<Total>);
 
@@ -27,7 +27,7 @@ struct Total {
     used: AtomicUsize,
 }
 
-/// The share of the budget that one caller holds. Cheap to clone; all clones are one account.
+/// The account of one caller. Cheap to clone; all clones share one account.
 #[derive(Clone)]
 pub struct Account(Arc<Holder>);
 
@@ -35,11 +35,11 @@ pub struct Account(Arc<Holder>);
 struct Holder {
     total: Arc<Total>,
     used: AtomicUsize,
-    /// Whether the account is limited to a caller's part of the budget.
+    /// Whether the account is limited to a caller's fraction of the budget.
     is_bounded: bool,
 }
 
-/// Memory that is charged; given back when it is dropped.
+/// Charged memory; returned on drop.
 #[derive(Debug, Default)]
 pub struct Charge {
     account: Option<Account>,
@@ -49,16 +49,16 @@ pub struct Charge {
 /// The size class of a request or result that needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// A small request or result, which may use the part of the budget kept for small ones.
+    /// A small request or result, which may use the reserved part of the budget.
     Small,
     /// Any other request or result.
     Large,
 }
 
-/// Why there is no room.
+/// The reason why a charge was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
-    /// The caller already holds its whole part of the budget.
+    /// The caller already holds its fraction of the budget.
     Caller,
     /// The whole budget is in use.
     Total,
@@ -94,12 +94,12 @@ impl MemoryBudget {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// An account of a caller among others.
+    /// The account of one of several callers.
     pub fn account(&self) -> Account {
         self.open(true)
     }
 
-    /// An account of the only caller, or of no caller: it may hold the whole budget.
+    /// The account of the only caller, or of no caller: it may hold the whole budget.
     pub fn whole_account(&self) -> Account {
         self.open(false)
     }
@@ -120,7 +120,7 @@ impl Total {
 }
 
 impl Account {
-    /// The most that a request may ask for, whatever is free.
+    /// Maximum charge of one request, regardless of free memory.
     pub fn request_limit(&self) -> usize {
         self.0.total.limit() / CALLER_PART
     }
@@ -172,12 +172,12 @@ fn add(to: &AtomicUsize, bytes: usize, most: usize) -> bool {
 }
 
 impl Charge {
-    /// The bytes that are charged.
+    /// The charged bytes.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Charges `bytes` more to `account`, which is the same each time.
+    /// Charges `bytes` more to `account`, which is always the same account.
     pub fn grow(&mut self, account: &Account, bytes: usize, size: Size) -> Result<(), NoRoom> {
         if bytes > 0 {
             account.take(bytes, size)?;
@@ -187,7 +187,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Raises the charge to `bytes`; a size that is not charged at all adds nothing.
+    /// Raises the charge to `bytes`; an uncharged size adds nothing.
     pub fn cover(&mut self, account: &Account, bytes: usize) -> Result<(), NoRoom> {
         if bytes <= UNCHARGED_BYTES {
             return Ok(());
@@ -202,7 +202,7 @@ impl Charge {
         self.account = self.account.take().or(other.account.take());
     }
 
-    /// Lowers the charge to `bytes` and gives the rest back.
+    /// Lowers the charge to `bytes` and returns the rest.
     pub fn shrink(&mut self, bytes: usize) {
         let more = self.bytes.saturating_sub(bytes);
         if let Some(account) = &self.account {
@@ -211,7 +211,7 @@ impl Charge {
         self.bytes -= more;
     }
 
-    /// Attaches the charge to `bytes`: it is given back when the last clone of the result is dropped.
+    /// Attaches the charge to `bytes`: it is returned when the last clone of the result is dropped.
     pub fn hold(self, bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static) -> Bytes {
         if self.bytes == 0 {
             return bytes.into();

@@ -1,16 +1,15 @@
-//! Buffers that grow while something long is read. Their memory goes back to the system when they are
-//! freed.
+//! Buffers for long input whose memory returns to the system when they are freed.
 
 use bytes::BytesMut;
 
-/// Blocks of so many bytes are taken from the system one by one and given back to it; smaller ones come
-/// from a heap of the C library.
+/// Blocks of at least this size are mapped from the system and unmapped; smaller ones come from a heap of the
+/// C library.
 const OWN_BLOCK_BYTES: usize = 256 << 10;
-/// A buffer that holds fewer bytes grows where it is.
+/// A smaller buffer grows in place.
 const MIN_LONG_BYTES: usize = 64 << 10;
 
-/// Makes room for `additional` bytes. A buffer that becomes long is moved once, to a block of its own: in
-/// its heap it would grow in place, and the heap would keep the memory when the buffer is freed.
+/// Makes room for `additional` bytes. A buffer that becomes long is moved once to a mapped block: in its heap it
+/// would grow in place, and the heap would keep the memory after the buffer is freed.
 pub fn reserve(buffer: &mut BytesMut, additional: usize) {
     let needed = buffer.len() + additional;
     if needed <= buffer.capacity() {

@@ -1,5 +1,5 @@
-//! The budget of memory for what callers send and what servers answer, and buffers whose memory goes
-//! back to the system. Pure: no IO, no async.
+//! The memory budget for input of callers and answers of servers, and buffers whose memory returns to the
+//! system. Pure: no IO, no async.
 
 mod budget;
 mod buffer;

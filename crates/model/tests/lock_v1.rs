@@ -50,7 +50,7 @@ fn lock_v1_is_read_and_written_with_the_same_bytes() {
     assert_eq!(volatile, ["/tools/*/_meta/example~1started"]);
 
     // What a careless reader would lose: a carriage return, what only an escape shows, the last
-    // digit of a large integer, and a member that nobody knows.
+    // digit of a large integer, and an unknown member.
     let find = &atlas.exposed[0].raw;
     assert_eq!(
         find["description"],
@@ -74,7 +74,7 @@ fn lock_v1_fits_its_config_and_is_made_again_from_its_tools() {
     let config = Config::parse("lock-v1-config.json", CONFIG.as_bytes())
         .expect("a config of that time is read")
         .config;
-    // A config that nobody touched does not make its lock stale.
+    // An unchanged config does not make its lock stale.
     assert_eq!(lock.config_digest, config.digest());
     for source in config.sources() {
         let locked = lock.source(source.path.as_str()).expect("it is locked");
@@ -121,7 +121,7 @@ fn lock_v1_every_digest_is_verified() {
 #[test]
 fn lock_v1_as_version_3_is_refused_with_what_to_do() {
     let newer = LOCK.replace("\"lock_version\": 1", "\"lock_version\": 3");
-    // What a newer program would add is no reason to talk of anything but the version.
+    // Additions of a newer program are not reported, only the version.
     let newer = newer.replace("\"hidden\"", "\"withheld\"");
     let newer = newer.replacen('{', "{\n  \"added_in_3\": [],", 1);
     let problem = refused(&newer);
@@ -161,7 +161,7 @@ fn lock_v1_a_merge_conflict_in_the_middle_is_explained() {
             "carriage returns",
             format!("<<<<<<< HEAD\n{ours}=======\n{theirs}>>>>>>> topic\n").replace('\n', "\r\n"),
         ),
-        // Somebody took markers out and went for coffee.
+        // Some markers were removed by hand.
         (
             "half solved",
             format!("{ours}=======\n{theirs}>>>>>>> topic\n"),

@@ -34,7 +34,7 @@ fn lock_v2_without_new_members_is_read_and_written_with_the_same_bytes() {
     assert_eq!(lock.to_text(), text);
     let old = Lock::parse("lock.json", LOCK_V1).expect("version 1 is read");
     assert_eq!(lock.sources, old.sources);
-    // The version is a part of what the digest covers, so that nobody can change it alone.
+    // The digest covers the version, so that it cannot be changed alone.
     assert_ne!(lock.root_digest(), old.root_digest());
     let relabelled = LOCK_V1.replace("\"lock_version\": 1", "\"lock_version\": 2");
     let problems = refused(&relabelled);

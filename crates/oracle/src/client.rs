@@ -1,5 +1,5 @@
-//! A client over the SDK's own transport to a child process. What it gives back is JSON as the SDK
-//! read it, so that two servers can be compared.
+//! A client over the SDK's transport to a child process. It returns JSON as the SDK parsed it, so that two
+//! servers can be compared.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -12,14 +12,14 @@ use rmcp::{ClientLifecycleMode, ClientServiceExt as _};
 use serde_json::Value;
 use tokio::process::Command;
 
-/// How the client opens.
+/// The first request of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
     /// `initialize`, 2025-11-25.
     Legacy,
     /// `server/discover`, 2026-07-28.
     Modern,
-    /// Modern first, legacy where the server knows nothing of it.
+    /// Modern first, legacy if the server does not support it.
     Auto,
 }
 
@@ -27,12 +27,12 @@ pub enum Era {
 #[derive(Debug)]
 pub struct Client(RunningService<RoleClient, ()>);
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub enum CallError {
-    /// The server answered with a JSON-RPC error, which is this.
+    /// The JSON-RPC error of the server.
     Rpc(Value),
-    /// Anything else.
+    /// Any other error.
     Other(String),
 }
 
@@ -70,7 +70,7 @@ impl Client {
         Ok(Self(service.map_err(|error| other(&error))?))
     }
 
-    /// What the server said of itself: revision, capabilities, name, instructions.
+    /// The server's revision, capabilities, name and instructions.
     pub fn server(&self) -> Value {
         let info = self.0.peer_info();
         info.and_then(|info| serde_json::to_value(&*info).ok())

@@ -1,5 +1,5 @@
-//! Test only: an MCP client and an MCP server made with the official Rust SDK, so that the broker's
-//! protocol code meets somebody else's. Shares no code with the broker.
+//! Test only: an MCP client and an MCP server from the official Rust SDK, to test the broker's protocol code
+//! against an independent implementation. Shares no code with the broker.
 
 mod client;
 mod server;

@@ -1,5 +1,5 @@
-//! A server with few tools whose answers are always the same: every kind of content, structured
-//! results that are easy to get wrong, both kinds of failure, and one tool that never ends.
+//! A server with few tools and constant answers: every kind of content, structured results with edge cases, both
+//! kinds of failure, and one tool that never ends.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// The server. It speaks both eras, as the SDK does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OracleServer {
-    /// Knows nothing of the modern era.
+    /// Without the modern era.
     pub legacy_only: bool,
 }
 
@@ -79,7 +79,7 @@ impl ServerHandler for OracleServer {
                 return Err(ErrorData::invalid_params(message, None));
             }
         };
-        // The SDK takes it away again where the client is of the earlier era.
+        // The SDK removes it for clients of the legacy era.
         result["resultType"] = json!("complete");
         let result: CallToolResult =
             serde_json::from_value(result).map_err(|error| internal(&error))?;

@@ -7,7 +7,7 @@ use oracle_mcp::{CallError, Client, Era};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
-/// Generous: machines are shared.
+/// Long, since test machines are shared.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn binary(name: &str) -> PathBuf {
@@ -100,7 +100,7 @@ async fn a_call_that_nobody_awaits_any_more_is_cancelled_and_holds_up_no_end() {
         let args =
             json!({"path": "/util/slow_echo", "args": {"text": "late", "milliseconds": 9_500}});
         let slow = client.call("meta_call", object(args));
-        // Sent, and given up before its answer can be there.
+        // Sent, and abandoned before its answer can arrive.
         assert!(
             tokio::time::timeout(Duration::from_millis(300), slow)
                 .await

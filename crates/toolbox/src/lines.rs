@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead};
 
-/// The longest line that is read, without its newline.
+/// Maximum length of a line, without its newline.
 pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! The `toolbox-mcp` binary: reads one JSON-RPC message a line from stdin and writes answers to
-//! stdout until stdin ends. It owns flags and exit codes, and knows neither the protocol nor a tool.
+//! The `toolbox-mcp` binary: reads one JSON-RPC message per line from stdin and writes answers to stdout until
+//! stdin ends. It has the flags and exit codes, and is independent of protocol and tools.
 
 mod lines;
 mod output;
@@ -28,7 +28,7 @@ Options:
 
 /// Exit code of a wrong command line.
 const EXIT_USAGE: u8 = 2;
-/// Exit code when stdin or stdout breaks while the server runs.
+/// Exit code if stdin or stdout fails while the server runs.
 const EXIT_IO: u8 = 1;
 
 enum Command {
@@ -67,7 +67,7 @@ fn command(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Command {
     }
 }
 
-/// Returns as soon as stdin ends; a slow call that still runs ends with the process.
+/// Returns when stdin ends; a slow call in progress ends with the process.
 fn serve() -> ExitCode {
     let mut server = Server::new(Output::stdout());
     let mut lines = Lines::new(std::io::stdin().lock());
@@ -89,6 +89,6 @@ fn serve() -> ExitCode {
 }
 
 fn complain(message: &str) {
-    // When stderr is gone as well there is nobody left to tell.
+    // If stderr is closed as well, the error is lost.
     drop(writeln!(std::io::stderr(), "error: {message}"));
 }

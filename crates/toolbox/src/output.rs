@@ -1,4 +1,4 @@
-//! The one way to stdout: whole lines, one at a time, from any thread.
+//! The only writer of stdout: whole lines, one at a time, from any thread.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! The slow calls that wait on a thread of their own, so that they can be cancelled by request id.
-//! It bounds how many wait at once and knows nothing of what they answer.
+//! Slow calls that wait on a separate thread, so that they can be cancelled by request id. It bounds their
+//! number, independent of their answers.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The most slow calls that wait at once.
+/// Maximum number of waiting slow calls.
 pub(crate) const MAX_PENDING: usize = 64;
 
-/// Why a slow call was not begun.
+/// The reason why a slow call was not started.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     TooMany,
@@ -54,7 +54,7 @@ impl Pending {
         }
     }
 
-    /// Ends the wait of the call with this id; an id that is not waiting is of no interest.
+    /// Ends the wait of the call with this id; an unknown id is ignored.
     pub(crate) fn cancel(&self, id: &Value) {
         let cancels = self.cancels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cancel) = cancels.get(&id.to_string()) {

@@ -1,5 +1,5 @@
-//! The MCP side of the server: takes one line, decides which era its request belongs to, and
-//! answers it. Both eras share the tools; no tool knows of either.
+//! The MCP protocol of the server: parses a line, determines the era of its request, and answers it. Both eras
+//! share the tools, which are independent of eras.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::pending::{MAX_PENDING, Pending, Refused};
 use crate::tools::{self, Answer, Failure, Tool};
 
 const MODERN: &str = "2026-07-28";
-/// Newest first: the first is the answer to a client that asks for something else.
+/// Newest first: the first one answers a client that asks for an unknown revision.
 const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -19,7 +19,7 @@ const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
-/// The tools are part of the binary, so a list stays true as long as the server runs.
+/// The tools are part of the binary, so a list stays valid while the server runs.
 const LIST_TTL_MS: u64 = 3_600_000;
 
 const INSTRUCTIONS: &str = "Small tools without side effects. `time_*` work on UTC times, `text_*` on text, `json_*` and `data_table` on JSON, `base64_*`, `hex` and `hash_*` on bytes. `slow_echo` and `fail` are there to try a client with.";
@@ -71,7 +71,7 @@ impl Server {
         }
     }
 
-    /// Handles one line; fails only when the answer cannot be written.
+    /// Handles one line; fails only if the answer cannot be written.
     pub(crate) fn receive(&mut self, line: &[u8]) -> io::Result<()> {
         if line.trim_ascii().is_empty() {
             return Ok(());
@@ -84,8 +84,8 @@ impl Server {
             }
         };
         match message {
-            // Batches were part of 2025-03-26 only. Each member is answered on a line of its own,
-            // as a slow one must not hold up the others.
+            // Batches exist only in 2025-03-26. Each member is answered on a separate line, since a slow one must not
+            // delay the others.
             Value::Array(batch) if self.legacy == Some("2025-03-26") && !batch.is_empty() => batch
                 .iter()
                 .try_for_each(|message| self.receive_message(message)),
@@ -93,7 +93,7 @@ impl Server {
         }
     }
 
-    /// Answers for a line that was too long to be read.
+    /// The answer to a line that was too long.
     pub(crate) fn refuse_long_line(&self) -> io::Result<()> {
         let message = format!("the line is longer than {MAX_LINE} bytes");
         self.send_error(None, RpcError::new(-32700, message))
@@ -111,7 +111,7 @@ impl Server {
             .as_str()
             .filter(|_| message["jsonrpc"] == "2.0")
         else {
-            // This server asks nothing, so an answer belongs to nobody.
+            // This server sends no requests, so an answer is ignored.
             return if is_answer {
                 Ok(())
             } else {
@@ -215,7 +215,7 @@ impl Server {
             Ok(Answer::Later(wait, text)) => {
                 let reply = success(id, &text_result(era, &text, false));
                 let output = self.output.clone();
-                // When stdout is gone the reading loop finds out and ends the process.
+                // If stdout is closed, the reading loop ends the process.
                 let finish = move || drop(output.send(&reply));
                 self.pending.begin(id, wait, finish)?;
                 Ok(Reply::Deferred)
@@ -231,7 +231,7 @@ impl Server {
             body["data"] = data;
         }
         let mut message = json!({"jsonrpc": "2.0", "error": body});
-        // MCP has no null id: where none could be read there is none.
+        // MCP has no null id: an unreadable id is left out.
         if let Some(id) = id {
             message["id"] = id.clone();
         }
@@ -262,7 +262,7 @@ impl From<Refused> for RpcError {
     }
 }
 
-/// The keys that a request of the modern era must carry.
+/// The required keys of a request of the modern era.
 fn check_meta(meta: &Value) -> Result<(), RpcError> {
     let required = |key: &str, what: &str| {
         let message = format!("`_meta` must have `{key}`, {what}");

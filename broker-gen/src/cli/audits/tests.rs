@@ -185,9 +185,9 @@ fn an_audit_counts_for_its_bytes_until_it_ends() {
     let last = entry(&all[0], "") + &entry(&all[1], "expires = 2026-11-21") + &entry(&all[2], "");
     assert_eq!(why(&last), [""; 0]);
     let over = last.replace("expires = 2026-11-21", "expires = \"2026-11-20\"");
-    assert_eq!(why(&over), ["/a/x: that of A ended on 2026-11-20"]);
+    assert_eq!(why(&over), ["/a/x: the audit of A expired on 2026-11-20"]);
 
-    // Other bytes, and the digest of another tool, are no audit.
+    // Other bytes, and the digest of another tool, have no valid audit.
     let other = every.replace(all[1].digest.as_str(), all[2].digest.as_str());
     assert_eq!(
         why(&other),
@@ -388,7 +388,7 @@ fn no_text_is_too_broken_to_be_refused_in_words() {
         }
         for other in ["\u{0}", "\"", "[", "=", "é", "\n", "9"] {
             let edited = format!("{}{other}{}", &whole[..end], &whole[end + 1..]);
-            // It must not panic; what it says of most of these nobody can know.
+            // It must not panic; its result is not known for most of these.
             let _ = Audits::parse("c.audits.toml", &edited);
         }
     }

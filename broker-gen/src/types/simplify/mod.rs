@@ -50,7 +50,7 @@ struct Simplifier<'a> {
     plain: bool,
     /// Names that more than one place asks for; none gets them.
     contested: &'a BTreeSet<String>,
-    /// A schema with identifiers inside resolves its references in ways of its own.
+    /// A schema with identifiers inside resolves its references differently.
     has_inner_ids: bool,
     outline: Outline,
     definitions: Map<String, Value>,

@@ -1,5 +1,5 @@
-//! A caller of HTTP that misbehaves in one way at a time, for a bounded number of connections and
-//! seconds, and says in one line of JSON what became of them.
+//! An HTTP caller that misbehaves in one selected way, for a bounded number of connections and seconds, and
+//! prints the results of the connections as one line of JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -19,13 +19,13 @@ MODE  slow-reader  calls, and reads a byte now and then
       flood        calls from eight threads at once
       lies         requests that are not what they say: lengths, hosts, methods, bytes of nothing";
 
-/// Connections at most: a chaos client is no weapon.
+/// Maximum number of connections, so that the client cannot be used as an attack tool.
 const MOST: usize = 100_000;
 /// Threads of a flood.
 const THREADS: usize = 8;
-/// How long an answer is waited for.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two bytes that a slow reader takes.
+/// Time between two bytes that a slow reader reads.
 const PAUSE: Duration = Duration::from_millis(20);
 
 struct Order {
@@ -38,18 +38,18 @@ struct Order {
     args: String,
 }
 
-/// What became of the connections.
+/// The results of the connections.
 #[derive(Default)]
 struct Fates {
-    /// By status.
+    /// Answers by status.
     answered: BTreeMap<u16, usize>,
-    /// Ended by the other side without an answer.
+    /// Closed by the other side without an answer.
     closed: usize,
-    /// Still open when the time was up.
+    /// Still open at the end.
     open: usize,
-    /// Given up by this side on purpose.
+    /// Closed by this side on purpose.
     left: usize,
-    /// Not taken.
+    /// Not accepted.
     refused: usize,
 }
 
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     let order = match order(std::env::args().skip(1)) {
         Ok(order) => order,
         Err(problem) => {
-            // Nobody is left to tell where standard error is gone.
+            // If standard error is closed, the line is lost.
             let _ = writeln!(io::stderr(), "chaos-client: {problem}\n{USAGE}");
             return ExitCode::from(2);
         }
@@ -88,7 +88,7 @@ fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
     let mode = words.next().ok_or("a mode is missing")?;
     let known = ["slow-reader", "half-open", "leave", "flood", "lies"];
     if !known.contains(&mode.as_str()) {
-        return Err(format!("`{mode}` is no mode"));
+        return Err(format!("`{mode}` is not a mode"));
     }
     let mut order = Order {
         mode,
@@ -104,7 +104,7 @@ fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
         let number = || {
             value
                 .parse::<u64>()
-                .map_err(|_| format!("`{flag}` is no number"))
+                .map_err(|_| format!("`{flag}` is not a number"))
         };
         match flag.as_str() {
             "--count" => order.count = usize::try_from(number()?).unwrap_or(MOST).min(MOST),
@@ -123,7 +123,7 @@ fn call(order: &Order) -> String {
     post(&order.address, body.len(), &body)
 }
 
-/// A request that claims a length for its body.
+/// A request that announces a length of its body.
 fn post(host: &str, length: usize, body: &str) -> String {
     format!(
         "POST /meta_call HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
@@ -136,7 +136,8 @@ fn connect(order: &Order, fates: &mut Fates) -> Option<TcpStream> {
     stream
 }
 
-/// Sends the same on many connections and keeps them; with `reads` takes a byte of each now and then.
+/// Sends the same bytes on many connections and keeps them open; with `reads` it reads a byte of each from time to
+/// time.
 fn hold(order: &Order, bytes: &[u8], reads: bool) -> Fates {
     let mut fates = Fates::default();
     let mut held = Vec::new();
@@ -176,7 +177,7 @@ fn leave(order: &Order) -> Fates {
     let mut fates = Fates::default();
     for _ in 0..order.count {
         if let Some(mut stream) = connect(order, &mut fates) {
-            // Gone is gone, however much of it was taken.
+            // The connection is closed, however many bytes were accepted.
             let _ = stream.write_all(call(order).as_bytes());
             fates.left += 1;
         }
@@ -228,7 +229,7 @@ fn lies(order: &Order) -> Fates {
                 continue;
             }
         };
-        // What waits for more must learn that nothing comes; a caller of a whole request stays.
+        // A partial request is ended by closing the write side; a complete request stays open.
         ask(
             order,
             lie.as_bytes(),
@@ -239,7 +240,7 @@ fn lies(order: &Order) -> Fates {
     fates
 }
 
-/// Sends, with `ends` says that nothing more comes, and takes note of the status.
+/// Sends, with `ends` closes the write side, and records the status.
 fn ask(order: &Order, bytes: &[u8], ends: bool, fates: &mut Fates) {
     let Some(mut stream) = connect(order, fates) else {
         return;
@@ -262,7 +263,7 @@ fn ask(order: &Order, bytes: &[u8], ends: bool, fates: &mut Fates) {
             fates.open += 1
         }
         None => {
-            // Whether it was closed while we wrote or after makes no difference.
+            // It does not matter whether it was closed during the write or after it.
             drop(sent);
             fates.closed += 1;
         }

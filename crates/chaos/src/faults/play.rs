@@ -1,4 +1,4 @@
-//! Puts an answer on the wire the way its behaviour says.
+//! Writes an answer with its fault.
 
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::startup::{close_stdout, end_process};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// One request that is about to be answered.
+/// A request that is about to be answered.
 pub(crate) struct Play {
     pub(crate) request: Request,
     pub(crate) modern: bool,
-    /// A tool call has content to spoil; any other result gets a member of padding.
+    /// A tool call has content to change; any other result gets a padding member.
     pub(crate) is_call: bool,
 }
 
@@ -112,11 +112,11 @@ impl Play {
                 line.into()
             }
         };
-        // A reader that is gone closes stdin as well, which ends the process.
+        // A reader that has gone also closed stdin, which ends the process.
         drop(output.raw(&[bytes.as_slice(), b"\n"].concat()));
     }
 
-    /// Whether the wait was not cut short by a cancel.
+    /// Whether the wait ended without a cancel.
     fn wait(&self, server: &Server, ms: u64) -> bool {
         let wait = Duration::from_millis(ms);
         if server.script().ignore_cancel {
@@ -158,7 +158,7 @@ impl Play {
         }
     }
 
-    /// The answer with a JSON text in it that may be no proper text at all.
+    /// The answer with a JSON text in it that may be invalid.
     fn spoilt(&self, outcome: &Outcome, text: &[u8]) -> Vec<u8> {
         const PLACE: &str = "\"@\"";
         let result = match outcome {
@@ -170,13 +170,13 @@ impl Play {
             Outcome::Error(_) => format!(r#"{{"padding":{PLACE}}}"#),
         };
         let frame = Outcome::Result(result).line(&self.request.id);
-        // The place comes before anything that a script could have put into the result.
+        // The position is before any text of a script.
         let (before, after) = frame.split_once(PLACE).unwrap_or((&frame, ""));
         [before.as_bytes(), text, after.as_bytes()].concat()
     }
 }
 
-/// An id that no request of a sane client has.
+/// An id that no real request has.
 fn wrong_id(id: &Value) -> Value {
     match id.as_i64() {
         Some(id) => json!(id.wrapping_add(1_000_000_007)),
@@ -184,7 +184,7 @@ fn wrong_id(id: &Value) -> Value {
     }
 }
 
-/// The same id as the other type: `1` and `"1"` are two ids.
+/// The id as the other type: `1` and `"1"` are two ids.
 fn other_type(id: &Value) -> Value {
     match id.as_str() {
         Some(text) => text.parse::<i64>().map_or(Value::Null, Value::from),

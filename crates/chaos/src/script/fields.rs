@@ -10,7 +10,7 @@ use crate::faults::Behaviour;
 
 type Raw = Box<RawValue>;
 
-/// Reads a field as the type that the place where it goes to has.
+/// Reads a field as the type of its target.
 macro_rules! read {
     ($raw:expr) => {
         serde_json::from_str($raw.get()).map_err(|error| error.to_string())?
@@ -18,7 +18,7 @@ macro_rules! read {
 }
 
 impl Script {
-    /// Reads a script; a field that is left out keeps its default.
+    /// Reads a script; an absent field keeps its default.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let fields: BTreeMap<String, Raw> =
             serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
@@ -31,7 +31,7 @@ impl Script {
         Ok(script)
     }
 
-    /// Offers these tools instead of the ones before.
+    /// Replaces the tools by these.
     pub(crate) fn set_tools(&mut self, tools: &[Raw]) {
         self.tools = tools.iter().map(|tool| one_line(tool)).collect();
         self.names = names(&self.tools);
@@ -128,7 +128,7 @@ pub(crate) fn one_line(raw: &RawValue) -> String {
     raw.get().replace(['\n', '\r'], "")
 }
 
-/// The names of raw tools, as far as they have one; the rest of a tool may be anything.
+/// The names of raw tools, if they have one; the rest of a tool may be anything.
 pub(super) fn names(tools: &[String]) -> Vec<String> {
     let name = |tool: &String| {
         let members: BTreeMap<String, Raw> = serde_json::from_str(tool).ok()?;

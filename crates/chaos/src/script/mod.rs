@@ -1,5 +1,5 @@
-//! The script: everything a test can set, with its defaults. Tools and capabilities stay as raw JSON
-//! text, since odd numbers and orders are part of a test; the reading of the file is in `fields`.
+//! The script: all settings of a test, with their defaults. Tools and capabilities stay raw JSON text, since
+//! unusual numbers and orders are part of tests; `fields` reads the file.
 
 mod fields;
 
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 pub(crate) use self::fields::one_line;
 use crate::faults::Behaviour;
 
-/// Which eras the server speaks, and how it takes the probe for the modern one.
+/// The supported eras, and the reaction to the probe for the modern one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
     Legacy,
     Modern,
     Both,
-    /// Legacy, and `server/discover` is never answered.
+    /// Legacy; `server/discover` is never answered.
     SilentProbe,
-    /// Legacy, and `server/discover` ends the process.
+    /// Legacy; `server/discover` ends the process.
     ProbeDies,
 }
 
-/// An error of the script's own choice.
+/// The error of the script.
 #[derive(Clone, Debug)]
 pub(crate) struct RpcError {
     pub(crate) code: i64,
@@ -34,11 +34,11 @@ pub(crate) struct RpcError {
 pub(crate) enum Grandchild {
     /// In the group and session of the server.
     Plain,
-    /// In a process group of its own.
+    /// In a separate process group.
     Group,
-    /// In a session of its own.
+    /// In a separate session.
     Session,
-    /// The same, and with nothing in its environment.
+    /// In a separate session, with an empty environment.
     Bare,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Script {
     pub(crate) instructions: Option<String>,
     pub(crate) capabilities: String,
     pub(crate) ttl_ms: Value,
-    /// One raw JSON text a tool, without newlines.
+    /// One raw JSON text per tool, without newlines.
     pub(crate) tools: Vec<String>,
     /// The names in `tools`.
     pub(crate) names: Vec<String>,
@@ -95,11 +95,11 @@ pub(crate) struct Script {
     pub(crate) list_unstable: bool,
     pub(crate) list_error: Option<RpcError>,
     pub(crate) list_delay_ms: u64,
-    /// Pages of a list after which no further one is answered.
+    /// Number of pages of a list after which no page is answered.
     pub(crate) list_hang_after: Option<usize>,
-    /// The least length of a cursor.
+    /// Minimum length of a cursor.
     pub(crate) cursor_bytes: usize,
-    /// Tools that are listed after the others and are too large for a script to hold.
+    /// Tools that are listed after the others, too large for a script.
     pub(crate) bulk: Option<Bulk>,
     pub(crate) start_delay_ms: u64,
     /// A shell script that runs to its end before the first message; its output is journalled.

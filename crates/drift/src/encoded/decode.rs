@@ -3,22 +3,22 @@
 /// One run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Run {
-    /// In bytes of the text.
+    /// Byte offset in the text.
     pub at: usize,
     pub to: usize,
-    /// What it is called.
+    /// The name of its encoding.
     pub coding: &'static str,
     pub decoded: String,
-    /// Whether letters were encoded that nobody needs to encode.
+    /// Whether letters were encoded that need no encoding.
     pub is_deliberate: bool,
 }
 
-/// Shorter ones hold no sentence.
+/// Shorter runs contain no sentence.
 const SHORTEST_BASE64: usize = 24;
 const SHORTEST_HEX: usize = 32;
-/// What is decoded of one run.
+/// Maximum number of decoded bytes of one run.
 const LONGEST: usize = 1 << 16;
-/// Escaped letters that are no accident.
+/// Number of escaped letters that is not accidental.
 const MANY_LETTERS: usize = 8;
 
 /// Every run that decodes to text.
@@ -89,7 +89,7 @@ fn from_base64(digits: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// UTF-8, or the UTF-16 in which shells take encoded commands.
+/// UTF-8, or UTF-16 as in encoded shell commands.
 fn text_of(bytes: Vec<u8>) -> Option<String> {
     let wide = bytes.len() >= 8 && bytes.iter().skip(1).step_by(2).all(|b| *b == 0);
     let text = if wide {
@@ -136,7 +136,7 @@ fn escaped(text: &str) -> Option<Run> {
     })
 }
 
-/// Digits alone: a sign would do for the standard library.
+/// Only digits: the standard library would also accept a sign.
 fn number(digits: &str, radix: u32) -> Option<u32> {
     let plain = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
     plain

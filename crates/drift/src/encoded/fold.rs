@@ -1,6 +1,6 @@
-//! Characters that look like a Latin letter, as that letter.
+//! Characters that look like a Latin letter, mapped to that letter.
 
-/// The lower-case Latin letter that this looks like; itself in lower case where there is none.
+/// The lower-case Latin letter that this looks like; itself in lower case if there is none.
 pub fn folded(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
@@ -20,7 +20,7 @@ pub fn folded(c: char) -> char {
     of_pairs(ALIKE).unwrap_or_else(|| c.to_lowercase().next().unwrap_or(c))
 }
 
-/// A character and the letter it looks like, in turn: Cyrillic, Greek, Armenian, Cherokee, others.
+/// A character and its look-alike letter, in turn: Cyrillic, Greek, Armenian, Cherokee, others.
 const ALIKE: &str = "аaАaВbеeЕeіiІiјjЈjкkКkмmМmнhНhоoОoрpРpсcСcтtТtуyУyхxХxѕsЅsԁdԛqԝwһhҺhӏlӀlԌgѵvѴv\
 αaΑaΒbΕeεeΖzηnΗhιiΙiκkΚkΜmΝnνvοoΟoρpΡpτtΤtυuΥyΧxχxγyϲcϳj\
 օoսuհhոnԼl\
@@ -41,7 +41,7 @@ fn styled(c: char) -> Option<char> {
     }
 }
 
-/// A script in which letters look like Latin ones.
+/// A script with letters that look Latin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Script {
     Latin,
@@ -49,12 +49,12 @@ pub enum Script {
     Greek,
     Armenian,
     Cherokee,
-    /// Letters that only a styled text has.
+    /// Letters that occur only in styled text.
     Styled,
 }
 
 impl Script {
-    /// Of a letter; `None` for what belongs to no script, or to one that looks like none of these.
+    /// The script of a letter; `None` for other characters and other scripts.
     pub fn of(c: char) -> Option<Self> {
         match c {
             'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => Some(Self::Latin),

@@ -1,4 +1,4 @@
-//! Encoded text that reads as instructions once it is decoded: base64, hex and escapes.
+//! Encoded text that decodes to instructions: base64, hex and escapes.
 //!
 //! The classifier and the lint of `broker-gen` share this module. The lint adds its own phrases.
 
@@ -10,9 +10,9 @@ pub use self::decode::Run;
 pub use self::fold::{Script, folded};
 pub use self::words::{Word, of as words};
 
-/// Codings within codings that are decoded.
+/// Maximum nesting of encodings that is decoded.
 const MAX_DEPTH: usize = 3;
-/// Words that a sentence for a model needs.
+/// Minimum number of words of a sentence for a model.
 const MIN_WORDS: usize = 4;
 /// Words of instructions. Two of them make a deliberately encoded sentence an instruction.
 const ORDERS: [&str; 60] = [

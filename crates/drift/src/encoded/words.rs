@@ -1,4 +1,4 @@
-//! A text as words, so that phrases are found whatever stands between and however letters look.
+//! A text as words, so that phrases are found regardless of punctuation and styled letters.
 
 use super::fold::folded;
 use broker_model::text::is_invisible;
@@ -6,10 +6,10 @@ use broker_model::text::is_invisible;
 /// One word.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Lower case, look-alikes as Latin, without apostrophes and what nobody sees; `@url` for an
-    /// address of the web and `@mail` for one of a person.
+    /// Lower case, look-alikes as Latin, without apostrophes and invisible characters; `@url` for a web address
+    /// and `@mail` for an email address.
     pub text: String,
-    /// In bytes.
+    /// Byte offset.
     pub at: usize,
     pub to: usize,
     /// Whether a sentence or a paragraph ended before it.
@@ -26,7 +26,7 @@ pub fn of(text: &str) -> Vec<Word> {
         if !c.is_alphanumeric() {
             rest.next();
             newlines = if c == '\n' { newlines + 1 } else { newlines };
-            // A point within a name ends nothing.
+            // A point within a name does not end a sentence.
             let blank = rest.peek().is_none_or(|(_, c)| !c.is_alphanumeric());
             begins |= matches!(c, '.' | '!' | '?' | ';' | ':') && blank || newlines > 1;
             continue;
@@ -57,10 +57,10 @@ pub fn of(text: &str) -> Vec<Word> {
     words
 }
 
-/// The longest part of an address of a person before and behind its `@`.
+/// Maximum length of an email address before and after its `@`.
 const LONGEST: usize = 64;
 
-/// Whether an address begins with a word of this length, and how long it is.
+/// The length of a web address that begins with a word of this length, if there is one.
 fn address(text: &str, first: usize) -> Option<(&'static str, usize)> {
     if text[first..].starts_with("://") {
         let scheme = ["http", "https", "ftp", "ws", "wss"];

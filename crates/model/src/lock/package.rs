@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::text::shown_line;
 
-/// Who names a package and its versions.
+/// The registry of a package's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackageKind {
     /// A registry of npm.
@@ -14,24 +14,23 @@ pub enum PackageKind {
     Pypi,
     /// A registry of container images.
     Oci,
-    /// Nobody: a file that the config names.
+    /// No registry: a file that the config names.
     File,
 }
 
 /// A package that a source runs, as the lock records it. It names no folder of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// Who named it.
+    /// The kind of its name.
     pub kind: PackageKind,
-    /// Its name; of a file, the last part of its path.
+    /// Its name; for a file, the last part of its path.
     pub name: String,
-    /// Its version, where it has one.
+    /// Its version, if it has one.
     pub version: Option<String>,
-    /// What its content is known by, the formula first: `sha512-…`, `sha256:…`, `record-sha256:…`,
-    /// `git:…`.
+    /// The integrity of its content, the formula first: `sha512-…`, `sha256:…`, `record-sha256:…`, `git:…`.
     pub integrity: Option<String>,
-    /// Whether another one can only come by somebody's hand: the command names this version alone, or runs
-    /// what is installed.
+    /// Whether it can only be replaced by hand: the command names this version alone, or runs an installed
+    /// package.
     pub pinned: bool,
 }
 
@@ -67,7 +66,7 @@ impl Package {
 
     /// Reads it back; the error says what is wrong with it.
     pub fn from_json(value: &Value) -> Result<Self, String> {
-        let members = value.as_object().ok_or("the package is no object")?;
+        let members = value.as_object().ok_or("the package is not an object")?;
         let mut package = Self {
             kind: PackageKind::File,
             name: String::new(),

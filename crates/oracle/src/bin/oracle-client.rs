@@ -1,5 +1,5 @@
-//! The SDK's client as a program: `oracle-client legacy|modern|auto PROGRAM [ARGUMENT]...`. Writes
-//! what the server says of itself and its tools, then the outcome of each call that it reads.
+//! The SDK's client as a program: `oracle-client legacy|modern|auto PROGRAM [ARGUMENT]...`. Writes the server's
+//! info and its tools, then the outcome of each call from its input.
 //!
 //! A call is one line, `{"tool": …, "args": {…}}`; an outcome is `{"result": …}`, `{"rpc": …}` for a
 //! JSON-RPC error, or `{"error": …}`.
@@ -61,6 +61,6 @@ fn say(value: &Value) -> io::Result<()> {
 
 fn usage(message: &str) -> ExitCode {
     let said = writeln!(io::stderr(), "oracle-client: {message}");
-    // Where not even that can be written, the exit code is all there is.
+    // If the output cannot be written, only the exit code is left.
     ExitCode::from(if said.is_ok() { 2 } else { 1 })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A JSON type. `Fraction` is a number that is no integer.
+/// A JSON type. `Fraction` is a number that is not an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Type {
     Null,

@@ -1,5 +1,5 @@
-//! The arguments of one call: checked against the tool's own schema as far as the schemas here go
-//! (known and required members, type, enum, range), then read by name.
+//! The arguments of one call: checked against the tool's schema, as far as the schemas here go (known and
+//! required members, type, enum, range), then read by name.
 
 use serde_json::{Map, Value};
 
@@ -16,12 +16,12 @@ impl<'a> Arguments<'a> {
         Ok(Self { values })
     }
 
-    /// A required text; the schema says that it is there and a string.
+    /// A required text; the schema guarantees that it exists and is a string.
     pub(super) fn text(&self, name: &str) -> Result<&'a str, Failure> {
         self.find(name)?.ok_or_else(|| missing("argument ", name))
     }
 
-    /// A text that may be left out.
+    /// An optional text.
     pub(super) fn find(&self, name: &str) -> Result<Option<&'a str>, Failure> {
         match self.values.get(name) {
             None => Ok(None),
@@ -32,7 +32,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// An integer that may be left out; `1.0` is one as well.
+    /// An optional integer; `1.0` is one as well.
     pub(super) fn integer(&self, name: &str) -> Result<Option<i64>, Failure> {
         match self.values.get(name) {
             None => Ok(None),
@@ -42,7 +42,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Any value, as the caller gave it.
+    /// Any value, unchanged.
     pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
         self.values.get(name)
     }

@@ -141,7 +141,7 @@ fn format(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
         .map_err(|error| Failure::new(format!("the value cannot be written: {error}")))
 }
 
-/// Sorts by hand, as whether `serde_json` keeps the order of members is decided by the build.
+/// Sorts the members, since the build decides whether `serde_json` keeps their order.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Tools to try a client with: one that is slow and one that fails on request.
+//! Tools for testing a client: one is slow, and one fails on request.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde_json::json;
 use super::schema::{choice, integer, object, string};
 use super::{Answer, Arguments, Failure, Tool};
 
-/// The longest wait of `slow_echo`, in milliseconds.
+/// Maximum wait of `slow_echo`, in milliseconds.
 const MAX_WAIT: i64 = 30_000;
-/// Outside the range that JSON-RPC and MCP keep for themselves.
+/// Outside the range that JSON-RPC and MCP reserve.
 const REQUESTED_ERROR: i64 = 1000;
 
 pub(super) fn tools() -> Vec<Tool> {

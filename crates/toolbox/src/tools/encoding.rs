@@ -115,7 +115,7 @@ fn to_base64(bytes: &[u8], alphabet: &[u8; 64], padded: bool) -> String {
     text
 }
 
-/// Strict but for the padding, which may be missing as a whole: bits that say nothing must be zero.
+/// Strict except for the padding, which may be missing as a whole: unused bits must be zero.
 fn from_base64(text: &str, alphabet: &[u8; 64]) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();

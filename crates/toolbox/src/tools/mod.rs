@@ -1,5 +1,5 @@
-//! The catalog: what a tool is, the list of all tools, and how a call finds its tool and has its
-//! arguments checked against the tool's own schema. It knows no protocol message.
+//! The catalog: the type of a tool, the list of all tools, the search of a call's tool and the check of its
+//! arguments. It is independent of the protocol.
 
 mod arguments;
 mod data;
@@ -18,10 +18,10 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::arguments::Arguments;
 
-/// The longest text a tool answers with, in bytes.
+/// Maximum length of a tool's text, in bytes.
 const MAX_TEXT: usize = 8 * 1024 * 1024;
 
-/// One tool: what a client sees of it and the function behind it.
+/// One tool: its description for clients and its function.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     title: &'static str,
@@ -31,20 +31,20 @@ pub(crate) struct Tool {
     run: fn(&Arguments<'_>) -> Result<Answer, Failure>,
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
     Text(String),
-    /// An object that fits the tool's output schema; the client gets it as text as well.
+    /// An object that matches the tool's output schema; the client gets it as text as well.
     Structured(Value),
-    /// The answer is a text that is due only after the wait.
+    /// A text that is sent after the wait.
     Later(Duration, String),
 }
 
-/// How a call fails.
+/// The failure of a call.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Failure {
-    /// The tool says what is wrong, in a result with `isError`.
+    /// An error message of the tool, in a result with `isError`.
     Tool(String),
     /// The call ends with a JSON-RPC error.
     Rpc { code: i64, message: String },

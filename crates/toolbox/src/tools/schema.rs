@@ -1,8 +1,8 @@
-//! Short ways to write the schemas of the tools. It holds no schema of any tool.
+//! Short forms for the schemas of the tools.
 
 use serde_json::{Value, json};
 
-/// A closed object schema; `required` names the members that must be there.
+/// A closed object schema; `required` names the required members.
 pub(super) fn object(properties: Value, required: &[&str]) -> Value {
     json!({
         "type": "object",

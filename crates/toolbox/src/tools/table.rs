@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, Arguments, Failure};
 
-/// The most rows of one call.
+/// Maximum number of rows of one call.
 pub(super) const MAX_ROWS: usize = 10_000;
-/// The most aggregates of one call; each is one pass over all rows.
+/// Maximum number of aggregates of one call; each is one pass over all rows.
 pub(super) const MAX_AGGREGATES: usize = 100;
 
 type Row = Map<String, Value>;
@@ -78,7 +78,7 @@ fn sort_rows(rows: &mut [&Row], sort: &Value) -> Result<(), Failure> {
             ));
         }
     };
-    // The sort is stable, so rows that are equal keep their order either way.
+    // The sort is stable, so equal rows keep their order in both directions.
     rows.sort_by(|left, right| match (left.get(by), right.get(by)) {
         (None | Some(Value::Null), None | Some(Value::Null)) => Ordering::Equal,
         (None | Some(Value::Null), Some(_)) => Ordering::Greater,

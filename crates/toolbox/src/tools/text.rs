@@ -5,7 +5,7 @@ use serde_json::json;
 use super::schema::{choice, integer, object, string};
 use super::{Answer, Arguments, Failure, MAX_TEXT, Tool, words};
 
-/// The most paragraphs of filler text in one call.
+/// Maximum number of paragraphs of filler text.
 const MAX_PARAGRAPHS: i64 = 200;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -119,7 +119,7 @@ fn replace(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
         usize::try_from(limit).unwrap_or(usize::MAX)
     });
     let places = text.matches(find).take(limit).count();
-    // A short text can ask for a huge answer, so its length is known before it is made.
+    // A short text can request a huge answer, so the length is computed first.
     if places.saturating_mul(with.len()) > MAX_TEXT {
         return Err(Failure::new(format!(
             "the answer would be longer than {MAX_TEXT} bytes"

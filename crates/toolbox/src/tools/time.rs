@@ -154,7 +154,7 @@ fn read(text: &str) -> Option<i64> {
     mark(13, b":").and(mark(16, b":"))?;
     let days = days_from_civil(year, month, day);
     let in_range = year >= 1 && hour < 24 && minute < 60 && second < 60;
-    // A day that does not exist comes back as another one.
+    // An invalid day is normalised to another one.
     if !in_range || civil(days) != (year, month, day) {
         return None;
     }
@@ -187,7 +187,7 @@ fn read(text: &str) -> Option<i64> {
 
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
-    // Counted from 0000-03-01, so that the leap day is the last one of a year.
+    // Counted from 0000-03-01, so that a leap day is the last day of its year.
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);

@@ -1,4 +1,4 @@
-//! Pure text work behind the `text_*` tools: words, letter cases and filler text.
+//! Text functions of the `text_*` tools: words, letter cases and filler text.
 
 const FILLER: [&str; 6] = [
     "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna aliqua.",
@@ -12,7 +12,7 @@ const FILLER: [&str; 6] = [
 /// Sentences in each paragraph of filler text.
 const SENTENCES: usize = 5;
 
-/// Filler text; paragraph `n` is the same whatever the count.
+/// Filler text; paragraph `n` does not depend on the count.
 pub(super) fn lorem(paragraphs: usize) -> String {
     let paragraph = |number: usize| {
         let sentences = (0..SENTENCES).map(|at| FILLER[(number + at) % FILLER.len()]);
@@ -22,7 +22,7 @@ pub(super) fn lorem(paragraphs: usize) -> String {
     paragraphs.join("\n\n")
 }
 
-/// Each word begins with a capital; what is between the words stays.
+/// Each word begins with a capital; text between words is unchanged.
 pub(super) fn title(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut inside = false;
@@ -43,7 +43,7 @@ pub(super) fn joined(text: &str, joiner: &str) -> String {
     words(text).join(joiner)
 }
 
-/// Words end at anything that is no letter or digit, and before a capital that starts a new hump.
+/// A word ends at any character that is not a letter or digit, and before a capital within a word.
 fn words(text: &str) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     let mut words = Vec::new();

@@ -46,7 +46,7 @@ fn a_tighter_filter_narrows() {
         narrowing.hidden.into_iter().collect::<Vec<_>>(),
         [(path, "get_b".to_owned())]
     );
-    // A pattern of another form that admits the same is no difference at all.
+    // A pattern of another form that admits the same tools is not a difference.
     assert_eq!(
         compared(&BUILT.replace("get_*", "get_?")),
         Ok(Narrowing::default())
