@@ -65,11 +65,7 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
     bench.script("a", &json!({"tools": [tool("new"), moved, tool("kept")]}));
 
     let (code, report) = bench.check();
-    assert_eq!(
-        code,
-        Some(6),
-        "hidden text comes before drift: {report}"
-    );
+    assert_eq!(code, Some(6), "hidden text comes before drift: {report}");
     assert_eq!(report["lint"][0]["findings"][0]["rule"], "control-sequence");
     assert_eq!(report["format_version"], 1);
     assert_eq!(report["sources"], json!([]));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, contains, tool};
 
-/// A tool with characters that nobody sees in its description.
+/// A tool with invisible characters in its description.
 fn hidden() -> Value {
     let mut hidden = tool("add");
     hidden["description"] = "Adds\u{200b}\u{200b} two\u{202e} numbers.".into();
@@ -59,7 +59,7 @@ fn lock_refuses_hidden_text_and_shows_it() {
     let output = bench.run(&["lock", "--source", "/a"]);
     assert_eq!((output.code, bench.lock_state()), (Some(6), before));
 
-    // A tool that the filter hides is read by nobody.
+    // No model reads a tool that the filter hides.
     bench.configure([("a", json!({"tool_filter": ["!add"]})), ("b", json!({}))]);
     bench.script("a", &json!({"tools": [hidden(), tool("other")]}));
     bench.lock();

@@ -101,7 +101,7 @@ fn what_git_does_not_have_is_told_in_its_words() {
         assert!(!output.stderr.contains('\u{1b}'), "{}", output.stderr);
     }
     assert!(!bench.path("stolen").exists());
-    // What git has and is no lock.
+    // A file in git that is not a lock.
     let output = bench.run(&[
         "diff",
         "--config",

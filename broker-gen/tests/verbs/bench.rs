@@ -108,7 +108,7 @@ impl Bench {
         for name in ours.iter().map(String::as_str).chain(["CI", "NO_COLOR"]) {
             command.env_remove(name);
         }
-        // Nobody's own settings, and no repository around the folder.
+        // No user settings, and no repository around the folder.
         command
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")

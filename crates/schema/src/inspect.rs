@@ -244,7 +244,7 @@ impl Graph {
     /// Turns every reference into an edge. One to another document, or to nothing, is refused.
     fn resolve(&mut self, root: &Value) -> Result<(), Box<Diagnostic>> {
         let mut at = 0;
-        // References may point at places that are no subschema by keyword; those are added as found.
+        // References may point at places that are not subschemas by keyword; those are added when they are found.
         while at < self.nodes.len() {
             if let Some(target) = self.nodes[at].reference.take() {
                 let pointer = self.nodes[at].pointer.clone();

@@ -245,7 +245,7 @@ impl Proof {
         {
             return false;
         }
-        // An emptied schema takes everything and says nothing: that is no proof in use.
+        // An emptied schema accepts everything and declares nothing, which proves nothing about real values.
         if self.view != View::Strict && speaks_of_members(from) && !speaks_of_members(to) {
             let emptied = !from.properties.is_empty();
             if emptied && (self.side == Side::Input && self.view == View::Practical) {
