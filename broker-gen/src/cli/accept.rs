@@ -11,8 +11,8 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::{ArgGroup, Args};
 
 use super::audits::{
-    Audit, Audits, Date, Decision, Standing, Subject, Suppression, append, audits_file, subjects,
-    who,
+    Audit, AuditStatus, Audits, Date, Decision, Subject, Suppression, append, audits_file,
+    subjects, who,
 };
 use super::input;
 use super::output::{self, say};
@@ -56,7 +56,7 @@ pub(super) struct AcceptArgs {
         conflicts_with_all = ["all", "notes", "looked_at", "expires"]
     )]
     rule: Option<String>,
-    /// Why the finding is harmless.
+    /// The reason why the finding is harmless.
     #[arg(long, value_name = "TEXT", requires = "rule")]
     reason: Option<String>,
 }
@@ -101,7 +101,7 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
             subject.tool_name(),
             &subject.digest,
         ),
-        None => audits.standing(subject, today) != Standing::Audited,
+        None => audits.status(subject, today) != AuditStatus::Audited,
     });
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
     if open.is_empty() {

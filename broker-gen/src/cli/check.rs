@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::lint::Linted;
+use crate::lint::LintResult;
 use broker_drift::Report;
 use broker_mcp::{Endpoint, SourceSpec};
 use broker_model::exit::Exit;
@@ -14,14 +14,14 @@ use broker_wire::Era;
 
 use super::input::{Input, LockFile};
 use super::live::{self, TooLarge};
-use super::report::{ReportArgs, Shown, Sides};
-use super::survey::{Failure, Question, survey};
+use super::report::{ReportArgs, ReportView, Sides};
+use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 use super::{ConfigArgs, lint, output, provenance};
 use crate::plan;
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
     match checked(args, form.strict).await {
-        Ok(Checked {
+        Ok(CheckOutcome {
             mut report,
             linted,
             asked,
@@ -33,7 +33,7 @@ pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
             if form.strict {
                 report.strict();
             }
-            let exit = form.deliver(&Shown {
+            let exit = form.deliver(&ReportView {
                 report: &report,
                 linted: &linted,
                 sides: Sides::Live,
@@ -55,9 +55,9 @@ pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
 }
 
 /// The outcome of a check.
-struct Checked {
+struct CheckOutcome {
     report: Report,
-    linted: Vec<Linted>,
+    linted: Vec<LintResult>,
     /// The checked sources.
     asked: Vec<NodePath>,
     lock: Arc<Lock>,
@@ -67,32 +67,32 @@ struct Checked {
     refused: Exit,
 }
 
-async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnostic>> {
+async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Diagnostic>> {
     let input = Input::read(args)?;
     let LockFile { lock, text } = input.read_lock()?;
     let lock = Arc::new(lock);
     plan::check_fresh(&input.config, &lock)?;
     let plan = plan::plan(&input.config, &lock.sources)?;
     output::diagnostics(&plan.warnings);
-    let unpinned = provenance::unpinned(&input.config, &input.launches, strict);
+    let unpinned = provenance::unpinned(&input.config, &input.specs, strict);
     let mut refused = output::diagnostics(&unpinned);
-    let question = |launch: SourceSpec| {
+    let job = |spec: SourceSpec| {
         let revision = lock
-            .source(launch.source.as_str())
+            .source(spec.source.as_str())
             .map(|locked| locked.protocol_version.as_str());
-        Question {
+        SnapshotJob {
             era: revision.and_then(Era::of_revision),
-            launch,
+            spec,
             volatile: Vec::new(),
             twice: false,
         }
     };
-    let launches = input.launches.iter();
-    let redactor = launches.fold(Redactor::default(), |known, launch| {
-        known.merge(&launch.redactor)
+    let specs = input.specs.iter();
+    let redactor = specs.fold(Redactor::default(), |known, spec| {
+        known.merge(&spec.redactor)
     });
-    let questions: Vec<_> = input.launches.iter().cloned().map(question).collect();
-    if questions.is_empty() {
+    let jobs: Vec<_> = input.specs.iter().cloned().map(job).collect();
+    if jobs.is_empty() {
         output::diagnostics(&[Diagnostic::warning(
             DiagnosticCode::SourceFailed,
             "the config has no source, so nothing was checked",
@@ -101,9 +101,9 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
     let mut report = Report::default();
     // The locked form of the live source: the lint reads the current texts, even without drift.
     let mut sources = lock.sources.clone();
-    let launches = questions.iter().map(|question| &question.launch);
-    let asked: Vec<_> = launches.map(|launch| launch.source.clone()).collect();
-    for answer in survey(questions).await {
+    let specs = jobs.iter().map(|job| &job.spec);
+    let asked: Vec<_> = specs.map(|spec| spec.source.clone()).collect();
+    for answer in snapshot_all(jobs).await {
         let snapshot = match answer.outcome {
             Ok(snapshot) => snapshot,
             Err(Failure::Source(failure)) => {
@@ -137,9 +137,9 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
             }
             Err(too_large) => refused = refused.or(output::diagnostics(&[unlinted(&too_large)])),
         }
-        let mut launches = input.launches.iter();
-        if let Some(launch) = launches.find(|launch| launch.source == answer.source) {
-            let Endpoint::Process(process) = &launch.endpoint;
+        let mut specs = input.specs.iter();
+        if let Some(spec) = specs.find(|spec| spec.source == answer.source) {
+            let Endpoint::Process(process) = &spec.endpoint;
             found.add_package(locked, &provenance::look(source, process));
         }
         report.merge(found);
@@ -152,7 +152,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<Checked, Vec<Diagnos
     linted.retain(|one| {
         asked.contains(&one.source) && (lint::has_errors(one) || is_news(one, &lock))
     });
-    Ok(Checked {
+    Ok(CheckOutcome {
         report,
         linted,
         asked,
@@ -170,7 +170,7 @@ fn unlinted(too_large: &TooLarge) -> Diagnostic {
 }
 
 /// Whether the lock has other bytes of it. Warnings about reviewed bytes were given when they were locked.
-fn is_news(one: &Linted, lock: &Lock) -> bool {
+fn is_news(one: &LintResult, lock: &Lock) -> bool {
     let known = lock.source(one.source.as_str()).is_some_and(|source| {
         let mut tools = source.exposed.iter();
         match &one.tool {

@@ -9,10 +9,10 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 
 use super::baseline::read_baseline;
-use super::between::between;
 use super::input::{LockFile, parse_lock, read_lock};
+use super::lock_diff::diff_locks;
 use super::output;
-use super::report::{ReportArgs, Shown, Sides};
+use super::report::{ReportArgs, ReportView, Sides};
 use crate::lock_file;
 
 #[derive(Debug, Args)]
@@ -57,11 +57,11 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
             return output::diagnostics(&problems);
         }
     };
-    let mut report = between(&old, &new.lock);
+    let mut report = diff_locks(&old, &new.lock);
     if args.report.strict {
         report.strict();
     }
-    args.report.deliver(&Shown {
+    args.report.deliver(&ReportView {
         report: &report,
         sides: Sides::Locks,
         linted: &[],

@@ -18,7 +18,7 @@ pub(super) struct Input {
     pub(super) config: Config,
     pub(super) lock_path: PathBuf,
     /// In tree order; only the sources that `--source` names, if it is given.
-    pub(super) launches: Vec<SourceSpec>,
+    pub(super) specs: Vec<SourceSpec>,
     /// The limits that all launches share.
     pub(super) concurrency: ConcurrencyLimits,
 }
@@ -57,10 +57,10 @@ impl Input {
             args.sources.is_empty() || args.sources.iter().any(|name| name == source.path.as_str())
         };
         let concurrency = ConcurrencyLimits::new();
-        let mut launches = Vec::new();
+        let mut specs = Vec::new();
         for source in config.sources().filter(wanted) {
             match resolve(source, &config.limits, &environment, base, &concurrency) {
-                Ok(launch) => launches.push(launch),
+                Ok(spec) => specs.push(spec),
                 Err(found) => {
                     problems.extend(found.into_iter().map(|problem| config.place(problem)))
                 }
@@ -72,7 +72,7 @@ impl Input {
         Ok(Self {
             lock_path: lock_file(&args.file.config),
             config,
-            launches,
+            specs,
             concurrency,
         })
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use crate::lint::{Linted, lint};
+use crate::lint::{LintResult, lint};
 use broker_drift::{Class, Finding, FindingSeverity};
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
@@ -22,7 +22,7 @@ use crate::lock_file;
 
 mod show;
 
-use show::{Looked, accept, count, human, settle, summary, suppressions, to_json};
+use show::{LintRun, accept, count, human, settle, summary, suppressions, to_json};
 pub(super) use show::{has_errors, one_to_json};
 
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ pub(super) fn run(args: &LintArgs) -> Exit {
         args.strict,
     );
     name_config(&mut linted, &args.file.config);
-    let looked = Looked {
+    let looked = LintRun {
         sources: lock.sources.len(),
         tools: lock.sources.iter().map(|source| source.exposed.len()).sum(),
         suppressed: suppressed.get(),
@@ -83,7 +83,7 @@ pub(super) fn run(args: &LintArgs) -> Exit {
 }
 
 /// Whether an audit settles a finding, as [`lint_sources`] asks.
-pub(super) fn settled(audits: &Audits) -> impl Fn(&Linted, &Finding) -> bool {
+pub(super) fn settled(audits: &Audits) -> impl Fn(&LintResult, &Finding) -> bool {
     |one, finding| {
         let (source, tool) = (one.source.as_str(), one.tool.as_deref());
         audits.suppresses(finding.rule, source, tool, &one.digest)
@@ -93,9 +93,9 @@ pub(super) fn settled(audits: &Audits) -> impl Fn(&Linted, &Finding) -> bool {
 /// The findings of the lint without suppressed ones, and the exit. With `strict`, warnings are errors.
 pub(super) fn lint_sources(
     sources: &[LockedSource],
-    suppressed: &dyn Fn(&Linted, &Finding) -> bool,
+    suppressed: &dyn Fn(&LintResult, &Finding) -> bool,
     strict: bool,
-) -> (Vec<Linted>, Exit) {
+) -> (Vec<LintResult>, Exit) {
     let mut linted = lint(sources);
     for one in &mut linted {
         let mut findings = std::mem::take(&mut one.findings);
@@ -121,7 +121,7 @@ pub(super) fn of_sources(
     config: &Path,
     redactor: &Redactor,
     strict: bool,
-) -> Result<Vec<Linted>, Vec<Diagnostic>> {
+) -> Result<Vec<LintResult>, Vec<Diagnostic>> {
     let audits = Audits::read(config)?;
     let (mut linted, _) = lint_sources(sources, &settled(&audits), strict);
     mask(&mut linted, redactor);
@@ -130,7 +130,7 @@ pub(super) fn of_sources(
 }
 
 /// The report for people; empty without findings.
-pub(super) fn report(linted: &[Linted], config: &Path) -> Text {
+pub(super) fn report(linted: &[LintResult], config: &Path) -> Text {
     if linted.is_empty() {
         return Text::new();
     }
@@ -151,12 +151,9 @@ pub(super) fn before_lock(
     sources: &[LockedSource],
     args: &LockArgs,
 ) -> Vec<Diagnostic> {
-    let redactor = input
-        .launches
-        .iter()
-        .fold(Redactor::default(), |known, launch| {
-            known.merge(&launch.redactor)
-        });
+    let redactor = input.specs.iter().fold(Redactor::default(), |known, spec| {
+        known.merge(&spec.redactor)
+    });
     let config = &args.config.file.config;
     let linted = match of_sources(sources, config, &redactor, args.strict) {
         Ok(linted) => linted,
@@ -165,7 +162,7 @@ pub(super) fn before_lock(
     if !linted.is_empty() {
         output::say(human(&linted).trimmed());
     }
-    let refused: Vec<&Linted> = linted.iter().filter(|one| has_errors(one)).collect();
+    let refused: Vec<&LintResult> = linted.iter().filter(|one| has_errors(one)).collect();
     if refused.is_empty() {
         if !linted.is_empty() {
             output::say(settle(&linted, config).trimmed());
@@ -195,7 +192,7 @@ pub(super) fn before_lock(
 }
 
 /// Masks secrets in shown text.
-fn mask(linted: &mut [Linted], redactor: &Redactor) {
+fn mask(linted: &mut [LintResult], redactor: &Redactor) {
     for finding in linted.iter_mut().flat_map(|one| &mut one.findings) {
         finding.message = redactor.redact(&finding.message);
         if let Some(Value::String(text)) = &mut finding.new {
@@ -205,7 +202,7 @@ fn mask(linted: &mut [Linted], redactor: &Redactor) {
 }
 
 /// Names the config in the commands of the remedies.
-fn name_config(linted: &mut [Linted], config: &Path) {
+fn name_config(linted: &mut [LintResult], config: &Path) {
     for finding in linted.iter_mut().flat_map(|one| &mut one.findings) {
         finding.remedy = finding.remedy.replace("broker-gen accept", &accept(config));
     }

@@ -14,14 +14,14 @@ use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use broker_process::ProcessSpec;
 
-use super::between::between;
 use super::check::with_stderr;
 use super::input::Input;
 use super::live::TooLarge;
+use super::lock_diff::diff_locks;
 use super::output::{self, say};
-use super::survey::{Answer, Failure, Question, survey};
+use super::snapshot_all::{Failure, SnapshotJob, SnapshotResult, snapshot_all};
 use super::whole_file::write_whole;
-use super::{LockArgs, lint, live, machine, partial, provenance, schemas};
+use super::{LockArgs, host_leaks, lint, live, partial, provenance, schemas};
 use crate::plan;
 
 pub(super) async fn run(args: &LockArgs) -> Exit {
@@ -44,7 +44,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         kept_sources(&input)?
     };
     let of_tools = one_source(args, &input)?;
-    let unpinned = provenance::unpinned(&input.config, &input.launches, args.strict);
+    let unpinned = provenance::unpinned(&input.config, &input.specs, args.strict);
     if unpinned.iter().any(Diagnostic::is_error) {
         return Err(unpinned);
     }
@@ -52,24 +52,24 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     let (_, literal_secrets) = input.config.compiled();
     output::diagnostics(&literal_secrets);
 
-    let questions = input.launches.iter().map(|launch| {
+    let jobs = input.specs.iter().map(|spec| {
         let volatile = input
             .config
-            .source(&launch.source)
+            .source(&spec.source)
             .map(|source| source.volatile.iter().cloned().collect());
-        Question {
-            launch: launch.clone(),
+        SnapshotJob {
+            spec: spec.clone(),
             era: None,
             volatile: volatile.unwrap_or_default(),
             twice: !args.once,
         }
     });
-    let answers = survey(questions.collect()).await;
+    let results = snapshot_all(jobs.collect()).await;
 
     let mut problems = Vec::new();
     let mut sources = kept;
-    for answer in answers {
-        match take(&input, answer).await {
+    for result in results {
+        match take(&input, result).await {
             Ok(new) => match &of_tools {
                 Some(old) => match partial::take(old, &new, &args.tools) {
                     Ok(source) => sources.push(source),
@@ -153,7 +153,7 @@ fn would_write(input: &Input, lock: &Lock) {
         Err(_) => ", which does not exist yet",
         Ok(_) => match input.read_lock() {
             Ok(old) => {
-                output::data(&BetweenLocks(&between(&old.lock, lock)).text());
+                output::data(&BetweenLocks(&diff_locks(&old.lock, lock)).text());
                 ""
             }
             Err(_) => "; the existing one cannot be read, so it is not compared",
@@ -167,7 +167,7 @@ fn one_source(args: &LockArgs, input: &Input) -> Result<Option<LockedSource>, Ve
     if args.tools.is_empty() {
         return Ok(None);
     }
-    let [launch] = input.launches.as_slice() else {
+    let [spec] = input.specs.as_slice() else {
         let message = "`--tool` needs exactly one `--source`";
         let help = "Lock the tools of one source, then those of the next.";
         return Err(vec![
@@ -177,23 +177,23 @@ fn one_source(args: &LockArgs, input: &Input) -> Result<Option<LockedSource>, Ve
     let lock = input.read_lock()?.lock;
     let source = input
         .config
-        .source(&launch.source)
+        .source(&spec.source)
         .expect("only sources of the config are launched");
     Ok(Some(partial::locked_source(&lock, source)?.clone()))
 }
 
 /// Host-specific values and secrets in the tools of the launched servers.
 fn not_theirs(input: &Input, sources: &[LockedSource], folder: &Path) -> Vec<Diagnostic> {
-    let here = machine::traits_of_this_machine(folder);
-    let asked = input.launches.iter().filter_map(|launch| {
-        let locked = sources.iter().find(|one| one.path == launch.source)?;
-        Some((locked, input.config.source(&launch.source)?, launch))
+    let here = host_leaks::values_of_this_host(folder);
+    let asked = input.specs.iter().filter_map(|spec| {
+        let locked = sources.iter().find(|one| one.path == spec.source)?;
+        Some((locked, input.config.source(&spec.source)?, spec))
     });
     asked
-        .flat_map(|(locked, source, launch)| {
-            let given = machine::traits_of_source(source, launch);
+        .flat_map(|(locked, source, spec)| {
+            let given = host_leaks::values_of_source(source, spec);
             let all: Vec<_> = given.iter().chain(&here).collect();
-            machine::point_out(locked, &all)
+            host_leaks::find(locked, &all)
         })
         .collect()
 }
@@ -201,12 +201,7 @@ fn not_theirs(input: &Input, sources: &[LockedSource], folder: &Path) -> Vec<Dia
 /// With `--source`, the other sources keep their locked form, which must match the config.
 fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
     let old = input.read_lock()?.lock;
-    let asked = |path: &str| {
-        input
-            .launches
-            .iter()
-            .any(|launch| launch.source.as_str() == path)
-    };
+    let asked = |path: &str| input.specs.iter().any(|spec| spec.source.as_str() == path);
     let mut problems = Vec::new();
     let mut kept = Vec::new();
     for source in input
@@ -234,9 +229,9 @@ fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
 }
 
 /// Reports the result of one source and returns its snapshot.
-async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnostic>> {
-    let (path, took) = (&answer.source, answer.took.as_secs_f64());
-    let snapshot = match answer.outcome {
+async fn take(input: &Input, result: SnapshotResult) -> Result<LockedSource, Box<Diagnostic>> {
+    let (path, took) = (&result.source, result.took.as_secs_f64());
+    let snapshot = match result.outcome {
         Ok(snapshot) => snapshot,
         Err(Failure::Source(failure)) => {
             let (message, last_words) = with_stderr(&failure);
@@ -278,9 +273,9 @@ async fn take(input: &Input, answer: Answer) -> Result<LockedSource, Box<Diagnos
             let problem = Diagnostic::error(DiagnosticCode::SourceFailed, too_large.message());
             Box::new(problem.help(TooLarge::HELP))
         })?;
-    let launch = input.launches.iter().find(|launch| launch.source == *path);
-    let process = launch.map(|launch| {
-        let Endpoint::Process(process) = &launch.endpoint;
+    let spec = input.specs.iter().find(|spec| spec.source == *path);
+    let process = spec.map(|spec| {
+        let Endpoint::Process(process) = &spec.endpoint;
         process
     });
     locked.package = process.and_then(|process| package(source, process));

@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 /// A lock in git may be large.
-const MOST_FROM_GIT: u64 = 256 << 20;
-const GIT_LIMIT: Duration = Duration::from_secs(60);
+const MAX_GIT_BYTES: u64 = 256 << 20;
+const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The exit status and the output of a program.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) fn git(args: &[&str], folder: &Path) -> Result<String, String> {
     let command = command("git", |command| {
         command.args(args).current_dir(folder);
     });
-    let output = run(command, GIT_LIMIT, MOST_FROM_GIT)
+    let output = run(command, GIT_TIMEOUT, MAX_GIT_BYTES)
         .map_err(|error| format!("git cannot be run: {error}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

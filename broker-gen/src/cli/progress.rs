@@ -12,16 +12,16 @@ use tokio::time::Instant;
 use super::output::{self, say};
 
 /// Time between two plain progress lines.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between two updates on a terminal.
-const FRAME: Duration = Duration::from_millis(200);
+const DRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum lines on a terminal; a line that scrolled away cannot be updated.
-const MOST_LINES: usize = 12;
+const MAX_LINES: usize = 12;
 
 /// The sources that have not answered.
 #[derive(Debug)]
 pub(super) struct Progress {
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingSource>,
     started: Instant,
     /// The lines that the terminal shows; `None` if standard error is not a terminal.
     drawn: Option<usize>,
@@ -29,7 +29,7 @@ pub(super) struct Progress {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingSource {
     index: usize,
     source: NodePath,
     tail: StderrTail,
@@ -49,7 +49,7 @@ impl Progress {
 
     /// A launched source.
     pub(super) fn add(&mut self, index: usize, source: NodePath, tail: StderrTail) {
-        self.waiting.push(Waiting {
+        self.waiting.push(PendingSource {
             index,
             source,
             tail,
@@ -59,9 +59,9 @@ impl Progress {
     /// Time until the next [`Progress::tick`].
     pub(super) fn pause(&self) -> Duration {
         if self.drawn.is_some() {
-            FRAME
+            DRAW_INTERVAL
         } else {
-            PATIENCE
+            PLAIN_INTERVAL
         }
     }
 
@@ -81,7 +81,7 @@ impl Progress {
                 self.drawn = Some(lines.len());
             }
             None => {
-                for Waiting { source, tail, .. } in &self.waiting {
+                for PendingSource { source, tail, .. } in &self.waiting {
                     say(text!(
                         "waiting for {} ({} s){}",
                         source,
@@ -104,12 +104,12 @@ impl Progress {
     fn lines(&self, seconds: u64) -> Vec<Text> {
         const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
         let turn = SPINNER[self.frame % SPINNER.len()];
-        let shown = |waiting: &Waiting| {
+        let shown = |waiting: &PendingSource| {
             let last = last(&waiting.tail);
             text!("{} {} {} s{}", turn, waiting.source, seconds, last)
         };
-        let mut lines: Vec<_> = self.waiting.iter().take(MOST_LINES).map(shown).collect();
-        let more = self.waiting.len().saturating_sub(MOST_LINES);
+        let mut lines: Vec<_> = self.waiting.iter().take(MAX_LINES).map(shown).collect();
+        let more = self.waiting.len().saturating_sub(MAX_LINES);
         if more > 0 {
             lines.push(text!("  and {} more", more));
         }
@@ -197,14 +197,14 @@ mod tests {
     #[test]
     fn many_sources_do_not_fill_the_screen() {
         let mut progress = Progress::new();
-        for index in 0..MOST_LINES + 3 {
+        for index in 0..MAX_LINES + 3 {
             let path = NodePath::parse(&format!("/s{index}")).unwrap();
             progress.add(index, path, StderrTail::new(Default::default()));
         }
         let lines = progress.lines(2);
-        assert_eq!(lines.len(), MOST_LINES + 1);
+        assert_eq!(lines.len(), MAX_LINES + 1);
         assert_eq!(
-            (lines[0].as_str(), lines[MOST_LINES].as_str()),
+            (lines[0].as_str(), lines[MAX_LINES].as_str()),
             ("| /s0 2 s", "  and 3 more")
         );
         progress.remove(0);

@@ -14,12 +14,12 @@ const REPORT: &str = include_str!("../../../schemas/report.schema.json");
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
     /// The file.
-    #[arg(value_enum, default_value_t = Which::Config)]
-    which: Which,
+    #[arg(value_enum, default_value_t = SchemaFile::Config)]
+    which: SchemaFile,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Which {
+enum SchemaFile {
     /// The config.
     Config,
     /// The lock beside it.
@@ -30,9 +30,9 @@ enum Which {
 
 pub(super) fn run(args: &SchemaArgs) -> Exit {
     output::data(&Text::from(match args.which {
-        Which::Config => CONFIG,
-        Which::Lock => LOCK,
-        Which::Report => REPORT,
+        SchemaFile::Config => CONFIG,
+        SchemaFile::Lock => LOCK,
+        SchemaFile::Report => REPORT,
     }));
     Exit::Ok
 }

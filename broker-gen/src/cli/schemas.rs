@@ -11,7 +11,7 @@ use broker_schema::{compile, inspect};
 use serde_json::Value;
 
 /// Maximum time to compile one schema; real ones take milliseconds.
-const TIME: Duration = Duration::from_secs(10);
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Stack size: the compiler recurses with the schema's depth, which `inspect` has bounded.
 const STACK: usize = 16 << 20;
 
@@ -108,7 +108,7 @@ fn compiles(schema: &Value) -> Result<(), Box<Diagnostic>> {
                 "the thread for its compilation cannot be started: {error}"
             ))
         })?;
-    match receive.recv_timeout(TIME) {
+    match receive.recv_timeout(COMPILE_TIMEOUT) {
         Ok(outcome) => outcome,
         Err(mpsc::RecvTimeoutError::Timeout) => Err(limit("it takes too long to compile")),
         Err(mpsc::RecvTimeoutError::Disconnected) => Err(limit("compiling it failed")),

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rules::rule;
 use broker_drift::encoded::words;
 
-use super::{Across, excerpt, path_of, quoted};
+use super::{CrossSourceFinding, excerpt, path_of, quoted};
 use broker_drift::Finding;
 use broker_model::lock::LockedSource;
 
 /// Words of a compared sequence.
 const ROW: usize = 3;
 /// Shorter descriptions are similar by chance.
-const FEWEST_WORDS: usize = 10;
+const MIN_WORDS: usize = 10;
 /// Sequences that are kept of a description: the smallest hashes, which are a fair sample.
 const SAMPLE: usize = 128;
 /// A sequence that more descriptions share is common text, and costly to compare.
@@ -27,7 +27,7 @@ struct Sketch {
 }
 
 /// The findings on descriptions across sources: each names the most similar earlier one.
-pub(super) fn check(sources: &[LockedSource]) -> Vec<Across> {
+pub(super) fn check(sources: &[LockedSource]) -> Vec<CrossSourceFinding> {
     let sketches = sketches(sources);
     let mut by_row: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn check(sources: &[LockedSource]) -> Vec<Across> {
         let path = path_of(&sources[other.tool.0], of(other.tool));
         let text = description(sources, sketch.tool).unwrap_or_default();
         let end = text.char_indices().nth(80).map_or(text.len(), |(at, _)| at);
-        found.push(Across {
+        found.push(CrossSourceFinding {
             tool: sketch.tool,
             finding: Finding {
                 pointer: "/description".to_owned(),
@@ -89,7 +89,7 @@ fn sketches(sources: &[LockedSource]) -> Vec<Sketch> {
                 continue;
             };
             let words = words(text);
-            if words.len() < FEWEST_WORDS {
+            if words.len() < MIN_WORDS {
                 continue;
             }
             let rows: BTreeSet<u64> = words

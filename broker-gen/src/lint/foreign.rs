@@ -7,7 +7,7 @@ use super::{Found, path_of, quoted};
 use broker_model::lock::LockedSource;
 
 /// Shorter names are ordinary words.
-const SHORTEST: usize = 7;
+const MIN_NAME_LENGTH: usize = 7;
 
 /// The names of tools that are not ordinary words.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl<'a> Named<'a> {
 fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     text.split(move |c: char| !in_name(c))
-        .filter(|word| word.len() >= SHORTEST)
+        .filter(|word| word.len() >= MIN_NAME_LENGTH)
         .map(move |word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
 }
 
@@ -101,7 +101,7 @@ fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// hyphen are English.
 fn is_distinctive(name: &str) -> bool {
     let hump = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
-    name.len() >= SHORTEST
+    name.len() >= MIN_NAME_LENGTH
         && (name.trim_matches('_').contains('_')
             || name.as_bytes().windows(2).any(hump)
             || name.matches('-').count() >= 2)

@@ -34,7 +34,7 @@ const AROUND: usize = 40;
 
 /// A tool, or the texts of a source itself, with findings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Linted {
+pub struct LintResult {
     /// The node on which the source is mounted.
     pub source: NodePath,
     /// The server's name of the tool; `None` for the source itself.
@@ -59,7 +59,7 @@ struct Found {
 
 /// Checks every text of every exposed tool and of every source itself. A finding about two tools is
 /// reported for the later one, so that one decision settles it.
-pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
+pub fn lint(sources: &[LockedSource]) -> Vec<LintResult> {
     let mut linted = Vec::new();
     let named = foreign::Named::of(sources);
     let mut across = names::check(sources);
@@ -72,7 +72,7 @@ pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
             findings.extend(of_text(text, &mut clean));
             findings.extend(place(text, named.check(number, &used, text)));
         }
-        linted.push(Linted {
+        linted.push(LintResult {
             source: source.path.clone(),
             tool: None,
             path: source.path.as_str().to_owned(),
@@ -87,7 +87,7 @@ pub fn lint(sources: &[LockedSource]) -> Vec<Linted> {
             }
             let shared = across.iter().filter(|one| one.tool == (number, index));
             findings.extend(shared.map(|one| one.finding.clone()));
-            linted.push(Linted {
+            linted.push(LintResult {
                 source: source.path.clone(),
                 tool: Some(tool.upstream_name.clone()),
                 path: path_of(source, tool),
@@ -112,7 +112,7 @@ fn path_of(source: &LockedSource, tool: &LockedTool) -> String {
 
 /// A finding on one tool that depends on another tool.
 #[derive(Debug)]
-struct Across {
+struct CrossSourceFinding {
     /// The index of its source, and of the tool in it.
     tool: (usize, usize),
     finding: Finding,
@@ -183,7 +183,7 @@ fn excerpt(text: &str, at: usize, to: usize) -> String {
 }
 
 /// Errors first, then in the order of the tool; bounded in number; each with its remedy.
-fn finish(linted: &mut Linted) {
+fn finish(linted: &mut LintResult) {
     let findings = &mut linted.findings;
     findings.sort_by_key(|one| std::cmp::Reverse(one.severity));
     let total = findings.len();

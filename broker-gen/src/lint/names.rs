@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::rules::rule;
 use super::texts::{Role, Text};
-use super::{Across, Found, excerpt, path_of, quoted};
+use super::{CrossSourceFinding, Found, excerpt, path_of, quoted};
 use broker_drift::Finding;
 use broker_drift::encoded::{Script, folded};
 use broker_model::lock::{LockedSource, LockedTool};
 
 /// The findings on the tools of two sources.
-pub(super) fn check(sources: &[LockedSource]) -> Vec<Across> {
+pub(super) fn check(sources: &[LockedSource]) -> Vec<CrossSourceFinding> {
     let mut by_name: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
     let mut by_look: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
     for (number, source) in sources.iter().enumerate() {
@@ -46,7 +46,7 @@ fn pairs(
     tools: &[(usize, usize)],
     id: &'static str,
     is_taken_for: fn(&LockedTool, &LockedTool) -> bool,
-) -> Vec<Across> {
+) -> Vec<CrossSourceFinding> {
     let of = |at: (usize, usize)| (&sources[at.0], &sources[at.0].exposed[at.1]);
     let mut found = Vec::new();
     for (place, tool) in tools.iter().enumerate() {
@@ -64,7 +64,7 @@ fn pairs(
         } else {
             format!("looks like {path}")
         };
-        found.push(Across {
+        found.push(CrossSourceFinding {
             tool: *tool,
             finding: Finding {
                 pointer: "/name".to_owned(),

@@ -1,7 +1,7 @@
 //! Parses a command into the package or file that it requests. Of a shell script only packages count.
 
 use super::options::{CONTAINER, NODE, NPX, PIPX, PYTHON, Read, SHELL, UVX};
-use super::{PythonRunner, Request, Wanted, is_commit, npm, python};
+use super::{PythonRunner, Request, Requested, is_commit, npm, python};
 use broker_model::config::CommandLine;
 
 /// The request of a command; `None` if it is unknown. A shell script is only searched for the first package
@@ -30,8 +30,12 @@ pub(super) fn in_script(script: &str) -> Option<Request> {
         let start = words.iter().take_while(before).count();
         read(words.get(start..)?).map(|request| request.what)
     };
-    let is_package =
-        |what: &Wanted| !matches!(what, Wanted::Script | Wanted::Module(_) | Wanted::Program);
+    let is_package = |what: &Requested| {
+        !matches!(
+            what,
+            Requested::Script | Requested::Module(_) | Requested::Program
+        )
+    };
     let mut commands = script.split([';', '&', '|', '(', ')', '`', '\n']);
     let what = commands.find_map(|command| what_of(command).filter(is_package))?;
     Some(Request { word: 0, what })
@@ -114,7 +118,7 @@ fn packages(words: &[&str], start: usize, npx: bool) -> Option<Request> {
                     [] => vec![spec.to_owned()],
                     all => all.iter().map(|(spec, _)| (*spec).to_owned()).collect(),
                 };
-                Wanted::Npm {
+                Requested::Npm {
                     name,
                     version,
                     specs,
@@ -156,7 +160,7 @@ fn pipx(words: &[&str], start: usize) -> Option<Request> {
     })
 }
 
-fn python_package(spec: &str, runner: PythonRunner) -> Wanted {
+fn python_package(spec: &str, runner: PythonRunner) -> Requested {
     if has_variable(spec) {
         return elsewhere(spec, '@');
     }
@@ -166,7 +170,7 @@ fn python_package(spec: &str, runner: PythonRunner) -> Wanted {
         PythonRunner::Pipx => python::requirement(spec),
     };
     match read {
-        Some((name, version)) => Wanted::Pypi {
+        Some((name, version)) => Requested::Pypi {
             name,
             version,
             runner,
@@ -176,13 +180,13 @@ fn python_package(spec: &str, runner: PythonRunner) -> Wanted {
 }
 
 /// The commit is after the mark, and options of the address follow it.
-fn elsewhere(spec: &str, mark: char) -> Wanted {
+fn elsewhere(spec: &str, mark: char) -> Requested {
     let end = match mark {
         '#' => spec,
         _ => spec.split('#').next().unwrap_or(spec),
     };
     let commit = end.rsplit_once(mark).map_or("", |(_, commit)| commit);
-    Wanted::Elsewhere {
+    Requested::Elsewhere {
         spec: spec.to_owned(),
         pinned: is_commit(commit),
     }
@@ -210,7 +214,7 @@ fn image(words: &[&str], start: usize) -> Option<Request> {
         let hex = digest.strip_prefix("sha256:").unwrap_or_default();
         hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit())
     };
-    let what = Wanted::Image {
+    let what = Requested::Image {
         name: name.to_owned(),
         tag,
         digest: digest.filter(is_sha),
@@ -233,14 +237,14 @@ fn local(words: &[&str], start: usize, program: &str) -> Option<Request> {
             _ => Read::default(),
         },
         _ => {
-            let what = Wanted::Program;
+            let what = Requested::Program;
             return Some(Request { word: start, what });
         }
     };
     let is_python = versionless.starts_with("py");
     if let Some((name, word)) = options.first(&["-m"]).filter(|_| is_python) {
         let top = name.split('.').next().unwrap_or(name);
-        let what = Wanted::Module(top.to_owned());
+        let what = Requested::Module(top.to_owned());
         return Some(Request { word, what });
     }
     let is_code = |(name, ..): &(&str, &str, usize)| {
@@ -250,7 +254,7 @@ fn local(words: &[&str], start: usize, program: &str) -> Option<Request> {
     let word = options
         .argument
         .filter(|_| !options.values.iter().any(is_code))?;
-    let what = Wanted::Script;
+    let what = Requested::Script;
     Some(Request { word, what })
 }
 

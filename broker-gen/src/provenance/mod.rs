@@ -16,7 +16,7 @@ mod tests;
 pub use command::request;
 
 /// Maximum length of a name, version or integrity from a file.
-const LONGEST: usize = 512;
+const MAX_TEXT_LENGTH: usize = 512;
 
 /// The request of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +24,12 @@ pub struct Request {
     /// The index of the word that names it; the program is 0.
     pub word: usize,
     /// The requested thing.
-    pub what: Wanted,
+    pub what: Requested,
 }
 
 /// The thing that a word of a command names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Requested {
     /// An npm package.
     Npm {
         /// With its scope.
@@ -95,7 +95,7 @@ pub enum PythonRunner {
     Apart,
 }
 
-impl Wanted {
+impl Requested {
     /// Whether exactly one version is requested; a file always is.
     pub fn is_pinned(&self) -> bool {
         match self {
@@ -168,8 +168,9 @@ pub fn file_integrity(content: &[u8]) -> String {
 
 /// A text from a file, if a lock may contain it: short, and only visible ASCII.
 fn plain(text: &str) -> Option<String> {
-    let fits =
-        !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|b| b.is_ascii_graphic());
+    let fits = !text.is_empty()
+        && text.len() <= MAX_TEXT_LENGTH
+        && text.bytes().all(|b| b.is_ascii_graphic());
     fits.then(|| text.to_owned())
 }
 

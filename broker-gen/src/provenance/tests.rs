@@ -18,23 +18,23 @@ fn asked(command: &str) -> String {
     };
     assert_eq!(what.is_pinned(), what.moving().is_none(), "{command}");
     match what {
-        Wanted::Npm {
+        Requested::Npm {
             name, version: v, ..
         } => format!("npm {name} {}", version(&v)),
-        Wanted::Pypi {
+        Requested::Pypi {
             name,
             version: v,
             runner,
         } => format!("{runner:?} {name} {}", version(&v)),
-        Wanted::Image { name, tag, digest } => format!(
+        Requested::Image { name, tag, digest } => format!(
             "image {name} {} {}",
             tag.as_deref().unwrap_or("-"),
             digest.as_deref().map_or("-", |digest| &digest[..9])
         ),
-        Wanted::Elsewhere { spec, pinned } => format!("elsewhere {spec} {pinned}"),
-        Wanted::Script => format!("script {}", words[word]),
-        Wanted::Module(name) => format!("module {name}"),
-        Wanted::Program => format!("program {}", words[word]),
+        Requested::Elsewhere { spec, pinned } => format!("elsewhere {spec} {pinned}"),
+        Requested::Script => format!("script {}", words[word]),
+        Requested::Module(name) => format!("module {name}"),
+        Requested::Program => format!("program {}", words[word]),
     }
 }
 
@@ -96,7 +96,7 @@ fn only_what_npm_installs_into_its_cache_is_looked_for() {
     let specs = |command: &str| {
         let words: Vec<&str> = command.split(' ').collect();
         match read(&words).map(|request| request.what) {
-            Some(Wanted::Npm {
+            Some(Requested::Npm {
                 specs, is_command, ..
             }) => (specs.join(" "), is_command),
             other => panic!("{command}: {other:?}"),

@@ -103,7 +103,7 @@ pub fn types(plan: &Plan<'_>) -> Types {
 fn types_within(plan: &Plan<'_>, bytes: usize) -> Types {
     let mut tree = tree::Tree::default();
     let mut fallbacks = Vec::new();
-    let mut room = Room(bytes);
+    let mut room = CodeBudget(bytes);
     for (path, entry) in &plan.entries {
         let Entry::Tool(tool) = entry else { continue };
         if !plan.sources[tool.source].0.types {
@@ -139,9 +139,9 @@ fn types_within(plan: &Plan<'_>, bytes: usize) -> Types {
 }
 
 /// Bytes of code that the remaining tools of a lock may take.
-struct Room(usize);
+struct CodeBudget(usize);
 
-impl Room {
+impl CodeBudget {
     /// Counts the code of one tool. If it is too large, constructors are left out; if that is not enough, a map
     /// replaces the type.
     fn take(&mut self, args: &mut Generated, mut output: Option<&mut Generated>) {

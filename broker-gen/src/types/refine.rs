@@ -171,7 +171,7 @@ fn fields(item: &mut ItemStruct, outline: &Outline) -> Result<Needed, &'static s
             .ident
             .clone()
             .ok_or("typify wrote a field without a name")?;
-        let said = Said::read(&field.attrs)?;
+        let said = SerdeAttributes::read(&field.attrs)?;
         if said.flatten {
             field.attrs = vec![serde_attribute(quote!(flatten))];
             continue;
@@ -309,7 +309,7 @@ fn setter(ident: &Ident, ty: &Type) -> TokenStream {
 
 /// The content of typify's serde attributes of a field.
 #[derive(Default)]
-struct Said {
+struct SerdeAttributes {
     rename: Option<String>,
     default: bool,
     flatten: bool,
@@ -317,7 +317,7 @@ struct Said {
     null: bool,
 }
 
-impl Said {
+impl SerdeAttributes {
     fn read(attributes: &[Attribute]) -> Result<Self, &'static str> {
         let mut said = Self::default();
         for attribute in attributes.iter().filter(|one| one.path().is_ident("serde")) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::script::Script;
 use crate::server::Server;
 
-const PERIOD: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) fn start(server: &Arc<Server>) -> Result<(), String> {
     if !server.source.changes() {
@@ -24,7 +24,7 @@ pub(crate) fn start(server: &Arc<Server>) -> Result<(), String> {
 fn watch(server: &Server, first: Arc<Script>) {
     let mut seen = first;
     loop {
-        std::thread::sleep(PERIOD);
+        std::thread::sleep(POLL_INTERVAL);
         let now = server.source.current();
         if now.generation > seen.generation || now.notify != seen.notify {
             server.notify_list_changed();

@@ -10,7 +10,7 @@ use broker_model::text::shown;
 /// Columns of a line, without the sign and the indentation of the report.
 const COLUMNS: usize = 74;
 /// Time limit of the search for the shortest diff; after it, a longer one is used.
-const LIMIT: Duration = Duration::from_secs(2);
+const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// Context lines of a change.
 const CONTEXT: usize = 2;
 
@@ -27,7 +27,9 @@ pub fn unified(old: &str, new: &str, sides: [&str; 2], most: usize) -> String {
         lines.lines().map(|line| fold(line, COLUMNS, "")).collect()
     };
     let (old, new) = (folded(old), folded(new));
-    let diff = TextDiff::configure().timeout(LIMIT).diff_lines(&old, &new);
+    let diff = TextDiff::configure()
+        .timeout(DIFF_TIMEOUT)
+        .diff_lines(&old, &new);
     let mut lines = vec![
         format!("--- {}", sides[0].trim_end()),
         format!("+++ {}", sides[1].trim_end()),

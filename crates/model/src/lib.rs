@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod asks;
 pub mod codes;
 pub mod config;
 pub mod diagnostic;
@@ -18,6 +17,7 @@ pub mod json_schema;
 pub mod lock;
 pub mod path;
 pub mod redact;
+pub mod sensitive_words;
 pub mod snapshot;
 pub mod terminal;
 pub mod text;

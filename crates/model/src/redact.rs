@@ -9,7 +9,7 @@ use crate::text::visible_json;
 /// The replacement of a secret.
 pub const MASK: &str = "••••";
 /// Shorter values are not masked in text: they would match by chance.
-const SHORTEST: usize = 4;
+const MIN_SECRET_BYTES: usize = 4;
 
 /// A value that must not be shown. `Debug` and `Display` print the mask.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Redactor {
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mut secrets: Vec<_> = secrets
             .into_iter()
-            .filter(|s| s.expose().len() >= SHORTEST)
+            .filter(|s| s.expose().len() >= MIN_SECRET_BYTES)
             .collect();
         // The longest first, so that a secret that contains another one is masked whole.
         secrets.sort_by(|a, b| (b.expose().len(), b.expose()).cmp(&(a.expose().len(), a.expose())));

@@ -8,7 +8,7 @@ use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
 /// Long, since test machines are shared.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn binary(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
@@ -27,7 +27,7 @@ async fn broker(era: Era) -> Client {
     let args = ["stdio", "smoke_config.json", "--log-level", "error"];
     let program = binary("mcp-broker");
     let client = Client::start(&program, args, Some(&root), era);
-    let started = tokio::time::timeout(PATIENCE, client).await;
+    let started = tokio::time::timeout(CALL_TIMEOUT, client).await;
     started.expect("in time").expect("it connects")
 }
 
@@ -39,7 +39,7 @@ fn object(value: Value) -> JsonObject {
 }
 
 async fn call(client: &Client, tool: &str, args: Value) -> Result<Value, CallError> {
-    let called = tokio::time::timeout(PATIENCE, client.call(tool, object(args))).await;
+    let called = tokio::time::timeout(CALL_TIMEOUT, client.call(tool, object(args))).await;
     called.expect("in time")
 }
 

@@ -15,7 +15,7 @@ pub(in crate::cli) struct Date {
 /// An invalid date; its text follows "expected".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a day that exists, as `2026-11-21`")]
-pub(in crate::cli) struct NoDate;
+pub(in crate::cli) struct InvalidDate;
 
 impl Date {
     /// Today.
@@ -66,16 +66,16 @@ impl Date {
 }
 
 impl FromStr for Date {
-    type Err = NoDate;
+    type Err = InvalidDate;
 
-    fn from_str(text: &str) -> Result<Self, NoDate> {
+    fn from_str(text: &str) -> Result<Self, InvalidDate> {
         let shaped = text.len() == 10
             && text
                 .bytes()
                 .enumerate()
                 .all(|(at, byte)| matches!((at, byte), (4 | 7, b'-') | (_, b'0'..=b'9')));
         if !shaped {
-            return Err(NoDate);
+            return Err(InvalidDate);
         }
         let number = |part: &str| part.parse::<u16>().ok();
         let two = |part: &str| part.parse::<u8>().ok();
@@ -83,7 +83,7 @@ impl FromStr for Date {
             .zip(two(&text[5..7]))
             .zip(two(&text[8..]))
             .and_then(|((year, month), day)| Self::new(year, month, day))
-            .ok_or(NoDate)
+            .ok_or(InvalidDate)
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
             "2026-11-2x",
             "٢٠٢٦-١١-٢",
         ] {
-            assert_eq!(bad.parse::<Date>(), Err(NoDate), "{bad}");
+            assert_eq!(bad.parse::<Date>(), Err(InvalidDate), "{bad}");
         }
     }
 

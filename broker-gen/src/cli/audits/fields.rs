@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::Date;
 
 /// Maximum number of reported problems of one file.
-const MOST_TOLD: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 /// The problems of one text.
 #[derive(Debug)]
@@ -55,10 +55,10 @@ impl<'t> Problems<'t> {
     /// All in the file's order; empty if there are none.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort_by_key(|(at, _)| *at);
-        let left_out = self.found.len().saturating_sub(MOST_TOLD);
-        self.found.truncate(MOST_TOLD);
+        let left_out = self.found.len().saturating_sub(MAX_REPORTED);
+        self.found.truncate(MAX_REPORTED);
         let (file, text) = (self.file, self.text);
-        let mut told: Vec<_> = self
+        let mut reported: Vec<_> = self
             .found
             .into_iter()
             .map(|(at, diagnostic)| Diagnostic {
@@ -68,9 +68,9 @@ impl<'t> Problems<'t> {
             .collect();
         if left_out > 0 {
             let message = format!("and {left_out} more; correct these first");
-            told.push(Diagnostic::error(DiagnosticCode::AuditsValue, message).in_file(file));
+            reported.push(Diagnostic::error(DiagnosticCode::AuditsValue, message).in_file(file));
         }
-        told
+        reported
     }
 
     /// Reports every key of `table` that is not among `known`.
@@ -213,7 +213,7 @@ impl<'d> Fields<'d> {
     ) -> Option<Date> {
         self.parsed(problems, key, value, |text| {
             text.parse()
-                .map_err(|error: super::date::NoDate| error.to_string())
+                .map_err(|error: super::date::InvalidDate| error.to_string())
         })
     }
 

@@ -11,7 +11,7 @@ mod append;
 mod date;
 mod fields;
 mod read;
-mod standing;
+mod status;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ mod who;
 
 pub(super) use append::{Decision, append};
 pub(super) use date::Date;
-pub(super) use standing::{Missing, Standing};
+pub(super) use status::{AuditStatus, Missing};
 pub(super) use subject::{Subject, subjects};
 pub(super) use who::who;
 
@@ -34,14 +34,14 @@ const MAX_BYTES: usize = 4 << 20;
 pub(super) struct Audits {
     /// The file as the user would name it.
     file: String,
-    audits: Vec<Placed<Audit>>,
+    audits: Vec<FileEntry<Audit>>,
     exemptions: Vec<Exemption>,
-    suppressions: Vec<Placed<Suppression>>,
+    suppressions: Vec<FileEntry<Suppression>>,
 }
 
 /// An entry, and its first line.
 #[derive(Clone, Debug)]
-struct Placed<T> {
+struct FileEntry<T> {
     line: usize,
     entry: T,
 }
@@ -106,12 +106,14 @@ impl Audits {
         tool: Option<&str>,
         digest: &Digest,
     ) -> bool {
-        self.suppressions.iter().any(|Placed { entry: one, .. }| {
-            one.rule == rule
-                && one.source.as_str() == source
-                && one.tool.as_deref() == tool
-                && one.digest == *digest
-        })
+        self.suppressions
+            .iter()
+            .any(|FileEntry { entry: one, .. }| {
+                one.rule == rule
+                    && one.source.as_str() == source
+                    && one.tool.as_deref() == tool
+                    && one.digest == *digest
+            })
     }
 }
 

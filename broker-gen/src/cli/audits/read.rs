@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{Fields, Problems};
-use super::{Audit, Audits, CRITERIA, Exemption, Placed, Suppression};
+use super::{Audit, Audits, CRITERIA, Exemption, FileEntry, Suppression};
 
 const AUDIT: &[&str] = &[
     "source",
@@ -28,7 +28,7 @@ const LISTS: &[&str] = &["audits", "exemptions", "suppressions"];
 const MIXED: &str = "Keep the entries of both sides, each with a `[[audits]]` line and all its other lines; git leaves lines that both sides share outside its markers.";
 
 /// Maximum number of reported syntax errors; later ones follow from the first few.
-const MOST_SYNTAX: usize = 10;
+const MAX_SYNTAX_ERRORS: usize = 10;
 
 impl Audits {
     /// Reads a text. `file` is its name in messages.
@@ -39,7 +39,7 @@ impl Audits {
             return Err(problems.finish());
         }
         let (document, errors) = DeTable::parse_recoverable(text);
-        for error in errors.iter().take(MOST_SYNTAX) {
+        for error in errors.iter().take(MAX_SYNTAX_ERRORS) {
             let message = format!("invalid TOML: {}", shown_line(error.message(), 200));
             let problem = Diagnostic::error(DiagnosticCode::AuditsSyntax, message);
             let problem = match error.message() {
@@ -117,7 +117,7 @@ fn entries<'d>(
 
 // Every field is read before any missing one returns, so that all problems are reported.
 
-fn audit(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Placed<Audit>> {
+fn audit(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<FileEntry<Audit>> {
     let source = fields.path(problems, "source");
     let tool = fields.optional_text(problems, "tool");
     let digest = fields.digest(problems, "digest");
@@ -139,7 +139,7 @@ fn audit(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Placed<Audit
         notes: notes?,
         expires: expires?,
     };
-    Some(Placed { line, entry })
+    Some(FileEntry { line, entry })
 }
 
 fn exemption(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Exemption> {
@@ -158,7 +158,7 @@ fn exemption(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Exemptio
     })
 }
 
-fn suppression(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Placed<Suppression>> {
+fn suppression(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<FileEntry<Suppression>> {
     let rule = fields.text(problems, "rule");
     let source = fields.path(problems, "source");
     let tool = fields.optional_text(problems, "tool");
@@ -176,7 +176,7 @@ fn suppression(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Placed
         who: who?,
         date: date?,
     };
-    Some(Placed { line, entry })
+    Some(FileEntry { line, entry })
 }
 
 fn merge_conflict(text: &str) -> Option<(usize, Diagnostic)> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::lint::{Linted, advice};
+use crate::lint::{LintResult, advice};
 use broker_drift::{Finding, FindingSeverity};
 use broker_model::terminal::Text;
 use broker_model::text;
@@ -17,26 +17,26 @@ const SHOWN_FINDINGS: usize = 8;
 
 /// The counts of the run: checked texts, and findings that are not shown.
 #[derive(Debug)]
-pub(super) struct Looked {
+pub(super) struct LintRun {
     pub(super) sources: usize,
     pub(super) tools: usize,
     pub(super) suppressed: usize,
 }
 
-pub(in crate::cli) fn has_errors(one: &Linted) -> bool {
+pub(in crate::cli) fn has_errors(one: &LintResult) -> bool {
     one.findings
         .iter()
         .any(|finding| finding.severity == FindingSeverity::Error)
 }
 
-pub(super) fn count(linted: &[Linted], severity: FindingSeverity) -> usize {
+pub(super) fn count(linted: &[LintResult], severity: FindingSeverity) -> usize {
     let all = linted.iter().flat_map(|one| &one.findings);
     all.filter(|finding| finding.severity == severity).count()
 }
 
 /// One block per tool, those with errors first.
-pub(super) fn human(linted: &[Linted]) -> Text {
-    let mut blocks: Vec<&Linted> = linted.iter().collect();
+pub(super) fn human(linted: &[LintResult]) -> Text {
+    let mut blocks: Vec<&LintResult> = linted.iter().collect();
     blocks.sort_by_key(|one| !has_errors(one));
     let mut out = Text::new();
     for one in blocks {
@@ -62,7 +62,7 @@ pub(super) fn human(linted: &[Linted]) -> Text {
 }
 
 /// How to accept a harmless finding; empty without findings.
-pub(super) fn settle(linted: &[Linted], config: &Path) -> Text {
+pub(super) fn settle(linted: &[LintResult], config: &Path) -> Text {
     if linted.is_empty() {
         return Text::new();
     }
@@ -80,7 +80,7 @@ pub(super) fn accept(config: &Path) -> String {
     )
 }
 
-fn write_finding(out: &mut Text, one: &Linted, finding: &Finding) {
+fn write_finding(out: &mut Text, one: &LintResult, finding: &Finding) {
     let message = shown_line(&finding.message, 300);
     let rule = text!("  {}[{}] ", finding.severity.as_str(), finding.rule);
     out.wrap(rule, "    ", &message);
@@ -96,7 +96,7 @@ fn write_finding(out: &mut Text, one: &Linted, finding: &Finding) {
     }
 }
 
-pub(super) fn summary(linted: &[Linted], looked: &Looked) -> Text {
+pub(super) fn summary(linted: &[LintResult], looked: &LintRun) -> Text {
     let [errors, warnings] =
         [FindingSeverity::Error, FindingSeverity::Warning].map(|severity| count(linted, severity));
     text!(
@@ -110,7 +110,7 @@ pub(super) fn summary(linted: &[Linted], looked: &Looked) -> Text {
 }
 
 /// The findings in one tool, or in the texts of a source itself.
-pub(in crate::cli) fn one_to_json(one: &Linted) -> Value {
+pub(in crate::cli) fn one_to_json(one: &LintResult) -> Value {
     json!({
         "source": one.source.as_str(),
         "tool": one.tool,
@@ -120,7 +120,7 @@ pub(in crate::cli) fn one_to_json(one: &Linted) -> Value {
     })
 }
 
-pub(super) fn to_json(linted: &[Linted], looked: &Looked) -> Value {
+pub(super) fn to_json(linted: &[LintResult], looked: &LintRun) -> Value {
     json!({
         "format_version": FORMAT_VERSION,
         "linted": linted.iter().map(one_to_json).collect::<Vec<_>>(),
@@ -135,7 +135,7 @@ pub(super) fn to_json(linted: &[Linted], looked: &Looked) -> Value {
 }
 
 /// The entries of the audits file that would suppress the errors of one tool.
-pub(super) fn suppressions(one: &Linted) -> Text {
+pub(super) fn suppressions(one: &LintResult) -> Text {
     let mut rules: Vec<&str> = one
         .findings
         .iter()

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::provenance::{self, Request, Wanted, without_user};
+use crate::provenance::{self, Request, Requested, without_user};
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Report};
 use broker_mcp::SourceSpec;
@@ -19,11 +19,11 @@ mod npm;
 mod pypi;
 
 /// Maximum size of a hashed file.
-const LARGEST: usize = 1 << 30;
+const MAX_FILE_BYTES: usize = 1 << 30;
 /// Maximum size of a package manager's record.
-const LARGEST_RECORD: usize = 64 << 20;
+const MAX_RECORD_BYTES: usize = 64 << 20;
 /// Maximum number of entries of a folder that are read.
-const MOST_ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 
 /// An installed package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,21 +56,21 @@ pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
     }
     let pinned = what.is_pinned();
     let found = match what {
-        Wanted::Npm {
+        Requested::Npm {
             name,
             version,
             specs,
             is_command,
         } => npm::look(&name, &version, &specs, is_command, process)
             .map(|one| one.package(Kind::Npm, pinned)),
-        Wanted::Pypi {
+        Requested::Pypi {
             name,
             version,
             runner,
         } => {
             pypi::look(&name, &version, runner, process).map(|one| one.package(Kind::Pypi, pinned))
         }
-        Wanted::Image { name, tag, digest } => match digest {
+        Requested::Image { name, tag, digest } => match digest {
             Some(digest) => Ok(Package {
                 kind: Kind::Oci,
                 name,
@@ -83,15 +83,15 @@ pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
                 shown_line(&name, 200)
             )),
         },
-        Wanted::Elsewhere { spec, .. } => Err(format!(
+        Requested::Elsewhere { spec, .. } => Err(format!(
             "`{}` comes from no registry",
             shown_line(&without_user(&spec), 200)
         )),
-        Wanted::Module(name) => match pypi::of_module(&name, process) {
+        Requested::Module(name) => match pypi::of_module(&name, process) {
             Some(one) => Ok(one.package(Kind::Pypi, pinned)),
             None => return SeenPackage::Nothing,
         },
-        Wanted::Script | Wanted::Program => return file(source, process, word),
+        Requested::Script | Requested::Program => return file(source, process, word),
     };
     match found {
         Ok(package) => SeenPackage::Found(package),
@@ -100,10 +100,8 @@ pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
 }
 
 /// The packages that the commands of the sources do not pin; errors with `strict`.
-pub(super) fn unpinned(config: &Config, launches: &[SourceSpec], strict: bool) -> Vec<Diagnostic> {
-    let asked = launches
-        .iter()
-        .filter_map(|launch| config.source(&launch.source));
+pub(super) fn unpinned(config: &Config, specs: &[SourceSpec], strict: bool) -> Vec<Diagnostic> {
+    let asked = specs.iter().filter_map(|spec| config.source(&spec.source));
     asked
         .filter_map(|source| {
             let request = provenance::request(&source.command)?;
@@ -152,7 +150,7 @@ pub(super) fn unseen(source: &Source, process: &ProcessSpec, why: &str) -> Optio
     let request = provenance::request(&source.command)?;
     let open = matches!(
         request.what,
-        Wanted::Image { .. } | Wanted::Elsewhere { pinned: false, .. }
+        Requested::Image { .. } | Requested::Elsewhere { pinned: false, .. }
     );
     let message = format!(
         "the package of `{}` was not found: {}",
@@ -196,7 +194,7 @@ fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
     if !named_by_path || name.is_empty() || name.contains("${") || is_shim || !path.is_file() {
         return SeenPackage::Nothing;
     }
-    match read(&path, LARGEST) {
+    match read(&path, MAX_FILE_BYTES) {
         Ok(content) => SeenPackage::Found(Package {
             kind: Kind::File,
             name: name.to_owned(),
@@ -231,7 +229,7 @@ fn read(path: &Path, largest: usize) -> Result<Vec<u8>, String> {
 
 /// A record of a package manager, if it exists and can be read.
 fn record(path: &Path) -> Option<String> {
-    String::from_utf8(read(path, LARGEST_RECORD).ok()?).ok()
+    String::from_utf8(read(path, MAX_RECORD_BYTES).ok()?).ok()
 }
 
 /// The entries of a folder, by name.
@@ -240,7 +238,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .take(MOST_ENTRIES)
+        .take(MAX_ENTRIES)
         .collect();
     found.sort_unstable();
     found

@@ -14,7 +14,7 @@ use super::{Installed, entries, folder, name_of, read, record};
 /// Maximum bytes of a script that are read for its interpreter.
 const HEAD: usize = 1 << 20;
 /// Maximum size of a pointer file in uv's cache.
-const LARGEST_POINTER: usize = 1 << 20;
+const MAX_POINTER_BYTES: usize = 1 << 20;
 
 /// The package that `uvx` or `pipx run` runs.
 pub(super) fn look(
@@ -226,7 +226,7 @@ fn archive(cache: &Path, name: &str, version: &str) -> Option<String> {
                         .filter(|(of, _)| same_version(of, version))
                         .map(|_| entry.clone())
                 };
-                let bytes = pointer.and_then(|pointer| read(&pointer, LARGEST_POINTER).ok());
+                let bytes = pointer.and_then(|pointer| read(&pointer, MAX_POINTER_BYTES).ok());
                 hashes.extend(bytes.and_then(|bytes| python::cached_archive(&bytes)));
             }
         }

@@ -5,11 +5,11 @@ use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::shown;
 
-use super::Shown;
+use super::ReportView;
 use super::places::Places;
 
 /// The commands, and the counts in a line of plain text.
-pub(super) fn commands(shown: &Shown<'_>, places: &Places<'_>) -> Text {
+pub(super) fn commands(shown: &ReportView<'_>, places: &Places<'_>) -> Text {
     let mut out = Text::new();
     for block in shown.blocks() {
         for finding in block.findings {

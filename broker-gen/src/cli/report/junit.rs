@@ -8,7 +8,7 @@ use broker_drift::{Class, FailOn};
 use broker_model::terminal::Text;
 use broker_model::text;
 
-use super::{Block, Kind, Shown};
+use super::{Block, Kind, ReportView};
 
 /// The result of a case.
 enum Verdict {
@@ -18,7 +18,7 @@ enum Verdict {
 }
 
 /// The document.
-pub(super) fn document(shown: &Shown<'_>, fail_on: FailOn) -> Text {
+pub(super) fn document(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
     let blocks = shown.blocks();
     let mut suites: BTreeMap<&str, Vec<(&str, Option<&Block<'_>>)>> = BTreeMap::new();
     for source in &shown.lock.sources {
@@ -135,7 +135,7 @@ fn attributes([tests, failures, errors, skipped]: [usize; 4]) -> String {
 }
 
 /// All findings of one tool.
-fn told(shown: &Shown<'_>, block: &Block<'_>) -> String {
+fn told(shown: &ReportView<'_>, block: &Block<'_>) -> String {
     let mut out = String::new();
     for finding in block.findings {
         let _ = writeln!(

@@ -5,7 +5,7 @@ use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::{counted, shown_line};
 
-use super::{Block, Shown, Sides};
+use super::{Block, ReportView, Sides};
 
 /// Maximum rows of the table.
 const ROWS: usize = 30;
@@ -13,7 +13,7 @@ const ROWS: usize = 30;
 const DETAILS: usize = 30;
 
 /// The comment.
-pub(super) fn comment(shown: &Shown<'_>, fail_on: FailOn) -> Text {
+pub(super) fn comment(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
     let blocks = shown.blocks();
     let report = shown.report;
     let verdict = if report.has_unchecked() {
@@ -103,7 +103,7 @@ fn row(block: &Block<'_>) -> Text {
     )
 }
 
-fn details(shown: &Shown<'_>, block: &Block<'_>) -> Text {
+fn details(shown: &ReportView<'_>, block: &Block<'_>) -> Text {
     let mut out = text!(
         "\n<b>{}</b> <code>{}</code>\n",
         block.class.as_str(),
@@ -117,7 +117,7 @@ fn details(shown: &Shown<'_>, block: &Block<'_>) -> Text {
     out
 }
 
-fn detail(shown: &Shown<'_>, finding: &Finding, again: bool) -> Text {
+fn detail(shown: &ReportView<'_>, finding: &Finding, again: bool) -> Text {
     let mut out = text!(
         "\n- {}: {}",
         finding.rule,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::lint::Linted;
+use crate::lint::LintResult;
 use broker_drift::{BetweenLocks, Class, FailOn, Finding, FindingSeverity, Report};
 use broker_model::NodePath;
 use broker_model::exit::Exit;
@@ -119,10 +119,10 @@ impl Sides {
 
 /// A report and the lock that its lines refer to.
 #[derive(Debug)]
-pub(super) struct Shown<'a> {
+pub(super) struct ReportView<'a> {
     pub(super) report: &'a Report,
     /// The findings of the lint in the live texts, and those that the audits do not settle.
-    pub(super) linted: &'a [Linted],
+    pub(super) linted: &'a [LintResult],
     pub(super) sides: Sides,
     /// The checked sources; `None` for all of the lock.
     pub(super) asked: Option<&'a [NodePath]>,
@@ -152,7 +152,7 @@ impl ReportArgs {
     }
 
     /// Prints the report and writes it to the files; returns the exit.
-    pub(super) fn deliver(&self, shown: &Shown<'_>) -> Exit {
+    pub(super) fn deliver(&self, shown: &ReportView<'_>) -> Exit {
         let fail_on = self.fail_on();
         output::data(&shown.text(self.format, fail_on));
         let mut exit = shown.report.exit(fail_on);
@@ -170,7 +170,7 @@ impl ReportArgs {
     }
 }
 
-impl Shown<'_> {
+impl ReportView<'_> {
     fn text(&self, format: Format, fail_on: FailOn) -> Text {
         match format {
             Format::Human => match self.sides {

@@ -8,11 +8,11 @@ use broker_model::digest::Digest;
 use serde_json::{Value, json};
 
 use super::places::Places;
-use super::{Block, Shown};
+use super::{Block, ReportView};
 use crate::cli::rules;
 
 /// The document.
-pub(super) fn document(shown: &Shown<'_>, places: &Places<'_>) -> Value {
+pub(super) fn document(shown: &ReportView<'_>, places: &Places<'_>) -> Value {
     let blocks = shown.blocks();
     let mut used: Vec<&str> = blocks
         .iter()
@@ -68,7 +68,7 @@ fn rule(id: &str) -> Value {
 }
 
 fn result(
-    shown: &Shown<'_>,
+    shown: &ReportView<'_>,
     places: &Places<'_>,
     block: &Block<'_>,
     finding: &Finding,

@@ -7,8 +7,8 @@ use broker_drift::{Class, Finding, Report};
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 
-use crate::cli::audits::{Audits, Date, Standing, Subject, subjects};
-use crate::cli::between::between;
+use crate::cli::audits::{AuditStatus, Audits, Date, Subject, subjects};
+use crate::cli::lock_diff::diff_locks;
 
 /// One item to decide on.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Item<'a> {
     /// The item in the baseline, if it has other bytes there.
     pub(super) old: Option<Subject<'a>>,
     /// The reason why a decision is needed.
-    pub(super) standing: Standing,
+    pub(super) status: AuditStatus,
     /// Whether the baseline's item was audited, so that only the change has to be reviewed.
     pub(super) old_was_audited: bool,
 }
@@ -32,11 +32,13 @@ pub(super) fn items<'a>(
     audits: &Audits,
     today: Date,
 ) -> Vec<Item<'a>> {
-    let report = baseline.map(|old| between(old, lock)).unwrap_or_default();
+    let report = baseline
+        .map(|old| diff_locks(old, lock))
+        .unwrap_or_default();
     let mut items = Vec::new();
     for subject in subjects(lock) {
-        let standing = audits.standing(&subject, today);
-        if standing == Standing::Audited {
+        let status = audits.status(&subject, today);
+        if status == AuditStatus::Audited {
             continue;
         }
         let old = baseline.and_then(|lock| same_in(lock, &subject));
@@ -54,7 +56,7 @@ pub(super) fn items<'a>(
                 .unwrap_or_default(),
             old_was_audited: old.as_ref().is_some_and(|old| audits.knows(old)),
             old,
-            standing,
+            status,
             subject,
         });
     }

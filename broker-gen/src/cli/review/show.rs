@@ -7,7 +7,7 @@ use broker_model::text;
 use broker_model::text::shown_line;
 
 use super::items::Item;
-use crate::cli::audits::Standing;
+use crate::cli::audits::AuditStatus;
 
 /// Whether to use colour.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,10 +42,10 @@ pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> 
     );
     let mut out = text!("\n{}\n", style.paint("1", &head));
     let mut say = |line: &str| out.fold(&text!("  {}", line), WIDTH, "    ");
-    say(&match &item.standing {
-        Standing::Audited => "it has an audit".to_owned(),
-        Standing::Exempt(until) => format!("it may go without an audit until {until}"),
-        Standing::Missing(why) => format!("it has no valid audit: {why}"),
+    say(&match &item.status {
+        AuditStatus::Audited => "it has an audit".to_owned(),
+        AuditStatus::Exempt(until) => format!("it may go without an audit until {until}"),
+        AuditStatus::Missing(why) => format!("it has no valid audit: {why}"),
     });
     say(item.subject.digest.as_str());
     for finding in &item.findings {

@@ -12,7 +12,7 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use clap::{Args, ValueEnum};
 
 use super::accept::read_lock;
-use super::audits::{Audits, Date, Missing, Standing, subjects};
+use super::audits::{AuditStatus, Audits, Date, Missing, subjects};
 use super::{output, program, schemas};
 use crate::build_script::quoted;
 use crate::{emit, lock_file, plan};
@@ -22,8 +22,8 @@ mod outcome;
 use outcome::{Counts, Outcome};
 
 /// Maximum time for a broker to print its version.
-const BINARY_LIMIT: Duration = Duration::from_secs(20);
-const MOST_OF_A_VERSION: u64 = 64 << 10;
+const BINARY_TIMEOUT: Duration = Duration::from_secs(20);
+const MAX_VERSION_BYTES: u64 = 64 << 10;
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
@@ -174,7 +174,7 @@ fn catalog_of(binary: &Path) -> std::io::Result<Option<String>> {
     let command = program::command(file, |command| {
         command.arg("--version").env_clear();
     });
-    let output = program::run(command, BINARY_LIMIT, MOST_OF_A_VERSION)?;
+    let output = program::run(command, BINARY_TIMEOUT, MAX_VERSION_BYTES)?;
     if !output.status.success() {
         let message = format!("it ended with {}", output.status);
         return Err(std::io::Error::other(message));
@@ -189,10 +189,12 @@ fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, 
     let today = Date::today();
     let all = subjects(lock);
     let of = all.len();
-    let standings = || all.iter().map(|subject| audits.standing(subject, today));
-    let audited = standings().filter(|one| *one == Standing::Audited).count();
+    let standings = || all.iter().map(|subject| audits.status(subject, today));
+    let audited = standings()
+        .filter(|one| *one == AuditStatus::Audited)
+        .count();
     let exempt = standings()
-        .filter(|one| matches!(one, Standing::Exempt(_)))
+        .filter(|one| matches!(one, AuditStatus::Exempt(_)))
         .count();
     let counts = Counts {
         required: config.audits_required,

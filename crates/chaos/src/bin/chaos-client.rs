@@ -20,13 +20,13 @@ MODE  slow-reader  calls, and reads a byte now and then
       lies         requests that are not what they say: lengths, hosts, methods, bytes of nothing";
 
 /// Maximum number of connections, so that the client cannot be used as an attack tool.
-const MOST: usize = 100_000;
+const MAX_CONNECTIONS: usize = 100_000;
 /// Threads of a flood.
 const THREADS: usize = 8;
 /// Time limit of an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two bytes that a slow reader reads.
-const PAUSE: Duration = Duration::from_millis(20);
+const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 struct Order {
     mode: String,
@@ -40,7 +40,7 @@ struct Order {
 
 /// The results of the connections.
 #[derive(Default)]
-struct Fates {
+struct Results {
     /// Answers by status.
     answered: BTreeMap<u16, usize>,
     /// Closed by the other side without an answer.
@@ -62,21 +62,21 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let fates = match order.mode.as_str() {
+    let results = match order.mode.as_str() {
         "slow-reader" => hold(&order, call(&order).as_bytes(), true),
         "half-open" => hold(&order, &call(&order).as_bytes()[..40], false),
         "leave" => leave(&order),
         "flood" => flood(&order),
         _ => lies(&order),
     };
-    let answered: BTreeMap<_, _> = fates
+    let answered: BTreeMap<_, _> = results
         .answered
         .iter()
         .map(|(status, count)| (status.to_string(), *count))
         .collect();
     let line = json!({
-        "mode": order.mode, "answered": answered, "closed": fates.closed, "open": fates.open,
-        "left": fates.left, "refused": fates.refused,
+        "mode": order.mode, "answered": answered, "closed": results.closed, "open": results.open,
+        "left": results.left, "refused": results.refused,
     });
     match writeln!(io::stdout(), "{line}") {
         Ok(()) => ExitCode::SUCCESS,
@@ -107,7 +107,11 @@ fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
                 .map_err(|_| format!("`{flag}` is not a number"))
         };
         match flag.as_str() {
-            "--count" => order.count = usize::try_from(number()?).unwrap_or(MOST).min(MOST),
+            "--count" => {
+                order.count = usize::try_from(number()?)
+                    .unwrap_or(MAX_CONNECTIONS)
+                    .min(MAX_CONNECTIONS)
+            }
             "--seconds" => order.seconds = number()?.min(600),
             "--seed" => order.seed = number()?,
             "--path" => order.path = value,
@@ -130,30 +134,30 @@ fn post(host: &str, length: usize, body: &str) -> String {
     )
 }
 
-fn connect(order: &Order, fates: &mut Fates) -> Option<TcpStream> {
+fn connect(order: &Order, results: &mut Results) -> Option<TcpStream> {
     let stream = TcpStream::connect(&order.address).ok();
-    fates.refused += usize::from(stream.is_none());
+    results.refused += usize::from(stream.is_none());
     stream
 }
 
 /// Sends the same bytes on many connections and keeps them open; with `reads` it reads a byte of each from time to
 /// time.
-fn hold(order: &Order, bytes: &[u8], reads: bool) -> Fates {
-    let mut fates = Fates::default();
+fn hold(order: &Order, bytes: &[u8], reads: bool) -> Results {
+    let mut results = Results::default();
     let mut held = Vec::new();
     for _ in 0..order.count {
-        let Some(mut stream) = connect(order, &mut fates) else {
+        let Some(mut stream) = connect(order, &mut results) else {
             continue;
         };
         if stream.write_all(bytes).is_err() || stream.set_nonblocking(true).is_err() {
-            fates.closed += 1;
+            results.closed += 1;
             continue;
         }
         held.push(stream);
     }
-    let rounds = order.seconds * 1000 / PAUSE.as_millis() as u64;
+    let rounds = order.seconds * 1000 / READ_INTERVAL.as_millis() as u64;
     for _ in 0..rounds {
-        thread::sleep(PAUSE);
+        thread::sleep(READ_INTERVAL);
         held.retain_mut(|stream| {
             let mut byte = [0];
             let got = if reads {
@@ -168,44 +172,44 @@ fn hold(order: &Order, bytes: &[u8], reads: bool) -> Fates {
             }
         });
     }
-    fates.open = held.len();
-    fates.closed = order.count - fates.refused - fates.open;
-    fates
+    results.open = held.len();
+    results.closed = order.count - results.refused - results.open;
+    results
 }
 
-fn leave(order: &Order) -> Fates {
-    let mut fates = Fates::default();
+fn leave(order: &Order) -> Results {
+    let mut results = Results::default();
     for _ in 0..order.count {
-        if let Some(mut stream) = connect(order, &mut fates) {
+        if let Some(mut stream) = connect(order, &mut results) {
             // The connection is closed, however many bytes were accepted.
             let _ = stream.write_all(call(order).as_bytes());
-            fates.left += 1;
+            results.left += 1;
         }
     }
-    fates
+    results
 }
 
-fn flood(order: &Order) -> Fates {
-    let fates = Mutex::new(Fates::default());
+fn flood(order: &Order) -> Results {
+    let results = Mutex::new(Results::default());
     thread::scope(|scope| {
         for number in 0..THREADS {
-            let fates = &fates;
+            let results = &results;
             scope.spawn(move || {
-                let mut own = Fates::default();
+                let mut own = Results::default();
                 for _ in (number..order.count).step_by(THREADS) {
                     ask(order, call(order).as_bytes(), false, &mut own);
                 }
-                if let Ok(mut all) = fates.lock() {
+                if let Ok(mut all) = results.lock() {
                     all.add(own);
                 }
             });
         }
     });
-    fates.into_inner().unwrap_or_default()
+    results.into_inner().unwrap_or_default()
 }
 
-fn lies(order: &Order) -> Fates {
-    let (mut fates, mut state) = (Fates::default(), order.seed | 1);
+fn lies(order: &Order) -> Results {
+    let (mut results, mut state) = (Results::default(), order.seed | 1);
     let body = format!("{{\"path\":\"{}\",\"args\":{}}}", order.path, order.args);
     let whole = post(&order.address, body.len(), &body);
     for number in 0..order.count {
@@ -225,7 +229,7 @@ fn lies(order: &Order) -> Fates {
                     state ^= state << 17;
                     noise.push((state >> 24) as u8);
                 }
-                ask(order, &noise, true, &mut fates);
+                ask(order, &noise, true, &mut results);
                 continue;
             }
         };
@@ -234,15 +238,15 @@ fn lies(order: &Order) -> Fates {
             order,
             lie.as_bytes(),
             matches!(number % 8, 0 | 4),
-            &mut fates,
+            &mut results,
         );
     }
-    fates
+    results
 }
 
 /// Sends, with `ends` closes the write side, and records the status.
-fn ask(order: &Order, bytes: &[u8], ends: bool, fates: &mut Fates) {
-    let Some(mut stream) = connect(order, fates) else {
+fn ask(order: &Order, bytes: &[u8], ends: bool, results: &mut Results) {
+    let Some(mut stream) = connect(order, results) else {
         return;
     };
     let sent = stream.write_all(bytes);
@@ -253,24 +257,24 @@ fn ask(order: &Order, bytes: &[u8], ends: bool, fates: &mut Fates) {
     };
     let mut head = Vec::new();
     let read = stream
-        .set_read_timeout(Some(PATIENCE))
+        .set_read_timeout(Some(ANSWER_TIMEOUT))
         .and_then(|()| stream.take(1 << 20).read_to_end(&mut head));
     let status = String::from_utf8_lossy(&head);
     let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
     match status {
-        Some(status) => *fates.answered.entry(status).or_default() += 1,
+        Some(status) => *results.answered.entry(status).or_default() += 1,
         None if read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) => {
-            fates.open += 1
+            results.open += 1
         }
         None => {
             // It does not matter whether it was closed during the write or after it.
             drop(sent);
-            fates.closed += 1;
+            results.closed += 1;
         }
     }
 }
 
-impl Fates {
+impl Results {
     fn add(&mut self, other: Self) {
         for (status, count) in other.answered {
             *self.answered.entry(status).or_default() += count;

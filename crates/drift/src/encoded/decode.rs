@@ -14,10 +14,10 @@ pub struct Run {
 }
 
 /// Shorter runs contain no sentence.
-const SHORTEST_BASE64: usize = 24;
-const SHORTEST_HEX: usize = 32;
+const MIN_BASE64_LENGTH: usize = 24;
+const MIN_HEX_LENGTH: usize = 32;
 /// Maximum number of decoded bytes of one run.
-const LONGEST: usize = 1 << 16;
+const MAX_DECODED_BYTES: usize = 1 << 16;
 /// Number of escaped letters that is not accidental.
 const MANY_LETTERS: usize = 8;
 
@@ -36,10 +36,10 @@ fn dense(text: &str, found: &mut Vec<Run>) {
     let mut at = 0;
     while at < bytes.len() {
         let length = bytes[at..].iter().take_while(|b| of_base64(**b)).count();
-        if length >= SHORTEST_BASE64 {
-            let run = &bytes[at..at + length.min(LONGEST)];
+        if length >= MIN_BASE64_LENGTH {
+            let run = &bytes[at..at + length.min(MAX_DECODED_BYTES)];
             let hex = run.strip_prefix(b"0x").unwrap_or(run);
-            let decoded = if hex.len() >= SHORTEST_HEX && hex.iter().all(u8::is_ascii_hexdigit) {
+            let decoded = if hex.len() >= MIN_HEX_LENGTH && hex.iter().all(u8::is_ascii_hexdigit) {
                 from_hex(hex).and_then(text_of).map(|text| ("hex", text))
             } else {
                 from_base64(run)

@@ -58,7 +58,7 @@ pub fn of(text: &str) -> Vec<Word> {
 }
 
 /// Maximum length of an email address before and after its `@`.
-const LONGEST: usize = 64;
+const MAX_ADDRESS_PART: usize = 64;
 
 /// The length of a web address that begins with a word of this length, if there is one.
 fn address(text: &str, first: usize) -> Option<(&'static str, usize)> {
@@ -71,7 +71,13 @@ fn address(text: &str, first: usize) -> Option<(&'static str, usize)> {
             .then_some(("@url", text.find(ends).unwrap_or(text.len())));
     }
     let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+');
-    let run = |bytes: &[u8]| bytes.iter().take(LONGEST).take_while(|b| plain(b)).count();
+    let run = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .take(MAX_ADDRESS_PART)
+            .take_while(|b| plain(b))
+            .count()
+    };
     let bytes = text.as_bytes();
     let local = run(bytes);
     let domain = bytes.get(local..)?.strip_prefix(b"@")?;

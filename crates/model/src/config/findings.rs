@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::json::{escape_token, position_of_offset};
 
 /// Maximum number of problems that are reported for one file.
-pub(super) const MAX_TOLD: usize = 100;
+pub(super) const MAX_REPORTED: usize = 100;
 /// Maximum number that is kept until they are sorted.
 const MAX_KEPT: usize = 200;
 
@@ -121,30 +121,30 @@ impl<'t> Findings<'t> {
 
     /// All in file order; warnings are dropped before errors if there are too many.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
-        if self.kept.len() > MAX_TOLD {
+        if self.kept.len() > MAX_REPORTED {
             self.kept.sort_by_key(|f| (!f.diagnostic.is_error(), f.at));
         }
-        let dropped = self.dropped + self.kept.len().saturating_sub(MAX_TOLD);
-        self.kept.truncate(MAX_TOLD);
+        let dropped = self.dropped + self.kept.len().saturating_sub(MAX_REPORTED);
+        self.kept.truncate(MAX_REPORTED);
         self.kept.sort_by_key(|found| found.at);
         let (file, text) = (self.file, self.text);
         let refused = self.errors > 0;
-        let mut told: Vec<_> = self
+        let mut reported: Vec<_> = self
             .kept
             .into_iter()
             .map(|found| found.into_diagnostic(file, text))
             .collect();
         if dropped > 0 {
-            let last = told.last().map_or(Code::ConfigShape, |d| d.code);
+            let last = reported.last().map_or(Code::ConfigShape, |d| d.code);
             let message = format!("and {dropped} more; correct these first");
             let note = if refused {
                 Diagnostic::error(last, message)
             } else {
                 Diagnostic::warning(last, message)
             };
-            told.push(note.in_file(file));
+            reported.push(note.in_file(file));
         }
-        told
+        reported
     }
 }
 

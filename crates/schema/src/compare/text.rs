@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::changes::{Direction, Walk};
 use super::node::Node;
-use broker_model::asks;
 use broker_model::json::child_pointer;
+use broker_model::sensitive_words;
 
 /// The argument leaves the body of the call for a header.
 const HEADER: &str = "x-mcp-header";
@@ -217,9 +217,9 @@ pub(super) fn asks_for_more(name: &str, schema: Option<&Value>) -> bool {
         .into_iter()
         .flatten()
         .any(|text| {
-            asks::words(text)
+            sensitive_words::words(text)
                 .iter()
-                .any(|word| asks::of_word(word).is_some())
+                .any(|word| sensitive_words::of_word(word).is_some())
         })
 }
 

@@ -7,22 +7,22 @@ use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
-use super::{Audit, Audits, Date, Placed, Subject, subject::source_digest, subjects};
+use super::{Audit, Audits, Date, FileEntry, Subject, subject::source_digest, subjects};
 
 /// The audit status of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Standing {
+pub(in crate::cli) enum AuditStatus {
     /// An audit has exactly these bytes.
     Audited,
     /// It needs no audit until the end of this day.
     Exempt(Date),
     /// Neither.
-    Missing(Why),
+    Missing(AuditGap),
 }
 
 /// The reason why a subject has no valid audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Why {
+pub(in crate::cli) enum AuditGap {
     /// It was never audited.
     Never,
     /// An audit has other bytes.
@@ -37,21 +37,21 @@ pub(in crate::cli) enum Why {
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Missing<'a> {
     pub(in crate::cli) subject: Subject<'a>,
-    pub(in crate::cli) why: Why,
+    pub(in crate::cli) why: AuditGap,
 }
 
 impl Audits {
     /// Every subject of the lock without a valid audit and without an exemption, in the lock's order.
     pub(in crate::cli) fn missing<'a>(&self, lock: &'a Lock, today: Date) -> Vec<Missing<'a>> {
-        let missing = |subject: Subject<'a>| match self.standing(&subject, today) {
-            Standing::Missing(why) => Some(Missing { subject, why }),
-            Standing::Audited | Standing::Exempt(_) => None,
+        let missing = |subject: Subject<'a>| match self.status(&subject, today) {
+            AuditStatus::Missing(why) => Some(Missing { subject, why }),
+            AuditStatus::Audited | AuditStatus::Exempt(_) => None,
         };
         subjects(lock).into_iter().filter_map(missing).collect()
     }
 
     /// The audit status of one subject on a day.
-    pub(in crate::cli) fn standing(&self, subject: &Subject<'_>, today: Date) -> Standing {
+    pub(in crate::cli) fn status(&self, subject: &Subject<'_>, today: Date) -> AuditStatus {
         let of_it = || {
             let audits = self.audits.iter().map(|placed| &placed.entry);
             audits.filter(|audit| is_of(audit, subject))
@@ -59,7 +59,7 @@ impl Audits {
         let of_its_bytes = |audit: &&Audit| audit.digest == subject.digest;
         let holds = |audit: &Audit| audit.expires.is_none_or(|last| today <= last);
         if of_it().filter(of_its_bytes).any(holds) {
-            return Standing::Audited;
+            return AuditStatus::Audited;
         }
         let exemptions = self.exemptions.iter().filter(|one| {
             let tool = match (&one.tool, subject.tool_name()) {
@@ -71,24 +71,24 @@ impl Audits {
         });
         let exempt = exemptions.map(|one| one.expires).max();
         if let Some(until) = exempt.filter(|until| today <= *until) {
-            return Standing::Exempt(until);
+            return AuditStatus::Exempt(until);
         }
         let ended = of_it()
             .filter(of_its_bytes)
             .filter_map(|audit| Some((audit.expires?, audit)))
             .max_by_key(|(date, _)| *date);
         let other = of_it().max_by_key(|audit| audit.date);
-        Standing::Missing(match (ended, other, exempt) {
-            (Some((date, audit)), _, _) => Why::Ended {
+        AuditStatus::Missing(match (ended, other, exempt) {
+            (Some((date, audit)), _, _) => AuditGap::Ended {
                 who: audit.who.clone(),
                 date,
             },
-            (None, Some(audit), _) => Why::Changed {
+            (None, Some(audit), _) => AuditGap::Changed {
                 who: audit.who.clone(),
                 date: audit.date,
             },
-            (None, None, Some(date)) => Why::ExemptionEnded(date),
-            (None, None, None) => Why::Never,
+            (None, None, Some(date)) => AuditGap::ExemptionEnded(date),
+            (None, None, None) => AuditGap::Never,
         })
     }
 
@@ -100,11 +100,11 @@ impl Audits {
 
     /// One warning about all entries that match nothing in the lock.
     pub(in crate::cli) fn stale(&self, lock: &Lock) -> Option<Diagnostic> {
-        let audits = self.audits.iter().map(|Placed { line, entry }| {
+        let audits = self.audits.iter().map(|FileEntry { line, entry }| {
             let fits = fits(lock, &entry.source, entry.tool.as_deref(), &entry.digest);
             (*line, fits)
         });
-        let suppressions = self.suppressions.iter().map(|Placed { line, entry }| {
+        let suppressions = self.suppressions.iter().map(|FileEntry { line, entry }| {
             let fits = fits(lock, &entry.source, entry.tool.as_deref(), &entry.digest);
             (*line, fits)
         });
@@ -153,7 +153,7 @@ fn fits(lock: &Lock, source: &NodePath, tool: Option<&str>, digest: &Digest) -> 
 }
 
 /// The text follows "has no valid audit:".
-impl fmt::Display for Why {
+impl fmt::Display for AuditGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Never => f.write_str("it was never audited"),

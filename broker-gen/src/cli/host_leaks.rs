@@ -11,14 +11,17 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
 
 /// Texts that only this machine has.
-pub(super) fn traits_of_this_machine(config_folder: &Path) -> Vec<Trait> {
-    let mut traits = Vec::new();
+pub(super) fn values_of_this_host(config_folder: &Path) -> Vec<HostValue> {
+    let mut values = Vec::new();
     let mut add = |what: &str, text: Option<String>, least: usize| {
-        traits.extend(text.filter(|text| text.len() >= least).map(|text| Trait {
-            what: what.to_owned(),
-            text,
-            is_secret: false,
-        }))
+        values.extend(
+            text.filter(|text| text.len() >= least)
+                .map(|text| HostValue {
+                    what: what.to_owned(),
+                    text,
+                    is_secret: false,
+                }),
+        )
     };
     let folder = |path: &Path| {
         path.canonicalize()
@@ -57,13 +60,13 @@ pub(super) fn traits_of_this_machine(config_folder: &Path) -> Vec<Trait> {
             .filter(|zone| zone.contains('/')),
         4,
     );
-    traits.retain(|one| one.text != "localhost");
-    traits
+    values.retain(|one| one.text != "localhost");
+    values
 }
 
 /// A text that should not be in a lock.
 #[derive(Debug)]
-pub(super) struct Trait {
+pub(super) struct HostValue {
     /// Its description, for people.
     what: String,
     text: String,
@@ -72,34 +75,34 @@ pub(super) struct Trait {
 }
 
 /// Values of variables of a source, which differ on other machines or for other users.
-pub(super) fn traits_of_source(source: &Source, launch: &SourceSpec) -> Vec<Trait> {
-    let Endpoint::Process(process) = &launch.endpoint;
+pub(super) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostValue> {
+    let Endpoint::Process(process) = &spec.endpoint;
     let variables = source.templates().flat_map(Template::variables);
-    let mut traits: Vec<_> = variables
+    let mut values: Vec<_> = variables
         .filter_map(|name| Some((name, std::env::var(name).ok()?)))
-        .map(|(name, text)| Trait {
+        .map(|(name, text)| HostValue {
             what: format!("the value of `{name}`"),
             text,
             is_secret: is_secret_name(name),
         })
         .collect();
     let given = source.env.keys().filter(|name| is_secret_name(name));
-    traits.extend(given.filter_map(|name| {
-        Some(Trait {
+    values.extend(given.filter_map(|name| {
+        Some(HostValue {
             what: format!("the value of `{name}`"),
             text: process.env.get(name)?.clone(),
             is_secret: true,
         })
     }));
     // Secrets first: of several texts in one place the worst is reported.
-    traits.sort_by_key(|one| !one.is_secret);
-    traits.retain(|one| one.text.len() >= 4);
-    traits
+    values.sort_by_key(|one| !one.is_secret);
+    values.retain(|one| one.text.len() >= 4);
+    values
 }
 
 /// The findings in a source's tools and instructions: an error for a secret, a warning for a value that
 /// differs elsewhere; one for each place.
-pub(super) fn point_out(source: &LockedSource, traits: &[&Trait]) -> Vec<Diagnostic> {
+pub(super) fn find(source: &LockedSource, values: &[&HostValue]) -> Vec<Diagnostic> {
     let own = source
         .instructions
         .as_deref()
@@ -112,7 +115,7 @@ pub(super) fn point_out(source: &LockedSource, traits: &[&Trait]) -> Vec<Diagnos
     });
     let mut found = Vec::new();
     for (place, value) in own.into_iter().chain(tools) {
-        let first = traits
+        let first = values
             .iter()
             .find_map(|one| Some((*one, pointer_of(&value, &one.text, String::new())?)));
         let Some((one, pointer)) = first else {

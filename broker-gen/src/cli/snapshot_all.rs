@@ -21,12 +21,12 @@ use super::output::say;
 use super::progress::Progress;
 
 /// Maximum number of servers that start at one time.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_STARTS: usize = 8;
 
 /// The snapshot of one source to take.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
-    pub(super) launch: SourceSpec,
+pub(super) struct SnapshotJob {
+    pub(super) spec: SourceSpec,
     /// The protocol era to try first.
     pub(super) era: Option<Era>,
     /// Members that may differ between launches.
@@ -37,7 +37,7 @@ pub(super) struct Question {
 
 /// The result of one job.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct SnapshotResult {
     pub(super) source: NodePath,
     pub(super) outcome: Result<Snapshot, Failure>,
     pub(super) took: Duration,
@@ -53,27 +53,24 @@ pub(super) enum Failure {
 }
 
 /// Takes all snapshots; results have the order of the jobs.
-pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
-    let permits = Arc::new(Semaphore::new(AT_ONCE));
+pub(super) async fn snapshot_all(jobs: Vec<SnapshotJob>) -> Vec<SnapshotResult> {
+    let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_STARTS));
     let mut tasks = JoinSet::new();
     let mut progress = Progress::new();
     let started = Instant::now();
-    let sources: Vec<_> = questions
-        .iter()
-        .map(|question| question.launch.source.clone())
-        .collect();
-    for (index, question) in questions.into_iter().enumerate() {
-        let tail = StderrTail::new(question.launch.redactor.clone());
-        progress.add(index, question.launch.source.clone(), tail.clone());
+    let sources: Vec<_> = jobs.iter().map(|job| job.spec.source.clone()).collect();
+    for (index, job) in jobs.into_iter().enumerate() {
+        let tail = StderrTail::new(job.spec.redactor.clone());
+        progress.add(index, job.spec.source.clone(), tail.clone());
         let permits = Arc::clone(&permits);
         tasks.spawn(async move {
             let _permit = permits.acquire_owned().await;
             let started = Instant::now();
-            let source = question.launch.source.clone();
-            let outcome = ask(&question, &tail).await;
+            let source = job.spec.source.clone();
+            let outcome = take_snapshot(&job, &tail).await;
             (
                 index,
-                Answer {
+                SnapshotResult {
                     source,
                     outcome,
                     took: started.elapsed(),
@@ -81,12 +78,12 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
             )
         });
     }
-    let mut answers: Vec<Option<Answer>> = sources.iter().map(|_| None).collect();
+    let mut results: Vec<Option<SnapshotResult>> = sources.iter().map(|_| None).collect();
     loop {
         match tokio::time::timeout(progress.pause(), tasks.join_next()).await {
-            Ok(Some(Ok((index, answer)))) => {
+            Ok(Some(Ok((index, result)))) => {
                 progress.remove(index);
-                answers[index] = Some(answer);
+                results[index] = Some(result);
             }
             Ok(Some(Err(panicked))) => {
                 progress.clear();
@@ -99,7 +96,7 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
     progress.clear();
     // A failed task must not drop its source silently.
     for (index, source) in sources.into_iter().enumerate() {
-        answers[index].get_or_insert_with(|| Answer {
+        results[index].get_or_insert_with(|| SnapshotResult {
             source,
             outcome: Err(Failure::Source(SourceFailure::new(
                 SourceCause::ListFailed,
@@ -108,22 +105,20 @@ pub(super) async fn survey(questions: Vec<Question>) -> Vec<Answer> {
             took: started.elapsed(),
         });
     }
-    answers.into_iter().flatten().collect()
+    results.into_iter().flatten().collect()
 }
 
-async fn ask(question: &Question, tail: &StderrTail) -> Result<Snapshot, Failure> {
-    let first = snapshot(question, question.era, tail)
+async fn take_snapshot(job: &SnapshotJob, tail: &StderrTail) -> Result<Snapshot, Failure> {
+    let first = snapshot(job, job.era, tail)
         .await
         .map_err(Failure::Source)?;
-    if !question.twice {
+    if !job.twice {
         return Ok(first);
     }
     let era = Era::of_revision(&first.protocol_version);
-    let second = snapshot(question, era, tail)
-        .await
-        .map_err(Failure::Source)?;
-    let volatile = question.volatile.clone();
-    let concurrency = &question.launch.concurrency;
+    let second = snapshot(job, era, tail).await.map_err(Failure::Source)?;
+    let volatile = job.volatile.clone();
+    let concurrency = &job.spec.concurrency;
     let compared = concurrency.parse_aside(move || {
         let unstable = compare(&first, &second, &volatile);
         (first, unstable)
@@ -145,11 +140,11 @@ pub(super) fn resume<T>(error: JoinError) -> T {
 }
 
 async fn snapshot(
-    question: &Question,
+    job: &SnapshotJob,
     era: Option<Era>,
     tail: &StderrTail,
 ) -> Result<Snapshot, SourceFailure> {
-    let session = Session::open_watched(&question.launch, era, tail).await?;
+    let session = Session::open_watched(&job.spec, era, tail).await?;
     let snapshot = session.snapshot().await;
     session.stop().await;
     snapshot

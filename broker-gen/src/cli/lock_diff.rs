@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 const REMEDY: &str = "review it; it is accepted once the new lock is committed and built";
 
 /// All differences between two locks, by source.
-pub(super) fn between(old: &Lock, new: &Lock) -> Report {
+pub(super) fn diff_locks(old: &Lock, new: &Lock) -> Report {
     let mut report = Report::default();
     for source in &old.sources {
         report.merge(match new.source(source.path.as_str()) {
-            Some(other) => both(source, other),
+            Some(other) => diff_source(source, other),
             None => gone(source),
         });
     }
@@ -35,7 +35,7 @@ pub(super) fn between(old: &Lock, new: &Lock) -> Report {
     report
 }
 
-fn both(old: &LockedSource, new: &LockedSource) -> Report {
+fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
     let snapshot = Snapshot {
         server_info: new.server_info.clone(),
         protocol_version: new.protocol_version.clone(),
@@ -237,7 +237,7 @@ fn drift_of(
     tool: &str,
     path: String,
     class: Class,
-    found: Found,
+    found: Draft,
 ) -> ToolDrift {
     ToolDrift {
         source: source.path.clone(),
@@ -249,7 +249,7 @@ fn drift_of(
 }
 
 /// Adds a finding to a source.
-fn about(report: &mut Report, source: &LockedSource, found: Found) {
+fn about(report: &mut Report, source: &LockedSource, found: Draft) {
     let class = found.0.class;
     match report
         .sources
@@ -270,10 +270,10 @@ fn about(report: &mut Report, source: &LockedSource, found: Found) {
 }
 
 /// A finding without values.
-struct Found(Finding);
+struct Draft(Finding);
 
-fn finding(rule: &'static str, class: Class, severity: FindingSeverity, message: String) -> Found {
-    Found(Finding {
+fn finding(rule: &'static str, class: Class, severity: FindingSeverity, message: String) -> Draft {
+    Draft(Finding {
         rule,
         class,
         severity,
@@ -291,7 +291,7 @@ fn finding(rule: &'static str, class: Class, severity: FindingSeverity, message:
     })
 }
 
-impl Found {
+impl Draft {
     fn of(mut self, old: Value, new: Value, pointer: &str) -> Self {
         let some = |value: Value| Some(value).filter(|value| !value.is_null());
         (self.0.old, self.0.new) = (some(old), some(new));
