@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use broker_drift::FindingSeverity;
-use broker_gen::lint::{Linted, advice, lint, rules};
+use broker_gen::lint::{LintResult, advice, lint, rules};
 use broker_model::config::Config;
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
@@ -65,7 +65,7 @@ fn corpus() -> Vec<LockedSource> {
 }
 
 /// Findings of each rule: how many, and on how many sources.
-fn rates(linted: &[Linted]) -> BTreeMap<&'static str, (usize, usize)> {
+fn rates(linted: &[LintResult]) -> BTreeMap<&'static str, (usize, usize)> {
     let mut rates: BTreeMap<&'static str, (usize, Vec<&str>)> = BTreeMap::new();
     for one in linted {
         for finding in &one.findings {
@@ -85,7 +85,7 @@ fn rates(linted: &[Linted]) -> BTreeMap<&'static str, (usize, usize)> {
         .collect()
 }
 
-fn tables(sources: &[LockedSource], linted: &[Linted]) -> String {
+fn tables(sources: &[LockedSource], linted: &[LintResult]) -> String {
     let rates = rates(linted);
     let tools: usize = sources.iter().map(|source| source.exposed.len()).sum();
     let mut out = String::new();

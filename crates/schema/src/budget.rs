@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// Steps that any evaluation may take. A step is a look at a value: about 10 ns.
+/// Minimum budget of an evaluation. A step is one read of a value: about 10 ns.
 pub const MIN_STEPS: u64 = 2_000_000;
-/// Steps for each value of the arguments, where that is more.
+/// Steps for each value of the arguments, if that is more.
 pub const STEPS_PER_VALUE: u64 = 200;
 
 /// The number of steps that an evaluation may take.
@@ -22,7 +22,7 @@ impl<'a> Budget<'a> {
         Self { steps, stop: None }
     }
 
-    /// The whole budget for a value that holds so many values (see [`count_values`]).
+    /// The whole budget for a value that contains this number of values (see [`count_values`]).
     pub fn of_values(values: u64) -> Self {
         Self::steps(MIN_STEPS.max(values.saturating_mul(STEPS_PER_VALUE)))
     }
@@ -58,7 +58,7 @@ pub enum Verdict {
     Valid,
     /// The value does not match.
     Invalid,
-    /// Not known: the budget was spent, or the evaluation was stopped.
+    /// Unknown: the budget was used up, or the evaluation was stopped.
     OverBudget {
         /// The place in the value that was reached.
         pointer: String,
@@ -74,7 +74,7 @@ pub struct Evaluation {
     pub steps: u64,
 }
 
-/// Values that `value` holds, itself included.
+/// The number of values in `value`, including itself.
 pub fn count_values(value: &Value) -> u64 {
     1 + match value {
         Value::Array(items) => items.iter().map(count_values).sum(),

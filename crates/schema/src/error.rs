@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use broker_model::text::shown_line;
 
-/// Names in one error.
+/// Maximum number of names in one error.
 const MAX_NAMES: usize = 20;
 
-/// One way in which a value does not match.
+/// One failure of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
-    /// Into the value.
+    /// The pointer into the value.
     pub pointer: String,
     /// The keyword that failed, `required`, `type`, ….
     pub keyword: String,
-    /// Into the schema.
+    /// The pointer into the schema.
     pub schema_pointer: String,
     /// The expectation of the schema, in words.
     pub expected: String,

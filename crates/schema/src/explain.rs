@@ -1,5 +1,5 @@
-//! Explains why a value does not match a schema: the search goes from the root down to one failing place at a
-//! time, and collects nothing on its way.
+//! Explains why a value does not match a schema: the search goes from the root to one failing place at a time,
+//! without collecting values.
 //!
 //! Validators of the parts of the schema decide whether a part matches. Each is compiled when it is
 //! needed, and charged by the size of its schema. The search does not enter the alternatives of `anyOf`
@@ -13,10 +13,10 @@ use super::parts::{Parts, decoded_pointer};
 use super::weights::Weights;
 use broker_model::json::child_pointer;
 
-/// Subschemas that the search goes through to one place.
+/// Maximum number of subschemas on the way to one place.
 const MAX_LEVELS: usize = 256;
 
-/// Keywords that look at the value itself, with those that they are read together with.
+/// Keywords that apply to the value itself, with those that modify them.
 const ASSERTIONS: [&[&str]; 17] = [
     &["type"],
     &["enum"],
@@ -49,21 +49,20 @@ const CLOSED: [&str; 9] = [
     "unevaluatedItems",
 ];
 
-/// Places that fail, of one value.
+/// The failing places of one value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// The places found.
     pub places: Vec<SchemaError>,
-    /// Whether there are others, or may be.
+    /// Whether there may be more.
     pub more: bool,
-    /// Whether the budget was spent before the search had ended.
+    /// Whether the budget was used up before the end of the search.
     pub is_cut: bool,
     /// Steps taken.
     pub steps: u64,
 }
 
-/// The first `max` places at which `value`, which does not match, fails `schema`, and the steps that are
-/// left.
+/// The first `max` places at which `value`, which does not match, fails `schema`, and the remaining steps.
 pub(super) fn explain(
     schema: &Value,
     value: &Value,
@@ -132,7 +131,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// `None` ends the search: there are enough places, or the budget is spent.
+/// `None` ends the search: there are enough places, or the budget is used up.
 type Step = Option<()>;
 
 struct Search<'a> {
@@ -151,7 +150,7 @@ impl<'a> Search<'a> {
         Some(())
     }
 
-    /// Goes into a place where it fails.
+    /// Enters a failing place.
     fn enter(&mut self, place: &Place<'a>) -> Step {
         if self
             .parts
@@ -205,7 +204,7 @@ impl<'a> Search<'a> {
                 schema_pointer,
                 ..place.same(schema, &[])
             }),
-            // An anchor or another base: whether it fails is known, where is not.
+            // An anchor or another base: the failure is known, its place is not.
             None => self.check_closed(place, keywords, "$ref"),
         }
     }
@@ -339,7 +338,7 @@ impl<'a> Search<'a> {
             return Some(());
         };
         let items_keyword = keywords.get("items");
-        // Positions, and what holds for the items after them: spelled otherwise until 2019-09.
+        // Positions, and the schema of later items: other keywords before 2019-09.
         let (first, rest) = match (keywords.get("prefixItems"), items_keyword) {
             (_, Some(Value::Array(first))) => (Some(("items", first)), "additionalItems"),
             (Some(Value::Array(first)), _) => (Some(("prefixItems", first)), "items"),
@@ -373,7 +372,7 @@ impl<'a> Search<'a> {
             .filter(|name| keywords.contains_key(**name))
             .collect();
         if let ([only], true) = (&present[..], self.found.places.len() == before) {
-            // Nothing else has failed, so this has.
+            // Everything else matched, so this one failed.
             return self.add(place.error(only, expected_of(only)));
         }
         for keyword in present {

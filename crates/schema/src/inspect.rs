@@ -1,7 +1,7 @@
-//! Looks over a schema before it is locked: size, depth, references, dialect.
+//! Inspects a schema before it is locked: size, depth, references, dialect.
 //!
-//! A validator has no budget of its own, so a small schema can take it minutes or overflow its
-//! stack. Everything here is linear in the schema's size and is checked before anything compiles it.
+//! A validator has no budget, so a small schema can take it minutes or overflow its stack. The checks here are
+//! linear in the schema's size and run before anything compiles it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use broker_model::codes::DiagnosticCode;
 use broker_model::diagnostic::Diagnostic;
 use broker_model::json::child_pointer;
 
-/// Bytes of one schema, as compact JSON.
+/// Maximum bytes of one schema, as compact JSON.
 pub const MAX_SCHEMA_BYTES: usize = 256 << 10;
-/// Levels of subschemas within subschemas.
+/// Maximum nesting of subschemas.
 pub const MAX_DEPTH: usize = 64;
-/// Subschemas in one schema.
+/// Maximum number of subschemas of one schema.
 pub const MAX_SUBSCHEMAS: usize = 10_000;
-/// Subschemas that one value can be checked against when every reference is followed.
+/// Maximum number of subschemas that apply to one value when every reference is followed.
 pub const MAX_EXPANDED: u64 = 10_000;
 
 /// Keywords whose value is a schema, with whether it is applied to the same value.
@@ -62,7 +62,7 @@ const DIALECTS: [&str; 5] = [
     "json-schema.org/draft/2020-12/schema",
 ];
 
-/// Refuses a schema that is too large, too deep, refers outside of itself, or fans out too far.
+/// Refuses a schema that is too large, too deep, refers to another document, or fans out too far.
 /// The diagnostic's pointer is into the schema.
 pub fn inspect(schema: &Value) -> Result<(), Box<Diagnostic>> {
     let refuse = |code, pointer: &str, message: String| {
@@ -96,7 +96,7 @@ pub fn inspect(schema: &Value) -> Result<(), Box<Diagnostic>> {
     Graph::of(schema)?.refuse_fan_out()
 }
 
-/// Subschemas and how they apply each other. A subschema is known by its pointer.
+/// Subschemas and their edges. A pointer identifies a subschema.
 #[derive(Default)]
 pub(super) struct Graph {
     index: BTreeMap<String, usize>,
@@ -241,7 +241,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Turns every reference into an edge. One to another document, or to nothing, is refused.
+    /// Turns every reference into an edge. One to another document, or without a target, is refused.
     fn resolve(&mut self, root: &Value) -> Result<(), Box<Diagnostic>> {
         let mut at = 0;
         // References may point at places that are not subschemas by keyword; those are added when they are found.
@@ -251,7 +251,7 @@ impl Graph {
                 let found = self.target(root, &target)?;
                 match found {
                     Some(node) => self.nodes[at].in_place.push(node),
-                    // Within a document of several ids the compiler resolves it, or refuses.
+                    // In a document with several ids the compiler resolves or refuses it.
                     None if self.has_inner_ids => {}
                     None => {
                         let what = if target.starts_with('#') {
@@ -294,7 +294,7 @@ impl Graph {
         }
     }
 
-    /// A cycle of subschemas that all look at the same value cannot be evaluated.
+    /// A cycle of subschemas on the same value cannot be evaluated.
     fn refuse_cycles(&self) -> Result<(), Box<Diagnostic>> {
         let mut done = vec![false; self.nodes.len()];
         for start in 0..self.nodes.len() {
@@ -331,8 +331,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Counts how often subschemas are applied to one value when references are followed without
-    /// memory, as validators do: two references a level double it.
+    /// Counts the applications of subschemas to one value if references are followed without caching, as validators
+    /// do: two references per level double them.
     fn refuse_fan_out(&self) -> Result<(), Box<Diagnostic>> {
         let mut cost = vec![0u64; self.nodes.len()];
         for start in 0..self.nodes.len() {
@@ -341,7 +341,7 @@ impl Graph {
                 if cost[node] > 0 {
                     continue;
                 }
-                // `in_place` has no cycles by now, so every child's cost is known the second time.
+                // `in_place` has no cycles here, so every child's cost is known at the second visit.
                 if children_done {
                     let below = self.nodes[node]
                         .in_place

@@ -1,10 +1,8 @@
-//! JSON values that count how often a validator looks at them, and show themselves empty when the
-//! steps that it may take are spent.
+//! JSON values that count the reads of a validator, and appear empty when its steps are used up.
 //!
-//! `jsonschema` has no limit of its own, but it reads a value through the trait [`Node`] alone. Every
-//! look is a step; work that it does between two looks is charged with the look before it (see
-//! [`Weights`]). Once the steps are spent a value has no members, no items and no text, so that any
-//! evaluation ends soon. Its verdict then means nothing.
+//! `jsonschema` has no limit, but it reads values only through the trait [`Node`]. Every read is a step; work
+//! between two reads is charged with the read before it (see [`Weights`]). Once the steps are used up, a value
+//! has no members, no items and no text, so that any evaluation ends soon; its result is then ignored.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -17,9 +15,9 @@ use super::budget::Budget;
 use super::unique::is_unique;
 use super::weights::Weights;
 
-/// Steps between two looks at whether the evaluation is to stop.
+/// Steps between two checks for a stop.
 const STEPS_PER_CHECK: u64 = 4096;
-/// Bytes of stack that an evaluation may use. The threads that evaluate have at least twice that.
+/// Maximum bytes of stack of an evaluation. The threads that evaluate have at least twice that.
 const MAX_STACK_BYTES: usize = 1 << 20;
 
 /// Counts the steps of one evaluation.
@@ -29,7 +27,7 @@ pub(super) struct Meter<'m> {
     /// Steps beyond them.
     rest: Cell<u64>,
     spent: Cell<bool>,
-    /// The value that was looked at when the steps were spent.
+    /// The value that was read when the steps were used up.
     reached: Cell<usize>,
     /// The value of the first error that was built.
     failed: Cell<Option<usize>>,
@@ -55,7 +53,7 @@ impl<'m> Meter<'m> {
         }
     }
 
-    /// Whether the steps are spent, so that later results are unreliable.
+    /// Whether the steps are used up, so that later results are invalid.
     pub(super) fn is_spent(&self) -> bool {
         self.spent.get()
     }
@@ -64,7 +62,7 @@ impl<'m> Meter<'m> {
         self.chunk.get() + self.rest.get()
     }
 
-    /// The address of the value at which the steps were spent.
+    /// The address of the value at which the steps were used up.
     pub(super) fn reached(&self) -> usize {
         self.reached.get()
     }
@@ -74,7 +72,7 @@ impl<'m> Meter<'m> {
         self.failed.get()
     }
 
-    /// Takes `cost` steps for `value`, and says whether they were left.
+    /// Takes `cost` steps for `value`; returns whether they were left.
     #[inline]
     pub(super) fn take(&self, value: usize, cost: u64) -> bool {
         if self.spent.get() || self.failed.get().is_some() {
@@ -113,7 +111,7 @@ impl Json for Metered {
     type PreparedKey = String;
     type StringBuffer = Value;
 
-    // The value for plain JSON, since the maps are the same.
+    // The conversion of plain JSON, since the maps are the same.
     const KEYS_PER_LOOKUP: usize = SerdeJson::KEYS_PER_LOOKUP;
 
     fn prepare_key(key: &str) -> String {
@@ -150,7 +148,7 @@ impl<'a> MeteredNode<'a> {
         std::ptr::from_ref(self.value) as usize
     }
 
-    /// The value, unless the steps are spent.
+    /// The value, unless the steps are used up.
     #[inline]
     fn look(self) -> &'a Value {
         match self.meter {
@@ -241,9 +239,8 @@ impl<'a> Node<'a, Metered> for MeteredNode<'a> {
     }
 
     fn to_value(&self) -> Cow<'a, Value> {
-        // Asked for an error that is built, so the verdict and its place are known. What a validator
-        // collects on top, the errors of every alternative, could be without bound: from here on it
-        // sees nothing.
+        // Called for an error that is built, so the result and its place are known. Errors of all alternatives
+        // could be unbounded: from here on the value appears empty.
         if let Some(meter) = self.meter
             && !meter.is_spent()
             && meter.failed.get().is_none()
@@ -254,7 +251,7 @@ impl<'a> Node<'a, Metered> for MeteredNode<'a> {
     }
 
     fn identity(&self) -> Option<NodeIdentity> {
-        // Asked at the target of a reference: a chain of them is work too.
+        // Called at the target of a reference: a chain of references is work too.
         if let Some(meter) = self.meter {
             meter.take(self.address(), 1);
         }
@@ -262,7 +259,7 @@ impl<'a> Node<'a, Metered> for MeteredNode<'a> {
     }
 }
 
-/// Values within a value of a schema, with a share for its text.
+/// The number of values in a value of a schema, with a share for its text.
 fn size_of_value(value: &Value) -> u64 {
     match value {
         Value::Array(items) => items.iter().map(size_of_value).sum::<u64>() + 1,

@@ -14,7 +14,7 @@ use super::weights::Weights;
 
 /// The URI under which parts of the schema refer to the whole schema.
 const ROOT: &str = "urn:schema:root";
-/// Steps for asking whether a name matches, beside matching it.
+/// Steps for a name test, in addition to the match.
 const STEPS_PER_NAME: u64 = 20;
 /// Steps for compiling one value of a schema.
 const STEPS_PER_COMPILED_VALUE: u64 = 20;
@@ -78,7 +78,7 @@ impl<'a> Parts<'a> {
         self.spent
     }
 
-    /// Whether members beside `$ref` mean nothing.
+    /// Whether members next to `$ref` are ignored.
     pub(super) fn ref_stands_alone(&self) -> bool {
         let dialect = self.dialect.and_then(Value::as_str).unwrap_or_default();
         ["draft-04", "draft-06", "draft-07"]
@@ -86,7 +86,7 @@ impl<'a> Parts<'a> {
             .any(|old| dialect.contains(old))
     }
 
-    /// Takes steps for work other than evaluation; `None` if they are spent.
+    /// Takes steps for work other than evaluation; `None` if they are used up.
     pub(super) fn take(&mut self, steps: u64) -> Option<()> {
         if steps > self.left || self.spent {
             self.spent = true;
@@ -151,7 +151,7 @@ impl<'a> Parts<'a> {
         self.run(|meter| compiled.is_valid(MeteredNode::new(&name, meter)))
     }
 
-    /// How a value fails keywords that hold no subschema.
+    /// The failures of keywords without subschemas.
     pub(super) fn failure(
         &mut self,
         keywords: Map<String, Value>,
@@ -191,7 +191,7 @@ impl<'a> Parts<'a> {
         Some(Rc::new(compiled))
     }
 
-    /// The subschema itself, or a reference to it where it refers to others.
+    /// The subschema itself, or a reference to it if it contains references.
     fn linked(&self, pointer: &str, schema: &Value) -> Value {
         if refers(schema) {
             json!({"$ref": format!("{ROOT}#{}", encoded(pointer))})
@@ -221,7 +221,7 @@ impl<'a> Parts<'a> {
                     }
                 }
             }
-            // These keywords depend on the keywords beside them.
+            // These keywords depend on sibling keywords.
             "unevaluatedProperties"
             | "unevaluatedItems"
             | "$ref"
@@ -235,7 +235,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Whether a schema refers to another place, or is one that can be referred to by name.
+/// Whether a schema refers to another place, or has a name for references.
 fn refers(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(name, value)| {

@@ -1,22 +1,22 @@
 //! Estimates the cost of matching a pattern from its text.
 //!
-//! A pattern without lookaround and references back is matched in time that grows with the text times
-//! its states at most. The others are backtracked: up to [`BACKTRACK_LIMIT`] times, each time over the
-//! whole text, and a lookahead within a repetition reads the rest of the text at every step.
+//! A pattern without lookaround and backreferences takes time of at most text length times states. Others are
+//! backtracked: up to [`BACKTRACK_LIMIT`] times, each time over the whole text, and a lookahead in a repetition
+//! reads the rest of the text at every step.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Steps that one pattern may backtrack before the value counts as not matching.
+/// Maximum backtracking steps of one pattern; beyond it the value does not match.
 pub(super) const BACKTRACK_LIMIT: usize = 10_000;
 
-/// The text length in bytes up to which the automaton made while matching depends on the pattern alone.
+/// The text length in bytes up to which the lazy automaton depends only on the pattern.
 const SHORT: u64 = 1024;
 
-/// Steps for matching one pattern, beside its text.
+/// Steps for matching one pattern, in addition to its text.
 const STEPS_PER_MATCH: u64 = 8;
 
-/// The costs of the dearest pattern of some, or of some that are matched one after the other.
+/// The cost of the most expensive of several patterns, or of several consecutive ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PatternCost {
     count: u64,
@@ -62,7 +62,7 @@ impl PatternCost {
         }
     }
 
-    /// Steps for matching a text of so many bytes.
+    /// Steps for matching a text of this number of bytes.
     pub(super) const fn steps(self, length: usize) -> u64 {
         if self.count == 0 {
             return 0;
@@ -85,7 +85,7 @@ impl PatternCost {
     }
 }
 
-/// States of the automaton; `None` where it takes more than one.
+/// The states of its automaton; `None` if it needs more than one.
 fn states_of(pattern: &str) -> Option<u64> {
     // Classes as `\w` are ASCII in JSON Schema; what needs Unicode is read as such.
     let ascii = ParserBuilder::new()
@@ -124,7 +124,7 @@ fn states(tree: &Hir) -> u64 {
     }
 }
 
-/// Whether a pattern is `^`, lookaheads, and a rest, each of them plain: nothing is tried twice.
+/// Whether a pattern is `^`, lookaheads, and a rest, all simple: nothing is tried twice.
 fn looks_ahead_once(pattern: &str) -> bool {
     let Some(mut rest) = pattern.strip_prefix('^') else {
         return false;
@@ -147,7 +147,7 @@ fn looks_ahead_once(pattern: &str) -> bool {
     states_of(rest).is_some()
 }
 
-/// Where the group ends that `text` begins in.
+/// The end of the group at the start of `text`.
 fn end_of_group(text: &str) -> Option<usize> {
     let (mut depth, mut in_class, mut escaped) = (0, false, false);
     for (at, byte) in text.bytes().enumerate() {

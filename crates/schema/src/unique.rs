@@ -1,4 +1,4 @@
-//! Checks that the items of an array all differ, in time that grows with their size alone.
+//! Checks that all items of an array differ, in time linear in their size.
 //!
 //! `jsonschema` hashes items with fixed keys and leaves the structure of lists out of the hash, so
 //! that `[]`, `[[]]`, `[[],[]]`, … are one hash: a caller could make it compare every pair.

@@ -1,7 +1,7 @@
-//! The validator: `jsonschema` over the untouched schema, with one fixed set of options.
+//! The validator: `jsonschema` over the unchanged schema, with one fixed set of options.
 //!
-//! The dialect is the schema's own, 2020-12 where it names none (the MCP rule). Formats are notes,
-//! never asserted. Backtracking is bounded, and a pattern that passes the bound fails closed.
+//! The dialect is the schema's, 2020-12 if it names none (the MCP rule). Formats are annotations, never asserted.
+//! Backtracking is bounded; a value that exceeds the bound does not match.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use broker_model::diagnostic::Diagnostic;
 use broker_model::json::child_pointer;
 use broker_model::text::shown_line;
 
-/// Bytes that a pattern may keep of the automaton that it makes while it matches.
+/// Maximum bytes of the lazy automaton of a pattern.
 const PATTERN_CACHE_BYTES: usize = 512 << 10;
 
 /// A compiled schema. Thread-safe.
@@ -29,7 +29,7 @@ pub struct Validator {
     weights: Weights,
 }
 
-/// Compiles a schema. What cannot be compiled is refused with the place in the schema.
+/// Compiles a schema. An invalid one is refused with the place in the schema.
 pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
     let weights = Weights::of(schema)?;
     let compiled = options()
@@ -42,7 +42,7 @@ pub(super) fn options<'a>()
 -> jsonschema::ValidationOptions<'a, std::sync::Arc<dyn jsonschema::Retrieve>, Metered> {
     jsonschema::options_for::<Metered>()
         .should_validate_formats(false)
-        // The default check makes a tree of the text, which can take a hundred times its size.
+        // The default check makes a tree of the text, which can take a hundred times its memory.
         .with_content_media_type("application/json", |text| {
             serde_json::from_str::<IgnoredAny>(text).is_ok()
         })
@@ -67,7 +67,7 @@ fn refused(error: &ValidationError<'_>) -> Diagnostic {
 }
 
 impl Validator {
-    /// Whether the value matches, as far as the budget goes.
+    /// Whether the value matches, within the budget.
     pub fn evaluate(&self, value: &Value, budget: &Budget<'_>) -> Evaluation {
         let meter = Meter::new(budget, budget.total(), &self.weights);
         let valid = self.compiled.is_valid(MeteredNode::new(value, &meter));
@@ -85,8 +85,8 @@ impl Validator {
         }
     }
 
-    /// Whether the value is known to match, within the whole budget. For values that are not a
-    /// caller's or a server's.
+    /// Whether the value certainly matches, within the whole budget. For values of this program, not of a caller
+    /// or a server.
     pub fn is_valid(&self, value: &Value) -> bool {
         let budget = Budget::of_values(count_values(value));
         self.evaluate(value, &budget).verdict == Verdict::Valid
@@ -103,7 +103,7 @@ impl Validator {
         }
     }
 
-    /// Why a value does not match `schema`, from which this was compiled: at most `max` places.
+    /// The reasons why a value does not match `schema`, from which this was compiled: at most `max` places.
     pub fn explain(
         &self,
         schema: &Value,
@@ -113,7 +113,7 @@ impl Validator {
     ) -> Explanation {
         let (mut explanation, left) = explain(schema, value, max, budget, &self.weights);
         if explanation.places.is_empty() && max > 0 {
-            // A schema that is too large to be taken apart. One budget bounds both searches.
+            // A schema that is too large to be compiled in parts. One budget bounds both searches.
             let meter = Meter::new(budget, left, &self.weights);
             let first = first_place(&self.compiled, value, &meter);
             explanation.more |= first.is_none();
@@ -123,14 +123,14 @@ impl Validator {
     }
 }
 
-/// The place that a validator comes to first, where the steps suffice.
+/// The first place of a validator's error, if the steps suffice.
 pub(super) fn first_place(
     compiled: &jsonschema::Validator<Metered>,
     value: &Value,
     meter: &Meter<'_>,
 ) -> Option<SchemaError> {
     let error = compiled.validate(MeteredNode::new(value, meter)).err()?;
-    // Errors that are built after the first have no place: the value is hidden by then.
+    // Errors after the first have no place, since the value then appears empty.
     let address = std::ptr::from_ref(error.instance().as_ref()) as usize;
     (!meter.is_spent() && meter.failed() == Some(address)).then(|| SchemaError::from(&error))
 }

@@ -1,8 +1,7 @@
-//! Estimates from the schema the work of a validator between two looks at a value.
+//! Estimates from a schema the work of a validator between two reads of a value.
 //!
-//! Subschemas without an assertion (`{}`, `$ref`, `allOf` of such) are evaluated without a look, and
-//! a member's name is matched by every pattern after one. Such work is charged with the look before
-//! it.
+//! Subschemas without an assertion (`{}`, `$ref`, `allOf` of such) are evaluated without a read, and a member's
+//! name is matched by every pattern after one read. Such work is charged with the read before it.
 
 use serde_json::{Map, Value};
 
@@ -11,16 +10,16 @@ use super::pattern::PatternCost;
 use broker_model::codes::DiagnosticCode;
 use broker_model::diagnostic::Diagnostic;
 
-/// Bytes of text that are compared or counted in the time of a step.
+/// Bytes of text that are compared or counted in one step.
 const BYTES_PER_STEP: usize = 256;
-/// Subschemas without an assertion that are evaluated in the time of a step.
+/// Subschemas without an assertion that are evaluated in one step.
 const SILENT_PER_STEP: u64 = 4;
-/// Levels of nested subschemas that apply to one value: each level takes stack.
+/// Maximum nesting of subschemas on one value: each level takes stack.
 const MAX_CHAIN: u64 = 400;
-/// States of all patterns of a schema: each takes memory once they are compiled.
+/// Maximum states of all patterns of a schema: each takes memory once it is compiled.
 const MAX_PATTERN_STATES: u64 = 500_000;
 
-/// Assertions that look at a value whatever it is, and are evaluated before subschemas.
+/// Assertions that read a value of any type, and are evaluated before subschemas.
 const LOOKS: [&str; 9] = [
     "type",
     "enum",
@@ -33,7 +32,7 @@ const LOOKS: [&str; 9] = [
     "required",
 ];
 
-/// The costs of looks under one schema.
+/// The costs of reads under one schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weights {
     part: u64,
@@ -42,7 +41,7 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Steps for going over so many bytes.
+    /// Steps for reading this number of bytes.
     pub(super) const fn bytes(length: usize) -> u64 {
         (length / BYTES_PER_STEP) as u64
     }
@@ -53,13 +52,13 @@ impl Weights {
         self.part
     }
 
-    /// Steps for reading a member whose name has so many bytes.
+    /// Steps for reading a member with a name of this number of bytes.
     #[inline]
     pub(super) const fn member(&self, length: usize) -> u64 {
         self.part + Self::bytes(length) + self.names.steps(length)
     }
 
-    /// Steps for reading a string of so many bytes, which may be matched by a pattern.
+    /// Steps for reading a string of this number of bytes, which a pattern may match.
     #[inline]
     pub(super) const fn string(&self, length: usize) -> u64 {
         Self::bytes(length) + self.strings.steps(length)
@@ -108,7 +107,7 @@ impl Weights {
         Ok(weights)
     }
 
-    /// Takes a subschema in; says how many states its patterns have.
+    /// Adds a subschema; returns the number of states of its patterns.
     fn add(
         &mut self,
         node: &Subschema,
@@ -154,8 +153,7 @@ impl Weights {
                 .copied()
                 .fold(PatternCost::default(), PatternCost::and);
             states = states.saturating_add(all.states());
-            // Where the other members are looked at too, a member is read once for all patterns;
-            // otherwise once for each.
+            // If the other members are read too, a member is read once for all patterns; otherwise once for each.
             let one = costs
                 .into_iter()
                 .fold(PatternCost::default(), PatternCost::or);
@@ -179,9 +177,9 @@ fn keywords<'a>(schema: &'a Value, node: &Subschema) -> Option<&'a Map<String, V
 struct Cost {
     /// Evaluations.
     all: u64,
-    /// Those without a look.
+    /// Evaluations without a read.
     silent: u64,
-    /// The most within each other.
+    /// The maximum nesting.
     chain: u64,
 }
 
@@ -206,8 +204,7 @@ impl Cost {
     }
 }
 
-/// The subschemas, those that apply to the same value before the one that they belong to. There are
-/// no cycles among them.
+/// The subschemas; those on the same value come before their parents. They have no cycles.
 fn in_order(graph: &Graph) -> Vec<usize> {
     let mut order = Vec::with_capacity(graph.nodes.len());
     let mut done = vec![false; graph.nodes.len()];

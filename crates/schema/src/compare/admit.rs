@@ -1,5 +1,5 @@
-//! What is certain of single values and of pairs of schemas: whether one takes a value, whether two
-//! share none.
+//! Certain facts on single values and on pairs of schemas: whether a schema accepts a value, whether two
+//! schemas share no value.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::node::{Conjunction, Node, same_value};
 use super::steps::Steps;
 use super::types::Type;
 
-/// Whether the validator would take `value`; `None` where this form cannot say.
+/// Whether the validator would accept `value`; `None` if this form cannot decide it.
 pub(super) fn admits(
     schema: &Conjunction<'_>,
     value: &Value,
@@ -49,7 +49,7 @@ pub(super) fn admits(
                 Some(false)
             }
         }
-        // A listed array or object is taken as listed only where nothing else is asked of it.
+        // A listed array or object is only accepted as listed if there is no other assertion.
         Value::Array(_) | Value::Object(_) => {
             let plain = node.limits == Limits::default()
                 && node.prefix.is_empty()
@@ -101,8 +101,8 @@ fn matches_all(node: &Node<'_>, value: &Value, steps: &Steps) -> Option<bool> {
     })
 }
 
-/// Whether no value can satisfy both: other types, or listed values of which none is shared, at the
-/// top or in a member that both require.
+/// Whether no value can satisfy both: different types, or disjoint lists of values, at the top level or in a
+/// member that both require.
 pub(super) fn disjoint(
     one: &Conjunction<'_>,
     other: &Conjunction<'_>,

@@ -1,11 +1,11 @@
-//! Whether two subschemas that were written alike surely mean the same.
+//! Whether two subschemas with the same text certainly mean the same.
 
 use serde_json::Value;
 
 use super::document::SchemaLocation;
 use super::node::{Conjunction, Node, Opaque};
 
-/// Whether the node asserts what is wanted, in the same words.
+/// Whether the node has the same assertion in the same form.
 pub(super) fn has_opaque(node: &Node<'_>, wanted: &Opaque<'_>) -> bool {
     const IF: [&str; 3] = ["if", "then", "else"];
     const CONTAINS: [&str; 3] = ["contains", "minContains", "maxContains"];
@@ -23,8 +23,8 @@ pub(super) fn has_opaque(node: &Node<'_>, wanted: &Opaque<'_>) -> bool {
     })
 }
 
-/// Whether two subschemas of equal text surely mean the same: one dialect, and no reference that
-/// could lead to different places.
+/// Whether two subschemas of equal text certainly mean the same: the same dialect, and no reference with
+/// different targets.
 fn same_meaning(one: &SchemaLocation<'_>, other: &SchemaLocation<'_>) -> bool {
     let plain = |value: &Value| {
         let text = value.to_string();
@@ -65,7 +65,7 @@ fn only_definitions(value: &Value) -> bool {
     }
 }
 
-/// Whether both were written alike and mean the same. A narrowed writer is still within.
+/// Whether both have the same form and meaning. A narrowed writer is still covered.
 pub(super) fn same_text(writer: &Conjunction<'_>, reader: &Conjunction<'_>) -> bool {
     reader.only.is_none()
         && reader.chosen.is_empty()

@@ -1,5 +1,4 @@
-//! Names what changed among alternatives: pairs the branches that belong together and reports those
-//! that came or went.
+//! Reports the changes of alternatives: pairs corresponding branches and reports added and removed ones.
 
 use super::changes::{Direction, Walk};
 use super::node::{Conjunction, Group, Node};
@@ -59,7 +58,7 @@ impl Walk {
                 None => alone.push(index),
             }
         }
-        // What is left is paired in order, by type where that tells them apart.
+        // The rest is paired in order, by type if the types differ.
         let types_of =
             |group: &Group<'_>, at: usize| Conjunction::of(group.branches[at].clone()).read().types;
         let mut left: Vec<_> = left
@@ -96,8 +95,8 @@ impl Walk {
     }
 }
 
-/// Whether one side has alternatives, and the other, which has none, is like one of them. Not so of
-/// objects, whose declared members are looked for on both sides.
+/// Whether one side has alternatives, and the other, which has none, is similar to one of them. Not for
+/// objects, whose declared members are compared on both sides.
 pub(super) fn one_side_has_a_like(from: &Node<'_>, to: &Node<'_>) -> bool {
     let (group, plain) = match (from.groups.as_slice(), to.groups.as_slice()) {
         ([one], []) => (one, to),

@@ -1,7 +1,7 @@
-//! Values that a schema may take, built from its own constants and bounds and from those of the
-//! schema on the other side, so that the edges where the two part are among them.
+//! Values that a schema may accept, built from its constants and bounds and from those of the schema on the
+//! other side, so that values at the boundaries of their difference are among them.
 //!
-//! Nothing here is exact: every value is validated before it is shown.
+//! Candidates need not be valid: every value is validated before it is shown.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -16,18 +16,18 @@ use super::view::{Side, View};
 
 /// Values for one place.
 const MAX_VALUES: usize = 3000;
-/// Subschemas that one search asks for values.
+/// Maximum number of subschemas from which one search takes values.
 const MAX_ASKED: u32 = 5_000;
-/// Values that one search makes.
+/// Maximum number of values of one search.
 const MAX_MADE: usize = 60_000;
-/// Levels of a value.
+/// Maximum nesting of a value.
 const MAX_DEPTH: usize = 12;
-/// Characters, items or members of one value.
+/// Maximum number of characters, items or members of one value.
 const MAX_COUNT: u64 = 300;
 /// A member that no schema declares.
 const STRANGER: &str = "undeclared";
 
-/// Makes values of `writer`, looking at `reader` for edges.
+/// Makes values of `writer`, with boundary values from `reader`.
 #[derive(Debug)]
 pub(super) struct Candidates {
     side: Side,
@@ -46,7 +46,7 @@ impl Candidates {
         }
     }
 
-    /// The first is the plainest.
+    /// The first is the simplest.
     pub(super) fn of(
         &self,
         writer: &Conjunction<'_>,
@@ -102,7 +102,7 @@ impl Candidates {
                 self.collect(&taken, reader, depth, choices - 1, &mut values);
                 branches.push(values);
             }
-            // The plainest of each branch comes first.
+            // The simplest value of each branch comes first.
             out.extend(branches.iter().filter_map(|values| values.first().cloned()));
             out.extend(
                 branches
@@ -194,7 +194,7 @@ impl Candidates {
             for shift in 0..rest.len().min(MAX_VALUES) {
                 out.extend(of_length(count, shift));
             }
-            // Two of a kind, where the reader wants them to differ.
+            // Two of a kind, if the reader requires different ones.
             if let (Some(one), false) = (rest.first(), from.unique) {
                 out.push(json!([one, one]));
             }
@@ -243,7 +243,7 @@ impl Candidates {
             &least
         };
         out.push(base.clone().into());
-        // An answer may hold what neither side declares, as soon as the live object is open.
+        // A result may have members that neither side declares, if the live object is open.
         if undeclared || self.side == Side::Output {
             let names = to
                 .filter(|_| undeclared)
@@ -266,7 +266,7 @@ impl Candidates {
             self.strangers(from, to, wanted.min(MAX_COUNT), &mut many, depth);
             out.push(many.into());
         }
-        // One change a value, on the plainest and on the fullest object, plain edits first.
+        // One change per value, on the simplest and on the fullest object, simple edits first.
         let most = values
             .iter()
             .map(|(_, values)| values.len())
@@ -311,7 +311,7 @@ impl Candidates {
     }
 }
 
-/// Types in the order that makes the plainest value first.
+/// Types in the order of their simplest values.
 fn preferred(from: &Node<'_>) -> Vec<Type> {
     let order = [
         Type::String,
@@ -328,7 +328,7 @@ fn preferred(from: &Node<'_>) -> Vec<Type> {
         .collect()
 }
 
-/// Constants of the other side, its alternatives included.
+/// Constants of the other side, including its alternatives.
 fn hints(to: &Node<'_>, depth: usize) -> Vec<Value> {
     let listed = to.values.iter().flatten().take(50);
     let mut out: Vec<Value> = listed.map(|value| (*value).clone()).collect();
@@ -455,7 +455,7 @@ fn strings(from: &Node<'_>, to: Option<&Node<'_>>, hints: &[Value], out: &mut Ve
         }
     }
     out.extend(texts.into_iter().filter(|text| fits(text)).map(Value::from));
-    // A neighbour of each constant of the other side.
+    // A value next to each constant of the other side.
     for text in hints.iter().filter_map(Value::as_str).take(3) {
         out.push(format!("{text}x").into());
     }

@@ -1,5 +1,5 @@
-//! Names the places where two schemas differ, and the direction of each change. The proof and the
-//! counterexample decide what a change means.
+//! Reports the places where two schemas differ, and the direction of each change. The proof and the
+//! counterexample decide the class of a change.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use super::view::{Side, speaks_of_members};
 use crate::SchemaError;
 use broker_model::json::child_pointer;
 
-/// Subschemas that are looked at, each as often as it is read.
+/// Maximum number of read subschemas, counted at each read.
 const MAX_STEPS: usize = 100_000;
-/// Places within places, since references make chains of any length.
+/// Maximum nesting of places, since references can make chains of any length.
 const MAX_DEPTH: usize = 64;
-/// Changes that are named.
+/// Maximum number of reported changes.
 const MAX_CHANGES: usize = 1000;
 
 /// The direction of a change.
@@ -42,7 +42,7 @@ pub struct Change {
     pub direction: Direction,
     /// The JSON pointer of the place in the old schema, or in the new one if the place is new.
     pub pointer: String,
-    /// The JSON pointer in the new schema, if that is another one.
+    /// The JSON pointer in the new schema, if it differs.
     pub new_pointer: Option<String>,
     /// The value in the old schema.
     pub old: Option<Value>,
@@ -89,7 +89,7 @@ pub(super) struct Walk {
     pub(super) changes: Vec<Change>,
 }
 
-/// A place that can be shown: its pointer and value on one side.
+/// A place to show: its pointer and value on one side.
 type Origin<'a> = Option<(String, &'a Value)>;
 
 impl Walk {
@@ -161,7 +161,7 @@ impl Walk {
         }
         text::compare(self, &from, &to);
         if alternatives::one_side_has_a_like(&from, &to) {
-            // What stood plainly is one of several now, or was: it is compared with that one alone.
+            // A single schema became one of several alternatives, or the reverse: it is compared with that one.
             self.groups(&old, &from, &new, &to);
             self.opaque(&from, &to);
             return;
@@ -205,7 +205,7 @@ impl Walk {
     }
 
     fn types(&mut self, from: &Node<'_>, to: &Node<'_>) {
-        // Listed values say their types themselves.
+        // Listed values imply their types.
         if from.values.is_some() || to.values.is_some() {
             return;
         }
@@ -434,7 +434,7 @@ impl Walk {
     }
 }
 
-/// Where the type of a node is said: by `type`, else by what makes it so.
+/// The place that determines the type of a node: `type`, else the keyword that implies it.
 fn type_origin<'a>(node: &Node<'a>) -> Origin<'a> {
     ["type", "anyOf", "oneOf", "const", "enum"]
         .into_iter()
@@ -481,7 +481,7 @@ pub(super) fn folded<'a>(schema: &Conjunction<'a>) -> (Conjunction<'a>, bool) {
     }
 }
 
-/// A list of alternatives that are constants is one list of values.
+/// Alternatives that are all constants are one list of values.
 fn gather_constants(node: &mut Node<'_>) {
     let [group] = node.groups.as_slice() else {
         return;

@@ -10,18 +10,18 @@ use super::node::Conjunction;
 use super::view::{Side, View};
 use crate::{Budget, MIN_STEPS, SchemaError, Validator, Verdict, compile, count_values};
 
-/// Values that are tried.
+/// Maximum number of tried values.
 const MAX_TRIED: usize = 6000;
-/// Bytes of values that are tried: a validator is linear at best.
+/// Maximum bytes of tried values: a validator is linear at best.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Steps of checking all of them, each within the budget of a call.
+/// Maximum steps of validating all of them, each within the budget of a call.
 const MAX_STEPS: u64 = 20_000_000;
 
-/// Reasons that are asked for.
+/// Maximum number of reasons.
 const MAX_REASONS: usize = 5;
 
-/// Both schemas, ready to try values on.
+/// Both schemas, compiled.
 #[derive(Debug)]
 pub(super) struct Search<'s, 'a> {
     writer: &'s Conjunction<'a>,
@@ -65,12 +65,12 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Whether numbers have one meaning in both schemas, which a proof needs.
+    /// Whether numbers have the same meaning in both schemas, which a proof needs.
     pub(super) const fn is_comparable(&self) -> bool {
         self.comparable
     }
 
-    /// Why the reader does not accept a value.
+    /// The reasons why the reader does not accept a value.
     pub(super) fn reasons(&self, value: &Value) -> Vec<SchemaError> {
         let budget = Budget::of_values(count_values(value));
         let schema = self.reader.locations[0].document.root();
@@ -78,7 +78,7 @@ impl<'s, 'a> Search<'s, 'a> {
         found.places
     }
 
-    /// Why no counterexample was found where nothing was proven either.
+    /// The reason why there is no counterexample, if there is no proof either.
     pub(super) fn why_unknown(&self) -> &'static str {
         if self.cut.get() {
             "the schemas take too many steps to check values"

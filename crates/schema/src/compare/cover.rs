@@ -1,8 +1,8 @@
 //! Proofs of inclusion: whether every value of one schema is a value of another, by rules that are
 //! certain. `false` means that no rule applied, never that a counterexample exists.
 //!
-//! Recursive schemas are compared by assuming what is being proven: a pair comes back only through
-//! a part of the value, since `inspect` refuses schemas that apply themselves to the same value.
+//! Recursive schemas are compared by assuming the statement that is being proven: a pair can only recur for a
+//! part of the value, since `inspect` refuses schemas that apply themselves to the same value.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use super::steps::Steps;
 use super::types::Type;
 use super::view::{Side, View, speaks_of_members};
 
-/// Pairs within pairs.
+/// Maximum nesting of pairs.
 const MAX_DEPTH: usize = 48;
 
 /// One proof.
@@ -39,7 +39,7 @@ impl Proof {
         }
     }
 
-    /// Whether every value of `writer` is surely a value of `reader`.
+    /// Whether every value of `writer` is certainly a value of `reader`.
     pub(super) fn covers(&self, writer: &Conjunction<'_>, reader: &Conjunction<'_>) -> bool {
         if reader.is_anything() || writer.is_nothing() {
             return true;
@@ -89,8 +89,8 @@ impl Proof {
         let Some(one) = types.first().copied() else {
             return true;
         };
-        // An own group of the writer is opened last, since the reader may have the same alternatives
-        // as a whole; but exclusive alternatives of the reader want it open.
+        // The writer's own alternatives are opened last, since the reader may have the same alternatives as a
+        // whole; but exclusive alternatives of the reader need them open.
         self.atom(one, writer, &from, reader, &to)
             || from.groups.first().is_some_and(|group| {
                 (0..group.branches.len())
@@ -168,7 +168,7 @@ impl Proof {
             return true;
         }
         let branch = |index: usize| Conjunction::of(group.branches[index].clone());
-        // The whole reader with the branch taken, so that `properties` beside it are seen with it.
+        // The whole reader with the chosen branch, so that `properties` next to it are included.
         (0..group.branches.len()).any(|index| {
             self.covers(writer, &reader.choosing(group, index))
                 && (!group.exclusive
@@ -266,7 +266,7 @@ impl Proof {
             && to
                 .properties
                 .iter()
-                // A server that no longer declares a member does not answer with it.
+                // A server that no longer declares a member does not send it.
                 .filter(|(name, _)| undeclared && !from.properties.contains_key(*name))
                 .all(|(_, theirs)| self.covers(&from.additional, theirs))
             && self.additional(from, to, undeclared)
@@ -282,7 +282,7 @@ impl Proof {
     }
 
     fn additional(&self, from: &Node<'_>, to: &Node<'_>, undeclared: bool) -> bool {
-        // Answers are judged as written: an opened object lets any member come.
+        // Results are compared as written: an opened object allows any member.
         (self.side == Side::Input && !undeclared) || self.covers(&from.additional, &to.additional)
     }
 

@@ -1,8 +1,8 @@
-//! One side's schema as a document: its dialect, and places in it that references lead to.
+//! The schema of one side as a document: its dialect, and the targets of its references.
 
 use serde_json::{Map, Value};
 
-/// What the keywords of a document mean.
+/// The meaning of a document's keywords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Dialect {
     Draft4,
@@ -12,16 +12,16 @@ pub(super) enum Dialect {
     Draft202012,
 }
 
-/// A schema and how it is read.
+/// A schema and its interpretation.
 #[derive(Debug)]
 pub(super) struct Document {
     root: Value,
     pub(super) dialect: Dialect,
-    /// Inner base addresses change what references mean; then none is followed.
+    /// Inner base addresses change the meaning of references; then none is followed.
     inner_ids: bool,
 }
 
-/// A subschema and where it stands in its document.
+/// A subschema and its place in the document.
 #[derive(Clone, Debug)]
 pub(super) struct SchemaLocation<'a> {
     pub(super) document: &'a Document,
@@ -73,7 +73,7 @@ impl Document {
         })
     }
 
-    /// The definitions, which two equal texts with references must share to mean the same.
+    /// The definitions: two equal texts with references mean the same only if these are equal.
     pub(super) fn definitions(&self) -> [Option<&Value>; 2] {
         [self.root.get("$defs"), self.root.get("definitions")]
     }
@@ -102,8 +102,8 @@ impl<'a> SchemaLocation<'a> {
     }
 }
 
-/// Whether a base address is set anywhere below; a property called `id` is taken for one as well,
-/// which only costs proofs.
+/// Whether a base address is set anywhere below. A property called `id` counts as one as well, which only
+/// loses proofs.
 fn has_id(value: &Value) -> bool {
     match value {
         Value::Object(members) => {

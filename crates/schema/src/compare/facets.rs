@@ -1,4 +1,4 @@
-//! Names what changed among bounds, counts, patterns and steps.
+//! Reports the changes of bounds, counts, patterns and steps.
 
 use super::changes::Walk;
 use super::node::Node;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Number;
 
-/// The largest integer that every JSON reader keeps exact.
+/// The largest integer that every JSON reader represents exactly.
 pub(super) const SAFE_INTEGER: i128 = (1 << 53) - 1;
 
 /// One end of a range.
@@ -23,7 +23,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Takes the tighter of two bounds. `false` where they cannot be compared exactly.
+    /// Keeps the tighter of two bounds. `false` if they cannot be compared exactly.
     pub(super) fn tighten(&mut self, lower: bool, bound: Bound) -> bool {
         let held = if lower {
             &mut self.lower
@@ -57,7 +57,7 @@ impl Limits {
         }
     }
 
-    /// The integers within; `None` where a bound is too large to say.
+    /// The integers within; `None` if a bound is too large.
     pub(super) fn integers(&self) -> Option<(Option<i128>, Option<i128>)> {
         let lower = match &self.lower {
             None => None,
@@ -96,7 +96,7 @@ pub(super) fn counts_within(one: (u64, Option<u64>), other: (u64, Option<u64>)) 
         }
 }
 
-/// The order of two numbers; `None` where floats and large integers meet.
+/// The order of two numbers; `None` for a float and a large integer.
 pub(super) fn compare(one: &Number, other: &Number) -> Option<Ordering> {
     if let (Some(one), Some(other)) = (one.as_i128(), other.as_i128()) {
         return Some(one.cmp(&other));

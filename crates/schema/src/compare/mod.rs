@@ -34,16 +34,16 @@ pub use self::view::Side;
 use self::view::View;
 use crate::{SchemaError, inspect};
 
-/// The changes between two schemas of a tool, and what they mean for its values.
+/// The changes between two schemas of a tool, and the relation of their values.
 #[derive(Debug)]
 pub struct Comparison {
     /// The places that changed, from the outside in. At most 1 000.
     pub changes: Vec<Change>,
-    /// What holds for values.
+    /// The relation of their values.
     pub relation: Relation,
 }
 
-/// What holds for the values of two schemas. The writer's schema is the old one for arguments
+/// The relation of the values of two schemas. The writer's schema is the old one for arguments
 /// ([`Side::Input`]), and the new one for results ([`Side::Output`]).
 #[derive(Debug)]
 pub enum Relation {
@@ -122,7 +122,7 @@ pub fn compare(side: Side, old: &Value, new: &Value) -> Result<Comparison, Incom
     let (old_document, new_document) = (Document::new(old.clone()), Document::new(new.clone()));
     let root = |document| {
         let location = Document::root_location(document);
-        // Arguments and structured results are objects, whatever type the root names.
+        // Arguments and structured results are objects, regardless of the root's type.
         Conjunction {
             arguments: side == Side::Input,
             ..Conjunction::of(location).narrowed(Type::Object)

@@ -1,5 +1,5 @@
-//! One level of a schema, read under its dialect: everything that must hold of one value, gathered
-//! from the subschema, what it refers to and its `allOf`. Parts of the value stay unread.
+//! One level of a schema, read under its dialect: all assertions on one value, gathered from the subschema,
+//! its references and its `allOf`. Parts of the value are not read.
 //!
 //! A keyword that this form cannot express makes the node `unsupported`; then nothing is proven of it.
 
@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::types::{Type, Types};
 use broker_model::json::to_canonical;
 
-/// Subschemas that all hold of one value, with branches that were chosen and a type it is narrowed to.
+/// Subschemas that all apply to one value, with chosen branches and a type to which it is narrowed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conjunction<'a> {
     pub(super) locations: Vec<SchemaLocation<'a>>,
@@ -31,7 +31,7 @@ pub(super) struct Group<'a> {
     pub(super) branches: Vec<SchemaLocation<'a>>,
 }
 
-/// An assertion that is only ever compared as text.
+/// An assertion that is only compared as text.
 #[derive(Clone, Debug)]
 pub(super) struct Opaque<'a> {
     pub(super) keyword: &'static str,
@@ -72,7 +72,7 @@ impl<'a> Conjunction<'a> {
         }
     }
 
-    /// Whether it surely takes everything.
+    /// Whether it certainly accepts every value.
     pub(super) fn is_anything(&self) -> bool {
         self.only.is_none()
             && self.locations.iter().all(|location| match location.value {
@@ -101,7 +101,7 @@ impl<'a> Conjunction<'a> {
         }
     }
 
-    /// What tells it from others of its document.
+    /// Its identity within the document.
     pub(super) fn key(&self) -> String {
         let mut key = format!("{:?}{:?}{}", self.only, self.chosen, self.arguments);
         for location in &self.locations {
@@ -137,14 +137,14 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// How much there was to read.
+    /// The amount of text that was read.
     pub(super) fn size(&self) -> usize {
         let branches: usize = self.groups.iter().map(|group| group.branches.len()).sum();
         let listed = self.values.as_ref().map_or(0, Vec::len);
         self.locations.len() + self.properties.len() + self.prefix.len() + branches + listed
     }
 
-    /// Where a keyword stands first, and its value.
+    /// The first place of a keyword, and its value.
     pub(super) fn origin(&self, keyword: &str) -> Option<(String, &'a Value)> {
         self.locations.iter().find_map(|location| {
             let value = location.members()?.get(keyword)?;
@@ -156,7 +156,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Whether two values are one to a validator: numbers by their value.
+/// Whether two values are equal for a validator: numbers by value.
 pub(super) fn same_value(one: &Value, other: &Value) -> bool {
     one == other || to_canonical(one) == to_canonical(other)
 }

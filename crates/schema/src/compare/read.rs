@@ -22,7 +22,7 @@ struct Items<'a> {
 }
 
 impl<'a> Conjunction<'a> {
-    /// Reads the level; parts of the value stay unread.
+    /// Reads the level; parts of the value are not read.
     pub(super) fn read(&self) -> Node<'a> {
         let mut node = Node::anything();
         node.arguments = self.arguments;
@@ -88,7 +88,7 @@ impl<'a> Node<'a> {
             }
         }
         self.unsupported |= has("$dynamicRef") || has("$recursiveRef");
-        // A dialect of its own makes a part another document.
+        // Another dialect makes a part another document.
         self.unsupported |= !location.pointer.is_empty() && has("$schema");
         self.unsupported |= keywords
             .get("patternProperties")
@@ -267,8 +267,8 @@ impl<'a> Node<'a> {
             ("dependencies", Dialect::Draft4),
             ("dependentRequired", Dialect::Draft201909),
             ("dependentSchemas", Dialect::Draft201909),
-            // The validator that callers meet does not know these two in any dialect; they are
-            // compared all the same, in case an upstream's does.
+            // The validator of callers does not support these two in any dialect; they are compared in case that of a
+            // server does.
             ("extends", Dialect::Draft4),
             ("disallow", Dialect::Draft4),
         ];
@@ -364,7 +364,7 @@ fn read_items<'a>(
             .enumerate()
             .map(|(index, item)| location.below(tuple, &index.to_string(), item))
             .collect(),
-        // One schema for all items; `additionalItems` says nothing then.
+        // One schema for all items; `additionalItems` has no effect then.
         Some(value) if tuple == "items" => {
             return Some(Items {
                 prefix: Vec::new(),
@@ -386,13 +386,13 @@ fn read_items<'a>(
     (!prefix.is_empty() || rest.is_some()).then_some(Items { prefix, rest })
 }
 
-/// The types of a schema that says nothing else.
+/// The types of a schema without other assertions.
 fn only_type(schema: &Value) -> Option<Types> {
     let members = schema.as_object().filter(|members| members.len() == 1)?;
     Types::read(members.get("type")?)
 }
 
-/// Member names are strings, so `{"type": "string"}` says nothing of them.
+/// Member names are strings, so `{"type": "string"}` does not restrict them.
 fn only_says_string(names: &Value) -> bool {
     names.as_object().is_some_and(|members| {
         members

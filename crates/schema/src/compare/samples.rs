@@ -1,11 +1,11 @@
-//! Strings that match a pattern, made from its structure; the code that uses them validates them.
+//! Strings that match a pattern, made from its structure; the caller validates them.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Times that an unbounded repetition is repeated, at most.
+/// Maximum repetitions of an unbounded repetition.
 const MAX_REPEAT: u32 = 64;
 
-/// Parts of a pattern that are gone through for one string.
+/// Maximum number of pattern parts for one string.
 const MAX_STEPS: usize = 20_000;
 
 /// A few strings that probably match.
@@ -25,7 +25,7 @@ pub(super) fn of_pattern(pattern: &str) -> Vec<String> {
 }
 
 fn write(tree: &Hir, variant: usize, out: &mut String, steps: &mut usize) {
-    // Repetitions within repetitions of what may be empty add nothing for a long time.
+    // Nested repetitions of parts that may be empty would run long without adding text.
     if out.len() > 4096 || *steps == 0 {
         return;
     }
@@ -57,7 +57,7 @@ fn write(tree: &Hir, variant: usize, out: &mut String, steps: &mut usize) {
     }
 }
 
-/// A character of the class, a readable one where there is one.
+/// A character of the class, a readable one if possible.
 fn one_of(class: &Class, variant: usize) -> Option<char> {
     let Class::Unicode(class) = class else {
         return None;

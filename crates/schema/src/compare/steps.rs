@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::node::Conjunction;
 use crate::{Budget, MIN_STEPS, Validator, Verdict, compile, count_values};
 
-/// Subschemas that one proof may look at, each as often as it is read.
+/// Maximum number of subschemas of one proof, counted at each read.
 const MAX_STEPS: usize = 300_000;
 /// Steps for compiling a pattern.
 const STEPS_PER_PATTERN: usize = 1000;
-/// Values of a schema that are compared in the time of a step.
+/// Values of a schema that are compared in one step.
 const VALUES_PER_STEP: usize = 16;
 
-/// Counts what a proof does; keeps the patterns that it has compiled.
+/// Counts the steps of a proof; keeps its compiled patterns.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     taken: Cell<usize>,
@@ -23,13 +23,13 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Takes so many, and says whether they were left. Once they are spent, nothing is certain.
+    /// Takes this number of steps; returns whether they were left. After that nothing is certain.
     pub(super) fn take(&self, steps: usize) -> bool {
         self.taken.set(self.taken.get().saturating_add(steps));
         self.taken.get() <= MAX_STEPS
     }
 
-    /// Takes what comparing two schemas by their text costs.
+    /// Takes the cost of comparing two schemas by their text.
     pub(super) fn take_text(&self, one: &Conjunction<'_>, other: &Conjunction<'_>) -> bool {
         let values = |side: &Conjunction<'_>| -> u64 {
             side.locations
@@ -41,7 +41,7 @@ impl Steps {
         self.take(1 + values / VALUES_PER_STEP)
     }
 
-    /// Whether a text matches a pattern; `None` where that is not known.
+    /// Whether a text matches a pattern; `None` if unknown.
     pub(super) fn matches(&self, pattern: &str, text: &Value) -> Option<bool> {
         if !self.patterns.borrow().contains_key(pattern) {
             if !self.take(STEPS_PER_PATTERN) {

@@ -1,4 +1,4 @@
-//! What a schema says beside what it takes: texts, defaults, formats, headers, unknown keywords.
+//! Parts of a schema that do not restrict values: texts, defaults, formats, headers, unknown keywords.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use super::node::Node;
 use broker_model::json::child_pointer;
 use broker_model::sensitive_words;
 
-/// The argument leaves the body of the call for a header.
+/// The keyword that moves an argument from the body of the call to a header.
 const HEADER: &str = "x-mcp-header";
-/// Notes that the validator never asserts.
+/// Annotations that the validator never asserts.
 const NOTES: [(&str, &str); 4] = [
     ("default", "default-changed"),
     ("format", "format-changed"),
     ("contentEncoding", "format-changed"),
     ("contentMediaType", "format-changed"),
 ];
-/// Keywords that are compared by what they take, or that take nothing.
+/// Keywords that are compared by accepted values, or that restrict none.
 const ASSERTIONS: [&str; 54] = [
     "$schema",
     "$id",
@@ -76,7 +76,7 @@ const ASSERTIONS: [&str; 54] = [
     "contentSchema",
 ];
 
-/// Compares everything that no value is checked against.
+/// Compares everything that does not restrict values.
 pub(super) fn compare(walk: &mut Walk, from: &Node<'_>, to: &Node<'_>) {
     let mut keywords: BTreeSet<&str> = BTreeSet::new();
     for location in from.locations.iter().chain(&to.locations) {
@@ -125,8 +125,8 @@ pub(super) fn compare(walk: &mut Walk, from: &Node<'_>, to: &Node<'_>) {
     }
 }
 
-/// What stands anywhere in the documents and was not met side by side: a text that is new in a part
-/// that no value reaches still reaches the model.
+/// Texts anywhere in the documents that were not compared yet: a new text in an unreachable part is still read
+/// by models.
 pub(super) fn compare_whole(walk: &mut Walk, old: &Value, new: &Value) {
     let mut sides = [Found::default(), Found::default()];
     sides[0].collect(old, String::new());
@@ -197,8 +197,8 @@ impl Found {
     }
 }
 
-/// Whether the name or the texts of a property ask for more than the call needs. One that takes only
-/// listed values, or yes and no, cannot carry anything away, whatever its texts say.
+/// Whether the name or the texts of a property ask for more than the call needs. A property that only accepts
+/// listed values or booleans cannot leak data, regardless of its texts.
 pub(super) fn asks_for_more(name: &str, schema: Option<&Value>) -> bool {
     let listed = schema.is_some_and(|schema| {
         schema.get("enum").is_some()

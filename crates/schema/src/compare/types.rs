@@ -1,4 +1,4 @@
-//! Sets of JSON types. `number` holds the integers; a set says so by holding both.
+//! Sets of JSON types. `number` includes the integers: the set contains both.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ impl Type {
 impl Types {
     pub(super) const ALL: Self = Self(0x7f);
 
-    /// The value of `type`; `None` where it is none.
+    /// The value of `type`; `None` if it is invalid.
     pub(super) fn read(value: &Value) -> Option<Self> {
         match value {
             Value::String(name) => Self::named(name),

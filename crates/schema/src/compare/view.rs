@@ -1,8 +1,8 @@
-//! How a schema is looked at: as it is written, or as callers and servers use it.
+//! The view of a schema: as written, or as callers and servers use it.
 
 use super::node::Node;
 
-/// Which schema of a tool is compared.
+/// The compared schema of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Arguments: callers write them under the old schema, and the new one must accept them.
@@ -21,22 +21,22 @@ impl Side {
     }
 }
 
-/// What counts as a value.
+/// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     /// The schema as written.
     Strict,
-    /// Callers send declared members to an object that declares any, servers leave out what they no
-    /// longer declare, and integers are those that every JSON reader keeps exact.
+    /// Callers send declared members to an object that declares any, servers leave out members that they no longer
+    /// declare, and integers are those that every JSON reader represents exactly.
     Practical,
     /// As practical, but a member that the other side no longer declares may go to an open object.
-    /// Tells a removed member from every other loss.
+    /// Distinguishes a removed member from every other loss.
     Lenient,
 }
 
 impl View {
-    /// Whether the writer may add members that its open object does not declare. An object that
-    /// declares none is taken as it is, but a tool that lists no arguments is called without any.
+    /// Whether the writer may add members that its open object does not declare. An object without declarations
+    /// may have any member, but a tool without arguments is called without any.
     pub(super) fn writes_undeclared(self, writer: &Node<'_>) -> bool {
         let map = writer.says_additional && !writer.additional.is_anything();
         let free = writer.properties.is_empty()
@@ -57,7 +57,7 @@ impl View {
     }
 }
 
-/// Whether a node declares members or says what else an object may hold.
+/// Whether a node declares members or restricts other members of an object.
 pub(super) fn speaks_of_members(node: &Node<'_>) -> bool {
     !node.properties.is_empty() || node.says_additional
 }
