@@ -446,3 +446,30 @@ fn pins_that_must_be_exact_are() {
         "its proof engine is experimental"
     );
 }
+
+/// The tables of a manifest that begin with `[profile.`, without comments.
+fn profiles(manifest: &str) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest))
+        .expect("the manifest can be read");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let without_comments: Vec<&str> = lines.collect();
+    without_comments
+        .join("\n")
+        .split("\n[")
+        .filter_map(|table| table.strip_prefix("profile."))
+        .map(|table| table.trim().to_owned())
+        .collect()
+}
+
+#[test]
+fn new_crates_have_the_profiles_of_the_workspace() {
+    // Other settings would compile every dependency a second time.
+    let mut ours = profiles("Cargo.toml");
+    ours.retain(|table| !table.starts_with("dev]") && !table.contains("package.toolbox-mcp]"));
+    let theirs = profiles("broker-gen/src/new/Cargo.toml.in");
+    assert_eq!(ours, theirs);
+    assert!(
+        ours.iter().any(|table| table.starts_with("dist]")),
+        "{ours:?}"
+    );
+}

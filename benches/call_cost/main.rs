@@ -3,7 +3,8 @@
 //! Both are in front of the same tool of `toolbox-mcp` and are driven by the same load: 16 connections,
 //! about 100 bytes of arguments and of result. Rounds alternate, and the medians are compared, so that
 //! a machine whose speed drifts does not decide the outcome. Run it with `cargo build --release
-//! --locked -p toolbox-mcp && cargo bench --locked --bench call_cost`.
+//! --locked -p toolbox-mcp && cargo bench --locked --bench call_cost`. Paths of other broker binaries
+//! behind `--` are measured in the same rounds: of another profile, or of an older revision.
 
 mod load;
 mod relay;
@@ -27,42 +28,79 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let toolbox = beside("toolbox-mcp")?;
     let own = std::env::current_exe()?;
-    let mut broker = Server::start(
-        Path::new(env!("CARGO_BIN_EXE_mcp-broker")),
-        &["127.0.0.1:0"],
-    )?;
-    let mut relay = Server::start(&own, &["--relay", &toolbox.to_string_lossy()])?;
+    let mut others: Vec<String> = std::env::args().skip(1).collect();
+    others.retain(|argument| argument != "--bench");
+    let mut servers = vec![Measured::start(
+        "relay",
+        &own,
+        &["--relay", &toolbox.to_string_lossy()],
+    )?];
+    let broker = env!("CARGO_BIN_EXE_mcp-broker");
+    for (at, program) in std::iter::once(broker)
+        .chain(others.iter().map(String::as_str))
+        .enumerate()
+    {
+        let name = format!("broker {}", at + 1);
+        servers.push(Measured::start(
+            &name,
+            Path::new(program),
+            &["127.0.0.1:0"],
+        )?);
+    }
 
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
         "{CALLS} calls a round, {CONNECTIONS} connections, {ROUNDS} rounds; CPU microseconds a call, user and system"
     )?;
-    let (mut of_broker, mut of_relay) = (Vec::new(), Vec::new());
+    for (at, program) in std::iter::once(broker)
+        .chain(others.iter().map(String::as_str))
+        .enumerate()
+    {
+        writeln!(out, "broker {}: {program}", at + 1)?;
+    }
     for round in 1..=ROUNDS {
-        let relayed = relay.measure(CALLS, CONNECTIONS)?;
-        let brokered = broker.measure(CALLS, CONNECTIONS)?;
+        write!(out, "round {round}:")?;
+        for server in &mut servers {
+            let cost = server.server.measure(CALLS, CONNECTIONS)?;
+            write!(out, "  {} {cost:5.1}", server.name)?;
+            server.costs.push(cost);
+        }
+        writeln!(out)?;
+    }
+    let floor = median(&mut servers[0].costs);
+    for server in &mut servers {
+        let cost = median(&mut server.costs);
         writeln!(
             out,
-            "round {round}: relay {relayed:6.1}  broker {brokered:6.1}  ratio {:.2}",
-            brokered / relayed
+            "{}: median {cost:.1}, {:.2} of the relay, {} KiB of memory after the load",
+            server.name,
+            cost / floor,
+            server.server.resident_kib()?
         )?;
-        of_broker.push(brokered);
-        of_relay.push(relayed);
     }
-    let (broker_median, relay_median) = (median(&mut of_broker), median(&mut of_relay));
-    writeln!(
-        out,
-        "median:  relay {relay_median:6.1}  broker {broker_median:6.1}  ratio {:.2}",
-        broker_median / relay_median
-    )?;
-    writeln!(
-        out,
-        "memory after the load: relay {} KiB, broker {} KiB",
-        relay.resident_kib()?,
-        broker.resident_kib()?
-    )?;
     Ok(())
+}
+
+/// A server under measurement.
+struct Measured {
+    name: String,
+    server: Server,
+    costs: Vec<f64>,
+}
+
+impl Measured {
+    fn start(
+        name: &str,
+        program: &Path,
+        args: &[&str],
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        Ok(Self {
+            name: name.to_owned(),
+            server: Server::start(program, args)?,
+            costs: Vec::new(),
+        })
+    }
 }
 
 fn median(values: &mut [f64]) -> f64 {
