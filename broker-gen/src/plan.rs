@@ -2,10 +2,11 @@
 //!
 //! `lock` uses it to check a new lock, the build to check the committed one. It reads and launches nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use broker_model::config::{Config, Node, Source, ToolOverride, min_output_chars};
 use broker_model::lock::{Lock, LockedSource, LockedTool};
+use broker_model::suggest;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 /// The checked tree: every path names one entry, and every name in the config exists.
@@ -369,19 +370,17 @@ impl<'a> Planner<'a> {
 
 /// At most `max` of the `names` that are most similar to any of `wanted`, in backticks.
 pub(crate) fn nearest<'s>(
-    wanted: impl Iterator<Item = &'s str> + Clone,
-    names: &[&str],
+    wanted: impl Iterator<Item = &'s str>,
+    names: &[&'s str],
     max: usize,
 ) -> String {
-    let distance = |name: &str| {
-        wanted
-            .clone()
-            .map(|want| 1000 - (strsim::jaro_winkler(want, name) * 1000.0) as i64)
-            .min()
-            .unwrap_or(1000)
-    };
-    let mut ranked: Vec<_> = names.iter().map(|name| (distance(name), *name)).collect();
-    ranked.sort_unstable();
+    let mut ranked: Vec<(f64, &str)> = Vec::new();
+    for wanted in wanted {
+        ranked.extend(suggest::ranked(wanted, names.iter().copied()));
+    }
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    let mut seen = BTreeSet::new();
+    ranked.retain(|(_, name)| seen.insert(*name));
     let shown: Vec<_> = ranked
         .iter()
         .take(max)

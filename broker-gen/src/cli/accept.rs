@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::lint;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
+use broker_model::suggest;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};
@@ -240,12 +241,11 @@ fn tool<'a>(source: &'a LockedSource, name: &str) -> Result<Subject<'a>, Vec<Dia
     let path = &source.path;
     let shown = shown_line(name, 100);
     let message = format!("`--tool {shown}` names no exposed tool of `{path}`");
-    let nearest = source
+    let names = source
         .exposed
         .iter()
-        .map(|tool| (strsim::damerau_levenshtein(name, &tool.upstream_name), tool))
-        .filter(|(distance, tool)| *distance <= (tool.upstream_name.len() / 3).max(1))
-        .min_by_key(|(distance, _)| *distance);
+        .map(|tool| tool.upstream_name.as_str());
+    let nearest = suggest::nearest(name, names, 1).pop();
     let alias = source.exposed.iter().find(|tool| tool.exposed_name == name);
     let help = match (alias, nearest) {
         (Some(tool), _) => format!(
@@ -255,9 +255,7 @@ fn tool<'a>(source: &'a LockedSource, name: &str) -> Result<Subject<'a>, Vec<Dia
         (None, _) if source.hidden.iter().any(|tool| tool.name == name) => {
             "The filter hides it, so it needs no audit.".to_owned()
         }
-        (None, Some((_, tool))) => {
-            format!("did you mean `{}`?", shown_line(&tool.upstream_name, 100))
-        }
+        (None, Some(near)) => format!("did you mean `{}`?", shown_line(near, 100)),
         (None, None) => format!(
             "See `broker-gen tree`; `{path}` has {}.",
             counted(source.exposed.len(), "tool")

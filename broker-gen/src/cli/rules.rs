@@ -3,6 +3,7 @@
 use crate::lint;
 use broker_drift::Rule;
 use broker_model::exit::Exit;
+use broker_model::suggest;
 use broker_model::terminal::Text;
 use broker_model::text;
 use clap::Args;
@@ -98,9 +99,8 @@ fn explain((rule, page): &Explained) {
 }
 
 fn unknown(id: &str) -> Exit {
-    let like = |rule: &Rule| strsim::jaro_winkler(rule.id, id);
-    let near = all().max_by(|(a, _), (b, _)| like(a).total_cmp(&like(b)));
-    let near = near.map_or("", |(rule, _)| rule.id);
+    let known: Vec<&str> = all().map(|(rule, _)| rule.id).collect();
+    let near = suggest::ranked(id, known).first().map_or("", |near| near.1);
     let id = broker_model::text::shown_line(id, 60);
     output::say(text!(
         "error: there is no rule `{}`; did you mean `{}`? `broker-gen rules` lists them",

@@ -1,5 +1,6 @@
 //! The command line, checked without reading any file or opening any socket.
 
+use broker_model::suggest;
 use std::path::PathBuf;
 
 use clap::Parser;
@@ -166,14 +167,11 @@ pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
     }
 }
 
-/// The nearest subcommand or word for ADDR.
+/// The nearest subcommand or word for ADDR, or `text` itself if it is one.
 fn nearest_word(text: &str) -> Option<&'static str> {
-    ["doctor", "status", "stdio", "help"]
-        .into_iter()
-        .map(|word| (strsim::damerau_levenshtein(word, text), word))
-        .filter(|(distance, _)| *distance <= 2)
-        .min()
-        .map(|(_, word)| word)
+    const WORDS: [&str; 4] = ["doctor", "status", "stdio", "help"];
+    let same = WORDS.into_iter().find(|word| *word == text);
+    same.or_else(|| suggest::nearest(text, WORDS, 1).pop())
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod path;
 pub mod redact;
 pub mod sensitive_words;
 pub mod snapshot;
+pub mod suggest;
 pub mod terminal;
 pub mod text;
 pub mod unseen;

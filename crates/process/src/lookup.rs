@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use broker_model::SourceCause;
+use broker_model::suggest;
 use broker_model::text::shown_line;
 
 use crate::{ProcessSpec, SpawnError, executable};
@@ -129,14 +130,17 @@ fn not_found(spec: &ProcessSpec) -> SpawnError {
 
 /// The most similar name in these folders, if one is similar enough.
 fn nearest(wanted: &str, folders: &[PathBuf]) -> Option<String> {
-    folders
+    let names: Vec<String> = folders
         .iter()
         .filter_map(|folder| fs::read_dir(folder).ok())
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .take(MAX_FILES)
-        .map(|name| (strsim::jaro_winkler(wanted, &name), name))
-        .filter(|(likeness, name)| *likeness >= MIN_LIKENESS && name != wanted)
-        .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
-        .map(|(_, name)| name)
+        .collect();
+    let ranked = suggest::ranked(wanted, names.iter().map(String::as_str));
+    let alike = |entry: &&(f64, &str)| entry.0 >= MIN_LIKENESS && entry.1 != wanted;
+    ranked
+        .iter()
+        .find(alike)
+        .map(|(_, name)| (*name).to_owned())
 }

@@ -3,6 +3,7 @@
 use broker_model::digest::Digest;
 use broker_model::filter::ToolFilter;
 use broker_model::json::position_of_offset;
+use broker_model::suggest;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use toml::Spanned;
@@ -80,18 +81,8 @@ impl<'t> Problems<'t> {
             if known.contains(&name) {
                 continue;
             }
-            let near = known
-                .iter()
-                .map(|known| {
-                    (
-                        strsim::damerau_levenshtein(&plain(name), &plain(known)),
-                        known,
-                    )
-                })
-                .filter(|(distance, known)| *distance <= (known.len() / 3).clamp(1, 3))
-                .min();
-            let help = match near {
-                Some((_, near)) => format!("did you mean `{near}`?"),
+            let help = match suggest::nearest(name, known.iter().copied(), 1).pop() {
+                Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known here: {}", known.join(", ")),
             };
             let message = format!("unknown key `{}` in {place}", shown_line(name, 80));
@@ -274,14 +265,4 @@ fn got(value: &DeValue<'_>) -> String {
         DeValue::Array(_) => "a list".to_owned(),
         DeValue::Table(_) => "a table".to_owned(),
     }
-}
-
-/// Lower case without `_` and `-`, so that `lookedAt` matches `looked_at`; cut, since the cost of the
-/// distance is the product of both lengths.
-fn plain(key: &str) -> String {
-    key.chars()
-        .filter(|c| !matches!(c, '_' | '-'))
-        .take(40)
-        .flat_map(char::to_lowercase)
-        .collect()
 }

@@ -3,6 +3,7 @@
 use super::findings::{Cursor, Findings};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
+use crate::suggest;
 use crate::text::shown_line;
 
 /// The level of a key.
@@ -132,24 +133,7 @@ impl Level {
 
 /// The key of this level that is most similar to `key`.
 pub(super) fn nearest(key: &str, level: Level) -> Option<&'static str> {
-    let wanted = plain(key);
-    level
-        .keys()
-        .iter()
-        .map(|known| (strsim::damerau_levenshtein(&wanted, &plain(known)), *known))
-        .filter(|(distance, known)| *distance <= (known.len() / 3).clamp(1, 3))
-        .min()
-        .map(|(_, known)| known)
-}
-
-/// Lower case without `_` and `-`, so that `toolFilter` matches `tool_filter`. Long keys are cut: the
-/// cost of the distance is the product of both lengths, and all known keys are short.
-fn plain(key: &str) -> String {
-    key.chars()
-        .filter(|c| !matches!(c, '_' | '-'))
-        .take(40)
-        .flat_map(char::to_lowercase)
-        .collect()
+    suggest::nearest(key, level.keys().iter().copied(), 1).pop()
 }
 
 /// Reports an unknown key of this level.

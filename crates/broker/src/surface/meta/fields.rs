@@ -3,13 +3,11 @@
 
 use broker_model::CallCode;
 use broker_model::json::{self, StrictError};
+use broker_model::suggest;
 use broker_model::text::shown_line;
 use serde_json::{Map, Value, json};
 
 use crate::core::{self, CoreError, MAX_DEPTH, MAX_DESCRIBED};
-
-/// Names below this likeness are not suggested.
-const MIN_LIKENESS: f64 = 0.75;
 
 /// A checked `meta_tree` body.
 #[derive(Debug, PartialEq, Eq)]
@@ -112,18 +110,10 @@ pub(super) fn unknown_field(name: &str, known: &[&str]) -> Box<CoreError> {
     error
 }
 
-/// The names of `known` that are similar to `name`, the most similar first.
+/// The names of `known` that resemble `name`, the most similar first.
 pub(in crate::surface) fn similar_names(name: &str, known: &[&str]) -> Vec<String> {
-    let mut close: Vec<_> = known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(known, name), *known))
-        .filter(|(score, _)| *score >= MIN_LIKENESS)
-        .collect();
-    close.sort_by(|a, b| b.0.total_cmp(&a.0));
-    close
-        .into_iter()
-        .map(|(_, known)| known.to_owned())
-        .collect()
+    let near = suggest::nearest(name, known.iter().copied(), known.len());
+    near.into_iter().map(str::to_owned).collect()
 }
 
 pub(super) fn path_missing() -> Box<CoreError> {
