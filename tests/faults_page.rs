@@ -1,5 +1,5 @@
 //! Checks `docs/faults.md` against the tests: every row exists, names exactly its tests, or says why
-//! there are none. `UPDATE_FAULTS=1` writes the names, and the figures of the last run.
+//! there are none. `UPDATE_EXPECT=1` writes the names, and the figures of the last run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -139,7 +139,7 @@ fn update(page: &str, tests: &BTreeMap<u32, BTreeSet<String>>) -> String {
 #[test]
 fn every_row_names_its_tests_or_says_why_there_is_none() {
     let tests = tests();
-    if std::env::var_os("UPDATE_FAULTS").is_some() {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         let updated = update(&page(), &tests);
         fs::write(root().join("docs/faults.md"), updated).expect("the page can be written");
     }
@@ -161,7 +161,7 @@ fn every_row_names_its_tests_or_says_why_there_is_none() {
             Some(names) => assert_eq!(
                 row.held_by,
                 held_by(names),
-                "row {}: run `UPDATE_FAULTS=1 cargo test --test faults_page`",
+                "row {}: run `UPDATE_EXPECT=1 cargo test --test faults_page`",
                 row.number
             ),
             None => assert!(

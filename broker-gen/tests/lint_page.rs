@@ -1,5 +1,5 @@
 //! The lint over the recorded tools of 55 public servers, checked against `docs/lint.md`, which has every
-//! rule and how often it speaks there. `UPDATE_LINT=1` writes the tables anew; `SHOW_LINT=1` makes the
+//! rule and how often it speaks there. `UPDATE_EXPECT=1` writes the tables anew; `SHOW_LINT=1` makes the
 //! test fail with every finding.
 
 use std::collections::BTreeMap;
@@ -153,13 +153,13 @@ fn the_page_has_every_rule_and_how_often_it_speaks_of_public_servers() {
         "{head}<!-- rules -->\n{}\n<!-- end -->{tail}",
         tables(&sources, &linted)
     );
-    if std::env::var_os("UPDATE_LINT").is_some() {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(&file, &expected).expect("the page can be written");
         return;
     }
     assert!(
         page == expected,
-        "docs/lint.md is not current: review the findings with `SHOW_LINT=1`, then run `UPDATE_LINT=1 cargo test -p broker-gen --test lint_page`"
+        "docs/lint.md is not current: review the findings with `SHOW_LINT=1`, then run `UPDATE_EXPECT=1 cargo test -p broker-gen --test lint_page`"
     );
 }
 

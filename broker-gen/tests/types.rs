@@ -1,6 +1,6 @@
 //! Generated types: each golden file stands beside the tools that it is made of, and a large catalog of
 //! real tools is typed whole but for what is listed here. That the code compiles is tested where a broker
-//! includes it. `UPDATE_GOLDEN=1` writes the files anew.
+//! includes it. `UPDATE_EXPECT=1` writes the files anew.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -74,7 +74,7 @@ fn golden_files_are_current() {
         if fs::read_to_string(&file).is_ok_and(|old| old == text) {
             continue;
         }
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
             fs::write(&file, text).unwrap();
         } else {
             stale.push(file);
@@ -82,7 +82,7 @@ fn golden_files_are_current() {
     }
     assert!(
         stale.is_empty(),
-        "UPDATE_GOLDEN=1 writes them anew: {stale:?}"
+        "UPDATE_EXPECT=1 writes them anew: {stale:?}"
     );
 }
 

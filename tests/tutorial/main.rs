@@ -1,5 +1,5 @@
 //! Runs `docs/tutorial.md`: every command in one shell, every file written, every output compared.
-//! `UPDATE_TUTORIAL=1` updates the page with the real outputs.
+//! `UPDATE_EXPECT=1` updates the page with the real outputs.
 
 mod page;
 mod session;
@@ -43,12 +43,12 @@ fn the_tutorial_prints_what_it_shows() {
         }
     }
     session.end();
-    if std::env::var_os("UPDATE_TUTORIAL").is_some() {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(&file, page.render()).expect("the page can be written");
     } else {
         assert!(
             differences.is_empty(),
-            "UPDATE_TUTORIAL=1 renews the page where these are meant:\n{}",
+            "UPDATE_EXPECT=1 renews the page where these are meant:\n{}",
             differences.join("\n")
         );
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::bench::{Bench, contains, workspace};
 
 /// Writes the page instead of comparing it.
-const UPDATE: &str = "UPDATE_RULES";
+const UPDATE: &str = "UPDATE_EXPECT";
 
 /// The sections of the page: what a rule's id begins with, and what such rules are about.
 const SECTIONS: [(&str, &[&str]); 4] = [

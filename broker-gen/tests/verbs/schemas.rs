@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::bench::{Bench, config, tool, workspace};
 
 /// Writes the schemas instead of comparing them.
-const UPDATE: &str = "MCP_BROKER_UPDATE_SCHEMAS";
+const UPDATE: &str = "UPDATE_EXPECT";
 
 /// Keys that the config knows and this version refuses.
 const LATER: [&str; 5] = ["headers", "mcp", "trust", "url", "mcpServers"];

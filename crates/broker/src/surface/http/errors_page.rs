@@ -1,5 +1,5 @@
 //! Checks `docs/errors.md` against the registry of codes and the status of each. To update the page:
-//! `MCP_BROKER_WRITE_DOCS=1 cargo test --locked -p mcp-broker errors_page`.
+//! `UPDATE_EXPECT=1 cargo test --locked -p mcp-broker errors_page`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn row(out: &mut String, cells: &[&str]) {
 #[test]
 fn the_page_is_current() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
-    if std::env::var_os("MCP_BROKER_WRITE_DOCS").is_some() {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(&file, page()).expect("the page can be written");
     }
     let written = std::fs::read_to_string(&file).expect("docs/errors.md exists");
