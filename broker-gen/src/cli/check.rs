@@ -187,7 +187,9 @@ pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> (String, Vec<S
     let mut lines = failure.stderr.as_slice();
     // The message of a failed start already ends with the last line.
     if let [before @ .., last] = lines
-        && failure.message.contains(&format!("its last line on stderr: {last}"))
+        && failure
+            .message
+            .contains(&format!("its last line on stderr: {last}"))
     {
         lines = before;
     }
