@@ -9,7 +9,7 @@ mod samples;
 
 use broker_model::json::to_canonical;
 use broker_model::lock::Lock;
-use broker_model::schema;
+use broker_schema as schema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
