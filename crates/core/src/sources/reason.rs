@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn callers_read_the_rule_and_reviewed_places_only() {
-        let required = "calls that leave the property out were good and are refused now";
+        let required = "calls without the property were valid and are refused now";
         for (pointer, place) in [
             (
                 "/inputSchema/properties/a~1b/type",
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(worst(&about).map(|one| one.rule), Some("hidden-characters"));
         let public = Reason::of_source(&about).public;
         assert!(
-            public.starts_with("about the whole source: characters that"),
+            public.starts_with("about the whole source: invisible characters"),
             "{public}"
         );
     }
