@@ -88,7 +88,7 @@ fn end_line(out: &mut String, line: &str) {
 }
 
 /// One line as lines of at most `width` characters, broken after blanks, all but the first behind
-/// `indent`. Unlike [`wrap`] it keeps every blank; each line ends.
+/// `indent`. Unlike `wrap` it keeps every blank; each line ends.
 pub fn fold(line: &str, width: usize, indent: &str) -> String {
     let mut out = String::with_capacity(line.len() + 1);
     let mut rest: Vec<char> = line.chars().collect();
