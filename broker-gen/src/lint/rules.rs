@@ -9,10 +9,7 @@ pub fn rules() -> &'static [Rule] {
 
 /// The rule of an id of this crate.
 pub(super) fn rule(id: &str) -> &'static Rule {
-    RULES
-        .iter()
-        .find(|rule| rule.id == id)
-        .expect("every id that is used stands in the table, which a test holds")
+    Rule::in_table(RULES, id)
 }
 
 /// The remedy for a finding of this rule; empty for an unknown id.

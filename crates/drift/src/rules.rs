@@ -21,6 +21,16 @@ impl Rule {
     pub fn page(&self) -> String {
         format!("docs/drift-rules.md#{}", self.id)
     }
+
+    /// The rule of an id in a table.
+    ///
+    /// # Panics
+    ///
+    /// The table has no such id: the ids in the code are constants, and tests compare them with the tables.
+    pub fn in_table(table: &'static [Self], id: &str) -> &'static Self {
+        let found = table.iter().find(|rule| rule.id == id);
+        found.expect("the id of a rule is in its table")
+    }
 }
 
 /// Every rule that a report can name, in the order of its page.
@@ -30,10 +40,7 @@ pub fn rules() -> &'static [Rule] {
 
 /// The rule of an id of this crate.
 pub(super) fn rule(id: &str) -> &'static Rule {
-    RULES
-        .iter()
-        .find(|rule| rule.id == id)
-        .expect("every id that is used stands in the table, which a test holds")
+    Rule::in_table(RULES, id)
 }
 
 /// The rule of one side of a tool, `input` or `output`.

@@ -110,6 +110,15 @@ mod tests {
         );
     }
 
+    #[test]
+    fn patterns_that_compile_alone_and_not_together_are_refused() {
+        let pattern = |at: usize| format!("{at}{}", "?[a-z]".repeat(100));
+        let patterns: Vec<String> = (0..2000).map(pattern).collect();
+        assert!(ToolFilter::compile(&patterns[..1]).is_ok());
+        let errors = ToolFilter::compile(&patterns).unwrap_err();
+        assert!(errors[0].reason.starts_with("together, "), "{errors:?}");
+    }
+
     proptest! {
         #[test]
         fn order_never_matters(
