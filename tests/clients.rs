@@ -80,23 +80,23 @@ fn check(seen: &Value, protocol: Option<&str>) {
 }
 
 #[test]
-fn typescript_first_generation() {
+fn typescript_client_of_the_first_generation_works() {
     check(&seen("node", "typescript_v1.mjs", "legacy"), None);
 }
 
 #[test]
-fn typescript_second_generation() {
+fn typescript_client_of_the_second_generation_works() {
     check(&seen("node", "typescript_v2.mjs", "legacy"), Some(LEGACY));
     check(&seen("node", "typescript_v2.mjs", "auto"), Some(MODERN));
 }
 
 #[test]
-fn python_first_generation() {
+fn python_client_of_the_first_generation_works() {
     check(&seen("v1", "python_v1.py", "legacy"), Some(LEGACY));
 }
 
 #[test]
-fn python_second_generation() {
+fn python_client_of_the_second_generation_works() {
     check(&seen("v2", "python_v2.py", "legacy"), Some(LEGACY));
     check(&seen("v2", "python_v2.py", "auto"), Some(MODERN));
 }

@@ -194,7 +194,7 @@ fn problems_of(program: &str, commands: &Commands, path: &Path, text: &str) -> V
 }
 
 #[test]
-fn commands_and_options_that_texts_name_exist() {
+fn commands_and_options_in_texts_exist() {
     let programs = ["broker-gen", "mcp-broker"];
     let trees: Vec<Commands> = programs
         .iter()
@@ -233,7 +233,7 @@ fn commands_and_options_that_texts_name_exist() {
 }
 
 #[test]
-fn a_command_that_does_not_exist_is_found_wherever_it_is_named() {
+fn command_that_does_not_exist_is_found_in_any_text() {
     let commands = Commands::from([
         (String::new(), BTreeSet::from(["--reload".to_owned()])),
         ("lock".to_owned(), BTreeSet::from(["--source".to_owned()])),

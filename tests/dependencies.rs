@@ -179,7 +179,7 @@ fn target() -> &'static str {
 }
 
 #[test]
-fn the_generator_is_not_linked_into_the_broker() {
+fn generator_is_not_linked_into_the_broker() {
     let linked = Tree::read().linked("broker-binary");
     for name in GENERATOR {
         assert!(
@@ -194,7 +194,7 @@ fn the_generator_is_not_linked_into_the_broker() {
 }
 
 #[test]
-fn rooms_depend_only_on_the_rooms_below() {
+fn packages_depend_only_on_packages_below() {
     let tree = Tree::read();
     let ours = |name: &str| -> BTreeSet<String> {
         let mut linked = tree.linked(name);
@@ -312,7 +312,7 @@ fn packages_that_compile_a_catalog_are_leaves() {
 }
 
 #[test]
-fn a_build_script_compiles_no_runtime_and_launches_nothing() {
+fn build_script_compiles_no_runtime_and_launches_nothing() {
     let tree = Tree::read();
     let mut users = 0;
     for package in tree
@@ -371,7 +371,7 @@ fn a_build_script_compiles_no_runtime_and_launches_nothing() {
 }
 
 #[test]
-fn serde_json_keeps_its_own_order_and_numbers() {
+fn serde_json_has_no_feature_that_changes_order_or_numbers() {
     let tree = Tree::read();
     let features = tree.nodes[tree.id("serde_json")]["features"]
         .as_array()
@@ -389,7 +389,7 @@ fn serde_json_keeps_its_own_order_and_numbers() {
 }
 
 #[test]
-fn every_licence_is_allowed() {
+fn licences_are_allowed() {
     let tree = Tree::read();
     let mut refused = Vec::new();
     for id in tree.nodes.keys() {
@@ -415,7 +415,7 @@ fn every_licence_is_allowed() {
 }
 
 #[test]
-fn no_crate_has_two_versions_without_a_reason() {
+fn crate_versions_are_unique_or_have_a_reason() {
     let tree = Tree::read();
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for id in tree.nodes.keys() {
@@ -437,7 +437,7 @@ fn no_crate_has_two_versions_without_a_reason() {
 }
 
 #[test]
-fn pins_that_must_be_exact_are() {
+fn exact_pins_are_kept() {
     let manifest =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
             .expect("the manifest");
@@ -462,7 +462,7 @@ fn profiles(manifest: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn new_crates_have_the_profiles_of_the_workspace() {
+fn new_crate_has_the_profiles_of_the_workspace() {
     // Other settings would compile every dependency a second time.
     let mut ours = profiles("Cargo.toml");
     ours.retain(|table| !table.starts_with("dev]") && !table.contains("package.toolbox-mcp]"));

@@ -37,7 +37,7 @@ fn below(folder: &str, extension: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_invariant_names_a_test_that_exists() {
+fn invariants_name_tests_that_exist() {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page exists");
     let (_, invariants) = page
         .split_once("## Invariants")
@@ -61,7 +61,7 @@ fn every_invariant_names_a_test_that_exists() {
 }
 
 #[test]
-fn links_between_pages_lead_somewhere() {
+fn links_between_pages_are_valid() {
     let mut broken = Vec::new();
     for page in below("docs", "md")
         .into_iter()
@@ -83,7 +83,7 @@ fn links_between_pages_lead_somewhere() {
 }
 
 #[test]
-fn the_readme_fits_a_screen_or_two() {
+fn readme_is_shorter_than_100_lines() {
     let lines = fs::read_to_string(root().join("README.md"))
         .expect("the page exists")
         .lines()
@@ -92,7 +92,7 @@ fn the_readme_fits_a_screen_or_two() {
 }
 
 #[test]
-fn every_limit_is_what_the_code_says() {
+fn limits_page_has_the_values_of_the_code() {
     let page = fs::read_to_string(root().join("docs/limits.md")).expect("the page exists");
     let (mut held, mut wrong) = (0, Vec::new());
     for line in page.lines().filter(|line| line.ends_with("` |")) {

@@ -43,7 +43,7 @@ fn killed(broker: &Broker) -> harness::Response {
 }
 
 #[test]
-fn f_06_f_07_a_call_is_sent_once_more_only_where_the_config_says_so() {
+fn call_is_retried_only_where_config_and_tool_allow_it() {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let cautious = start(folder.path(), false);
     refusal(&killed(&cautious), 502, "source_exited");

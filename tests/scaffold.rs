@@ -68,7 +68,7 @@ fn lock(own: &Path) {
 }
 
 #[test]
-fn a_crate_made_by_new_locks_builds_and_serves() {
+fn new_crate_locks_builds_and_serves() {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let own = new_crate("own-broker-of-a-test", folder.path());
     let refused = build(&own);
@@ -244,7 +244,7 @@ const BREAKS: [Break; 8] = [
 ];
 
 #[test]
-fn a_lock_with_a_breaking_change_fails_the_build_of_a_caller_and_names_the_field() {
+fn lock_with_a_breaking_change_fails_the_build_of_a_typed_caller() {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let own = new_crate("typed-caller-of-a-test", folder.path());
     let write = |file: &str, text: &str| fs::write(own.join(file), text).expect("written");
@@ -281,7 +281,7 @@ fn a_lock_with_a_breaking_change_fails_the_build_of_a_caller_and_names_the_field
 }
 
 #[test]
-fn generate_writes_exactly_what_the_build_compiled_in() {
+fn generate_writes_the_bytes_that_the_build_compiled() {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let out = folder.path().join("generated");
     let made = Run::new(&binary("broker-gen"))

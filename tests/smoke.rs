@@ -31,7 +31,7 @@ fn config() -> Value {
 }
 
 #[test]
-fn the_tree_is_the_config_with_its_tools() {
+fn smoke_tree_has_the_nodes_and_tools_of_the_config() {
     let broker = start();
     let top = broker.post("/meta_tree", &json!({})).json();
     assert_eq!(
@@ -75,7 +75,7 @@ fn the_tree_is_the_config_with_its_tools() {
 }
 
 #[test]
-fn overrides_and_the_alias_are_what_is_described() {
+fn smoke_description_has_overrides_and_the_alias() {
     let broker = start();
     let text = desc(&broker, "/text");
     assert!(
@@ -113,7 +113,7 @@ fn overrides_and_the_alias_are_what_is_described() {
 }
 
 #[test]
-fn every_example_can_be_called_as_it_stands() {
+fn smoke_examples_can_be_called() {
     let broker = start();
     let mut called = 0;
     for node in config()["tree"].as_array().expect("nodes") {
@@ -137,7 +137,7 @@ fn every_example_can_be_called_as_it_stands() {
 }
 
 #[test]
-fn deterministic_calls_answer_what_the_server_answers() {
+fn smoke_call_results_equal_those_of_the_server() {
     let broker = start();
     let mut server = DirectServer::start(Run::new(&binary("toolbox-mcp")));
     let rows = json!([{"city": "Bergen", "people": 291_940}, {"city": "Oslo", "people": 709_037}]);
@@ -197,7 +197,7 @@ fn deterministic_calls_answer_what_the_server_answers() {
 }
 
 #[test]
-fn both_kinds_of_failure_are_distinguished() {
+fn smoke_tool_error_and_rpc_error_are_distinguished() {
     let broker = start();
     let tool = broker.call("/util/fail", json!({"message": "no paper"}));
     assert_eq!(tool.status, 200, "a tool's own failure is a result");
@@ -221,7 +221,7 @@ fn both_kinds_of_failure_are_distinguished() {
 }
 
 #[test]
-fn a_long_answer_and_a_slow_one_come_whole() {
+fn smoke_long_and_slow_answers_arrive_whole() {
     let broker = start();
     let long = broker.result("/text/text_lorem", json!({"paragraphs": 200}));
     let text = long["content"][0]["text"].as_str().expect("text");
@@ -238,7 +238,7 @@ fn a_long_answer_and_a_slow_one_come_whole() {
 }
 
 #[test]
-fn the_program_tells_its_version_and_its_tree_and_starts_nothing() {
+fn smoke_version_and_tree_output_starts_nothing() {
     let run = |arg: &str| -> Output {
         // Without a path no server could be found.
         let output = program().env("PATH", "").args([arg]).output();
@@ -279,7 +279,7 @@ fn the_program_tells_its_version_and_its_tree_and_starts_nothing() {
 }
 
 #[test]
-fn the_smoke_servers_match_the_lock() {
+fn smoke_servers_match_the_lock() {
     let output = Run::new(&binary("broker-gen"))
         .folder(root())
         .args(["check"])
@@ -293,7 +293,7 @@ fn the_smoke_servers_match_the_lock() {
 }
 
 #[test]
-fn the_readme_prints_what_it_says() {
+fn readme_commands_print_the_shown_output() {
     let readme = fs::read_to_string(root().join("README.md")).expect("the README");
     let shown = curl_lines(&readme);
     assert!(
@@ -343,7 +343,7 @@ fn curl_lines(readme: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn blocks_of_the_readme_are_found_with_their_output() {
+fn readme_blocks_are_found_with_their_output() {
     let readme = "```sh\ncargo build\n```\n```sh\n$ curl a \\\n  -d b\n```\ngives\n```json\n{}\n```\n```sh\ncurl c\n```\n```text\nd\n```\n```sh\ncurl e\n```\n";
     let found = curl_lines(readme);
     let found: Vec<_> = found

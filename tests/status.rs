@@ -20,7 +20,7 @@ fn status(address: &str, more: &[&str]) -> Output {
 }
 
 #[test]
-fn the_smoke_config_needs_no_attention() {
+fn doctor_on_the_smoke_config_finds_nothing() {
     binary("toolbox-mcp");
     for args in [&["doctor"][..], &["doctor", "smoke_config.json"]] {
         let output = program().args(args).output();
@@ -43,7 +43,7 @@ fn the_smoke_config_needs_no_attention() {
 }
 
 #[test]
-fn a_running_broker_shows_its_sources_as_a_table() {
+fn status_of_a_running_broker_is_a_table() {
     binary("toolbox-mcp");
     let broker = Broker::start_ready(program().args(["127.0.0.1:0", "smoke_config.json"]));
     broker.result("/util/hash_text", serde_json::json!({"text": "x"}));
@@ -86,7 +86,7 @@ fn a_running_broker_shows_its_sources_as_a_table() {
 }
 
 #[test]
-fn status_with_the_secret_shows_more_on_every_address_and_never_the_secret() {
+fn status_with_the_secret_shows_details_and_not_the_secret() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("secret");
     fs::write(&file, "sesame-open-up\n").expect("it can be written");
@@ -138,7 +138,7 @@ fn shows_more_with_the_secret(address: &str, file: &str) {
 }
 
 #[test]
-fn a_missing_broker_is_reported() {
+fn status_without_a_broker_is_an_error() {
     // Bound and dropped: nothing listens there.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = free.local_addr().expect("it has one").to_string();
@@ -198,7 +198,7 @@ fn a_missing_broker_is_reported() {
 }
 
 #[test]
-fn invalid_arguments_are_usage_errors() {
+fn status_with_invalid_arguments_is_a_usage_error() {
     for args in [
         &["status"][..],
         &["status", "nowhere"],

@@ -47,7 +47,7 @@ fn is_test(path: &Path) -> bool {
 }
 
 #[test]
-fn every_file_says_what_it_is_for_and_stays_small() {
+fn files_have_a_header_and_stay_small() {
     let mut problems = Vec::new();
     for (path, text) in sources() {
         if !text.starts_with("//! ") {
@@ -75,7 +75,7 @@ fn every_file_says_what_it_is_for_and_stays_small() {
 }
 
 #[test]
-fn nothing_is_left_over_or_silenced() {
+fn files_have_no_left_over_marks() {
     // Put together here, so that this file does not find itself.
     let marks: Vec<String> = [
         "to do!(",
@@ -142,7 +142,7 @@ fn surfaces_reach_servers_only_through_core() {
 }
 
 #[test]
-fn no_surface_imports_another() {
+fn surfaces_do_not_import_each_other() {
     let folder = Path::new("crates/broker/src/surface");
     for (surface, other) in [("http", "mcp"), ("mcp", "http")] {
         let names = [format!("surface::{other}"), format!("super::{other}")];
@@ -162,7 +162,7 @@ fn no_surface_imports_another() {
 }
 
 #[test]
-fn only_wire_reads_and_writes_json_rpc() {
+fn json_rpc_is_read_and_written_only_in_wire() {
     let member = ["json", "rpc"].concat();
     let ours = [
         "broker-gen/src",
@@ -197,7 +197,7 @@ fn only_wire_reads_and_writes_json_rpc() {
 }
 
 #[test]
-fn only_the_output_modules_write_to_standard_output_or_error() {
+fn standard_output_and_error_are_written_only_by_output_modules() {
     // Each of them takes `broker_model::terminal::Text`; the stdio surface writes JSON-RPC.
     let outputs = [
         "broker-gen/src/build_script.rs",
@@ -339,7 +339,7 @@ fn written_texts() -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn avoided_phrases_are_not_used() {
+fn phrases_to_avoid_are_not_used() {
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let mut problems = Vec::new();
     let texts = written_texts()

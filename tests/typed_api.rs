@@ -19,7 +19,7 @@ fn hash(text: &str) -> hash_text::Args {
 }
 
 #[tokio::test]
-async fn outputs_are_types_with_the_raw_result_beside_them() {
+async fn typed_call_returns_the_output_type_and_the_raw_result() {
     let broker = Broker::open(&CATALOG, Options::new()).await.unwrap();
     let called = broker.call::<hash_text::Tool>(hash("hello")).await.unwrap();
     assert_eq!(called.output.bytes, 5);
@@ -68,7 +68,7 @@ impl Tool for OpenTool {
 }
 
 #[tokio::test]
-async fn an_undeclared_member_with_the_name_of_a_declared_one_is_refused() {
+async fn typed_call_with_a_duplicate_member_is_refused() {
     let broker = Broker::open(&CATALOG, Options::new()).await.unwrap();
     let args = Open {
         text: "shown",
@@ -85,7 +85,7 @@ async fn an_undeclared_member_with_the_name_of_a_declared_one_is_refused() {
 }
 
 #[tokio::test]
-async fn sch_09_an_answer_that_does_not_fit_is_an_error_that_keeps_the_result() {
+async fn typed_output_that_does_not_fit_is_an_error_with_the_result() {
     let broker = Broker::open(&CATALOG, Options::new()).await.unwrap();
     let error = broker
         .call::<Liar>(json!({"text": "hello"}))
@@ -119,7 +119,7 @@ async fn sch_09_an_answer_that_does_not_fit_is_an_error_that_keeps_the_result() 
 }
 
 #[tokio::test]
-async fn a_plain_start_that_cannot_check_a_source_is_refused_and_leaves_nothing() {
+async fn typed_plain_start_with_an_unchecked_source_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.json");
     let text = include_str!("../smoke_config.json");
@@ -140,7 +140,7 @@ async fn a_plain_start_that_cannot_check_a_source_is_refused_and_leaves_nothing(
 }
 
 #[test]
-fn the_example_runs() {
+fn typed_example_runs() {
     let own = std::env::current_exe().unwrap();
     let build = own.parent().and_then(Path::parent).unwrap();
     let output = Run::new(&build.join("examples/typed")).output();

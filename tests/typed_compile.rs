@@ -1,6 +1,6 @@
 //! Invalid uses of the types do not compile, with an understandable error.
 
 #[test]
-fn misuse_of_generated_types_does_not_compile() {
+fn typed_misuse_does_not_compile() {
     trybuild::TestCases::new().compile_fail("tests/typed/*.rs");
 }

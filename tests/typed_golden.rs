@@ -31,7 +31,7 @@ fn refused<T: DeserializeOwned>(value: Value) {
 }
 
 #[test]
-fn absent_null_and_empty_are_three_things() {
+fn typed_member_absent_null_or_empty_is_distinguished() {
     use absent::tools::absent::absence::{Args, Required};
     for more in [
         json!({}),
@@ -76,7 +76,7 @@ fn absent_null_and_empty_are_three_things() {
 }
 
 #[test]
-fn members_are_named_on_the_wire_as_they_were() {
+fn typed_members_keep_their_names_on_the_wire() {
     use names::tools::names;
     survives::<names::members::Args>(json!({
         "order_by": "a", "orderBy": "b", "$filter": "c", "extra": "d", "名前": "e", "a\u{202e}b": "f",
@@ -99,7 +99,7 @@ fn members_are_named_on_the_wire_as_they_were() {
 }
 
 #[test]
-fn alternatives_keep_whatever_they_take() {
+fn typed_alternatives_keep_every_valid_value() {
     use unions::tools::unions::unions::Args;
     let with = |key: &str, value: Value| {
         let mut all = json!({"either": 1, "tagged": {"kind": "none"}, "numbers": 3, "tree": {"children": []}, "json": "x"});
@@ -127,7 +127,7 @@ fn alternatives_keep_whatever_they_take() {
 }
 
 #[test]
-fn what_cannot_be_typed_is_kept_as_it_is() {
+fn typed_value_without_a_type_is_kept_unchanged() {
     use hostile::tools::hostile;
     survives::<hostile::hostile::Args>(json!({
         "one": {"a": "x", "c": 1}, "two": {}, "remote": 1, "nowhere": null, "itself": [1], "parts": {"x": 1, "y": 2},

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_at_the_sentence_or_at_120_characters() {
+    fn first_sentence_ends_at_a_period_or_120_characters() {
         let check = |text, want: Option<&str>| assert_eq!(first_sentence(text).as_deref(), want);
         check("Reads a file. Then more.", Some("Reads a file"));
         check(

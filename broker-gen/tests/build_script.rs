@@ -18,7 +18,7 @@ const OWN: &str = "cargo build -p broker-gen -p toolbox-mcp && target/debug/brok
 
 /// Not a test by itself: what the other tests start.
 #[test]
-fn as_a_build_script() {
+fn build_script_runs_in_this_process() {
     match std::env::var(AS_SCRIPT).as_deref() {
         Ok("default") => broker_gen::build(),
         Ok(config) => broker_gen::build_config(config),
@@ -110,7 +110,7 @@ impl Package {
         command
             .args([
                 "--exact",
-                "as_a_build_script",
+                "build_script_runs_in_this_process",
                 "--nocapture",
                 "--test-threads=1",
             ])
@@ -191,7 +191,7 @@ fn one(errors: &[String], starts: &str, ends: &str) {
 }
 
 #[test]
-fn a_fresh_lock_becomes_a_catalog_and_equal_files_keep_their_time() {
+fn build_from_a_current_lock_writes_only_changed_files() {
     let package = Package::new("c.json");
     let said = package.builds("c.json");
     for file in ["c.json", "c.lock.json"] {
@@ -225,7 +225,7 @@ fn a_fresh_lock_becomes_a_catalog_and_equal_files_keep_their_time() {
 }
 
 #[test]
-fn no_place_of_this_machine_is_compiled_in() {
+fn build_output_has_no_path_of_the_machine() {
     let package = Package::new("c.json");
     package.builds("c.json");
     let folder = package.folder.path().to_string_lossy().into_owned();
@@ -249,7 +249,7 @@ fn no_place_of_this_machine_is_compiled_in() {
 }
 
 #[test]
-fn moving_a_server_keeps_the_lock_and_moves_it_in_every_listing() {
+fn server_moved_in_the_config_keeps_the_lock_and_moves_in_listings() {
     let package = Package::new("c.json");
     let mut locks = Vec::new();
     for order in [["s2", "s10", "a"], ["a", "s10", "s2"], ["s10", "a", "s2"]] {
@@ -281,7 +281,7 @@ fn moving_a_server_keeps_the_lock_and_moves_it_in_every_listing() {
 }
 
 #[test]
-fn a_build_reads_no_device_and_no_file_past_its_bound() {
+fn build_reads_no_device_and_no_file_over_its_limit() {
     let package = Package::new("c.json");
     for name in ["c.json", "c.lock.json"] {
         let kept = package.path("kept");
@@ -306,7 +306,7 @@ fn a_build_reads_no_device_and_no_file_past_its_bound() {
 }
 
 #[test]
-fn the_environment_names_the_config_and_the_command_names_it_too() {
+fn build_config_is_named_by_variable_or_call() {
     let package = Package::new("smoke_config.json");
     let (code, said) = package.build("default", None);
     assert_eq!(code, Some(0), "{said}");
@@ -326,7 +326,7 @@ fn the_environment_names_the_config_and_the_command_names_it_too() {
 }
 
 #[test]
-fn lock_01_missing_with_the_command_that_makes_it() {
+fn lock_missing_is_refused_with_the_command_that_writes_it() {
     let package = Package::new("c.json");
     fs::remove_file(package.path("c.lock.json")).expect("removed");
     let errors = package.refuses("c.json");
@@ -365,7 +365,7 @@ fn lock_01_missing_with_the_command_that_makes_it() {
 }
 
 #[test]
-fn lock_03_of_another_version() {
+fn lock_of_another_version_is_refused() {
     let package = Package::new("c.json");
     let whole = package.lock_text("c.json");
     for (version, starts) in [
@@ -402,7 +402,7 @@ fn lock_03_of_another_version() {
 }
 
 #[test]
-fn lock_04_edited_torn_or_in_conflict() {
+fn lock_edited_torn_or_conflicting_fails_the_build_with_the_line() {
     let package = Package::new("c.json");
     package.builds("c.json");
     let whole = package.lock_text("c.json");
@@ -451,7 +451,7 @@ fn lock_04_edited_torn_or_in_conflict() {
 }
 
 #[test]
-fn lock_05_stale_orphaned_or_twice() {
+fn lock_stale_orphaned_or_duplicate_fails_the_build() {
     let package = Package::new("c.json");
     package.builds("c.json");
     package.configure("c.json", &json!({"tool_filter": ["x"]}));
@@ -497,7 +497,7 @@ fn lock_05_stale_orphaned_or_twice() {
 }
 
 #[test]
-fn lock_06_white_space_and_order_do_not_count() {
+fn lock_with_other_white_space_or_order_builds_the_same_bytes() {
     let package = Package::new("c.json");
     package.builds("c.json");
     let built = package.written();
@@ -517,7 +517,7 @@ fn lock_06_white_space_and_order_do_not_count() {
 }
 
 #[test]
-fn problems_of_the_config_name_their_own_remedy() {
+fn config_problem_in_a_build_is_reported_with_its_remedy() {
     let package = Package::new("c.json");
     package.write("c.json", "{\n  \"tree\": [{\"path\": \"a\", \"type\": \"node\"}, {\"path\": \"/b\", \"typ\": \"node\"}]\n}\n");
     let errors = package.refuses("c.json");
@@ -538,7 +538,7 @@ fn problems_of_the_config_name_their_own_remedy() {
 }
 
 #[test]
-fn names_that_no_longer_fit_the_lock_are_refused_without_a_new_lock() {
+fn override_of_an_unknown_tool_fails_the_build() {
     let package = Package::new("c.json");
     // Overrides are not covered by the config's digest, so the lock stays fresh.
     package.configure(
@@ -554,7 +554,7 @@ fn names_that_no_longer_fit_the_lock_are_refused_without_a_new_lock() {
 }
 
 #[test]
-fn one_error_is_one_line_whatever_it_quotes() {
+fn build_error_is_one_line_with_any_quoted_text() {
     let package = Package::new("c.json");
     package.configure(
         "c.json",
@@ -571,7 +571,7 @@ fn one_error_is_one_line_whatever_it_quotes() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_said() {
+fn build_into_a_missing_folder_is_refused_with_its_path() {
     let package = Package::new("c.json");
     fs::remove_dir(package.path("out")).expect("removed");
     let (code, said) = package.build("c.json", None);

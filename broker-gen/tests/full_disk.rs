@@ -87,7 +87,7 @@ fn is_refused(output: &Output) {
 }
 
 #[test]
-fn f_49_a_lock_and_audits_that_cannot_be_written_stay_as_they_were() {
+fn lock_and_audits_are_unchanged_when_the_disk_is_full() {
     let scene = scene();
     let folder = scene.path();
     let lock = ["lock", "--config", "c.json"];
@@ -123,7 +123,7 @@ fn f_49_a_lock_and_audits_that_cannot_be_written_stay_as_they_were() {
 }
 
 #[test]
-fn generated_files_that_cannot_be_written_stay_as_they_were() {
+fn generated_files_are_unchanged_when_the_disk_is_full() {
     let scene = scene();
     let folder = scene.path();
     let generate = ["generate", "--config", "c.json", "--out", "generated"];
@@ -148,7 +148,7 @@ fn generated_files_that_cannot_be_written_stay_as_they_were() {
 }
 
 #[test]
-fn a_crate_that_cannot_be_written_whole_leaves_no_file_that_the_next_try_refuses() {
+fn new_crate_leaves_no_files_when_the_disk_is_full() {
     let scene = scene();
     let folder = scene.path();
     is_refused(&run(folder, LIMIT, &["new", "of-my-own"]));
@@ -157,7 +157,7 @@ fn a_crate_that_cannot_be_written_whole_leaves_no_file_that_the_next_try_refuses
 }
 
 #[test]
-fn output_that_cannot_be_written_is_an_error() {
+fn standard_output_on_a_full_device_is_an_error() {
     let scene = scene();
     for (before, code) in [("exec > /dev/full;", 1), ("exec > /dev/null;", 0)] {
         for args in [&["schema", "config"][..], &["completions", "bash"]] {

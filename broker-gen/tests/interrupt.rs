@@ -26,12 +26,12 @@ fn command(program: &str) -> Command {
 }
 
 #[test]
-fn an_interrupt_ends_every_process_that_was_started() {
+fn interrupt_ends_every_started_process() {
     interrupt(Stdio::null());
 }
 
 #[test]
-fn an_interrupt_ends_every_process_though_nothing_reads_what_the_verb_says() {
+fn interrupt_with_unread_output_ends_every_started_process() {
     let pipe = harness::UnreadPipe::new();
     interrupt(pipe.stdio());
 }

@@ -113,7 +113,7 @@ fn tables(sources: &[LockedSource], linted: &[LintResult]) -> String {
 }
 
 #[test]
-fn the_page_has_every_rule_and_how_often_it_speaks_of_public_servers() {
+fn lint_page_has_every_rule_with_its_counts() {
     let sources = corpus();
     let linted = lint(&sources);
     if std::env::var_os("SHOW_LINT").is_some() {
@@ -165,7 +165,7 @@ fn the_page_has_every_rule_and_how_often_it_speaks_of_public_servers() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "real work takes real time")]
-fn fifteen_hundred_tools_take_no_time() {
+fn lint_of_fifteen_hundred_tools_ends_in_time() {
     let sources = corpus();
     let began = Instant::now();
     let found = lint(&sources).len();

@@ -58,7 +58,7 @@ fn lines(types: &Types) -> Vec<String> {
 }
 
 #[test]
-fn golden_files_are_current() {
+fn types_golden_files_are_current() {
     let mut stale = Vec::new();
     for name in ["absent", "hostile", "names", "plain", "unions"] {
         let types = case(name);
@@ -87,7 +87,7 @@ fn golden_files_are_current() {
 }
 
 #[test]
-fn nothing_that_a_server_wrote_becomes_code_or_prose() {
+fn types_contain_no_text_of_a_server_as_code() {
     let text = case("hostile").to_text() + &case("names").to_text();
     for trace in [
         "exit",
@@ -117,7 +117,7 @@ fn nothing_that_a_server_wrote_becomes_code_or_prose() {
 }
 
 #[test]
-fn equal_tools_give_equal_code_in_any_order() {
+fn types_of_equal_tools_are_equal_in_any_order() {
     let text = fs::read_to_string(golden().join("names.json")).unwrap();
     let mut tools: Value = serde_json::from_str(&text).unwrap();
     let before = types_of("names", &tools).to_text();
@@ -126,7 +126,7 @@ fn equal_tools_give_equal_code_in_any_order() {
 }
 
 #[test]
-fn a_new_neighbour_never_takes_a_name() {
+fn types_of_a_new_tool_take_no_existing_module_name() {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let modules = |tools: Value| -> Vec<String> {
         types_of("n", &tools)
@@ -149,7 +149,7 @@ fn a_new_neighbour_never_takes_a_name() {
 }
 
 #[test]
-fn fallbacks_say_where_and_why() {
+fn types_fallback_names_place_and_reason() {
     let types = case("hostile");
     let whole = |tool: &str, of: SchemaOf| {
         !types
@@ -185,7 +185,7 @@ fn fallbacks_say_where_and_why() {
 }
 
 #[test]
-fn types_off_cost_nothing() {
+fn types_when_disabled_are_not_generated() {
     let config = json!({"types": false, "tree": [{"path": "/a", "source": {"command": "server"}}]});
     let config = Config::parse("config.json", config.to_string().as_bytes())
         .unwrap()
@@ -196,7 +196,7 @@ fn types_off_cost_nothing() {
 }
 
 #[test]
-fn a_large_catalog_is_typed_whole_but_for_a_few_places() {
+fn types_of_the_corpus_have_only_the_listed_fallbacks() {
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus-broker/config.json");
     let text =
         fs::read_to_string(&config)
@@ -225,7 +225,7 @@ fn a_large_catalog_is_typed_whole_but_for_a_few_places() {
 }
 
 #[test]
-fn the_largest_recorded_output_is_no_map() {
+fn types_of_the_largest_recorded_output_are_not_a_map() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../crates/drift/tests/pairs/own/brave-2-pattern.json");
     let pair: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
@@ -245,7 +245,7 @@ fn types_of_argument(x: &Value, definitions: &Value) -> Types {
 }
 
 #[test]
-fn types_that_the_root_does_not_reach_are_left_out() {
+fn types_not_reachable_from_the_root_are_left_out() {
     let alternative = |index: usize| {
         let member = format!("member{index}");
         json!({"type": "object", "properties": {member: {"enum": ["a", "b"]}}})
@@ -275,7 +275,7 @@ fn types_that_the_root_does_not_reach_are_left_out() {
 }
 
 #[test]
-fn code_beyond_its_bounds_is_a_map_with_the_reason() {
+fn types_over_the_size_limit_are_a_map_with_the_reason() {
     let wide = |count: usize| {
         let members = (0..count).map(|index| (format!("m{index}"), json!({"type": "string"})));
         json!({"type": "object", "properties": Value::Object(members.collect())})

@@ -18,7 +18,7 @@ fn run(args: &[&str]) -> harness::Output {
 }
 
 #[test]
-fn rpc_19_garbage_and_long_lines_are_answered_and_read_past() {
+fn stdio_garbage_and_long_lines_are_answered_and_skipped() {
     let mut client = Client::legacy("2025-11-25");
     let long = [
         &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"x\":\""[..],
@@ -40,7 +40,7 @@ fn rpc_19_garbage_and_long_lines_are_answered_and_read_past() {
 }
 
 #[test]
-fn rpc_19_the_end_of_input_ends_it_with_no_child_left() {
+fn stdio_end_of_input_ends_the_broker_and_its_servers() {
     let mut client = Client::legacy("2025-11-25");
     assert!(client.request(json!(1), "tools/call", quick())["result"].is_object());
     let children = children_of(client.pid());
@@ -61,7 +61,7 @@ fn rpc_19_the_end_of_input_ends_it_with_no_child_left() {
 }
 
 #[test]
-fn what_was_asked_before_the_end_of_input_is_answered() {
+fn stdio_requests_before_the_end_of_input_are_answered() {
     let mut client = Client::start(&["smoke_config.json"]);
     client.ask(json!(0), "initialize", hello("2025-11-25"));
     client.ask(json!(1), "tools/call", quick());
@@ -80,7 +80,7 @@ fn what_was_asked_before_the_end_of_input_is_answered() {
 }
 
 #[test]
-fn nothing_to_read_at_all_is_a_clean_end() {
+fn stdio_without_any_input_exits_0() {
     let output = run(&["stdio", "smoke_config.json"]);
     assert_eq!(
         (output.code, output.stdout.as_str()),
@@ -91,7 +91,7 @@ fn nothing_to_read_at_all_is_a_clean_end() {
 }
 
 #[test]
-fn sigterm_ends_it_with_0_while_the_input_is_open() {
+fn stdio_sigterm_exits_0_while_the_input_is_open() {
     let mut client = Client::legacy("2025-11-25");
     assert!(client.request(json!(1), "tools/call", quick())["result"].is_object());
     let children = children_of(client.pid());
@@ -104,7 +104,7 @@ fn sigterm_ends_it_with_0_while_the_input_is_open() {
 }
 
 #[test]
-fn f_49_over_stdio_a_log_that_is_not_read_stops_neither_answers_nor_the_end() {
+fn stdio_log_that_is_not_read_blocks_neither_answers_nor_shutdown() {
     for level in ["info", "debug"] {
         let pipe = UnreadPipe::new();
         let mut client = Client::start_logging_to(pipe.stdio(), &["--log-level", level]);
@@ -130,7 +130,7 @@ fn f_49_over_stdio_a_log_that_is_not_read_stops_neither_answers_nor_the_end() {
 }
 
 #[test]
-fn f_49_sigterm_ends_a_broker_though_neither_its_answers_nor_its_log_are_read() {
+fn stdio_sigterm_ends_the_broker_though_no_output_is_read() {
     let (stdout, stderr) = (UnreadPipe::new(), UnreadPipe::new());
     let run = Run::new(Path::new(env!("CARGO_BIN_EXE_mcp-broker")))
         .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
@@ -163,7 +163,7 @@ fn f_49_sigterm_ends_a_broker_though_neither_its_answers_nor_its_log_are_read() 
 }
 
 #[test]
-fn f_46_a_client_that_kills_the_broker_leaves_no_process() {
+fn stdio_broker_killed_by_its_client_leaves_no_process() {
     let mut client = Client::legacy("2025-11-25");
     assert!(client.request(json!(1), "tools/call", quick())["result"].is_object());
     let mut left = children_of(client.guard());
@@ -177,7 +177,7 @@ fn f_46_a_client_that_kills_the_broker_leaves_no_process() {
 }
 
 #[test]
-fn the_log_goes_to_stderr_and_stdout_carries_the_protocol_alone() {
+fn stdio_log_is_on_stderr_and_stdout_has_only_the_protocol() {
     let mut client = Client::start(&["--log-level", "trace", "--log-format", "json"]);
     client.ask(json!(0), "initialize", hello("2025-11-25"));
     client.answer(&json!(0));
@@ -192,7 +192,7 @@ fn the_log_goes_to_stderr_and_stdout_carries_the_protocol_alone() {
 }
 
 #[test]
-fn a_refused_start_reports_on_stderr_with_its_exit() {
+fn stdio_start_that_is_refused_reports_on_stderr() {
     // Without a server beside it, and none in PATH, the sources cannot be started.
     let folder = tempfile::tempdir().expect("a folder");
     let alone = folder.path().join("mcp-broker");
@@ -230,7 +230,7 @@ fn a_refused_start_reports_on_stderr_with_its_exit() {
 }
 
 #[test]
-fn what_only_a_listener_has_a_use_for_is_a_usage_error() {
+fn stdio_with_listener_options_is_a_usage_error() {
     for args in [
         &["stdio", "smoke_config.json", "secret"][..],
         &["stdio", "--allow-host", "h"],
@@ -245,7 +245,7 @@ fn what_only_a_listener_has_a_use_for_is_a_usage_error() {
 }
 
 #[test]
-fn a_hangup_reloads_the_config_under_the_same_client() {
+fn stdio_hangup_reloads_the_config() {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let file = folder.path().join("config.json");
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/smoke_config.json"));

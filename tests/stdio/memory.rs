@@ -35,7 +35,7 @@ fn refused_line(answer: &Value) -> Option<&Value> {
 }
 
 #[test]
-fn a_line_that_can_never_fit_is_refused_under_its_id_with_both_figures() {
+fn stdio_line_that_never_fits_is_refused_with_both_figures() {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let mut client = started(&folder);
     for id in [json!(7), json!("seven")] {
@@ -54,7 +54,7 @@ fn a_line_that_can_never_fit_is_refused_under_its_id_with_both_figures() {
 }
 
 #[test]
-fn lines_without_room_are_refused_under_their_ids_and_nothing_else_is_lost() {
+fn stdio_lines_without_memory_are_refused_by_id() {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let mut client = started(&folder);
     let calls = 12;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, MODERN, hello, modern, quick};
 
 #[test]
-fn initialize_settles_on_every_legacy_revision_and_else_on_the_latest() {
+fn initialize_negotiates_a_legacy_revision_or_the_latest() {
     for (asked, settled) in [
         ("2025-11-25", "2025-11-25"),
         ("2025-06-18", "2025-06-18"),
@@ -31,7 +31,7 @@ fn initialize_settles_on_every_legacy_revision_and_else_on_the_latest() {
 }
 
 #[test]
-fn a_modern_client_needs_no_handshake_and_gets_what_its_era_requires() {
+fn modern_client_needs_no_handshake_and_gets_its_members() {
     let mut client = Client::start(&[]);
     let discovered = client.request(json!(1), "server/discover", modern(json!({})));
     let listed = client.request(json!(2), "tools/list", modern(json!({})));
@@ -51,7 +51,7 @@ fn a_modern_client_needs_no_handshake_and_gets_what_its_era_requires() {
 }
 
 #[test]
-fn a_legacy_client_sees_nothing_of_the_modern_era() {
+fn legacy_client_gets_no_modern_members() {
     let mut client = Client::legacy("2025-11-25");
     let listed = client.request(json!(1), "tools/list", json!({}));
     let called = client.request(json!(2), "tools/call", quick());
@@ -65,7 +65,7 @@ fn a_legacy_client_sees_nothing_of_the_modern_era() {
 }
 
 #[test]
-fn rpc_01_batches_are_for_the_revisions_that_have_them() {
+fn batch_is_accepted_only_in_revisions_that_have_it() {
     let ping = |id: Value| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     for revision in ["2025-11-25", "2025-06-18"] {
         let mut client = Client::legacy(revision);
@@ -92,7 +92,7 @@ fn rpc_01_batches_are_for_the_revisions_that_have_them() {
 }
 
 #[test]
-fn rpc_02_and_04_what_is_no_request() {
+fn request_with_an_invalid_envelope_is_refused() {
     let mut client = Client::legacy("2025-11-25");
     for (line, id) in [
         (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, json!(1)),
@@ -120,7 +120,7 @@ fn rpc_02_and_04_what_is_no_request() {
 }
 
 #[test]
-fn rpc_03_methods_that_are_not_there() {
+fn method_that_is_unknown_is_refused() {
     let mut client = Client::legacy("2025-11-25");
     for method in [
         "nope",
@@ -147,7 +147,7 @@ fn rpc_03_methods_that_are_not_there() {
 }
 
 #[test]
-fn rpc_05_nothing_legacy_before_initialize() {
+fn legacy_request_before_initialize_is_refused() {
     let mut client = Client::start(&[]);
     assert_eq!(client.refusal("tools/call", quick()), -32600);
     assert_eq!(client.refusal("tools/list", json!({})), -32600);
@@ -161,7 +161,7 @@ fn rpc_05_nothing_legacy_before_initialize() {
 }
 
 #[test]
-fn rpc_08_a_revision_that_is_not_supported_is_answered_with_those_that_are() {
+fn revision_that_is_not_supported_is_refused_with_the_supported() {
     let mut client = Client::start(&[]);
     let discovered = client.request(json!(1), "server/discover", modern(json!({})));
     let mut params = modern(json!({}));
@@ -182,7 +182,7 @@ fn rpc_08_a_revision_that_is_not_supported_is_answered_with_those_that_are() {
 }
 
 #[test]
-fn rpc_17_a_cursor_that_we_never_gave() {
+fn cursor_that_was_never_given_is_refused() {
     let mut client = Client::legacy("2025-11-25");
     assert_eq!(client.refusal("tools/list", json!({"cursor": "x"})), -32602);
     assert_eq!(
@@ -194,7 +194,7 @@ fn rpc_17_a_cursor_that_we_never_gave() {
 }
 
 #[test]
-fn a_subscription_is_acknowledged_under_its_own_id_and_ends_with_the_input() {
+fn subscription_is_acknowledged_by_id_and_ends_with_the_input() {
     let mut client = Client::start(&[]);
     let listen = modern(json!({"notifications": {"toolsListChanged": true}}));
     client.ask(json!("7"), "subscriptions/listen", listen.clone());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, modern, quick, slow};
 
 #[test]
-fn the_tools_say_what_they_are_and_lead_from_one_to_the_next() {
+fn meta_tools_describe_themselves_and_each_other() {
     let mut client = Client::legacy("2025-11-25");
     let listed = client.request(json!(1), "tools/list", json!({}));
     let tools = listed["result"]["tools"]
@@ -48,7 +48,7 @@ fn the_tools_say_what_they_are_and_lead_from_one_to_the_next() {
 }
 
 #[test]
-fn rpc_06_what_is_wrong_with_a_call_is_said_where_it_can_be_mended() {
+fn meta_call_with_wrong_arguments_is_refused_where_they_are() {
     let mut client = Client::legacy("2025-11-25");
     let params = json!({"name": "meta_cal", "arguments": {}});
     let refused = client.request(json!(1), "tools/call", params)["error"].clone();
@@ -120,7 +120,7 @@ fn rpc_06_what_is_wrong_with_a_call_is_said_where_it_can_be_mended() {
 }
 
 #[test]
-fn results_are_forwarded_and_errors_of_the_server_are_reported() {
+fn meta_call_forwards_results_and_reports_errors_of_the_server() {
     let mut client = Client::legacy("2025-11-25");
     let failed = client.tool(
         "meta_call",
@@ -141,7 +141,7 @@ fn results_are_forwarded_and_errors_of_the_server_are_reported() {
 }
 
 #[test]
-fn answers_come_in_whatever_order_they_get_ready_and_ids_keep_their_type() {
+fn answers_are_sent_when_ready_and_ids_keep_their_type() {
     let mut client = Client::legacy("2025-11-25");
     client.ask(json!(1), "tools/call", slow(3_000));
     client.ask(json!("1"), "tools/call", quick());
@@ -166,7 +166,7 @@ fn answers_come_in_whatever_order_they_get_ready_and_ids_keep_their_type() {
 }
 
 #[test]
-fn a_cancelled_call_is_cancelled_at_its_server_and_never_answered() {
+fn call_cancelled_by_a_client_is_cancelled_and_not_answered() {
     let mut client = Client::legacy("2025-11-25");
     client.ask(json!(1), "tools/call", slow(9_000));
     client.ask(json!("1"), "tools/call", slow(100));
@@ -187,7 +187,7 @@ fn a_cancelled_call_is_cancelled_at_its_server_and_never_answered() {
 }
 
 #[test]
-fn more_open_requests_than_there_is_room_for_are_refused_with_a_code() {
+fn requests_over_the_limit_are_refused_as_overloaded() {
     let mut client = Client::legacy("2025-11-25");
     for id in 0..257 {
         client.ask(json!(id), "tools/call", slow(9_000));

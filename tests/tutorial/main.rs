@@ -16,7 +16,7 @@ fn root() -> &'static Path {
 }
 
 #[test]
-fn the_tutorial_prints_what_it_shows() {
+fn tutorial_commands_print_the_shown_output() {
     let file = root().join("docs/tutorial.md");
     let text = fs::read_to_string(&file).expect("the page exists");
     let mut page =

@@ -128,7 +128,7 @@ fn name_before(prose: &str) -> Option<String> {
 }
 
 #[test]
-fn a_page_is_read_whole_and_no_block_goes_unused() {
+fn tutorial_page_is_parsed_without_unused_blocks() {
     let text = "a\n\n```sh\nls\n```\n```text\nx\n```\n\nThe file `a/b.json`:\n\n```json\n{}\n```\n";
     let page = Page::parse(text).expect("a good page");
     assert_eq!(page.render(), text);

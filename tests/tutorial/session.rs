@@ -188,7 +188,7 @@ fn cargo_that_knows_what_is_built(place: &Path) {
 }
 
 #[test]
-fn blocks_share_a_shell_and_a_failure_ends_all() {
+fn tutorial_session_shares_a_shell_and_ends_at_a_failure() {
     let mut session = Session::start(&[]);
     let pid = session.run("x=1; cd /; sleep 1000 & echo $!\n");
     let pid = pid.expect("it goes well").trim().parse().expect("a number");

@@ -43,7 +43,7 @@ fn request_ids(line: &str) -> String {
 }
 
 #[test]
-fn only_what_differs_is_changed() {
+fn stable_output_replaces_only_varying_values() {
     let check = |text: &str, expected: &str| {
         assert_eq!(
             stable(text, "/a", "/a/tmp/w", 41234),

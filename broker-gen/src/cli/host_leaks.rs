@@ -162,7 +162,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn whole_words_only() {
+    fn host_value_is_found_only_as_a_whole_word() {
         let value = json!({"a": ["in Europe/Paris now"], "b": "Europe/Parisian"});
         assert_eq!(
             pointer_of(&value, "Europe/Paris", String::new()).as_deref(),

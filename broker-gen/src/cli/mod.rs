@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_is_well_formed_and_every_verb_has_an_example() {
+    fn command_line_has_an_example_for_every_verb() {
         let mut command = Cli::command();
         command.clone().debug_assert();
         for verb in command.get_subcommands_mut() {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_replaces_the_one_before_and_leaves_nothing() {
+    fn progress_picture_replaces_the_one_before_it() {
         let lines = |names: &[&str]| {
             names
                 .iter()
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn many_sources_do_not_fill_the_screen() {
+    fn progress_of_many_sources_shows_a_bounded_number_of_lines() {
         let mut progress = Progress::new();
         for index in 0..MAX_LINES + 3 {
             let path = NodePath::parse(&format!("/s{index}")).unwrap();

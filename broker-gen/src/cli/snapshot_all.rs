@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unstable_member_is_named_unless_it_is_volatile() {
+    fn snapshot_member_that_differs_is_named_unless_volatile() {
         let (a, b) = (snapshot(&[1, 2]), snapshot(&[2, 1]));
         assert_eq!(
             compare(&a, &b, &[]),

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stale_drafts_of_the_same_file_are_removed_and_nothing_else() {
+    fn file_drafts_that_are_stale_are_removed_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let make = |name: &str, age: Duration| {

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_look_like_names() {
+    fn tool_name_is_distinctive_only_if_it_looks_like_one() {
         for name in ["search_code", "searchCode", "list-all-items"] {
             assert!(is_distinctive(name), "{name}");
         }

@@ -114,7 +114,7 @@ mod tests {
     use broker_drift::encoded::words;
 
     #[test]
-    fn gaps_stay_within_a_sentence() {
+    fn phrase_gap_does_not_cross_a_sentence() {
         let matcher = Matcher::new(&[("r", "ignore|skip ..2 rules now")]);
         let hit = |text: &str| {
             matcher

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_poisoned_tools_say_is_found() {
+    fn phrases_of_poisoned_tools_are_found() {
         for (rule, texts) in [
             (
                 OVERRIDE,
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_innocent_tools_say_is_not() {
+    fn phrases_of_harmless_tools_are_not_found() {
         for text in [
             "Overrides the default rules of the firewall.",
             "IMPORTANT: the path must be absolute. Ignore case when matching previous entries.",

@@ -97,7 +97,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn ids_are_unique_also_among_those_of_drift_and_each_says_what_to_do() {
+    fn lint_rules_have_unique_ids_a_reason_and_advice() {
         let mut ids: BTreeSet<&str> = drift::rules().iter().map(|rule| rule.id).collect();
         for rule in rules() {
             assert!(ids.insert(rule.id), "{} stands twice", rule.id);

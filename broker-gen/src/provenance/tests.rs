@@ -39,7 +39,7 @@ fn asked(command: &str) -> String {
 }
 
 #[test]
-fn commands_of_npm() {
+fn npm_command_is_read_as_its_package() {
     for (command, expected) in [
         ("npx -y some-server@1.2.3", "npm some-server 1.2.3"),
         ("npx some-server", "npm some-server ?"),
@@ -92,7 +92,7 @@ fn commands_of_npm() {
 }
 
 #[test]
-fn only_what_npm_installs_into_its_cache_is_looked_for() {
+fn npm_cache_is_searched_only_for_what_npx_installs() {
     let specs = |command: &str| {
         let words: Vec<&str> = command.split(' ').collect();
         match read(&words).map(|request| request.what) {
@@ -113,7 +113,7 @@ fn only_what_npm_installs_into_its_cache_is_looked_for() {
 }
 
 #[test]
-fn commands_of_python() {
+fn python_command_is_read_as_its_package() {
     for (command, expected) in [
         ("uvx mcp-server-time", "Uv mcp-server-time ?"),
         (
@@ -158,7 +158,7 @@ fn commands_of_python() {
 }
 
 #[test]
-fn commands_of_containers() {
+fn container_command_is_read_as_its_image() {
     let digest = "a".repeat(64);
     for (command, expected) in [
         (
@@ -201,7 +201,7 @@ fn commands_of_containers() {
 }
 
 #[test]
-fn commands_of_programs_and_scripts() {
+fn program_or_script_command_is_read_as_its_file() {
     for (command, expected) in [
         ("toolbox-mcp", "program toolbox-mcp"),
         ("./server --port 1", "program ./server"),
@@ -224,7 +224,7 @@ fn commands_of_programs_and_scripts() {
 }
 
 #[test]
-fn of_a_script_for_the_shell_only_the_packages_count() {
+fn shell_script_counts_only_its_package_commands() {
     for (script, expected) in [
         ("cd /x && exec npx -y pkg@1.2.3 2>/dev/null", Some(true)),
         ("A=1 uvx 'pkg' | tee log", Some(false)),
@@ -239,7 +239,7 @@ fn of_a_script_for_the_shell_only_the_packages_count() {
 }
 
 #[test]
-fn the_folder_of_npx_is_the_one_that_npm_makes() {
+fn npx_folder_is_the_one_that_npm_makes() {
     // Read off npm 11.
     for (spec, folder) in [
         (
@@ -260,7 +260,7 @@ fn the_folder_of_npx_is_the_one_that_npm_makes() {
 }
 
 #[test]
-fn the_hidden_lock_of_npm() {
+fn npm_hidden_lock_gives_version_and_integrity() {
     let lock = r#"{"packages": {
         "node_modules/a": {"version": "1.0.0", "integrity": "sha512-x=="},
         "node_modules/b": {"version": "1.0.0"},
@@ -277,7 +277,7 @@ fn the_hidden_lock_of_npm() {
 }
 
 #[test]
-fn versions_and_names_of_python_have_one_spelling() {
+fn python_versions_and_names_have_one_spelling() {
     for (a, b, same) in [
         ("2025.08.4", "2025.8.4", true),
         ("6.0", "6.0.0", true),
@@ -299,7 +299,7 @@ fn versions_and_names_of_python_have_one_spelling() {
 
 /// One wheel as uv and as pip installed it.
 #[test]
-fn a_record_does_not_depend_on_who_installed_it() {
+fn python_record_is_equal_for_different_installers() {
     let uv = "../../../bin/p,sha256=AAA,360\np-1.dist-info/INSTALLER,sha256=5hh,2\np-1.dist-info/METADATA,sha256=gMK,7962\np-1.dist-info/RECORD,,\np-1.dist-info/REQUESTED,sha256=47D,0\np/__init__.py,sha256=VKn,500\n";
     let pip = "../../../bin/p,sha256=BBB,210\r\np/__init__.py,sha256=VKn,500\r\np/__pycache__/__init__.cpython-311.pyc,,\r\np-1.dist-info/INSTALLER,sha256=zuu,4\r\np-1.dist-info/METADATA,sha256=gMK,7962\r\np-1.dist-info/RECORD,,\r\np-1.dist-info/direct_url.json,sha256=q,1\r\n";
     let one = record_integrity(uv).unwrap();
@@ -313,7 +313,7 @@ fn a_record_does_not_depend_on_who_installed_it() {
 }
 
 #[test]
-fn archives_and_addresses_of_python() {
+fn python_archives_and_direct_urls_are_read() {
     let digits = "8c7bf9ce770fc0df9268cb1ed29d1a6f0ba8e96dac68ee505d1533e58db3ae74";
     let mut pointer = b"\x95\xb0kRn2i-0fv5TTRSdd\x91\x81\xa6Sha256\xd9\x40".to_vec();
     pointer.extend_from_slice(digits.as_bytes());
@@ -349,7 +349,7 @@ fn archives_and_addresses_of_python() {
 proptest! {
     /// Whatever stands in a command or in a file, it is read or refused.
     #[test]
-    fn nothing_makes_a_reader_fail(words in prop::collection::vec(word(), 0..8), bytes: Vec<u8>) {
+    fn provenance_readers_of_any_text_do_not_panic(words in prop::collection::vec(word(), 0..8), bytes: Vec<u8>) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let text = words.join(" ");
         for request in [read(&words), command::in_script(&text)].into_iter().flatten() {

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_of_one_tool_has_both_bounds() {
+    fn type_code_of_one_tool_is_limited_in_bytes_and_items() {
         let fits = |bytes, items| Size { bytes, items }.fits();
         assert!(fits(256 << 10, 2000));
         assert!(!fits((256 << 10) + 1, 1));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_a_failure_and_the_next_one_is_heard_again() {
+    fn type_generator_panic_is_a_silent_failure() {
         assert_eq!(silently(|| 1), Some(1));
         assert_eq!(silently(|| -> u8 { panic!("not printed") }), None);
         assert!(!QUIET.get());

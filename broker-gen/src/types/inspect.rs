@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_once_and_crates_are_known() {
+    fn type_code_with_duplicate_names_or_unknown_crates_is_refused() {
         let a = outline(&["A"]);
         assert_eq!(
             inspect(

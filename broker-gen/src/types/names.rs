@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_are_named_as_their_segments_as_far_as_rust_lets_them() {
+    fn type_module_has_the_name_of_its_segment() {
         for (segment, name) in [
             ("get_file", "get_file"),
             ("listTables", "listTables"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn cases() {
+    fn type_names_are_converted_to_rust_cases() {
         assert_eq!(pascal("order_by-HTTPName2x"), "OrderByHttpname2x");
         assert_eq!(snake("orderBy$x"), "order_by_x");
         assert_eq!(folded("order_By"), folded("OrderBY"));

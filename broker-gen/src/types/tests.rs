@@ -81,7 +81,7 @@ fn counted(types: &Types) -> (usize, usize) {
 }
 
 #[test]
-fn tools_beyond_the_bound_of_a_lock_are_maps_with_the_reason() {
+fn type_of_a_tool_over_the_lock_limit_is_a_map() {
     assert_eq!(MAX_LOCK_BYTES, 64 << 20);
     let whole = of_three(MAX_LOCK_BYTES);
     assert_eq!(lines(&whole), listed(&[]));

@@ -32,7 +32,7 @@ fn summary(counts: &[(&str, u64)]) -> Value {
 }
 
 #[test]
-fn the_same_is_0_and_nothing_is_written() {
+fn check_of_unchanged_sources_exits_0_and_writes_nothing() {
     let bench = Bench::new(&["a", "b"]);
     bench.lock();
     let before = bench.lock_state();
@@ -52,7 +52,7 @@ fn the_same_is_0_and_nothing_is_written() {
 }
 
 #[test]
-fn a_changed_tool_has_its_class_its_places_and_both_values() {
+fn check_of_a_changed_tool_reports_class_places_and_values() {
     let bench = Bench::empty();
     bench.configure([("a", json!({"path_aliases": {"moved": "alias"}}))]);
     let before = [tool("kept"), tool("moved"), tool("gone")];
@@ -145,7 +145,7 @@ fn a_changed_tool_has_its_class_its_places_and_both_values() {
 }
 
 #[test]
-fn a_gone_tool_alone_is_drift_and_an_added_one_is_not() {
+fn check_fails_for_a_missing_tool_and_not_for_an_added_one() {
     let bench = Bench::new(&["a"]);
     bench.script("a", &json!({"tools": [tool("x"), tool("y")]}));
     bench.lock();
@@ -164,7 +164,7 @@ fn a_gone_tool_alone_is_drift_and_an_added_one_is_not() {
 }
 
 #[test]
-fn what_the_filter_hides_is_not_drift() {
+fn check_ignores_changes_of_hidden_tools() {
     let bench = Bench::empty();
     bench.configure([("a", json!({"tool_filter": ["!secret*"]}))]);
     bench.script("a", &json!({"tools": [tool("x"), tool("secret1")]}));
@@ -180,7 +180,7 @@ fn what_the_filter_hides_is_not_drift() {
 }
 
 #[test]
-fn member_order_and_number_forms_are_no_drift() {
+fn check_ignores_member_order_and_number_forms() {
     let bench = Bench::new(&["a"]);
     bench.write("a.json", r#"{"tools":[{"name":"t","inputSchema":{"minimum":1.0,"type":"object","title":"\u00e9"}}]}"#);
     bench.lock();
@@ -198,7 +198,7 @@ fn member_order_and_number_forms_are_no_drift() {
 }
 
 #[test]
-fn of_a_source_name_and_instructions_count_and_the_rest_is_told() {
+fn check_of_server_info_fails_only_for_name_and_instructions() {
     let bench = Bench::new(&["a"]);
     let with = |members: Value| {
         let mut script = json!({"tools": [tool("x")], "era": "legacy", "instructions": "Be kind."});
@@ -294,7 +294,7 @@ fn of_a_source_name_and_instructions_count_and_the_rest_is_told() {
 }
 
 #[test]
-fn a_source_that_cannot_be_asked_is_unchecked_and_hides_no_drift() {
+fn check_of_a_failed_source_is_unchecked_and_reports_other_drift() {
     let bench = Bench::new(&["a", "b"]);
     bench.one_tool("a", tool("x"));
     bench.one_tool("b", tool("x"));
@@ -335,7 +335,7 @@ fn a_source_that_cannot_be_asked_is_unchecked_and_hides_no_drift() {
 }
 
 #[test]
-fn a_check_of_nothing_is_no_success() {
+fn check_without_any_source_fails() {
     let bench = Bench::empty();
     bench.write(
         "c.json",
@@ -349,7 +349,7 @@ fn a_check_of_nothing_is_no_success() {
 }
 
 #[test]
-fn a_source_that_has_no_tools_was_checked_all_the_same() {
+fn check_of_a_source_without_tools_succeeds() {
     let bench = Bench::new(&["a"]);
     bench.script("a", &json!({"tools": []}));
     bench.lock();
@@ -362,7 +362,7 @@ fn a_source_that_has_no_tools_was_checked_all_the_same() {
 }
 
 #[test]
-fn lock_05_a_stale_lock_names_the_sources() {
+fn check_with_a_stale_lock_names_the_sources() {
     let bench = Bench::new(&["a", "b", "old"]);
     bench.lock();
     let before = bench.lock_state();
@@ -393,7 +393,7 @@ fn lock_05_a_stale_lock_names_the_sources() {
 }
 
 #[test]
-fn what_the_lock_does_not_cover_does_not_make_it_stale() {
+fn check_accepts_changed_settings_that_the_lock_does_not_cover() {
     let bench = Bench::new(&["a"]);
     bench.lock();
     let members = json!({"timeout": 5, "startup_timeout": 9, "required": false, "max_in_flight": 2,
@@ -404,7 +404,7 @@ fn what_the_lock_does_not_cover_does_not_make_it_stale() {
 }
 
 #[test]
-fn lock_01_a_missing_lock() {
+fn check_without_a_lock_is_refused() {
     let bench = Bench::new(&["a"]);
     let output = bench.run(&["check"]);
     assert_eq!(output.code, Some(5));
@@ -417,7 +417,7 @@ fn lock_01_a_missing_lock() {
 }
 
 #[test]
-fn lock_03_and_04_other_versions_and_damage() {
+fn check_with_a_damaged_or_other_version_lock_is_refused() {
     let bench = Bench::new(&["a"]);
     bench.lock();
     let whole = bench.lock_text();
@@ -471,7 +471,7 @@ fn lock_03_and_04_other_versions_and_damage() {
 }
 
 #[test]
-fn both_eras_are_checked_as_they_were_locked() {
+fn check_of_both_eras_finds_no_drift() {
     let bench = Bench::new(&["old", "new"]);
     bench.script(
         "old",

@@ -67,7 +67,7 @@ fn repository() -> Bench {
 }
 
 #[test]
-fn the_script_passes_tells_drift_and_lets_a_reviewed_change_through() {
+fn ci_script_passes_reports_drift_and_accepts_a_reviewed_change() {
     let (bench, script) = (repository(), block("sh"));
     ends(&bench, &script, 0);
     let read = |name: &str| fs::read_to_string(bench.path(name)).expect(name);
@@ -110,7 +110,7 @@ fn the_script_passes_tells_drift_and_lets_a_reviewed_change_through() {
 }
 
 #[test]
-fn every_command_of_the_workflow_runs() {
+fn ci_workflow_commands_run() {
     let (bench, workflow) = (repository(), block("yaml"));
     let commands: Vec<&str> = workflow
         .lines()

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, contains};
 
 #[test]
-fn every_problem_of_a_config_is_told_in_one_run_with_its_place() {
+fn config_with_several_problems_reports_each_with_its_place() {
     let bench = Bench::empty();
     bench.write(
         "c.json",
@@ -49,7 +49,7 @@ fn every_problem_of_a_config_is_told_in_one_run_with_its_place() {
 }
 
 #[test]
-fn cfg_10_all_missing_variables_are_named_with_their_places() {
+fn config_with_missing_variables_names_each_with_its_place() {
     let bench = Bench::empty();
     bench.write(
         "c.json",
@@ -77,7 +77,7 @@ fn cfg_10_all_missing_variables_are_named_with_their_places() {
 }
 
 #[test]
-fn cfg_01_a_syntax_error_and_a_missing_file() {
+fn config_missing_or_with_a_syntax_error_is_refused() {
     let bench = Bench::empty();
     contains(
         &bench.lock_fails(2),
@@ -91,7 +91,7 @@ fn cfg_01_a_syntax_error_and_a_missing_file() {
 }
 
 #[test]
-fn the_command_line_explains_itself() {
+fn command_line_help_has_options_and_examples() {
     let bench = Bench::new(&["a"]);
     let help = bench.run(&["lock", "--help"]);
     assert_eq!(help.code, Some(0));
@@ -125,7 +125,7 @@ fn the_command_line_explains_itself() {
 }
 
 #[test]
-fn a_config_of_other_clients_works_as_it_is() {
+fn config_of_other_clients_is_accepted() {
     let bench = Bench::empty();
     bench.write(
         "c.json",
@@ -141,7 +141,7 @@ fn a_config_of_other_clients_works_as_it_is() {
 }
 
 #[test]
-fn a_value_in_the_script_of_a_shell_runs_nothing_and_reaches_the_server_whole() {
+fn config_variable_in_a_shell_script_reaches_the_server_unchanged() {
     let bench = Bench::empty();
     bench.write(
         "c.json",

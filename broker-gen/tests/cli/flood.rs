@@ -44,7 +44,7 @@ fn scripts() -> Vec<Value> {
 }
 
 #[test]
-fn texts_of_live_servers_act_on_no_terminal() {
+fn live_server_texts_reach_no_terminal_unescaped() {
     let bench = Bench::new(&["a"]);
     bench.one_tool("a", tool("x"));
     bench.lock();

@@ -34,7 +34,7 @@ fn with_hidden_text() -> Bench {
 }
 
 #[test]
-fn lock_refuses_hidden_text_and_shows_it() {
+fn lock_with_hidden_text_is_refused_and_shows_it() {
     let bench = Bench::new(&["a"]);
     bench.one_tool("a", hidden());
     let errors = bench.lock_fails(6);
@@ -66,7 +66,7 @@ fn lock_refuses_hidden_text_and_shows_it() {
 }
 
 #[test]
-fn lock_warns_and_refuses_warnings_with_strict() {
+fn lock_with_lint_warnings_is_refused_only_with_strict() {
     let bench = Bench::new(&["a"]);
     bench.script(
         "a",
@@ -101,7 +101,7 @@ fn lock_warns_and_refuses_warnings_with_strict() {
 }
 
 #[test]
-fn a_secret_is_not_shown_with_the_text_around_it() {
+fn lock_refused_for_a_secret_does_not_print_it() {
     let bench = Bench::empty();
     bench.configure([("a", json!({"env": {"API_TOKEN": "${API_TOKEN}"}}))]);
     let mut tool = hidden();
@@ -118,7 +118,7 @@ fn a_secret_is_not_shown_with_the_text_around_it() {
 }
 
 #[test]
-fn lint_looks_at_a_lock_and_launches_nothing() {
+fn lint_of_a_lock_launches_nothing() {
     let bench = Bench::new(&["a"]);
     bench.one_tool("a", suspect());
     bench.lock();
@@ -192,7 +192,7 @@ fn lint_looks_at_a_lock_and_launches_nothing() {
 }
 
 #[test]
-fn what_was_not_looked_at_is_no_success() {
+fn lint_without_a_checked_tool_fails() {
     let bench = Bench::new(&["a"]);
     let output = bench.run(&["lint"]);
     assert_eq!(output.code, Some(5));
@@ -212,7 +212,7 @@ fn what_was_not_looked_at_is_no_success() {
 }
 
 #[test]
-fn what_the_refusal_says_to_write_lets_the_same_bytes_pass() {
+fn lint_suppression_as_proposed_accepts_the_same_bytes() {
     let bench = Bench::new(&["a"]);
     let script = |text: &str| {
         let mut tool = hidden();
@@ -276,7 +276,7 @@ fn what_the_refusal_says_to_write_lets_the_same_bytes_pass() {
 }
 
 #[test]
-fn a_check_lints_what_is_said_now_in_every_form() {
+fn check_lints_live_texts_in_every_format() {
     let bench = Bench::new(&["a"]);
     bench.one_tool("a", tool("x"));
     bench.lock();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::bench::{Bench, contains, names, tool};
 
 #[test]
-fn one_state_gives_one_text_wherever_it_is_made() {
+fn lock_of_equal_states_has_equal_bytes() {
     let (first, second) = (Bench::empty(), Bench::empty());
     first.configure([
         ("a", json!({})),
@@ -60,7 +60,7 @@ fn one_state_gives_one_text_wherever_it_is_made() {
 }
 
 #[test]
-fn a_type_that_would_be_too_large_is_listed_with_the_reason_and_the_lock_is_written() {
+fn lock_with_a_type_over_the_limit_is_written_with_a_note() {
     let bench = Bench::new(&["a"]);
     let members = (0..3000).map(|index| (format!("m{index}"), json!({"type": "string"})));
     let mut large = tool("large");
@@ -84,7 +84,7 @@ fn a_type_that_would_be_too_large_is_listed_with_the_reason_and_the_lock_is_writ
 }
 
 #[test]
-fn texts_are_lines_and_nothing_in_the_file_is_invisible() {
+fn lock_texts_are_split_by_line_and_invisible_characters_escaped() {
     let bench = Bench::new(&["a"]);
     let mut odd = tool("odd");
     odd["description"] = "first\nsecond ⚠\u{fe0f} \u{5d0}\u{200f}. \u{845b}\u{e0100}é\n".into();
@@ -129,7 +129,7 @@ fn odd_again() -> Value {
 }
 
 #[test]
-fn members_that_nobody_knows_are_locked() {
+fn lock_keeps_unknown_members() {
     let bench = Bench::new(&["a"]);
     let mut odd = tool("odd");
     odd["_meta"] = json!({"x": [1.5, 9_007_199_254_740_993_i64, null]});
@@ -158,7 +158,7 @@ fn members_that_nobody_knows_are_locked() {
 }
 
 #[test]
-fn all_pages_are_read_even_behind_an_empty_cursor() {
+fn lock_reads_all_pages_with_an_empty_cursor() {
     let bench = Bench::new(&["a"]);
     let tools: Vec<_> = (0..7).map(|n| tool(&format!("t{n}"))).collect();
     bench.script("a", &json!({"tools": tools, "page_size": 3}));
@@ -177,7 +177,7 @@ fn all_pages_are_read_even_behind_an_empty_cursor() {
 }
 
 #[test]
-fn a_failing_source_is_named_and_leaves_the_old_lock() {
+fn lock_with_a_failed_source_names_it_and_keeps_the_old_lock() {
     let bench = Bench::empty();
     bench.configure([
         ("good", json!({})),
@@ -225,7 +225,7 @@ fn a_failing_source_is_named_and_leaves_the_old_lock() {
 }
 
 #[test]
-fn a_reader_never_sees_a_part_of_a_lock() {
+fn lock_is_replaced_atomically() {
     let bench = Bench::new(&["a"]);
     bench.lock();
     let file = bench.path("c.lock.json");
@@ -262,7 +262,7 @@ fn unstable() -> Value {
 }
 
 #[test]
-fn an_unstable_source_is_refused_unless_what_moves_is_volatile() {
+fn lock_of_an_unstable_source_is_refused_unless_volatile() {
     let bench = Bench::empty();
     let with = |key: &str, value: Value| {
         let mut source = unstable();
@@ -331,7 +331,7 @@ fn an_unstable_source_is_refused_unless_what_moves_is_volatile() {
 }
 
 #[test]
-fn a_secret_that_a_server_repeats_is_refused_and_another_value_pointed_out() {
+fn lock_with_a_secret_is_refused_and_with_another_value_warns() {
     let bench = Bench::empty();
     let write = r#"printf '{"instructions":"Use %s","tools":[]}'"#;
     let configure = |name: &str, value: &str| {
@@ -367,7 +367,7 @@ fn a_secret_that_a_server_repeats_is_refused_and_another_value_pointed_out() {
 }
 
 #[test]
-fn what_no_volatile_can_cover_is_the_servers_to_steady() {
+fn lock_with_unstable_instructions_asks_for_stable_values() {
     let bench = Bench::empty();
     let write = r#"printf '{"instructions":"launch %s","tools":[]}'"#;
     let command = format!(
@@ -387,7 +387,7 @@ fn what_no_volatile_can_cover_is_the_servers_to_steady() {
 }
 
 #[test]
-fn each_source_is_launched_twice_unless_once_is_asked_for() {
+fn lock_launches_each_source_twice_or_once_with_once() {
     let bench = Bench::new(&["a"]);
     bench.lock();
     assert_eq!(bench.journal("a", "start").len(), 2);
@@ -396,7 +396,7 @@ fn each_source_is_launched_twice_unless_once_is_asked_for() {
 }
 
 #[test]
-fn source_locks_that_one_anew_and_keeps_the_others() {
+fn lock_of_one_source_keeps_the_others() {
     let bench = Bench::new(&["a", "b"]);
     bench.one_tool("a", tool("old_a"));
     bench.one_tool("b", tool("old_b"));
@@ -442,7 +442,7 @@ fn source_locks_that_one_anew_and_keeps_the_others() {
 }
 
 #[test]
-fn a_slow_source_is_said_to_be_waited_for() {
+fn lock_progress_names_a_slow_source() {
     let bench = Bench::new(&["quick", "slow"]);
     bench.script(
         "slow",
@@ -462,7 +462,7 @@ fn a_slow_source_is_said_to_be_waited_for() {
 }
 
 #[test]
-fn no_value_of_a_variable_and_no_command_stands_in_the_lock() {
+fn lock_contains_no_variable_value_and_no_command() {
     let bench = Bench::empty();
     let command = json!(["chaos-mcp", "--script", "a.json", "arg-${TOKEN_A}"]);
     let env =
@@ -501,7 +501,7 @@ fn no_value_of_a_variable_and_no_command_stands_in_the_lock() {
 }
 
 #[test]
-fn a_secret_that_a_failing_server_prints_is_masked() {
+fn lock_error_masks_a_secret_of_stderr() {
     let bench = Bench::empty();
     let command = "echo \"bad token $T\" >&2; exit 7";
     bench.configure([("a", json!({"command": command, "env": {"T": "${TOKEN}"}}))]);
@@ -516,7 +516,7 @@ fn a_secret_that_a_failing_server_prints_is_masked() {
 }
 
 #[test]
-fn what_a_server_writes_of_this_machine_is_pointed_out() {
+fn lock_warns_about_values_of_the_machine() {
     let bench = Bench::new(&["a", "b"]);
     let mut here = tool("here");
     let folder = bench.path("").canonicalize().expect("a folder");

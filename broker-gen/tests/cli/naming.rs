@@ -13,7 +13,7 @@ fn refused(tools: &[Value], members: Value) -> String {
 }
 
 #[test]
-fn cfg_16_leaf_clash() {
+fn leaf_of_two_entries_is_refused() {
     let errors = refused(&[tool("x"), tool("y")], json!({"path_aliases": {"x": "y"}}));
     contains(
         &errors,
@@ -38,7 +38,7 @@ fn cfg_16_leaf_clash() {
 }
 
 #[test]
-fn cfg_17_paths_that_differ_only_in_case() {
+fn paths_that_differ_only_in_case_give_a_warning() {
     let bench = Bench::new(&["a"]);
     bench.script("a", &json!({"tools": [tool("get"), tool("Get")]}));
     let output = bench.lock();
@@ -49,7 +49,7 @@ fn cfg_17_paths_that_differ_only_in_case() {
 }
 
 #[test]
-fn cfg_19_filter_empty() {
+fn filter_that_matches_no_tool_is_refused() {
     let tools = [tool("get_file"), tool("put_file"), tool("list_folders")];
     let errors = refused(&tools, json!({"tool_filter": ["get_flie"]}));
     contains(
@@ -81,7 +81,7 @@ fn cfg_19_filter_empty() {
 }
 
 #[test]
-fn cfg_22_names_of_tools_that_are_not_there() {
+fn override_of_an_unknown_or_hidden_tool_is_refused() {
     let tools = [tool("get_file"), tool("secret")];
     let members = json!({
         "tool_filter": ["!secret"],
@@ -102,7 +102,7 @@ fn cfg_22_names_of_tools_that_are_not_there() {
 }
 
 #[test]
-fn a_name_outside_the_path_grammar_needs_an_alias() {
+fn tool_name_outside_the_path_grammar_needs_an_alias() {
     let odd = [tool("files/read \u{202e}x"), tool("ok"), tool("..")];
     let errors = refused(&odd, json!({}));
     contains(
@@ -133,7 +133,7 @@ fn a_name_outside_the_path_grammar_needs_an_alias() {
 }
 
 #[test]
-fn an_example_must_match_the_schema() {
+fn example_that_does_not_match_the_schema_is_refused() {
     let mut typed = tool("typed");
     typed["inputSchema"] =
         json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
@@ -157,7 +157,7 @@ fn an_example_must_match_the_schema() {
 }
 
 #[test]
-fn usage_comes_before_a_failing_source() {
+fn config_problem_is_reported_before_a_failed_source() {
     let bench = Bench::empty();
     bench.configure([("a", json!({"tool_filter": ["nope"]})), ("b", json!({}))]);
     bench.script("b", &json!({"start_exit": 1}));

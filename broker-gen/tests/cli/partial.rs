@@ -42,7 +42,7 @@ fn exposed(bench: &Bench) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_dry_run_says_what_would_change_and_writes_nothing() {
+fn lock_dry_run_reports_changes_and_writes_nothing() {
     let bench = moved();
     let before = bench.lock_state();
     let output = bench.run(&["lock", "--dry-run"]);
@@ -90,7 +90,7 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
 }
 
 #[test]
-fn one_tool_is_taken_and_everything_else_stays_as_locked() {
+fn lock_of_one_tool_keeps_every_other_tool() {
     let bench = moved();
     let old = |name: &str| (name.to_owned(), format!("Does {name}."));
     let new = |name: &str| (name.to_owned(), "Does something else.".to_owned());
@@ -135,7 +135,7 @@ fn one_tool_is_taken_and_everything_else_stays_as_locked() {
 }
 
 #[test]
-fn a_tool_or_a_source_that_cannot_be_taken_alone_is_an_error() {
+fn lock_of_a_tool_or_source_not_separable_is_refused() {
     let bench = moved();
     let before = bench.lock_state();
     let refused = |args: &[&str], code: i32, said: &[&str]| {

@@ -111,7 +111,7 @@ impl Runners {
 const SPEC: &str = "@scope/server@1.2.3";
 
 #[test]
-fn a_package_of_npm_is_locked_with_its_integrity_and_a_swapped_one_is_an_alarm() {
+fn npm_package_that_was_replaced_is_a_security_finding() {
     let runners = Runners::new(&json!(format!("npx -y {SPEC} --flag")));
     runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
     let (said, package) = runners.lock();
@@ -166,7 +166,7 @@ fn a_package_of_npm_is_locked_with_its_integrity_and_a_swapped_one_is_an_alarm()
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_not_called_unchanged() {
+fn package_not_found_is_not_reported_as_unchanged() {
     let runners = Runners::new(&json!(["npx", "-y", SPEC]));
     let (said, package) = runners.lock();
     assert_eq!(package, Value::Null);
@@ -194,7 +194,7 @@ fn what_cannot_be_looked_at_is_not_called_unchanged() {
 }
 
 #[test]
-fn an_unpinned_package_is_a_warning_and_an_error_with_strict() {
+fn package_without_a_version_is_a_warning_or_an_error_with_strict() {
     for (command, said) in [
         ("npx -y pkg", "the package `pkg` names no version"),
         (
@@ -243,7 +243,7 @@ fn an_unpinned_package_is_a_warning_and_an_error_with_strict() {
 }
 
 #[test]
-fn another_version_of_an_unpinned_package_is_a_note() {
+fn package_version_change_without_a_pin_is_a_note() {
     let runners = Runners::new(&json!("npx -y pkg"));
     runners.npx_cache("pkg", "pkg", "1.0.0", "sha512-AAAA==");
     let (_, package) = runners.lock();
@@ -256,7 +256,7 @@ fn another_version_of_an_unpinned_package_is_a_note() {
 }
 
 #[test]
-fn the_cache_of_npm_is_where_its_settings_say() {
+fn npm_cache_folder_is_read_from_npmrc() {
     let runners = Runners::new(&json!(["npx", "-y", SPEC]));
     runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
     let bench = &runners.bench;
@@ -271,7 +271,7 @@ fn the_cache_of_npm_is_where_its_settings_say() {
 }
 
 #[test]
-fn a_project_that_has_the_package_comes_before_the_cache() {
+fn npm_project_folder_is_searched_before_the_cache() {
     let runners = Runners::new(&json!(["npx", "-y", SPEC]));
     runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
     let entry = json!({"version": "1.2.3", "integrity": "sha512-CCCC=="});
@@ -281,7 +281,7 @@ fn a_project_that_has_the_package_comes_before_the_cache() {
 }
 
 #[test]
-fn a_package_of_python_is_locked_with_its_archive_or_its_record() {
+fn python_package_is_locked_with_archive_or_record() {
     let runners = Runners::new(&json!("uvx my-server==1.0"));
     let environment = "home/.cache/uv/environments-v2/i/r";
     runners.dist(environment, "my-server", "1.0", "AAA");
@@ -306,7 +306,7 @@ fn a_package_of_python_is_locked_with_its_archive_or_its_record() {
 }
 
 #[test]
-fn two_versions_of_an_unpinned_package_of_python_are_not_guessed_between() {
+fn python_package_with_two_versions_is_unseen() {
     let runners = Runners::new(&json!("uvx my-server"));
     runners.dist(
         "home/.cache/uv/environments-v2/i/r",
@@ -336,7 +336,7 @@ fn two_versions_of_an_unpinned_package_of_python_are_not_guessed_between() {
 }
 
 #[test]
-fn pipx_and_an_entry_point_of_an_environment() {
+fn python_package_of_pipx_or_entry_point_is_locked() {
     let runners = Runners::new(&json!("pipx run my-server==1.0"));
     runners.dist("home/.cache/pipx/h", "my-server", "1.0", "AAA");
     assert_eq!(runners.lock().1["version"], "1.0");
@@ -362,7 +362,7 @@ fn pipx_and_an_entry_point_of_an_environment() {
 }
 
 #[test]
-fn an_image_is_known_by_its_digest() {
+fn container_image_is_locked_with_its_digest() {
     let digest = format!("sha256:{}", "c".repeat(64));
     let runners = Runners::new(&json!(format!("docker run -i --rm a/b:1@{digest}")));
     let (said, package) = runners.lock();
@@ -374,7 +374,7 @@ fn an_image_is_known_by_its_digest() {
 }
 
 #[test]
-fn a_file_is_locked_where_the_config_names_it_by_its_path() {
+fn file_named_by_path_is_locked_with_its_digest() {
     for command in [json!(["./server.sh"]), json!(["sh", "server.sh"])] {
         let runners = Runners::new(&command);
         let bench = &runners.bench;

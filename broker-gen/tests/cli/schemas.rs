@@ -75,7 +75,7 @@ fn hostile() -> Vec<(&'static str, Value, &'static str, &'static str)> {
 }
 
 #[test]
-fn sch_01_to_06_hostile_schemas_are_refused_by_source_and_tool() {
+fn schema_that_is_hostile_is_refused_with_source_and_tool() {
     let bench = Bench::new(&["a"]);
     let rows = hostile();
     let tools: Vec<_> = rows
@@ -111,7 +111,7 @@ fn sch_01_to_06_hostile_schemas_are_refused_by_source_and_tool() {
 }
 
 #[test]
-fn hidden_tools_may_have_any_schema() {
+fn schema_of_a_hidden_tool_is_not_checked() {
     let bench = Bench::empty();
     bench.configure([("a", json!({"tool_filter": ["good"]}))]);
     let rows = hostile();
@@ -140,7 +140,7 @@ fn hidden_tools_may_have_any_schema() {
 }
 
 #[test]
-fn sch_02_to_06_odd_schemas_are_locked_as_they_are() {
+fn schema_that_is_odd_is_locked_unchanged() {
     let bench = Bench::new(&["a"]);
     let schemas = [
         ("a_true", Some(json!(true))),
@@ -191,7 +191,7 @@ fn sch_02_to_06_odd_schemas_are_locked_as_they_are() {
 }
 
 #[test]
-fn sch_10_numbers_are_exact_or_refused() {
+fn schema_number_is_exact_or_refused() {
     for number in ["1e400", "1180591620717411303424", "-1e999"] {
         let bench = Bench::new(&["a"]);
         bench.write("a.json", &format!(r#"{{"tools":[{{"name":"wide","inputSchema":{{"properties":{{"n":{{"default":{number}}}}}}}}}]}}"#));
@@ -224,7 +224,7 @@ fn sch_10_numbers_are_exact_or_refused() {
 }
 
 #[test]
-fn tools_that_break_the_protocol_are_named() {
+fn tool_that_violates_the_protocol_is_refused_by_name() {
     for (tools, part) in [
         (
             r#"[{"name":"a"},{"name":"a"}]"#,

@@ -42,7 +42,7 @@ fn run_watched(bench: &Bench, verb: &str) -> (Option<i32>, u64) {
 }
 
 #[test]
-fn a_list_of_the_worst_shape_is_locked_and_checked_within_bounds_of_memory() {
+fn tool_list_of_the_worst_shape_stays_within_the_memory_limit() {
     let bench = Bench::empty();
     bench.configure([("a", json!({"tool_filter": ["echo"]}))]);
     bench.script("a", &of_the_worst_shape(30));
@@ -54,7 +54,7 @@ fn a_list_of_the_worst_shape_is_locked_and_checked_within_bounds_of_memory() {
 }
 
 #[test]
-fn a_check_parses_no_more_exposed_tools_than_a_lock_may_hold() {
+fn check_parses_at_most_as_many_tools_as_a_lock_may_hold() {
     let bench = Bench::empty();
     bench.configure([("a", json!({}))]);
     bench.script("a", &json!({}));
@@ -74,7 +74,7 @@ fn a_check_parses_no_more_exposed_tools_than_a_lock_may_hold() {
 }
 
 #[test]
-fn exposed_tools_that_would_take_too_much_memory_are_refused_with_the_figures() {
+fn lock_over_the_memory_limit_is_refused_with_the_figures() {
     let bench = Bench::empty();
     bench.configure([("a", json!({}))]);
     let bulk = json!({"tools": 3, "text": r#"{"":0}"#, "times": OBJECTS});

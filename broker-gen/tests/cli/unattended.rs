@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::bench::{Bench, contains, tool};
 
 #[test]
-fn where_nobody_looks_lock_is_check() {
+fn lock_on_an_unattended_machine_only_checks() {
     for variable in [("CI", "true"), ("MCP_BROKER_LOCKED", "1")] {
         let bench = Bench::new(&["a"]);
         bench.one_tool("a", tool("x"));
@@ -36,7 +36,7 @@ fn where_nobody_looks_lock_is_check() {
 }
 
 #[test]
-fn other_values_of_the_variables_mean_nothing() {
+fn lock_with_other_values_of_the_variables_writes() {
     for variable in [("CI", "false"), ("CI", ""), ("MCP_BROKER_LOCKED", "0")] {
         let bench = Bench::new(&["a"]);
         bench.one_tool("a", tool("x"));
@@ -49,7 +49,7 @@ fn other_values_of_the_variables_mean_nothing() {
 }
 
 #[test]
-fn lock_check_is_check() {
+fn lock_with_check_writes_nothing() {
     let bench = Bench::new(&["a"]);
     let output = bench.run(&["lock", "--check"]);
     assert_eq!(output.code, Some(5), "{}", output.stderr);

@@ -25,7 +25,7 @@ fn accept<'a>(args: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn one_tool_then_the_rest_then_nothing() {
+fn accept_adds_only_missing_audits() {
     let bench = bench();
     let one = accept(&[
         "--source",
@@ -81,7 +81,7 @@ fn one_tool_then_the_rest_then_nothing() {
 }
 
 #[test]
-fn a_finding_of_the_lint_is_suppressed_for_its_bytes_once() {
+fn accept_of_a_lint_finding_adds_one_suppression() {
     let bench = bench();
     let args = accept(&[
         "--source",
@@ -106,7 +106,7 @@ fn a_finding_of_the_lint_is_suppressed_for_its_bytes_once() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_and_writes_nothing() {
+fn accept_with_wrong_arguments_is_refused_and_writes_nothing() {
     let bench = bench();
     for (args, said) in [
         (&[][..], "required"),
@@ -144,7 +144,7 @@ fn what_cannot_be_meant_is_refused_and_writes_nothing() {
 }
 
 #[test]
-fn a_machine_signs_nothing() {
+fn accept_and_review_on_a_ci_machine_are_refused() {
     let bench = bench();
     for (name, value) in [("CI", "true"), ("MCP_BROKER_LOCKED", "1")] {
         for verb in ["accept", "review"] {
@@ -160,7 +160,7 @@ fn a_machine_signs_nothing() {
 }
 
 #[test]
-fn the_name_comes_from_the_option_the_variable_or_git() {
+fn accept_takes_the_reviewer_from_option_variable_or_git() {
     let bench = bench();
     let tool = |name: &'static str| {
         [
@@ -186,7 +186,7 @@ fn the_name_comes_from_the_option_the_variable_or_git() {
 }
 
 #[test]
-fn audits_that_are_wrong_are_never_written_to() {
+fn accept_with_invalid_audits_keeps_the_file() {
     let bench = bench();
     bench.write("c.audits.toml", "[[audits]]\nwhy = 1\n");
     let output = bench.run(&accept(&["--all"]));
@@ -203,7 +203,7 @@ fn audits_that_are_wrong_are_never_written_to() {
 }
 
 #[test]
-fn two_at_once_take_turns() {
+fn accept_run_concurrently_writes_every_audit() {
     let bench = Bench::new();
     let names: Vec<String> = (0..8).map(|index| format!("t{index}")).collect();
     let tools: Vec<_> = names.iter().map(|name| tool(name)).collect();

@@ -38,7 +38,7 @@ pub(crate) fn repository() -> Bench {
 }
 
 #[test]
-fn the_lock_is_compared_with_what_git_has() {
+fn diff_with_a_git_baseline_compares_with_that_revision() {
     let bench = repository();
     for baseline in ["git:HEAD", "git:main:c.lock.json", "git:HEAD:./c.lock.json"] {
         let output = bench.run(&["diff", "--config", "c.json", "--baseline", baseline]);
@@ -59,7 +59,7 @@ fn the_lock_is_compared_with_what_git_has() {
 }
 
 #[test]
-fn a_config_in_another_folder_names_its_own_lock() {
+fn diff_of_a_config_in_a_subfolder_finds_its_lock_in_git() {
     let bench = repository();
     std::fs::create_dir(bench.path("below")).expect("a new folder");
     for name in ["c.json", "c.lock.json"] {
@@ -80,7 +80,7 @@ fn a_config_in_another_folder_names_its_own_lock() {
 }
 
 #[test]
-fn what_git_does_not_have_is_told_in_its_words() {
+fn diff_with_an_unknown_git_baseline_shows_the_error_of_git() {
     let bench = repository();
     for (baseline, said) in [
         ("git:nope", "nope"),
@@ -120,7 +120,7 @@ fn what_git_does_not_have_is_told_in_its_words() {
 }
 
 #[test]
-fn two_locks_or_one_with_a_baseline() {
+fn diff_takes_two_locks_or_one_with_a_baseline() {
     let bench = repository();
     for args in [
         &["c.lock.json"][..],

@@ -31,7 +31,7 @@ fn one(report: &Value) -> (&str, &str, &str) {
 }
 
 #[test]
-fn equal_locks_have_nothing_to_say() {
+fn diff_of_equal_locks_is_empty() {
     let tools = [tool("x"), tool("y")];
     let (code, report) = diff((json!({}), &tools), (json!({}), &tools));
     assert_eq!((code, &report["summary"]["same"]), (Some(0), &json!(2)));
@@ -42,7 +42,7 @@ fn equal_locks_have_nothing_to_say() {
 }
 
 #[test]
-fn a_changed_a_gone_and_a_new_tool() {
+fn diff_reports_changed_removed_and_added_tools() {
     let mut changed = tool("x");
     changed["description"] = "Does something else.".into();
     let (code, report) = diff((json!({}), &[tool("x")]), (json!({}), &[changed]));
@@ -74,7 +74,7 @@ fn a_changed_a_gone_and_a_new_tool() {
 }
 
 #[test]
-fn a_filter_that_hides_or_exposes_is_told_by_tool() {
+fn diff_reports_hidden_and_exposed_tools_of_a_filter() {
     let tools = [tool("x"), tool("y")];
     let hides = json!({"tool_filter": ["!y"]});
     let (code, report) = diff((json!({}), &tools), (hides.clone(), &tools));
@@ -94,7 +94,7 @@ fn a_filter_that_hides_or_exposes_is_told_by_tool() {
 }
 
 #[test]
-fn an_alias_moves_a_tool_out_of_its_callers_sight() {
+fn diff_reports_an_alias_as_a_moved_tool() {
     let tools = [tool("x")];
     let (code, report) = diff(
         (json!({}), &tools),
@@ -109,7 +109,7 @@ fn an_alias_moves_a_tool_out_of_its_callers_sight() {
 }
 
 #[test]
-fn a_change_of_a_hidden_tool_is_a_note() {
+fn diff_reports_a_changed_hidden_tool_as_a_note() {
     let filter = json!({"tool_filter": ["!h*"]});
     let mut changed = tool("h");
     changed["title"] = "New".into();
@@ -126,7 +126,7 @@ fn a_change_of_a_hidden_tool_is_a_note() {
 }
 
 #[test]
-fn another_command_is_never_passed_over() {
+fn diff_with_another_command_fails() {
     let tools = [tool("x")];
     let (code, report) = diff((json!({}), &tools), (json!({"command": "other"}), &tools));
     assert_eq!(code, Some(3), "{report:#}");
@@ -138,7 +138,7 @@ fn another_command_is_never_passed_over() {
 }
 
 #[test]
-fn whole_sources_come_and_go() {
+fn diff_reports_added_and_removed_sources() {
     let bench = Bench::new();
     let mut two = config(json!({}));
     let mut other = two["tree"][0].clone();
@@ -161,7 +161,7 @@ fn whole_sources_come_and_go() {
 }
 
 #[test]
-fn a_tool_that_moved_to_another_source_is_said_to_have_moved() {
+fn diff_reports_a_tool_moved_to_another_source() {
     let bench = Bench::new();
     let at = |path: &str| {
         let mut config = config(json!({}));
@@ -179,7 +179,7 @@ fn a_tool_that_moved_to_another_source_is_said_to_have_moved() {
 }
 
 #[test]
-fn the_old_lock_comes_from_standard_input_and_a_bad_one_is_5() {
+fn diff_reads_the_old_lock_from_stdin_and_refuses_a_damaged_one() {
     let bench = Bench::new();
     bench.lock("c", &config(json!({})), &[tool("x")]);
     let text = bench.read("c.lock.json");

@@ -90,7 +90,7 @@ fn every_verb(bench: &Bench) {
 }
 
 #[test]
-fn texts_of_a_locked_server_act_on_no_terminal() {
+fn locked_server_texts_reach_no_terminal_unescaped() {
     let bench = Bench::new();
     lock(&bench, "old", |value| value);
     for (names, pointer) in [(false, "/name"), (true, "")] {
@@ -126,7 +126,7 @@ fn texts_of_a_locked_server_act_on_no_terminal() {
 }
 
 #[test]
-fn a_review_in_a_terminal_shows_no_text_as_it_is() {
+fn review_shows_server_texts_escaped() {
     let bench = Bench::new();
     lock(&bench, "c", |value| value);
     git(&bench, &["init", "-q", "-b", "main"]);
@@ -151,7 +151,7 @@ fn a_review_in_a_terminal_shows_no_text_as_it_is() {
 }
 
 #[test]
-fn each_string_and_name_of_a_config_is_shown_escaped() {
+fn config_strings_and_names_are_shown_escaped() {
     let bench = Bench::new();
     let whole = json!({
         "$schema": "./config.schema.json",
@@ -200,7 +200,7 @@ fn servers_of(count: usize) -> Value {
 }
 
 #[test]
-fn each_string_and_name_of_a_lock_is_shown_escaped() {
+fn lock_strings_and_names_are_shown_escaped() {
     let bench = Bench::new();
     lock(&bench, "c", |value| value);
     lock(&bench, "old", |value| value);
@@ -217,7 +217,7 @@ fn each_string_and_name_of_a_lock_is_shown_escaped() {
 }
 
 #[test]
-fn each_string_of_an_audits_file_is_shown_escaped() {
+fn audits_strings_are_shown_escaped() {
     let bench = Bench::new();
     lock(&bench, "c", |value| value);
     bench.fine(&[

@@ -37,7 +37,7 @@ fn diff(bench: &Bench, args: &[&str]) -> Output {
 }
 
 #[test]
-fn sarif_is_valid_places_each_finding_on_its_line_and_keeps_its_fingerprints() {
+fn sarif_report_is_valid_with_lines_and_stable_fingerprints() {
     let mut schema: Value = serde_json::from_str(include_str!("../data/sarif-2.1.0.schema.json"))
         .expect("the schema is JSON");
     // One pattern, of members that are not written, has a bracket too many for a strict engine.
@@ -99,7 +99,7 @@ fn sarif_is_valid_places_each_finding_on_its_line_and_keeps_its_fingerprints() {
 }
 
 #[test]
-fn junit_has_a_case_for_each_tool_and_its_counts_are_true() {
+fn junit_report_has_a_case_for_each_tool_and_true_counts() {
     let bench = bench();
     let text = diff(&bench, &["--format", "junit"]).stdout;
     let document =
@@ -149,7 +149,7 @@ fn junit_has_a_case_for_each_tool_and_its_counts_are_true() {
 }
 
 #[test]
-fn annotations_are_one_line_each_and_no_text_forges_one() {
+fn github_annotations_are_one_line_each_and_cannot_be_forged() {
     let bench = bench();
     let text = diff(&bench, &["--format", "github"]).stdout;
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("::")).collect();
@@ -179,7 +179,7 @@ fn annotations_are_one_line_each_and_no_text_forges_one() {
 }
 
 #[test]
-fn a_comment_of_ten_findings_fits_a_screen_and_holds_no_markup_of_a_server() {
+fn markdown_report_is_short_and_has_no_markup_of_a_server() {
     let bench = Bench::new();
     let tools: Vec<Value> = (0..10).map(|at| tool(&format!("t{at}"))).collect();
     let changed: Vec<Value> = tools
@@ -217,7 +217,7 @@ fn a_comment_of_ten_findings_fits_a_screen_and_holds_no_markup_of_a_server() {
 }
 
 #[test]
-fn every_form_goes_into_files_beside_the_one_that_is_printed() {
+fn report_formats_are_written_to_files_next_to_the_output() {
     let bench = bench();
     let files = [
         "json=r.json",
@@ -262,7 +262,7 @@ fn every_form_goes_into_files_beside_the_one_that_is_printed() {
 }
 
 #[test]
-fn what_fails_is_a_class_and_everything_worse() {
+fn fail_on_a_class_fails_for_every_worse_class() {
     let code = |bench: &Bench, classes: &str| diff(bench, &["--fail-on", classes]).code;
     let text_only = Bench::new();
     let mut reworded = tool("x");
@@ -287,7 +287,7 @@ fn what_fails_is_a_class_and_everything_worse() {
 }
 
 #[test]
-fn strict_counts_what_only_the_schemas_as_written_show() {
+fn strict_report_classifies_the_schemas_as_written() {
     let bench = Bench::new();
     let with = |additional: Value| {
         let mut tool = tool("x");
@@ -313,7 +313,7 @@ fn strict_counts_what_only_the_schemas_as_written_show() {
 }
 
 #[test]
-fn people_read_the_sentence_that_changed_within_80_columns() {
+fn human_report_shows_the_changed_sentence_within_80_columns() {
     let bench = Bench::new();
     let text = |end: &str| {
         let mut tool = tool("x");

@@ -24,7 +24,7 @@ fn files(bench: &Bench, folder: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn generate_writes_the_same_bytes_from_anywhere_and_without_a_path() {
+fn generate_writes_equal_bytes_from_any_folder() {
     let (one, other) = (Bench::new(), Bench::new());
     let source = config(json!({"tool_overrides": {"x": {"summary": "Ex"}}}));
     for bench in [&one, &other] {
@@ -52,7 +52,7 @@ fn generate_writes_the_same_bytes_from_anywhere_and_without_a_path() {
 }
 
 #[test]
-fn generate_check_writes_nothing_and_finds_what_is_stale() {
+fn generate_with_check_reports_stale_files_and_writes_nothing() {
     let bench = Bench::new();
     bench.lock("c", &config(json!({})), &[tool("x")]);
     let run = |check: bool| {
@@ -86,7 +86,7 @@ fn generate_check_writes_nothing_and_finds_what_is_stale() {
 }
 
 #[test]
-fn tree_shows_what_callers_see_and_what_is_hidden() {
+fn tree_shows_exposed_and_on_request_hidden_tools() {
     let bench = Bench::new();
     let source = json!({"tool_filter": ["!h*"], "path_aliases": {"x": "ex"}});
     bench.lock("c", &config(source), &[tool("x"), tool("y"), tool("hid")]);
@@ -105,7 +105,7 @@ fn tree_shows_what_callers_see_and_what_is_hidden() {
 }
 
 #[test]
-fn completions_know_every_verb() {
+fn completions_contain_every_verb() {
     let bench = Bench::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = bench.fine(&["completions", shell]);

@@ -21,7 +21,7 @@ const FILES: [&str; 11] = [
 ];
 
 #[test]
-fn a_new_crate_is_whole_and_says_what_comes_next() {
+fn new_crate_is_complete_and_prints_the_next_steps() {
     let bench = Bench::new();
     let output = bench.run(&["new", "mine"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
@@ -63,7 +63,7 @@ fn a_new_crate_is_whole_and_says_what_comes_next() {
 }
 
 #[test]
-fn the_main_is_the_one_of_this_workspace() {
+fn new_crate_has_the_main_of_this_workspace() {
     let bench = Bench::new();
     bench.fine(&["new", "mine"]);
     let code = |text: &str| {
@@ -76,7 +76,7 @@ fn the_main_is_the_one_of_this_workspace() {
 }
 
 #[test]
-fn no_file_is_ever_overwritten() {
+fn new_crate_overwrites_no_file() {
     let bench = Bench::new();
     for file in FILES {
         let folder = bench.path("mine");
@@ -104,7 +104,7 @@ fn no_file_is_ever_overwritten() {
 }
 
 #[test]
-fn an_mcp_servers_file_becomes_the_config_without_its_secrets() {
+fn new_crate_from_an_mcp_servers_file_has_no_secrets() {
     let bench = Bench::new();
     let text = r#"{
   "mcpServers": {
@@ -153,7 +153,7 @@ fn an_mcp_servers_file_becomes_the_config_without_its_secrets() {
 }
 
 #[test]
-fn a_schema_that_is_named_already_stays() {
+fn new_crate_keeps_a_schema_that_the_config_names() {
     let bench = Bench::new();
     let config =
         json!({"$schema": "./mine.json", "tree": [{"path": "/a", "source": {"command": "./x"}}]});
@@ -166,7 +166,7 @@ fn a_schema_that_is_named_already_stays() {
 }
 
 #[test]
-fn what_cannot_be_made_is_refused_before_anything_is_written() {
+fn new_crate_with_wrong_arguments_is_refused_before_any_write() {
     let bench = Bench::new();
     bench.write("broken.json", r#"{"mcpServers": {"a": {"comand": "x"}}}"#);
     for (args, says) in [

@@ -22,7 +22,7 @@ pub(crate) fn review(
 }
 
 #[test]
-fn the_worst_comes_first_and_each_acceptance_is_written_at_once() {
+fn review_shows_the_worst_class_first_and_writes_each_audit() {
     let bench = repository();
     let mut worse = tool("y");
     worse["inputSchema"] =
@@ -98,7 +98,7 @@ fn the_worst_comes_first_and_each_acceptance_is_written_at_once() {
 }
 
 #[test]
-fn without_git_everything_is_new_and_shown_whole() {
+fn review_without_git_shows_every_tool_as_new() {
     let bench = Bench::new();
     bench.lock("c", &config(json!({})), &[tool("x")]);
     let (code, screen) = review(&bench, &[], "a\n", &[]);
@@ -118,7 +118,7 @@ fn without_git_everything_is_new_and_shown_whole() {
 }
 
 #[test]
-fn a_baseline_that_was_asked_for_must_be_there() {
+fn review_with_a_missing_baseline_is_refused() {
     let bench = repository();
     let (code, screen) = review(&bench, &["--baseline", "git:nope"], "", &[]);
     assert_eq!(code, Some(2), "{screen}");
@@ -131,7 +131,7 @@ fn a_baseline_that_was_asked_for_must_be_there() {
 }
 
 #[test]
-fn without_a_terminal_nobody_is_asked() {
+fn review_without_a_terminal_is_refused() {
     let bench = repository();
     let output = bench.run_with_input(&["review", "--config", "c.json", "--who", "A"], "a\na\na\n");
     assert_eq!(output.code, Some(2), "{}", output.stdout);
@@ -140,7 +140,7 @@ fn without_a_terminal_nobody_is_asked() {
 }
 
 #[test]
-fn it_fits_eighty_columns_and_has_no_colour_where_none_is_wanted() {
+fn review_fits_80_columns_and_respects_no_color() {
     let bench = repository();
     let mut long = tool("x");
     long["description"] = "Many words that go on. ".repeat(20).into();

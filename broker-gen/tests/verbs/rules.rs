@@ -60,7 +60,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_is_current_and_every_rule_links_to_its_place_there() {
+fn drift_rules_page_is_current_and_each_rule_links_to_it() {
     let path = workspace().join("docs/drift-rules.md");
     let made = page();
     if std::env::var_os(UPDATE).is_some() {
@@ -80,7 +80,7 @@ fn the_page_is_current_and_every_rule_links_to_its_place_there() {
 }
 
 #[test]
-fn every_rule_is_listed_and_one_is_explained() {
+fn rules_verb_lists_every_rule_and_explains_one() {
     let bench = Bench::new();
     let table = bench.fine(&["rules"]);
     let every = || rules().iter().chain(lint::rules());

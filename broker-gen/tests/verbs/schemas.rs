@@ -62,7 +62,7 @@ fn read(path: &str) -> Value {
 }
 
 #[test]
-fn the_committed_schemas_are_current_and_are_what_is_printed() {
+fn json_schemas_are_current_and_printed_unchanged() {
     let bench = Bench::new();
     for document in Document::ALL {
         let name = document.file_name();
@@ -83,7 +83,7 @@ fn the_committed_schemas_are_current_and_are_what_is_printed() {
 }
 
 #[test]
-fn the_smoke_config_names_its_schema_and_everything_of_ours_is_valid() {
+fn json_schemas_accept_the_committed_configs_and_locks() {
     let smoke = read("smoke_config.json");
     let schema = smoke["$schema"]
         .as_str()
@@ -117,7 +117,7 @@ fn the_smoke_config_names_its_schema_and_everything_of_ours_is_valid() {
 }
 
 #[test]
-fn a_report_with_every_kind_of_entry_is_valid() {
+fn json_schema_accepts_a_report_with_every_kind_of_entry() {
     let bench = Bench::new();
     let mut changed = tool("x");
     changed["title"] = "New".into();
@@ -136,7 +136,7 @@ fn a_report_with_every_kind_of_entry_is_valid() {
 
 /// What the parser says of unknown keys lists the known ones, level by level.
 #[test]
-fn the_schema_has_every_key_that_the_config_takes() {
+fn json_schema_has_every_key_of_the_config() {
     let schema = Document::Config.schema();
     let at = |pointer: &str| -> BTreeSet<String> {
         let properties = schema
@@ -186,7 +186,7 @@ fn the_schema_has_every_key_that_the_config_takes() {
 }
 
 #[test]
-fn the_schema_and_the_parser_agree() {
+fn json_schema_and_config_parser_accept_the_same() {
     let schema = Document::Config.schema();
     let validator = compile(&schema).expect("the schema compiles");
     let source = |members: Value| config(members);
@@ -251,7 +251,7 @@ fn the_schema_and_the_parser_agree() {
 }
 
 #[test]
-fn a_lock_of_version_1_is_valid_under_the_published_schema_and_a_damaged_one_is_not() {
+fn json_schema_accepts_lock_v1_and_refuses_a_damaged_one() {
     let mut lock = read("crates/model/tests/fixtures/lock-v1.json");
     valid(Document::Lock, &lock);
     lock["sources"][0]["exposed"][0]["raw"]["description"] = "one text".into();

@@ -40,7 +40,7 @@ fn accept(bench: &Bench, args: &[&str]) {
 }
 
 #[test]
-fn every_tool_that_nobody_signed_is_named_with_the_command_that_mends_it() {
+fn verify_names_each_missing_audit_with_the_command_that_adds_it() {
     let bench = bench();
     accept(&bench, &["--source", "/a", "--tool", "y"]);
     let output = bench.run(&VERIFY);
@@ -83,7 +83,7 @@ fn every_tool_that_nobody_signed_is_named_with_the_command_that_mends_it() {
 }
 
 #[test]
-fn a_changed_tool_wants_another_audit() {
+fn verify_of_a_changed_tool_requires_a_new_audit() {
     let bench = bench();
     accept(&bench, &["--all"]);
     let mut changed = tool("x");
@@ -109,7 +109,7 @@ fn a_changed_tool_wants_another_audit() {
 }
 
 #[test]
-fn an_exemption_does_for_some_time() {
+fn verify_accepts_an_exemption_until_it_expires() {
     let bench = bench();
     accept(&bench, &["--source", "/a", "--tool", "x"]);
     let audits = bench.read("c.audits.toml");
@@ -135,7 +135,7 @@ fn an_exemption_does_for_some_time() {
 }
 
 #[test]
-fn instructions_of_a_source_want_an_audit_as_well() {
+fn verify_requires_an_audit_of_instructions() {
     let bench = bench();
     let mut lock = Lock::parse("c", &bench.read("c.lock.json")).expect("a lock");
     lock.sources[0].instructions = Some("Always call x first.".to_owned());
@@ -157,7 +157,7 @@ fn instructions_of_a_source_want_an_audit_as_well() {
 }
 
 #[test]
-fn nobody_has_to_sign_where_the_config_does_not_ask() {
+fn verify_needs_no_audits_where_the_config_does_not_require_them() {
     let bench = Bench::new();
     bench.lock("c", &config(json!({})), &[tool("x")]);
     contains(
@@ -171,7 +171,7 @@ fn nobody_has_to_sign_where_the_config_does_not_ask() {
 }
 
 #[test]
-fn each_thing_that_is_wrong_has_its_exit_and_none_hides_another() {
+fn verify_reports_each_problem_with_its_exit_code() {
     let bench = bench();
     accept(&bench, &["--all"]);
     let (text, lock) = (bench.read("c.json"), bench.read("c.lock.json"));
@@ -208,7 +208,7 @@ fn each_thing_that_is_wrong_has_its_exit_and_none_hides_another() {
 }
 
 #[test]
-fn nothing_verified_is_no_success() {
+fn verify_without_any_source_fails() {
     let bench = Bench::new();
     bench.lock("c", &json!({"tree": [{"path": "/a"}]}), &[]);
     let output = bench.run(&VERIFY);
@@ -217,7 +217,7 @@ fn nothing_verified_is_no_success() {
 }
 
 #[test]
-fn a_broker_must_have_the_catalog_that_config_and_lock_give() {
+fn verify_of_a_binary_requires_the_catalog_of_config_and_lock() {
     let bench = bench();
     accept(&bench, &["--all"]);
     let (_, report) = report(&bench);

@@ -184,12 +184,12 @@ mod tests {
     }
 
     #[test]
-    fn the_command_is_well_formed() {
+    fn command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn arguments_and_defaults() {
+    fn command_line_arguments_have_defaults() {
         let cli = parse(&[
             "127.0.0.1:8100",
             "c.json",
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn subcommands_are_accepted_only_as_the_first_argument() {
+    fn subcommand_is_accepted_only_as_the_first_argument() {
         let cli = parse(&["doctor", "c.json", "--format", "json"]).unwrap();
         let Some(Verb::Doctor(args)) = cli.verb else {
             panic!("{cli:?}");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_teaches_by_an_example_in_eighty_columns() {
+    fn subcommand_help_has_an_example() {
         let mut command = Cli::command();
         command.build();
         let verbs = command.get_subcommands_mut();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn address_is_split_into_host_and_port_or_refused() {
         for (text, expected) in [
             ("127.0.0.1:8100", ("127.0.0.1", 8100)),
             ("localhost:0", ("localhost", 0)),

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn one_place_gives_it() {
+    fn secret_is_accepted_from_only_one_place() {
         assert!(load(&SecretSources::default()).unwrap().secret.is_none());
         let loaded = load(&SecretSources {
             argument: Some("s3cret"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn cfg_24_secret_file_permissions() {
+    fn secret_file_that_others_can_read_gives_a_warning() {
         let private = file("s3cret\n", 0o600);
         let loaded = load(&SecretSources {
             file: Some(private.path()),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn cfg_25_empty_or_unexpanded() {
+    fn secret_empty_or_not_expanded_is_refused() {
         for (text, expected) in [
             ("", DiagnosticCode::SecretEmpty),
             (" \t", DiagnosticCode::SecretEmpty),

@@ -203,7 +203,7 @@ fn tool(name: &str) -> Value {
 }
 
 #[test]
-fn the_built_in_script_answers_and_keeps_a_journal() {
+fn chaos_server_answers_and_keeps_a_journal() {
     let folder = Folder::new();
     let mut chaos = folder.start().legacy();
     let (names, cursors) = chaos.list();
@@ -237,7 +237,7 @@ fn the_built_in_script_answers_and_keeps_a_journal() {
 }
 
 #[test]
-fn the_environment_is_what_the_parent_gave() {
+fn chaos_server_has_only_the_environment_of_its_parent() {
     let mut bare = command();
     bare.env_clear().env("ONLY", "this");
     let mut chaos = Chaos::run(bare).legacy();
@@ -246,7 +246,7 @@ fn the_environment_is_what_the_parent_gave() {
 }
 
 #[test]
-fn a_changed_script_is_in_force_at_once_and_a_higher_generation_is_told() {
+fn chaos_script_change_applies_at_once_and_is_announced() {
     let folder = Folder::new();
     let script = json!({"generation": 1, "plain": true, "tools": [tool("a")]});
     let mut chaos = folder.start_with(&script).legacy();
@@ -264,7 +264,7 @@ fn a_changed_script_is_in_force_at_once_and_a_higher_generation_is_told() {
 }
 
 #[test]
-fn the_modern_era_needs_its_keys_and_tells_changes_to_subscriptions_only() {
+fn chaos_modern_era_needs_its_keys_and_notifies_subscriptions() {
     let folder = Folder::new();
     let mut chaos = folder.start_with(&json!({"era": "modern", "ttl_ms": 7}));
     let refused = chaos.ask(1, "initialize", json!({"protocolVersion": "2025-11-25"}));
@@ -302,7 +302,7 @@ fn the_modern_era_needs_its_keys_and_tells_changes_to_subscriptions_only() {
 }
 
 #[test]
-fn each_way_to_take_the_probe_leaves_the_handshake_open() {
+fn chaos_server_in_each_probe_mode_accepts_the_handshake() {
     let folder = Folder::new();
     let mut legacy = folder.start_with(&json!({"era": "legacy"}));
     let probe = legacy.ask(1, "server/discover", json!({"_meta": meta()}));
@@ -318,7 +318,7 @@ fn each_way_to_take_the_probe_leaves_the_handshake_open() {
 }
 
 #[test]
-fn lists_come_in_pages_and_go_wrong_as_told() {
+fn chaos_list_has_pages_and_scripted_failures() {
     let folder = Folder::new();
     let tools: Vec<_> = ["a", "b", "c", "d", "e"].map(tool).into();
     let mut chaos = folder
@@ -345,7 +345,7 @@ fn lists_come_in_pages_and_go_wrong_as_told() {
 }
 
 #[test]
-fn raw_tools_pass_through_as_they_are_written() {
+fn chaos_raw_tool_is_sent_as_written() {
     let folder = Folder::new();
     let tool = r#"{"z":1e400,"name":"odd","a":[1.0,  -0],"a":2}"#;
     std::fs::write(folder.script(), format!("{{\"tools\":\n[{tool}\n]}}")).unwrap();
@@ -360,7 +360,7 @@ fn raw_tools_pass_through_as_they_are_written() {
 }
 
 #[test]
-fn spoilt_answers_look_as_told() {
+fn chaos_answer_is_corrupted_as_scripted() {
     let folder = Folder::new();
     let mut chaos = folder.start_with(&json!({})).legacy();
     let mut spoilt = |behaviour: Value, lines: usize| -> Vec<Vec<u8>> {
@@ -419,7 +419,7 @@ fn spoilt_answers_look_as_told() {
 }
 
 #[test]
-fn a_cancelled_wait_has_no_answer_and_a_hang_blocks_no_one() {
+fn chaos_cancelled_call_has_no_answer_and_a_hang_blocks_no_other() {
     let folder = Folder::new();
     let script =
         json!({"plain": true, "on_call": {"fail": "hang", "add": {"delay_ms": 3_600_000}}});
@@ -444,7 +444,7 @@ fn a_cancelled_wait_has_no_answer_and_a_hang_blocks_no_one() {
 }
 
 #[test]
-fn methods_fail_as_told() {
+fn chaos_method_fails_as_scripted() {
     let folder = Folder::new();
     let mut chaos = folder.start_with(
         &json!({"on_method": {"initialize": {"rpc_error": {"code": 3, "message": "no"}}}}),
@@ -457,7 +457,7 @@ fn methods_fail_as_told() {
 }
 
 #[test]
-fn a_process_dies_as_told() {
+fn chaos_process_exits_as_scripted() {
     let folder = Folder::new();
     for (behaviour, code) in [("exit:9", 9), ("partial-eof", 0)] {
         let mut chaos = folder
@@ -486,7 +486,7 @@ fn a_process_dies_as_told() {
 }
 
 #[test]
-fn a_closed_stdout_ends_the_stream_while_the_process_lives() {
+fn chaos_server_with_stdout_closed_keeps_running() {
     let folder = Folder::new();
     let mut chaos = folder
         .start_with(&json!({"on_call": {"echo": "close-stdout"}}))
@@ -498,7 +498,7 @@ fn a_closed_stdout_ends_the_stream_while_the_process_lives() {
 }
 
 #[test]
-fn the_end_of_stdin_and_sigterm_can_be_ignored() {
+fn chaos_server_ignores_end_of_input_and_sigterm_if_scripted() {
     let folder = Folder::new();
     let script = json!({"ignore_eof": true, "ignore_sigterm": true, "start_noise": ["ready"]});
     let chaos = folder.start_with(&script);
@@ -526,7 +526,7 @@ fn the_end_of_stdin_and_sigterm_can_be_ignored() {
 }
 
 #[test]
-fn a_grandchild_outlives_the_server() {
+fn chaos_grandchild_survives_the_server() {
     for kind in [json!(true), json!("group"), json!("setsid")] {
         let folder = Folder::new();
         let chaos = folder
@@ -540,7 +540,7 @@ fn a_grandchild_outlives_the_server() {
 }
 
 #[test]
-fn a_wrong_script_or_flag_ends_the_start() {
+fn chaos_server_with_a_wrong_script_or_flag_exits_2() {
     let folder = Folder::new();
     for script in [
         json!({"erra": "legacy"}),
@@ -567,7 +567,7 @@ fn replayed(file: &Path, page_size: &str) -> Chaos {
 }
 
 #[test]
-fn a_recorded_list_is_replayed_in_pages() {
+fn chaos_recorded_list_is_replayed_in_pages() {
     let folder = Folder::new();
     let recorded = json!({
         "server": "sample",
@@ -598,7 +598,7 @@ fn a_recorded_list_is_replayed_in_pages() {
 }
 
 #[test]
-fn a_brief_journal_keeps_the_beginning_of_the_arguments_as_text() {
+fn chaos_brief_journal_truncates_arguments() {
     let folder = Folder::new();
     folder.write(&json!({}));
     let mut command = command();

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn drained_when_the_last_call_ends_and_none_begins_after() {
+    async fn drain_completes_with_the_last_call_and_admits_no_new_one() {
         let drain = Drain::default();
         let first = drain.enter().unwrap();
         let second = drain.enter().unwrap();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_phase_includes_those_before_it_and_tokens_tell_of_it() {
+    async fn drain_phase_includes_earlier_phases_and_cancels_their_tokens() {
         let drain = Drain::default();
         let (draining, finished) = (drain.draining(), drain.finished());
         drain.finished().cancel();

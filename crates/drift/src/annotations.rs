@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn drf_claims_are_compared_through_the_defaults() {
+    fn annotations_are_compared_with_their_defaults() {
         assert_eq!(
             ids(
                 json!({}),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn drf_of_a_tool_that_only_reads_two_hints_say_nothing() {
+    fn annotations_of_a_read_only_tool_ignore_two_hints() {
         let reads = json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true});
         assert_eq!(
             ids(reads, json!({"readOnlyHint": true})),

@@ -67,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn names_the_deepest_places() {
+    fn differences_have_the_deepest_pointers() {
         let old = json!({"a": {"b": 1, "c": [1, 2], "gone": true}, "n": 1.0, "same": null});
         let new = json!({"a": {"b": 2, "c": [1, 3], "new/er": {}}, "n": 1, "same": null});
         let found = differences(&old, &new);

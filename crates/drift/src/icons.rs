@@ -44,7 +44,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn drf_another_host_is_another_party() {
+    fn icon_on_another_host_is_a_security_change() {
         let icon = |src: &str| json!([{"src": src}]);
         let id = |old: Option<Value>, new: Value| change(old.as_ref(), Some(&new)).rule;
         let old = icon("https://a.example/x.png");

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_package_turned_into() {
+    fn package_change_has_its_rule_and_class() {
         let npm = |version, integrity| package(Kind::Npm, "p", version, integrity);
         let old = npm("1.0.0", "sha512-AA==");
         let found = |new: Package| SeenPackage::Found(new);

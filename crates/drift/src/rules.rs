@@ -306,7 +306,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn ids_are_kebab_case_and_unique_and_reasons_are_one_sentence() {
+    fn drift_rules_have_unique_ids_and_a_reason_of_one_sentence() {
         let mut ids = BTreeSet::new();
         for rule in rules() {
             assert!(ids.insert(rule.id), "{} stands twice", rule.id);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_have_the_same_rules_and_every_id_in_the_code_is_listed() {
+    fn drift_rules_exist_for_input_and_output() {
         for id in [
             "unsafe",
             "widened",

@@ -44,7 +44,7 @@ fn check(old: Value, new: Value) -> Report {
 }
 
 #[test]
-fn f_31_member_order_and_number_forms_are_no_drift() {
+fn live_tool_with_other_member_order_or_number_form_is_unchanged() {
     let report = check(
         json!([{"name": "a", "inputSchema": {"x": 1, "y": 2}}]),
         serde_json::from_str(r#"[{"inputSchema":{"y":2.0,"x":1},"name":"a"}]"#).unwrap(),
@@ -54,7 +54,7 @@ fn f_31_member_order_and_number_forms_are_no_drift() {
 }
 
 #[test]
-fn f_32_added_gone_and_hidden_tools() {
+fn tools_added_gone_or_hidden_are_classified() {
     let report = check(
         json!([{"name": "a"}, {"name": "hidden1"}]),
         json!([{"name": "b"}, {"name": "hidden1", "title": "moved"}, {"name": "hidden2"}]),
@@ -79,7 +79,7 @@ fn f_32_added_gone_and_hidden_tools() {
 }
 
 #[test]
-fn f_31_every_change_has_its_rule_class_and_place_and_the_worst_stands_first() {
+fn changes_have_rule_class_and_place_with_the_worst_first() {
     let report = check(
         json!([{"name": "a", "description": "x", "inputSchema": {"properties": {"p": {"type": "string"}}}}]),
         json!([{"name": "a", "description": "y", "inputSchema": {"properties": {"p": {"type": "number"}}}, "zz": 1}]),
@@ -126,7 +126,7 @@ fn schemas(old: Value, new: Value, member: &str) -> (Class, Vec<&'static str>) {
 }
 
 #[test]
-fn drf_each_row_of_the_table_of_schemas() {
+fn schema_change_has_the_class_of_its_row() {
     let object = |properties: Value| json!({"type": "object", "properties": properties, "additionalProperties": false});
     let of = |schema: Value| object(json!({"p": schema}));
     let with = |schema: &Value, keyword: &str, value: Value| {
@@ -324,7 +324,7 @@ fn drf_each_row_of_the_table_of_schemas() {
 }
 
 #[test]
-fn drf_each_side_is_read_under_its_own_dialect() {
+fn schemas_are_each_compared_in_their_dialect() {
     let seven = json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"t": {
         "type": "array", "items": [{"type": "string"}], "additionalItems": false}}});
     let twenty = json!({"properties": {"t": {
@@ -340,7 +340,7 @@ fn drf_each_side_is_read_under_its_own_dialect() {
 }
 
 #[test]
-fn drf_recursive_schemas_are_proven() {
+fn schemas_that_are_recursive_are_compared_exactly() {
     let tree = |name: &str, leaf: Value| {
         json!({"type": "object", "properties": {"root": {"$ref": format!("#/$defs/{name}")}}, "$defs": {name: {
             "type": "object", "additionalProperties": false, "properties": {
@@ -362,7 +362,7 @@ fn drf_recursive_schemas_are_proven() {
 }
 
 #[test]
-fn drf_what_the_strict_view_alone_shows_is_a_warning_with_its_witness() {
+fn schema_narrowed_only_in_the_strict_view_gives_a_warning() {
     let old = json!({"type": "object", "properties": {"p": {"type": "string"}}});
     let mut new = old.clone();
     new["additionalProperties"] = json!(false);
@@ -381,7 +381,7 @@ fn drf_what_the_strict_view_alone_shows_is_a_warning_with_its_witness() {
 }
 
 #[test]
-fn drf_a_character_that_nobody_sees_withdraws() {
+fn text_with_a_hidden_character_is_a_security_change() {
     let of = |text: &str| {
         check(
             json!([{"name": "a", "description": "x"}]),
@@ -401,7 +401,7 @@ fn drf_a_character_that_nobody_sees_withdraws() {
 }
 
 #[test]
-fn drf_a_tool_that_moved_to_another_source_is_named() {
+fn tool_moved_to_another_source_is_named() {
     let mut report = check(json!([{"name": "a"}]), json!([]));
     let mut other = check(json!([]), json!([{"name": "a"}]));
     other.tools[0].source = NodePath::parse("/t").unwrap();
@@ -414,7 +414,7 @@ fn drf_a_tool_that_moved_to_another_source_is_named() {
 }
 
 #[test]
-fn of_the_source_only_name_and_instructions_count() {
+fn source_drift_counts_only_name_and_instructions() {
     let old = snapshot(json!([]));
     let locked = locked(&old);
     let live = Snapshot {
@@ -444,7 +444,7 @@ fn of_the_source_only_name_and_instructions_count() {
 }
 
 #[test]
-fn the_report_has_its_shape() {
+fn report_has_its_json_members() {
     let mut report = check(json!([{"name": "a"}]), json!([]));
     report.merge(unchecked(
         &NodePath::parse("/t").unwrap(),
@@ -477,7 +477,7 @@ fn the_report_has_its_shape() {
 }
 
 #[test]
-fn the_report_on_a_source_keeps_a_bounded_number_of_bytes_of_live_values() {
+fn report_keeps_a_bounded_size_of_live_values() {
     let tools = |text: &str| -> Value {
         let tool =
             |at: u32| json!({"name": format!("t{at}"), "description": format!("{at}{text}")});
@@ -501,7 +501,7 @@ fn the_report_on_a_source_keeps_a_bounded_number_of_bytes_of_live_values() {
 }
 
 #[test]
-fn a_changed_text_is_found_among_any_number_of_worse_findings_and_no_other_finding_counts_as_one() {
+fn text_change_is_found_among_many_worse_findings() {
     let tool = |description: &str, kind: &str| {
         let properties = (0..80).map(|at| (format!("p{at}"), json!({"type": kind})));
         let properties: serde_json::Map<_, _> = properties.collect();
@@ -520,7 +520,7 @@ fn a_changed_text_is_found_among_any_number_of_worse_findings_and_no_other_findi
 
 /// Bounds hold in work, not in time; a schema that is all alternatives ends, whatever it ends as.
 #[test]
-fn drf_a_hostile_schema_ends_within_bounds() {
+fn schema_that_is_hostile_is_compared_within_limits() {
     let branches = |extra: u32| -> Value {
         let branch = |index: u32| {
             json!({"type": "object", "required": [format!("k{index}")], "properties": {
@@ -542,7 +542,7 @@ fn drf_a_hostile_schema_ends_within_bounds() {
 }
 
 #[test]
-fn drf_what_a_part_takes_depends_on_what_stands_around_it() {
+fn schema_change_that_depends_on_its_neighbours_withdraws() {
     let of = |schema: Value| json!({"type": "object", "properties": {"p": schema}});
     for (old, new) in [
         // A bound that no longer belongs to the range.
@@ -573,7 +573,7 @@ fn drf_what_a_part_takes_depends_on_what_stands_around_it() {
 
 /// What stood plainly is one of several now: it is said once, and compared with its like alone.
 #[test]
-fn drf_a_plain_schema_among_alternatives_is_compared_with_its_like() {
+fn schema_turned_into_alternatives_is_compared_with_its_match() {
     let of = |schema: Value| json!({"type": "object", "properties": {"p": schema}});
     let values = |values: Value| json!({"type": "string", "enum": values});
     let dates = json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"});
@@ -608,7 +608,7 @@ fn drf_a_plain_schema_among_alternatives_is_compared_with_its_like() {
 
 /// References make a chain of any length; recursion along it would end the process.
 #[test]
-fn drf_a_long_chain_of_references_is_unknown() {
+fn schema_with_a_long_reference_chain_is_unknown() {
     let chain = |leaf: Value| {
         let link = |index: u32| {
             let next = json!({"$ref": format!("#/$defs/d{}", index + 1)});
@@ -629,7 +629,7 @@ fn drf_a_long_chain_of_references_is_unknown() {
 }
 
 #[test]
-fn a_change_whose_counterexample_takes_too_many_steps_is_unknown() {
+fn schema_change_with_a_costly_counterexample_is_unknown() {
     // The text is refused. A pattern that may backtrack is charged by the square of the text's length, and
     // for the longer text that is over the budget.
     let class = |text: String| {
@@ -644,7 +644,7 @@ fn a_change_whose_counterexample_takes_too_many_steps_is_unknown() {
 }
 
 #[test]
-fn a_witness_stands_with_the_change_that_it_shows() {
+fn witness_is_attached_to_the_change_that_it_shows() {
     let tool = |members: Value| {
         let mut schema = json!({"type": "object"});
         for (key, value) in members.as_object().unwrap() {

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_paragraph_in_one_line_shows_the_sentence_that_changed() {
+    fn text_diff_shows_the_changed_sentence_of_a_paragraph() {
         let old = "Reads a file. Fails where there is none. Says how long it is.";
         let new = "Reads a file. Fails where there is none, \u{200b}quietly. Says how long it is.";
         assert_eq!(
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wide_and_a_long_diff_is_cut() {
+    fn text_diff_is_limited_in_width_and_length() {
         let old = "word ".repeat(100);
         let new = format!("{old}{}", "x".repeat(300));
         let diff = text_diff(&old, &new, ["old ", "new "], 6);

@@ -86,7 +86,7 @@ fn class_of(drift: &ToolDrift, side: &str) -> Class {
 }
 
 #[test]
-fn drf_a_safe_change_never_refuses_what_was_good() {
+fn schema_change_classified_safe_refuses_no_valid_value() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
     };

@@ -116,7 +116,7 @@ fn argued() -> BTreeSet<String> {
 }
 
 #[test]
-fn drf_verdicts_of_real_releases() {
+fn release_pairs_get_the_class_of_the_human_verdict() {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut mismatched = BTreeSet::new();
     let mut shown = String::new();
@@ -182,7 +182,7 @@ fn drf_verdicts_of_real_releases() {
 
 /// A witness is what a person tries first.
 #[test]
-fn drf_every_witness_is_real() {
+fn release_pair_witnesses_are_valid_on_one_side_only() {
     let mut seen = 0;
     for pair in pairs() {
         for drift in &pair.report.tools {
@@ -219,7 +219,7 @@ fn drf_every_witness_is_real() {
 
 /// In reverse order every pair is a release that was withdrawn.
 #[test]
-fn drf_a_pair_taken_back_says_the_same_of_what_is_the_same() {
+fn release_pairs_in_reverse_agree_on_unchanged_tools() {
     let mut turned = 0;
     for pair in pairs() {
         let (old, new) = (&pair.document["old"], &pair.document["new"]);
@@ -249,7 +249,7 @@ fn drf_a_pair_taken_back_says_the_same_of_what_is_the_same() {
 
 /// What a person wrote down is tried as well: a witness, and the worst that befell the source.
 #[test]
-fn drf_the_fixtures_hold_what_they_say() {
+fn release_pair_verdicts_have_valid_witnesses_and_classes() {
     for pair in pairs() {
         for (tool, verdict) in pair.verdicts() {
             let Some(witness) = verdict.get("witness") else {
@@ -288,7 +288,7 @@ fn drf_the_fixtures_hold_what_they_say() {
 
 /// The page lists our own pairs with what the classifier makes of them.
 #[test]
-fn drf_our_own_pairs_are_listed() {
+fn release_pairs_of_this_project_are_listed_in_the_page() {
     let page = page();
     for pair in pairs_of(OWN) {
         let tools = |side: &str| pair.document[side]["tools"].as_array().map_or(0, Vec::len);
@@ -324,7 +324,7 @@ fn drf_our_own_pairs_are_listed() {
 }
 
 #[test]
-fn drf_renames_are_recognised() {
+fn release_pair_renames_are_recognised() {
     let all = pairs();
     let successor = |pair: &str, tool: &str| {
         let pair = all.iter().find(|one| one.name == pair).expect("the pair");

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regular_file_is_read_up_to_its_bound_also_through_a_link() {
+    fn file_is_read_up_to_its_limit_also_through_a_link() {
         let folder = folder();
         let (file, link) = (folder.path().join("f"), folder.path().join("l"));
         fs::write(&file, "12345").unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_regular_file_is_refused_at_once() {
+    fn file_that_is_not_regular_is_refused_at_once() {
         let folder = folder();
         pipe(&folder.path().join("pipe"));
         for device in ["full", "zero", "null"] {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_file_without_content_is_refused() {
+    fn file_that_is_sparse_and_too_large_is_refused() {
         let folder = folder();
         let file = folder.path().join("sparse");
         File::create(&file).unwrap().set_len(1 << 40).unwrap();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_read_to_its_end_and_not_waited_for_without_one() {
+    fn pipe_is_read_to_its_end_and_refused_without_a_writer() {
         let folder = folder();
         let path = folder.path().join("pipe");
         pipe(&path);

@@ -65,7 +65,7 @@ mod tests {
     use tokio::time::timeout;
 
     #[tokio::test(start_paused = true)]
-    async fn clones_share_permits_and_another_broker_has_its_own() {
+    async fn concurrency_limits_are_shared_by_clones_and_not_by_brokers() {
         let concurrency = ConcurrencyLimits::new();
         let mut held = Vec::new();
         for _ in 0..MAX_PARSED_LISTINGS {
@@ -86,7 +86,7 @@ mod tests {
 
     /// With one blocking thread, work begins in the order in which it was submitted.
     #[test]
-    fn at_most_four_listings_are_parsed_at_one_time() {
+    fn listings_are_parsed_at_most_four_at_a_time() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .max_blocking_threads(1)
             .build()

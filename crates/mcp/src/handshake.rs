@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn only_modern_codes_mean_a_modern_server() {
+    fn handshake_error_with_a_modern_code_means_a_modern_server() {
         let redactor = Redactor::default();
         let check = |error: Value, expected: &str| {
             let answer = read_error(Era::Modern, &bytes(&error), &redactor);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_read_and_odd_ones_lead_to_the_other_era() {
+    fn handshake_result_that_is_invalid_leads_to_the_other_era() {
         let redactor = Redactor::default();
         let discovery = |value: Value| read_discovery(&bytes(&value), &redactor);
         let ProbeOutcome::Negotiated(negotiated) = discovery(

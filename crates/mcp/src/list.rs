@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_cursor_is_a_cursor_and_null_is_none() {
+    fn list_cursor_that_is_empty_continues_and_null_ends() {
         let page = r#"{"tools":[{"name":"a"}],"nextCursor":""}"#;
         assert_eq!(add(&[page]), Ok((1, Some(String::new()))));
         assert_eq!(
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn protocol_errors_of_a_listing_are_named() {
+    fn list_that_violates_the_protocol_is_refused_by_name() {
         let check = |pages: &[&str], part: &str| {
             let message = add(pages).unwrap_err();
             assert!(message.contains(part), "{message}");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_byte_limits_have_both_figures() {
+    fn list_over_a_byte_limit_is_refused_with_both_figures() {
         let check = |pages: &[&str], part: &str| {
             let message = add(pages).unwrap_err();
             assert!(message.contains(part), "{message}");

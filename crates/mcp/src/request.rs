@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_one_line_and_keeps_its_arguments() {
+    fn call_request_is_one_line_and_keeps_its_arguments() {
         let args = b"{\r\n \"a\\n\": \"x\\ny\",\n\"n\": 1.0}";
         let line = call(1_234_567_890, &ToolCall::new("say \"hi\"\n", args), "");
         assert_eq!(
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_the_members_of_its_caller_and_a_token_beside_those_of_the_era() {
+    fn call_request_has_meta_of_caller_era_and_progress_token() {
         let (sink, _progress) = ProgressSink::new(1);
         for era in ["", &modern_meta()] {
             let mut expected: Value = serde_json::from_str(&format!("{{{era}}}")).unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn every_modern_request_describes_itself() {
+    fn modern_request_describes_itself() {
         let meta = modern_meta();
         let lines = [
             call(0, &ToolCall::new("t", b"{}"), &meta),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn legacy_lines() {
+    fn legacy_requests_have_their_members() {
         assert_eq!(
             read(&initialize(7))["params"]["protocolVersion"],
             LEGACY_LATEST

@@ -145,7 +145,7 @@ mod tests {
     use broker_model::redact::Secret;
 
     #[test]
-    fn a_long_error_keeps_its_code_and_at_most_16_kib_with_a_mark() {
+    fn rpc_error_over_16_kib_keeps_its_code_and_is_cut() {
         let redactor = Redactor::new(["hunter2"].map(Secret::new));
         let long = "\u{1}ä\"".repeat(20_000);
         let data = serde_json::json!({"secret": "hunter2", "text": long});
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_kept_as_sent_but_for_secrets() {
+    fn rpc_error_is_kept_as_sent_except_for_secrets() {
         let redactor = Redactor::new(["hunter2", "true", "12345"].map(Secret::new));
         let read = |text: &str| match read(text.as_bytes(), &redactor) {
             CallFailure::Rpc {

@@ -101,7 +101,7 @@ mod tests {
     use broker_model::redact::Redactor;
 
     #[tokio::test(start_paused = true)]
-    async fn f_29_a_start_that_says_something_gets_more_time() {
+    async fn startup_timeout_is_extended_while_stderr_grows() {
         let silent = StderrTail::new(Redactor::default());
         let base = Duration::from_millis(60);
         let start = Instant::now();

@@ -122,7 +122,7 @@ async fn at_rest(source: &Source, before: Option<&Holdings>) -> Holdings {
 
 /// How many crashes there are is in MCP_BROKER_CRASHES; 1000 take minutes.
 #[tokio::test]
-async fn f_27_many_crashes_leave_no_file_process_thread_or_memory_behind() {
+async fn source_after_many_crashes_leaks_nothing() {
     let crashes = std::env::var("MCP_BROKER_CRASHES");
     let crashes = crashes.map_or(60, |count| count.parse().expect("a number"));
     let first = FIRST.max(crashes / 10);

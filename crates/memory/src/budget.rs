@@ -270,7 +270,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[test]
-    fn a_caller_holds_a_quarter_and_small_requests_keep_a_sixteenth() {
+    fn memory_budget_limits_a_caller_and_reserves_for_small_requests() {
         let budget = MemoryBudget::new(64 * MIB);
         let one = budget.account();
         let held = one.charge(16 * MIB, Size::Large).unwrap();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_caller_may_hold_everything_but_what_is_reserved() {
+    fn memory_budget_of_a_single_caller_is_all_but_the_reserve() {
         let budget = MemoryBudget::new(64 * MIB);
         let sole = budget.whole_account();
         assert!(sole.charge(61 * MIB, Size::Large).is_err());
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_grows_with_what_came_and_small_bytes_are_free() {
+    fn memory_charge_grows_with_the_bytes_above_a_minimum() {
         let budget = MemoryBudget::new(MIB);
         let account = budget.account();
         let mut charge = Charge::default();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn held_bytes_give_their_charge_back_with_the_last_share() {
+    fn memory_charge_is_returned_with_the_last_share() {
         let budget = MemoryBudget::new(MIB);
         let charge = budget.account().charge(100_000, Size::Large).unwrap();
         let bytes = charge.hold(vec![7; 100_000]);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn charges_of_many_threads_never_pass_the_limit() {
+    fn memory_charges_of_many_threads_stay_within_the_limit() {
         let budget = MemoryBudget::new(1000);
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_buffer_grows_and_a_long_one_is_moved_once() {
+    fn buffer_that_is_long_is_moved_once() {
         let mut buffer = BytesMut::new();
         reserve(&mut buffer, 100);
         assert!((100..1000).contains(&buffer.capacity()));

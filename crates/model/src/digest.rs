@@ -83,7 +83,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_formula_is_pinned() {
+    fn digest_formula_never_changes() {
         // printf 'mcp-broker:tool:1\0{"inputSchema":{"type":"object"},"name":"t"}' | sha256sum
         let tool = json!({"name": "t", "inputSchema": {"type": "object"}});
         assert_eq!(
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_separate() {
+    fn digest_differs_by_domain() {
         assert_ne!(
             Digest::of_member("title", &json!("x")),
             Digest::of_member("name", &json!("x"))

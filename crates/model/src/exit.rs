@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn precedence_is_2_5_4_6_3() {
+    fn exit_code_of_several_is_the_first_of_2_5_4_6_3() {
         let order = [
             Exit::Usage,
             Exit::Lock,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_diagnostics() {
+    fn exit_code_is_derived_from_diagnostics() {
         let exit = |codes: &[DiagnosticCode]| {
             let list: Vec<_> = codes
                 .iter()

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn deny_wins_and_positives_restrict() {
+    fn filter_with_a_deny_pattern_hides_what_it_matches() {
         assert!(admits(&[], "anything"));
         assert!(admits(&["!get_secret_*"], "get_file"));
         assert!(!admits(&["!get_secret_*"], "get_secret_key"));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_pattern_is_reported() {
+    fn filter_with_bad_patterns_reports_each() {
         let errors = ToolFilter::compile(&["[", "ok", "!{", ""]).unwrap_err();
         assert_eq!(
             errors.iter().map(|e| e.index).collect::<Vec<_>>(),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_compile_alone_and_not_together_are_refused() {
+    fn filter_that_is_too_large_as_a_whole_is_refused() {
         let pattern = |at: usize| format!("{at}{}", "?[a-z]".repeat(100));
         let patterns: Vec<String> = (0..2000).map(pattern).collect();
         assert!(ToolFilter::compile(&patterns[..1]).is_ok());
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn order_never_matters(
+        fn filter_patterns_in_any_order_give_the_same_decision(
             mut patterns in proptest::collection::vec("!?[ab*?]{1,3}", 0..6),
             name in "[ab]{1,4}",
             seed in any::<u64>(),

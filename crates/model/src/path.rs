@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grammar() {
+    fn path_outside_the_grammar_is_refused() {
         for good in ["/", "/a", "/a/b.c", "/A-1_/..."] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn family() {
+    fn path_parent_leaf_and_descent_are_derived() {
         let root = NodePath::root();
         let a = root.join("a").unwrap();
         let ab = a.join("b").unwrap();

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_plain_escaped_and_nested_values() {
+    fn redactor_masks_plain_escaped_and_nested_values() {
         let redactor = Redactor::new(["hunter2", "hunter2-long", "a\"b\\c", "x"].map(Secret::new));
         assert_eq!(
             redactor.redact("p=hunter2-long q=hunter2 x"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn secret_name_is_recognised_by_its_words() {
         for name in [
             "GITHUB_TOKEN",
             "X-Api-Key",

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_apart() {
+    fn sensitive_words_are_found_in_split_names() {
         assert_eq!(words("callbackUrl"), ["callback", "url"]);
         assert_eq!(words("API_key-2"), ["api", "key", "2"]);
         assert_eq!(of_word("sidenote"), Some(SensitiveKind::Conversation));

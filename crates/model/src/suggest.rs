@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_candidates_are_ranked_by_name() {
+    fn ranked_candidates_of_equal_distance_are_sorted_by_name() {
         let names: Vec<&str> = ranked("ab", ["abd", "abc"])
             .into_iter()
             .map(|(_, name)| name)

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_no_word_is_lost() {
+    fn wrapped_line_fits_the_width_and_keeps_every_word() {
         let words = format!("a {} b {} c", "x".repeat(200), "y ".repeat(100));
         let mut out = String::new();
         wrap(&mut out, "  help: ", "        ", &words);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_stays_in_one_line() {
+    fn wrapped_command_stays_on_one_line() {
         let mut out = String::new();
         let text = "review what the server says now, and then run `broker-gen lock --source /a`, and commit";
         wrap(&mut out, "help: ", "      ", text);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folded_line_loses_nothing() {
+    fn folded_line_keeps_every_character() {
         assert_eq!(fold("short", 80, "  "), "short\n");
         let words = "+ ".to_owned() + &"word ".repeat(40);
         let text = fold(&words, WIDTH, "+     ");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_keeps_both_ends() {
+    fn shortened_name_keeps_both_ends() {
         assert_eq!(middle("/a/b/c/d/e", 7), "/a/…d/e");
         assert_eq!(middle("/a", 7), "/a");
     }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_what_cannot_be_seen() {
+    fn shown_text_escapes_invisible_characters() {
         assert_eq!(
             shown("a\u{1b}[31mb\u{202e}c\td\ne\u{e0041}"),
             "a\\u{1b}[31mb\\u{202e}c d\ne\\u{e0041}"
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_quoted_for_a_shell_where_they_must_be() {
+    fn shell_word_is_quoted_where_needed() {
         assert_eq!(shell_word("a/b-c.json"), "a/b-c.json");
         assert_eq!(shell_word("it's a"), "'it'\\''s a'");
         assert_eq!(shell_word("a\u{202e}"), "'a\\u{202e}'");

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_scripts_and_emoji_need_is_seen() {
+    fn invisible_characters_of_scripts_and_emoji_are_accepted() {
         for text in [
             "plain, with a tab\t and a line\r\nend\r\n",
             "⚠️ 1️⃣ #️⃣ ©️ ™️ ▶️ ☎︎ ⏱️",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_found() {
+    fn invisible_characters_without_a_need_are_found() {
         use Unseen::{Bidirectional, Control, Hidden, Tag};
         for (text, expected) in [
             ("zero\u{200b}width", vec![Hidden]),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_letters_are_spelled_out() {
+    fn invisible_letters_are_decoded() {
         let hidden: String = "ignore"
             .bytes()
             .filter_map(|b| char::from_u32(0xe_0000 + u32::from(b)))

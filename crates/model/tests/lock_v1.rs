@@ -69,7 +69,7 @@ fn lock_v1_is_read_and_written_with_the_same_bytes() {
 }
 
 #[test]
-fn lock_v1_fits_its_config_and_is_made_again_from_its_tools() {
+fn lock_v1_fits_its_config_and_is_rebuilt_from_its_tools() {
     let lock = read();
     let config = Config::parse("lock-v1-config.json", CONFIG.as_bytes())
         .expect("a config of that time is read")
@@ -100,7 +100,7 @@ fn lock_v1_fits_its_config_and_is_made_again_from_its_tools() {
 }
 
 #[test]
-fn lock_v1_every_digest_is_verified() {
+fn lock_v1_with_any_changed_digest_is_refused() {
     let mut seen = 0;
     for (number, line) in LOCK.lines().enumerate() {
         if !line.contains("\"sha256/1:") {
@@ -119,7 +119,7 @@ fn lock_v1_every_digest_is_verified() {
 }
 
 #[test]
-fn lock_v1_as_version_3_is_refused_with_what_to_do() {
+fn lock_v1_relabelled_as_version_3_is_refused_with_the_remedy() {
     let newer = LOCK.replace("\"lock_version\": 1", "\"lock_version\": 3");
     // Additions of a newer program are not reported, only the version.
     let newer = newer.replace("\"hidden\"", "\"withheld\"");
@@ -143,7 +143,7 @@ fn lock_v1_as_version_3_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn lock_v1_a_merge_conflict_in_the_middle_is_explained() {
+fn lock_v1_with_a_merge_conflict_is_refused_with_the_remedy() {
     let ours = "              \"Gives a map \u{1f5fa}\\ufe0f, as it was last drawn.\"\n";
     assert!(LOCK.contains(ours));
     let theirs = "              \"Draws a map.\"\n";

@@ -27,7 +27,7 @@ fn refused(text: &str) -> Vec<Diagnostic> {
 }
 
 #[test]
-fn lock_v2_without_new_members_is_read_and_written_with_the_same_bytes() {
+fn lock_v2_without_new_members_is_read_and_written_unchanged() {
     let text = version_2();
     assert!(text.contains("\"lock_version\": 2"), "{text:.300}");
     let lock = Lock::parse("lock.json", &text).expect("version 2 is read");
@@ -43,7 +43,7 @@ fn lock_v2_without_new_members_is_read_and_written_with_the_same_bytes() {
 }
 
 #[test]
-fn lock_v2_is_not_written_while_nothing_of_it_is_used() {
+fn lock_v2_is_not_written_while_its_members_are_unused() {
     assert_eq!(LOCK_VERSION, 1);
     let lock = Lock::parse("lock.json", LOCK_V1).expect("version 1 is read");
     assert_eq!(lock.version, LOCK_VERSION);
@@ -51,7 +51,7 @@ fn lock_v2_is_not_written_while_nothing_of_it_is_used() {
 }
 
 #[test]
-fn lock_v2_with_a_new_member_is_refused_with_its_name_and_what_to_upgrade() {
+fn lock_v2_with_a_new_member_is_refused_with_its_name() {
     let tool = "/sources/0/exposed/0";
     for (pointer, name, value) in [
         ("", "tokenizer_version", json!(1)),
@@ -90,7 +90,7 @@ fn lock_v2_with_a_new_member_is_refused_with_its_name_and_what_to_upgrade() {
 }
 
 #[test]
-fn lock_v2_names_each_new_member_once() {
+fn lock_v2_with_several_new_members_names_each_once() {
     let mut lock: Value = serde_json::from_str(&version_2()).expect("JSON");
     for source in lock["sources"].as_array_mut().expect("sources") {
         source["command"] = json!(["x"]);
@@ -110,7 +110,7 @@ fn lock_v2_names_each_new_member_once() {
 }
 
 #[test]
-fn a_lock_of_version_1_has_no_members_of_version_2() {
+fn lock_v1_with_a_member_of_version_2_is_refused() {
     let newer = LOCK_V1.replacen(
         "\"backend\"",
         "\"command\": [\"npx\"],\n      \"backend\"",

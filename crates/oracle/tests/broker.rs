@@ -79,22 +79,22 @@ async fn lists_calls_and_fails(era: Era, revision: &str) {
 }
 
 #[tokio::test]
-async fn a_legacy_client_lists_calls_and_is_told_its_mistakes() {
+async fn legacy_sdk_client_lists_calls_and_gets_errors() {
     lists_calls_and_fails(Era::Legacy, "2025-11-25").await;
 }
 
 #[tokio::test]
-async fn a_modern_client_lists_calls_and_is_told_its_mistakes() {
+async fn modern_sdk_client_lists_calls_and_gets_errors() {
     lists_calls_and_fails(Era::Modern, "2026-07-28").await;
 }
 
 #[tokio::test]
-async fn a_client_that_may_choose_finds_the_modern_era() {
+async fn sdk_client_that_may_choose_uses_the_modern_era() {
     lists_calls_and_fails(Era::Auto, "2026-07-28").await;
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_awaits_any_more_is_cancelled_and_holds_up_no_end() {
+async fn sdk_call_that_is_abandoned_is_cancelled_and_delays_no_end() {
     for era in [Era::Legacy, Era::Modern] {
         let client = broker(era).await;
         let args =

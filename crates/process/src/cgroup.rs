@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_group_is_found_below_its_mount_and_the_root_is_not_taken() {
+    fn cgroup_folder_is_found_below_its_mount_except_the_root() {
         let hybrid = "31 23 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
                       41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
         let folder = |groups: &str, mounts: &str| folder_of(groups, mounts);

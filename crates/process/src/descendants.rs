@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cookies_differ_and_are_found_by_their_whole_value() {
+    fn cookie_is_unique_and_found_by_its_whole_value() {
         let cookies = [Cookie::new("test"), Cookie::new("test")];
         assert_ne!(cookies[0].value(), cookies[1].value());
         #[expect(

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f_02_executables_are_recognised_by_their_first_bytes() {
+    fn executable_is_recognised_by_its_first_bytes() {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let own = &own[..256];
         let mut foreign = own.to_vec();

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_lie_about_what_follows_it() {
+    fn process_name_with_brackets_does_not_change_other_fields() {
         let stat = b"7 (a) Z 1 (b c) S 3 7 7 0 -1 4 1 1 1 1 1 1 1 1 20 0 1 0 4242 9 9";
         let seen = ProcessEntry::parse(7, stat).expect("it is whole");
         assert_eq!((seen.parent, seen.started), (3, 4242));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn descendants_are_found_and_held_by_number_and_start() {
+    fn descendants_are_identified_by_pid_and_start_time() {
         #[expect(
             clippy::disallowed_methods,
             reason = "a process that no spawner knows of"

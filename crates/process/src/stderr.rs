@@ -149,7 +149,7 @@ mod tests {
     use broker_model::redact::Secret;
 
     #[test]
-    fn keeps_the_last_lines_redacted_and_printable() {
+    fn stderr_tail_keeps_the_last_lines_redacted_and_printable() {
         let tail = StderrTail::new(Redactor::new([Secret::new("hunter2")]));
         tail.push(b"one\n\ntwo hunt");
         tail.push(b"er2\x1b[31m\r\n50%\r99%\rlast");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn f_24_a_flood_stays_within_the_ring() {
+    fn stderr_tail_of_a_flood_stays_within_its_limits() {
         let tail = StderrTail::new(Redactor::default());
         for _ in 0..1000 {
             tail.push(&[b'x'; 5000]);

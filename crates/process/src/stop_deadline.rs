@@ -54,7 +54,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[tokio::test]
-    async fn a_grace_ends_early_at_a_stop_deadline() {
+    async fn stop_deadline_ends_a_grace_early() {
         let by = watch::Sender::new(None);
         let mut stop_deadline = StopDeadline::new(by.subscribe());
         let waiting = stop_deadline.bound(HOUR, 2, std::future::pending::<()>());

@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn sch_01_references_to_other_documents() {
+    fn schema_reference_to_another_document_is_refused() {
         for target in [
             "http://evil.example/x.json",
             "file:///etc/passwd",
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn sch_02_cycles() {
+    fn schema_cycle_without_an_instance_step_is_refused() {
         let tree = json!({"type": "object", "properties": {"child": {"$ref": "#"}, "more": {"type": "array", "items": {"$ref": "#"}}}});
         assert_eq!(code(tree), None);
         assert_eq!(
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn sch_03_limits() {
+    fn schema_over_a_limit_is_refused() {
         let nested =
             |levels: usize| (0..levels).fold(json!({}), |inner, _| json!({"items": inner}));
         assert_eq!(code(nested(MAX_DEPTH)), None);
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn sch_06_dialects() {
+    fn schema_of_an_unknown_dialect_is_refused() {
         for known in [
             "http://json-schema.org/draft-07/schema#",
             "https://json-schema.org/draft/2020-12/schema",

@@ -86,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn items_are_unique_unless_two_are_equal_in_any_form() {
+    fn unique_items_treats_equal_values_in_any_form_as_equal() {
         let unique = |value: Value| is_unique(value.as_array().unwrap(), |_, _| true);
         assert!(unique(json!([1, "1", true, null, [], {}, [[]], [[], []]])));
         assert!(unique(json!([{"a": 1}, {"a": 2}, {"b": 1}, 0.5, -1])));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_empty_lists_cost_in_proportion_to_their_number() {
+    fn unique_items_cost_of_nested_empty_lists_is_linear() {
         // Every way to nest lists up to a size: one hash in `jsonschema`.
         let mut lists = vec![json!([])];
         for at in 0..6000 {

@@ -164,7 +164,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn errors_name_place_keyword_and_want_but_no_value() {
+    fn validation_error_has_place_keyword_and_type_but_no_value() {
         let schema = json!({"type": "object", "required": ["a"], "additionalProperties": false,
             "properties": {"a": {}, "n": {"type": ["integer", "null"]}, "e": {"enum": ["x", "y"]}}});
         let validator = compile(&schema).unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn sch_04_patterns() {
+    fn pattern_over_its_step_limit_fails_closed() {
         let slow = compile(&json!({"type": "string", "pattern": "^(?:(a|aa)+)(?=c)$"})).unwrap();
         assert!(
             !slow.is_valid(&json!("a".repeat(60))),
@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn sch_05_anything_goes_where_the_schema_says_so() {
+    fn schema_true_or_empty_accepts_any_value() {
         for schema in [json!(true), json!({})] {
             assert!(compile(&schema).unwrap().is_valid(&json!({"a": 1})));
         }
     }
 
     #[test]
-    fn sch_06_keywords_mean_what_the_dialect_says() {
+    fn schema_keywords_follow_their_dialect() {
         let four = compile(&json!({"$schema": "http://json-schema.org/draft-04/schema#", "maximum": 3, "exclusiveMaximum": true})).unwrap();
         assert!(!four.is_valid(&json!(3)));
         let seven = compile(&json!({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]})).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn references_to_the_network_do_not_compile() {
+    fn schema_reference_to_the_network_does_not_compile() {
         assert!(compile(&json!({"$ref": "http://127.0.0.1:1/x.json"})).is_err());
     }
 }

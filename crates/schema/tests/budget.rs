@@ -80,7 +80,7 @@ fn recursive_filter_is_refused_with_places_within_its_budget() {
 }
 
 #[test]
-fn chain_of_definitions_is_over_budget_at_a_place_below_the_top() {
+fn chain_of_definitions_over_budget_names_a_place_below_the_top() {
     let args = json!({"filter": nested(40, json!("good"))});
     let (evaluation, explanation) = check(&chain(40), &args);
     let Verdict::OverBudget { pointer } = evaluation.verdict else {
@@ -93,7 +93,7 @@ fn chain_of_definitions_is_over_budget_at_a_place_below_the_top() {
 }
 
 #[test]
-fn explanation_of_all_of_twice_ends_after_its_places() {
+fn explanation_ends_after_its_maximum_of_places() {
     let (evaluation, explanation) = check(&twice(), &json!({"filter": nested(20, json!(1))}));
     assert_eq!(evaluation.verdict, Verdict::Invalid);
     assert_eq!(explanation.places.len(), MAX_PLACES);
@@ -106,7 +106,7 @@ fn explanation_of_all_of_twice_ends_after_its_places() {
 }
 
 #[test]
-fn nine_thousand_branches_over_a_long_list_are_over_budget() {
+fn branches_over_a_long_list_are_over_budget() {
     let branches: Vec<_> = (0..9000).map(|at| json!({"const": at})).collect();
     let schema = json!({"type": "object", "properties": {
         "list": {"type": "array", "items": {"anyOf": branches}}}});
@@ -125,7 +125,7 @@ fn nine_thousand_branches_over_a_long_list_are_over_budget() {
 }
 
 #[test]
-fn subschemas_that_look_at_nothing_are_charged() {
+fn subschemas_without_assertions_are_charged() {
     let silent = json!({"type": "object", "properties": {
         "list": {"type": "array", "items": {"allOf": vec![json!({}); 9000]}}}});
     let (evaluation, _) = check(&silent, &json!({"list": vec![json!(0); 100_000]}));
@@ -180,7 +180,7 @@ fn unique_items_of_one_hash_are_compared_in_linear_time() {
 }
 
 #[test]
-fn long_text_against_patterns_that_backtrack_is_over_budget() {
+fn pattern_that_backtracks_on_a_long_text_is_over_budget() {
     let text = format!("{}z", "a".repeat(4 << 20));
     for (pattern, over) in [
         ("^(?:.(?=.*z))*$", true),
@@ -196,7 +196,7 @@ fn long_text_against_patterns_that_backtrack_is_over_budget() {
 }
 
 #[test]
-fn long_chains_of_references_overflow_no_stack() {
+fn reference_chain_that_is_long_overflows_no_stack() {
     let chain = |length: usize| {
         let mut definitions: Map<_, _> = (0..length)
             .map(|at| {
@@ -230,7 +230,7 @@ fn long_chains_of_references_overflow_no_stack() {
 }
 
 #[test]
-fn evaluation_is_stopped_within_a_few_thousand_steps() {
+fn evaluation_stops_within_a_few_thousand_steps() {
     let asked = AtomicU32::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 3;
     let budget = Budget::steps(u64::MAX).until(&stop);
@@ -242,7 +242,7 @@ fn evaluation_is_stopped_within_a_few_thousand_steps() {
 }
 
 #[test]
-fn explanation_goes_into_every_kind_of_part() {
+fn explanation_covers_every_kind_of_subschema() {
     let schema = json!({
         "type": "object", "required": ["gone"], "additionalProperties": false,
         "properties": {
@@ -367,7 +367,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn verdicts_within_the_budget_are_those_without_one(
+    fn validation_within_the_budget_equals_the_unbounded_one(
         schema in prop_oneof![schemas(true), schemas(false)],
         value in values(),
     ) {

@@ -59,7 +59,7 @@ fn wrong(value: &Value) -> Value {
 }
 
 #[test]
-fn arguments_of_recorded_tools_never_reach_the_budget() {
+fn validation_of_recorded_tools_never_reaches_the_budget() {
     let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus-broker/servers");
     let (mut tools, mut valid, mut invalid) = (0, 0, 0);
     let mut dearest = (0, String::new());

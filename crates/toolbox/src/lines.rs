@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_line_is_skipped_to_its_end_and_the_next_one_is_read() {
+    fn line_over_the_limit_is_skipped_and_the_next_is_read() {
         let mut lines = Lines {
             input: io::BufReader::with_capacity(3, &b"ab\n\nabcdefgh\ncd"[..]),
             limit: 4,

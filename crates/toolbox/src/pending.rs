@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_over_the_bound_and_an_id_in_use_are_refused() {
+    fn slow_call_over_the_limit_or_with_a_used_id_is_refused() {
         let pending = Pending::default();
         let hour = Duration::from_secs(3600);
         for id in 0..MAX_PENDING - 1 {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_cancelled_call_does_not_finish() {
+    fn slow_call_that_is_cancelled_does_not_finish() {
         let pending = Pending::default();
         let (done, finished) = sync_channel(2);
         let first = done.clone();

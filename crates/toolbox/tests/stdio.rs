@@ -122,7 +122,7 @@ fn call(name: &str, arguments: Value) -> Value {
 }
 
 #[test]
-fn every_legacy_revision_shakes_hands_lists_and_calls() {
+fn toolbox_in_each_legacy_revision_lists_and_calls() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut toolbox = Toolbox::started_legacy(version);
         assert_eq!(toolbox.ask(1, "ping", json!({}))["result"], json!({}));
@@ -146,14 +146,14 @@ fn every_legacy_revision_shakes_hands_lists_and_calls() {
 }
 
 #[test]
-fn an_unknown_legacy_revision_is_answered_with_the_latest_one() {
+fn toolbox_answers_an_unknown_revision_with_the_latest() {
     let mut toolbox = Toolbox::start();
     let answer = toolbox.ask(1, "initialize", json!({"protocolVersion": "2030-01-01"}));
     assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
 }
 
 #[test]
-fn the_modern_era_discovers_lists_and_calls_without_a_handshake() {
+fn toolbox_in_the_modern_era_lists_and_calls_without_a_handshake() {
     let mut toolbox = Toolbox::start();
     let discovered = toolbox.ask_modern(1, "server/discover", json!({}));
     assert_eq!(
@@ -182,7 +182,7 @@ fn the_modern_era_discovers_lists_and_calls_without_a_handshake() {
 }
 
 #[test]
-fn a_modern_request_must_carry_its_keys_and_a_known_version() {
+fn toolbox_refuses_a_modern_request_without_its_meta() {
     let mut toolbox = Toolbox::start();
     let bare = toolbox.ask(1, "tools/list", json!({}));
     assert_eq!(bare["error"]["code"], -32602);
@@ -201,7 +201,7 @@ fn a_modern_request_must_carry_its_keys_and_a_known_version() {
 }
 
 #[test]
-fn a_failed_probe_leaves_the_handshake_open() {
+fn toolbox_after_a_failed_probe_accepts_the_handshake() {
     let mut toolbox = Toolbox::start();
     assert!(toolbox.ask(1, "server/discover", json!({}))["error"].is_object());
     let answer = toolbox.ask(2, "initialize", json!({"protocolVersion": "2025-06-18"}));
@@ -211,7 +211,7 @@ fn a_failed_probe_leaves_the_handshake_open() {
 }
 
 #[test]
-fn failures_come_back_as_what_they_are() {
+fn toolbox_errors_have_their_kind_and_code() {
     let mut toolbox = Toolbox::started_legacy("2025-11-25");
     let failed = toolbox.ask(1, "tools/call", call("fail", json!({"message": "no"})));
     assert_eq!(
@@ -239,7 +239,7 @@ fn failures_come_back_as_what_they_are() {
 }
 
 #[test]
-fn a_slow_call_holds_up_no_other_and_is_cancelled_by_its_id() {
+fn toolbox_slow_call_blocks_no_other_and_is_cancelled_by_id() {
     let mut toolbox = Toolbox::started_legacy("2025-11-25");
     let slow =
         |text: &str, wait: u64| call("slow_echo", json!({"text": text, "milliseconds": wait}));
@@ -255,7 +255,7 @@ fn a_slow_call_holds_up_no_other_and_is_cancelled_by_its_id() {
 }
 
 #[test]
-fn the_end_of_stdin_ends_the_process_while_a_slow_call_runs() {
+fn toolbox_ends_with_its_input_during_a_slow_call() {
     let mut toolbox = Toolbox::started_legacy("2025-11-25");
     let params = call("slow_echo", json!({"text": "a", "milliseconds": 30_000}));
     toolbox.send(1, "tools/call", params);
@@ -265,7 +265,7 @@ fn the_end_of_stdin_ends_the_process_while_a_slow_call_runs() {
 }
 
 #[test]
-fn a_batch_is_answered_in_the_revision_that_knows_batches() {
+fn toolbox_answers_a_batch_only_in_the_revision_that_has_it() {
     let batch =
         r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]"#;
     let mut toolbox = Toolbox::started_legacy("2025-03-26");
@@ -278,7 +278,7 @@ fn a_batch_is_answered_in_the_revision_that_knows_batches() {
 }
 
 #[test]
-fn flags_print_to_stdout_and_unknown_ones_are_refused() {
+fn toolbox_flags_print_and_unknown_ones_are_refused() {
     let version = run("--version");
     assert!(version.status.success());
     let expected = format!("toolbox-mcp {}\n", env!("CARGO_PKG_VERSION"));

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_modern_by_what_it_says_of_itself() {
+    fn era_of_a_request_is_modern_by_its_meta() {
         assert_eq!(era(&json!({})), Ok(Era::Legacy));
         assert_eq!(era(&json!({"_meta": null})), Ok(Era::Legacy));
         assert_eq!(
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn rpc_08_what_a_modern_request_lacks_or_gets_wrong() {
+    fn modern_meta_missing_or_wrong_is_refused() {
         for params in [
             json!({"_meta": 1}),
             json!({"_meta": {META_PROTOCOL_VERSION: MODERN}}),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn initialize_gets_its_revision_or_our_latest() {
+    fn initialize_gets_its_revision_or_the_latest() {
         let negotiated = |version: Value| {
             let params = json!({ "protocolVersion": version }).to_string();
             negotiate(&Members::parse(&params).unwrap()).map_err(|error| error.code)

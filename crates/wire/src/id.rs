@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_keep_their_type() {
+    fn id_keeps_its_type() {
         let id = |text: &str| Id::parse(text).unwrap();
         assert_ne!(id("1"), id("\"1\""));
         assert_eq!(id("\"a\\u0062\\n\"").to_string(), "\"ab\\n\"");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_ours_is_known_as_a_string_too() {
+    fn id_number_is_recognised_as_a_string_too() {
         let number = |text: &str| Id::parse(text).and_then(|id| id.number());
         assert_eq!(number("7"), Some(7));
         assert_eq!(number("\"007\""), Some(7));

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repaired_copy_is_charged_until_its_last_share_is_dropped() {
+    fn repaired_copy_is_charged_until_its_last_share_is_dropped() {
         let budget = MemoryBudget::new(1 << 20);
         let (line, copy) = answer();
         let parsed = read_server_line(line, &budget.whole_account());
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_without_room_is_not_made_and_the_request_is_named() {
+    fn repaired_copy_without_memory_is_refused_with_the_id() {
         let budget = MemoryBudget::new(1 << 20);
         let account = budget.whole_account();
         let taken = account.charge(800_000, Size::Large).unwrap();
@@ -90,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_copy_is_that_of_the_standard_library(line in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn repaired_copy_equals_that_of_the_standard_library(line in prop::collection::vec(any::<u8>(), 0..200)) {
             let account = MemoryBudget::new(1 << 20).whole_account();
             let copy = repaired(&line, &account).unwrap();
             let expected = String::from_utf8_lossy(&line).into_owned();

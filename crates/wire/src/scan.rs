@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_an_answer_is_read_at_the_outermost_level_only() {
+    fn id_of_an_answer_is_read_at_the_outermost_level_only() {
         let table = [
             (r#"{"jsonrpc":"2.0","id":12,"result":{}}"#, Some("12")),
             (
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_request_is_read_at_the_outermost_level_only() {
+    fn id_of_a_request_is_read_at_the_outermost_level_only() {
         let long = format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(2000));
         let fits = "y".repeat(MAX_ID_BYTES - 2);
         let longest = format!(r#"{{"id":"{fits}","method":"m"}}"#);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_and_the_kind_of_a_message_are_enough() {
+    fn head_scan_is_conclusive_with_id_and_kind() {
         let mut scan = HeadScan::default();
         scan.feed(br#"{"id":7,"#);
         let conclusive =
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn f_17_depth_is_bounded_and_strings_do_not_count() {
+    fn depth_is_limited_and_ignores_strings() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(!is_too_deep(nested(MAX_DEPTH).as_bytes()));
         assert!(is_too_deep(nested(MAX_DEPTH + 1).as_bytes()));
@@ -273,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter(text in r#"\{?[a-z0-9{}:,"\\ ]{0,80}"#, at in 0usize..80) {
+        fn head_scan_in_any_pieces_gives_the_same_id(text in r#"\{?[a-z0-9{}:,"\\ ]{0,80}"#, at in 0usize..80) {
             let mut scan = HeadScan::default();
             let (head, tail) = text.as_bytes().split_at(at.min(text.len()));
             scan.feed(head);

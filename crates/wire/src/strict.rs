@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn rpc_02_envelopes_that_are_none() {
+    fn client_envelope_that_is_invalid_is_refused() {
         let long = format!(
             r#"{{"jsonrpc":"2.0","id":"{}","method":"m"}}"#,
             "x".repeat(1 << 20)
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn rpc_04_a_notification_has_no_id() {
+    fn client_notification_with_an_id_is_refused() {
         let text = r#"{"jsonrpc":"2.0","id":7,"method":"notifications/initialized"}"#;
         assert_eq!(malformed(text), Some(Id::Integer(7)));
         let text = r#"{"jsonrpc":"2.0","method":"tools/call"}"#;
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn params_stay_as_they_were_written() {
+    fn client_params_keep_their_bytes() {
         let params = |text: &str| match single(text) {
             Incoming::Request { params, .. } | Incoming::Notification { params, .. } => {
                 params.map(|raw| String::from_utf8(raw.into_bytes().to_vec()).unwrap())
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_distinguished_from_requests() {
+    fn client_answer_is_distinguished_from_a_request() {
         let text = r#"{"jsonrpc":"2.0","id":"a","result":{}}"#;
         let Incoming::Response { id, outcome } = single(text) else {
             panic!("an answer");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_json_and_batches_of_no_use() {
+    fn client_line_that_is_not_json_or_an_invalid_batch_is_refused() {
         let problem = |text: &[u8]| match read(text) {
             ClientLine::One(Incoming::Invalid { id: None, problem }) => problem,
             other => panic!("{other:?}"),

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_json_on_one_line() {
+    fn written_answer_is_json_on_one_line() {
         let id = Id::Text("a\n\"".to_owned());
         let answer = result(&id, b"{\n\"a\":\r\n1}".to_vec().into());
         assert_eq!(
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_the_answers_in_their_order() {
+    fn written_batch_keeps_the_order_of_its_answers() {
         let parts = [1, 2].map(|id| result(&Id::Integer(id), b"{}".to_vec().into()));
         assert_eq!(
             text(batch(parts.into())),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_not_copied_and_is_charged_until_its_line_is_gone() {
+    fn written_result_is_not_copied_and_charged_until_its_line_is_dropped() {
         let budget = MemoryBudget::new(1 << 20);
         let charge = budget.account().charge(250_000, Size::Large).unwrap();
         let json = format!("\"{}\"", "x".repeat(99_998)).into_bytes();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_one_line() {
+    fn written_request_is_one_line() {
         let line = request(1_234_567_890, "m", 2, |line| push_one_line(line, b"{\r\n}"));
         assert_eq!(
             &line[..],

@@ -56,7 +56,7 @@ fn costly_arguments_are_refused_while_health_is_answered() {
 }
 
 #[test]
-fn arguments_over_the_budget_are_refused_with_the_place_that_was_reached() {
+fn costly_arguments_over_the_budget_are_refused_with_the_place() {
     let (_chaos, broker) = started();
     let response = broker.call("/t/chain", json!({"filter": nested(40, json!("good"))}));
     refusal(&response, 422, "args_invalid");
@@ -76,7 +76,7 @@ fn arguments_over_the_budget_are_refused_with_the_place_that_was_reached() {
 }
 
 #[test]
-fn explanation_of_deep_arguments_is_short() {
+fn costly_arguments_error_is_short() {
     let (_chaos, broker) = started();
     let response = broker.call("/t/all_of", json!({"filter": nested(20, json!(1))}));
     refusal(&response, 422, "args_invalid");

@@ -64,7 +64,7 @@ fn admissible(error: &Value, refused: usize) -> usize {
 }
 
 #[test]
-fn a_request_that_takes_too_much_memory_is_refused_before_it_is_parsed() {
+fn request_over_the_memory_limit_is_refused_before_it_is_parsed() {
     let stage = started();
     let element = r#"{"":0}"#;
     let response = stage.call("plain", element, most(element, 2));
@@ -92,7 +92,7 @@ fn arguments_of_more_than_a_million_values_are_refused() {
 }
 
 #[test]
-fn the_largest_requests_of_bad_shapes_stay_within_bounds_of_memory() {
+fn request_of_the_worst_shape_stays_within_the_memory_limit() {
     let requests = [
         // Sent to the server.
         ("plain", 200, r#"{"":0}"#, 2),

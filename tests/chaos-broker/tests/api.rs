@@ -29,7 +29,7 @@ fn etag(response: &Response) -> String {
 }
 
 #[test]
-fn every_reply_names_the_catalog_and_the_request() {
+fn reply_names_the_catalog_and_the_request() {
     let (_chaos, broker) = listening();
     let replies = [
         broker.get("/healthz"),
@@ -61,7 +61,7 @@ fn every_reply_names_the_catalog_and_the_request() {
 }
 
 #[test]
-fn the_tree_has_the_nodes_in_the_configs_order_and_the_tools_by_name() {
+fn meta_tree_lists_nodes_in_config_order_and_tools_by_name() {
     let (_chaos, broker) = listening();
     let root = broker.post("/meta_tree", &json!({})).json();
     assert_eq!(
@@ -97,7 +97,7 @@ fn the_tree_has_the_nodes_in_the_configs_order_and_the_tools_by_name() {
 }
 
 #[test]
-fn a_description_has_everything_that_a_call_needs() {
+fn meta_desc_has_everything_that_a_call_needs() {
     let (_chaos, broker) = listening();
     let node = broker.post("/meta_desc", &json!({"path": "/b"})).json();
     assert_eq!(
@@ -138,7 +138,7 @@ fn a_description_has_everything_that_a_call_needs() {
 }
 
 #[test]
-fn several_descriptions_come_in_the_order_asked() {
+fn meta_desc_of_several_paths_keeps_their_order() {
     let (_chaos, broker) = listening();
     let asked = ["/b/add", "/nowhere", "/a", "not a path", "/b/add", "/"];
     let reply = broker.post("/meta_desc", &json!({"paths": asked}));
@@ -166,7 +166,7 @@ fn several_descriptions_come_in_the_order_asked() {
 }
 
 #[test]
-fn tags_are_stable_and_change_with_a_withdrawal() {
+fn etags_are_stable_and_change_with_a_withdrawal() {
     let chaos = Chaos::new();
     let broker = ready(&chaos);
     let ask = |route: &str, body: Value| {
@@ -237,7 +237,7 @@ fn tags_are_stable_and_change_with_a_withdrawal() {
 }
 
 #[test]
-fn results_arrive_byte_for_byte() {
+fn meta_call_returns_the_result_byte_for_byte() {
     let raw = concat!(
         r#"{"zebra" : 1.0,"content":[ {"type":"text","text":"caf\u00e9 \/ \ud83d\ude00 \u0000 é"} ],"#,
         r#""apple":1e2,"big":123456789012345678901234567890,"neg":-0,"float":0.1000000000000000055511151231257827,"#,
@@ -255,7 +255,7 @@ fn results_arrive_byte_for_byte() {
 }
 
 #[test]
-fn arguments_arrive_as_they_were_sent() {
+fn meta_call_passes_the_arguments_as_sent() {
     let chaos = Chaos::new();
     let broker = ready(&chaos);
     let args = "{\"b\" : 1e2,\n  \"a\":12345678901234567890.5e-1}";
@@ -275,7 +275,7 @@ fn arguments_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn a_tools_own_failure_is_a_result() {
+fn meta_call_of_a_failing_tool_returns_a_result() {
     let chaos = Chaos::new();
     let broker = ready(&chaos);
     let reply = broker.call("/a/fail", json!({"message": "no such file"}));
@@ -288,7 +288,7 @@ fn a_tools_own_failure_is_a_result() {
 }
 
 #[test]
-fn structured_content_arrives() {
+fn meta_call_returns_structured_content() {
     let chaos = Chaos::new();
     let broker = ready(&chaos);
     let result = broker.result("/b/structured", json!({"n": 21}));
@@ -296,7 +296,7 @@ fn structured_content_arrives() {
 }
 
 #[test]
-fn health_ready_and_sources() {
+fn health_routes_report_build_readiness_and_sources() {
     let chaos = Chaos::new();
     chaos.script("b", &json!({"on_method": {"tools/list": "hang"}}));
     let broker = Broker::start(chaos.run("chaos-broker", &["127.0.0.1:0"]));
@@ -353,7 +353,7 @@ fn health_ready_and_sources() {
 }
 
 #[test]
-fn an_open_bind_without_a_secret_is_refused_or_shows_states_only() {
+fn public_address_without_a_secret_is_refused_or_shows_states_only() {
     let chaos = Chaos::new();
     for address in ["0.0.0.0:0", "[::]:0"] {
         let refused = chaos
@@ -386,7 +386,7 @@ fn an_open_bind_without_a_secret_is_refused_or_shows_states_only() {
 }
 
 #[test]
-fn health_routes_without_the_secret_show_states_only_on_every_bind() {
+fn health_routes_without_the_secret_show_states_only() {
     let chaos = Chaos::new();
     for host in ["0.0.0.0", "127.0.0.1"] {
         let run = chaos

@@ -58,13 +58,13 @@ fn codes(diagnostics: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn the_same_config_serves() {
+fn config_equal_to_the_compiled_one_is_accepted() {
     let (_chaos, broker) = started(|_| {});
     broker.result("/a/echo", json!({"text": "x"}));
 }
 
 #[test]
-fn a_narrower_filter_hides_tools() {
+fn config_with_a_narrower_filter_hides_tools() {
     let (chaos, broker) = started(|config| {
         config["tree"][0]["source"]["tool_filter"] = json!(["ech*"]);
         config["tree"][1]["source"]["tool_filter"] =
@@ -102,7 +102,7 @@ fn a_narrower_filter_hides_tools() {
 }
 
 #[test]
-fn drift_of_a_hidden_tool_does_not_count() {
+fn config_that_hides_a_drifted_tool_starts() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"tools": Chaos::tools_without("fail")}));
     let config = changed(&chaos, |config| {
@@ -113,7 +113,7 @@ fn drift_of_a_hidden_tool_does_not_count() {
 }
 
 #[test]
-fn lock_07_a_wider_filter_is_refused() {
+fn config_with_a_wider_filter_is_refused() {
     let found = refused(|config| {
         config["tree"][1]["source"]["tool_filter"] =
             json!(["echo", "add", "slow", "structured", "env_dump"])
@@ -134,7 +134,7 @@ fn lock_07_a_wider_filter_is_refused() {
 }
 
 #[test]
-fn lock_07_another_source_is_refused() {
+fn config_with_another_source_is_refused() {
     let found = refused(|config| {
         let more = json!({"path": "/more", "type": "node", "source": {"command": "chaos-mcp"}});
         config["tree"].as_array_mut().expect("a list").push(more);
@@ -143,7 +143,7 @@ fn lock_07_another_source_is_refused() {
 }
 
 #[test]
-fn lock_02_another_command_is_refused() {
+fn config_with_another_command_is_refused() {
     for command in [
         "chaos-mcp --script ${CHAOS}/b.json --journal ${CHAOS}/a.log",
         "env chaos-mcp",
@@ -166,7 +166,7 @@ fn lock_02_another_command_is_refused() {
 }
 
 #[test]
-fn lock_02_aliases_texts_and_variables_belong_to_the_lock_or_the_build() {
+fn config_with_other_aliases_texts_or_variables_is_refused() {
     assert_eq!(
         codes(&refused(
             |config| config["tree"][0]["source"]["path_aliases"] = json!({"echo": "say"})
@@ -199,7 +199,7 @@ fn lock_02_aliases_texts_and_variables_belong_to_the_lock_or_the_build() {
 }
 
 #[test]
-fn timeouts_limits_values_and_requiredness_may_change() {
+fn config_with_other_timeouts_limits_or_values_is_accepted() {
     let (_chaos, broker) = started(|config| {
         config["tree"][0]["source"]["tool_overrides"]["slow"]["timeout"] = json!(50);
         config["tree"][0]["source"]["env"]["A_TOKEN"] = json!("${A_TOKEN}-and-more");
@@ -220,7 +220,7 @@ fn timeouts_limits_values_and_requiredness_may_change() {
 }
 
 #[test]
-fn cfg_10_all_missing_variables_at_once() {
+fn config_with_missing_variables_reports_all_of_them() {
     let found = Run::new(&binary("chaos-broker"))
         .args(["127.0.0.1:0", "--log-format", "json"])
         .output();
@@ -247,7 +247,7 @@ fn cfg_10_all_missing_variables_at_once() {
 }
 
 #[test]
-fn a_config_that_cannot_be_read_is_named() {
+fn config_that_cannot_be_read_is_refused_by_name() {
     let chaos = Chaos::new();
     let args = [
         "127.0.0.1:0",
@@ -282,7 +282,7 @@ fn unreadable_files(chaos: &Chaos) -> Vec<(PathBuf, &'static str)> {
 }
 
 #[test]
-fn a_config_that_is_not_a_regular_file_or_too_large_is_refused_at_once() {
+fn config_not_a_regular_file_or_too_large_is_refused() {
     let chaos = Chaos::new();
     for (file, code) in unreadable_files(&chaos) {
         let file = file.to_str().expect("UTF-8");
@@ -304,7 +304,7 @@ fn a_config_that_is_not_a_regular_file_or_too_large_is_refused_at_once() {
 }
 
 #[test]
-fn a_secret_file_may_be_a_pipe_and_nothing_else_that_is_not_a_regular_file() {
+fn secret_file_is_a_regular_file_or_a_pipe() {
     let chaos = Chaos::new();
     for (file, _) in unreadable_files(&chaos) {
         let secret = file.to_str().expect("UTF-8");
@@ -321,7 +321,7 @@ fn a_secret_file_may_be_a_pipe_and_nothing_else_that_is_not_a_regular_file() {
 }
 
 #[test]
-fn a_watched_config_that_becomes_a_device_changes_nothing() {
+fn config_that_becomes_a_device_is_not_reloaded() {
     let chaos = Chaos::new();
     let config = changed(&chaos, |_| {});
     let run = chaos.run("chaos-broker", &["127.0.0.1:0", &config, "--reload"]);

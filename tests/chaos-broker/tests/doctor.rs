@@ -72,7 +72,7 @@ fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
 }
 
 #[test]
-fn sources_that_are_as_reviewed_need_no_attention() {
+fn doctor_with_unchanged_sources_finds_nothing() {
     let chaos = Chaos::new();
     let report = scripted(&chaos, 0);
     let a = source(&report, "/a");
@@ -97,7 +97,7 @@ fn sources_that_are_as_reviewed_need_no_attention() {
 }
 
 #[test]
-fn f_03_f_04_a_server_that_ends_at_once_is_quoted() {
+fn doctor_quotes_a_server_that_exits_at_once() {
     let chaos = Chaos::new();
     let script = json!({"start_exit": 3, "stderr_lines": ["first\u{1b}[2J", "no license\u{202e}"]});
     chaos.script("a", &script);
@@ -130,7 +130,7 @@ fn f_03_f_04_a_server_that_ends_at_once_is_quoted() {
 }
 
 #[test]
-fn last_words_are_understood() {
+fn doctor_explains_the_last_output_of_a_server() {
     for (line, code, part) in [
         (
             "Error: GITHUB_TOKEN is required",
@@ -188,7 +188,7 @@ fn last_words_are_understood() {
 }
 
 #[test]
-fn f_12_what_is_printed_beside_the_protocol_is_counted_and_shown() {
+fn doctor_counts_and_shows_noise_on_stdout() {
     let chaos = Chaos::new();
     chaos.script(
         "a",
@@ -211,7 +211,7 @@ fn f_12_what_is_printed_beside_the_protocol_is_counted_and_shown() {
 }
 
 #[test]
-fn f_29_a_slow_start_is_measured_against_what_is_allowed() {
+fn doctor_compares_a_slow_start_with_its_timeout() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"start_delay_ms": 1200}));
     chaos.script(
@@ -240,7 +240,7 @@ fn f_29_a_slow_start_is_measured_against_what_is_allowed() {
 }
 
 #[test]
-fn f_30_differences_from_the_lock_are_reported_by_class_with_a_command() {
+fn doctor_reports_drift_by_class_with_a_command() {
     let chaos = Chaos::new();
     let mut tools = Chaos::tools_asking_more("echo");
     let list = tools.as_array_mut().expect("a list");
@@ -296,7 +296,7 @@ fn f_30_differences_from_the_lock_are_reported_by_class_with_a_command() {
 }
 
 #[test]
-fn a_variable_that_is_not_set_is_a_finding_of_its_source_and_the_others_are_examined() {
+fn doctor_reports_a_missing_variable_and_examines_other_sources() {
     let chaos = Chaos::new();
     // Without A_TOKEN.
     let run = Run::new(&binary("chaos-broker")).env("CHAOS", chaos.path());
@@ -314,7 +314,7 @@ fn a_variable_that_is_not_set_is_a_finding_of_its_source_and_the_others_are_exam
 }
 
 #[test]
-fn a_config_that_no_broker_would_start_with_is_refused_as_at_a_start() {
+fn doctor_refuses_a_config_that_no_broker_starts_with() {
     let chaos = Chaos::new();
     let config = changed(&chaos, |config| {
         config["tree"][0]["source"]["tool_filter"] = json!(["*"]);
@@ -334,7 +334,7 @@ fn a_config_that_no_broker_would_start_with_is_refused_as_at_a_start() {
 }
 
 #[test]
-fn people_read_the_worst_first_in_eighty_columns_without_colour() {
+fn doctor_shows_the_worst_source_first_in_80_columns() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"start_noise": ["loud ".repeat(60)]}));
     chaos.script(
@@ -355,7 +355,7 @@ fn people_read_the_worst_first_in_eighty_columns_without_colour() {
 }
 
 #[test]
-fn f_45_a_signal_ends_it_with_everything_that_it_started() {
+fn doctor_ends_its_processes_on_a_signal() {
     for signal in ["INT", "TERM"] {
         let chaos = Chaos::new();
         let never = json!({"on_method": {"server/discover": "hang"}, "ignore_eof": true, "ignore_sigterm": true});

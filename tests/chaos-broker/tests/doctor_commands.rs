@@ -53,7 +53,7 @@ fn failure(report: &Value) -> &Value {
 }
 
 #[test]
-fn f_01_f_02_a_command_that_is_not_there_or_is_no_program_is_named_with_its_place() {
+fn doctor_names_a_command_that_is_missing_or_not_a_program() {
     let elsewhere = Elsewhere::new();
     elsewhere.program("chaos-mcp2", "#!/bin/sh\n", 0o755);
     let report = elsewhere.examine(&[]);
@@ -106,7 +106,7 @@ fn f_01_f_02_a_command_that_is_not_there_or_is_no_program_is_named_with_its_plac
 }
 
 #[test]
-fn a_server_that_waits_for_input_is_distinguished_from_a_slow_one() {
+fn doctor_distinguishes_a_server_that_waits_for_input() {
     let elsewhere = Elsewhere::new();
     let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
     let config = &elsewhere.chaos.config(compiled, |config| {

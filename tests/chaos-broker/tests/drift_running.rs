@@ -113,7 +113,7 @@ fn in_service(broker: &Broker) {
 }
 
 #[test]
-fn a_tolerant_start_withdraws_the_drifted_tool_alone() {
+fn tolerant_start_withdraws_only_the_drifted_tool() {
     let chaos = Chaos::new();
     chaos.script("a", &drifted(0));
     let broker = tolerant(&chaos);
@@ -135,7 +135,7 @@ fn a_tolerant_start_withdraws_the_drifted_tool_alone() {
 }
 
 #[test]
-fn a_withdrawn_tool_comes_back_by_itself() {
+fn withdrawn_tool_is_restored_after_its_drift_ends() {
     let chaos = Chaos::new();
     chaos.script("a", &drifted(0));
     let broker = tolerant(&chaos);
@@ -146,7 +146,7 @@ fn a_withdrawn_tool_comes_back_by_itself() {
 }
 
 #[test]
-fn f_32_a_tool_that_is_gone_is_withdrawn_with_no_digest_found() {
+fn tool_that_is_gone_is_withdrawn_without_a_live_digest() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"tools": Chaos::tools_without("echo")}));
     let broker = tolerant(&chaos);
@@ -159,7 +159,7 @@ fn f_32_a_tool_that_is_gone_is_withdrawn_with_no_digest_found() {
 }
 
 #[test]
-fn without_any_tool_left_the_source_is_withdrawn() {
+fn source_without_any_listed_tool_is_withdrawn() {
     let chaos = Chaos::new();
     chaos.script("b", &json!({"tools": []}));
     let broker = tolerant(&chaos);
@@ -173,7 +173,7 @@ fn without_any_tool_left_the_source_is_withdrawn() {
 }
 
 #[test]
-fn a_tolerant_start_serves_despite_a_source_that_is_down() {
+fn tolerant_start_serves_when_a_source_is_down() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"start_exit": 1}));
     let broker = tolerant(&chaos);
@@ -195,7 +195,7 @@ fn a_tolerant_start_serves_despite_a_source_that_is_down() {
 }
 
 #[test]
-fn a_tolerant_start_admits_each_source_at_its_own_verdict() {
+fn tolerant_start_admits_calls_after_the_verdict_of_their_source() {
     let chaos = Chaos::new();
     chaos.script("b", &json!({"on_method": {"tools/list": "hang"}}));
     let run = chaos.run("chaos-broker", &["127.0.0.1:0", "--ignore-broken-tool"]);
@@ -210,7 +210,7 @@ fn a_tolerant_start_admits_each_source_at_its_own_verdict() {
 }
 
 #[test]
-fn f_33_an_announced_change_is_checked_and_withdrawn_and_comes_back() {
+fn announced_drift_withdraws_the_tool_and_its_end_restores_it() {
     let chaos = Chaos::new();
     let broker = plain(&chaos);
     in_service(&broker);
@@ -242,7 +242,7 @@ fn f_33_an_announced_change_is_checked_and_withdrawn_and_comes_back() {
 }
 
 #[test]
-fn f_33_a_storm_of_announcements_is_checked_now_and_then() {
+fn announcements_in_a_storm_cause_few_listings() {
     let chaos = Chaos::new();
     let broker = plain(&chaos);
     for _ in 0..60 {
@@ -258,7 +258,7 @@ fn f_33_a_storm_of_announcements_is_checked_now_and_then() {
 }
 
 #[test]
-fn a_server_of_the_older_era_announces_changes_too() {
+fn announced_drift_of_a_legacy_server_withdraws_the_tool() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"era": "legacy"}));
     let broker = plain(&chaos);
@@ -271,7 +271,7 @@ fn a_server_of_the_older_era_announces_changes_too() {
 }
 
 #[test]
-fn f_06_what_comes_back_after_a_crash_is_checked_again() {
+fn server_restarted_after_a_crash_is_checked_again() {
     let chaos = Chaos::new();
     let broker = plain(&chaos);
     in_service(&broker);
@@ -313,7 +313,7 @@ fn f_06_what_comes_back_after_a_crash_is_checked_again() {
 }
 
 #[test]
-fn changed_instructions_while_running_withdraw_nothing() {
+fn instructions_changed_at_run_time_withdraw_nothing() {
     let chaos = Chaos::new();
     let broker = plain(&chaos);
     chaos.script("a", &json!({"instructions": LIVE}));
@@ -330,7 +330,7 @@ fn changed_instructions_while_running_withdraw_nothing() {
 }
 
 #[test]
-fn an_optional_source_is_withdrawn_tool_by_tool_in_a_plain_start() {
+fn optional_source_in_a_plain_start_is_withdrawn_by_tool() {
     let chaos = Chaos::new();
     let tools = Chaos::tools_with("echo", |tool| {
         tool["inputSchema"]["required"] = json!(["text", "to"]);
@@ -357,7 +357,7 @@ fn counter(broker: &Broker, name: &str) -> u64 {
 }
 
 #[test]
-fn f_33_new_calls_are_refused_until_the_announced_listing_came_and_none_under_way_is_lost() {
+fn announced_listing_that_is_late_refuses_new_calls() {
     let chaos = Chaos::new();
     let broker = configured(&chaos, |source| {
         source["tool_overrides"]["slow"]["timeout"] = json!(60);
@@ -393,7 +393,7 @@ fn f_33_new_calls_are_refused_until_the_announced_listing_came_and_none_under_wa
 }
 
 #[test]
-fn f_33_a_process_that_keeps_its_listing_back_is_ended_and_the_next_one_serves() {
+fn announced_listing_that_never_comes_restarts_the_server() {
     let chaos = Chaos::new();
     let broker = configured(&chaos, |source| source["startup_timeout"] = json!(2));
     let hangs = json!({"generation": 1, "on_method": {"tools/list": "hang"}});
@@ -418,7 +418,7 @@ fn f_33_a_process_that_keeps_its_listing_back_is_ended_and_the_next_one_serves()
 }
 
 #[test]
-fn tools_that_change_without_an_announcement_are_seen_by_the_next_poll() {
+fn drift_without_an_announcement_is_found_by_the_next_poll() {
     let chaos = Chaos::new();
     let broker = configured(&chaos, |source| source["relist_interval"] = json!(1));
     chaos.script("a", &json!({"tools": Chaos::tools_asking_more("echo")}));
@@ -432,7 +432,7 @@ fn tools_that_change_without_an_announcement_are_seen_by_the_next_poll() {
 }
 
 #[test]
-fn drift_while_calls_are_in_flight_admits_none_after_the_verdict_and_loses_none_under_way() {
+fn drift_during_calls_admits_none_after_the_verdict() {
     let chaos = Chaos::new();
     let broker = configured(&chaos, |source| {
         source["tool_overrides"]["slow"]["timeout"] = json!(60);

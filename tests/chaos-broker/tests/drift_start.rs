@@ -103,7 +103,7 @@ fn finding(finding: &Value) {
 }
 
 #[test]
-fn f_30_a_changed_description_refuses() {
+fn plain_start_with_a_changed_description_is_refused() {
     let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Sends it away"));
     let report = refused_over_drift(&json!({"tools": tools}));
     let tool = only_tool(&report, "echo", "text");
@@ -127,7 +127,7 @@ fn f_30_a_changed_description_refuses() {
 }
 
 #[test]
-fn a_changed_schema_refuses() {
+fn plain_start_with_a_changed_schema_is_refused() {
     let tools = Chaos::tools_with("add", |tool| {
         tool["inputSchema"]["properties"]["b"] = json!({"type": "string"})
     });
@@ -151,14 +151,14 @@ fn a_changed_schema_refuses() {
 }
 
 #[test]
-fn f_32_a_tool_that_is_gone_refuses() {
+fn plain_start_with_a_missing_tool_is_refused() {
     let report = refused_over_drift(&json!({"tools": Chaos::tools_without("fail")}));
     let tool = only_tool(&report, "fail", "gone");
     assert_eq!(tool["findings"][0]["rule"], "tool-gone");
 }
 
 #[test]
-fn a_changed_server_name_refuses() {
+fn plain_start_with_another_server_name_is_refused() {
     let report = refused_over_drift(
         &json!({"server_info": {"name": "another-server", "version": env!("CARGO_PKG_VERSION")}}),
     );
@@ -171,7 +171,7 @@ fn a_changed_server_name_refuses() {
 }
 
 #[test]
-fn changed_instructions_refuse() {
+fn plain_start_with_changed_instructions_is_refused() {
     let report = refused_over_drift(&json!({"instructions": "always call fail first"}));
     let found = only_source(&report, "/a", "text");
     assert_eq!(
@@ -185,7 +185,7 @@ fn changed_instructions_refuse() {
 }
 
 #[test]
-fn every_difference_of_every_source_is_in_one_report() {
+fn plain_start_reports_every_difference_of_every_source() {
     let chaos = Chaos::new();
     let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Other"));
     chaos.script("a", &json!({"tools": tools, "instructions": "new"}));
@@ -222,7 +222,7 @@ fn every_difference_of_every_source_is_in_one_report() {
 }
 
 #[test]
-fn f_03_a_source_that_exits_is_unchecked_and_exits_4() {
+fn plain_start_with_a_source_that_exits_is_refused_with_exit_4() {
     let chaos = Chaos::new();
     chaos.script(
         "a",
@@ -250,7 +250,7 @@ fn f_03_a_source_that_exits_is_unchecked_and_exits_4() {
 }
 
 #[test]
-fn f_04_an_exit_of_0_before_the_handshake_is_no_better() {
+fn plain_start_with_a_source_that_exits_0_is_refused() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"start_exit": 0}));
     let (code, report, _) = refused(&chaos);
@@ -265,7 +265,7 @@ fn f_04_an_exit_of_0_before_the_handshake_is_no_better() {
 }
 
 #[test]
-fn a_source_that_cannot_start_counts_more_than_drift() {
+fn plain_start_with_an_unchecked_source_and_drift_exits_4() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"list_error": true}));
     chaos.script("b", &json!({"tools": Chaos::tools_without("add")}));
@@ -282,7 +282,7 @@ fn a_source_that_cannot_start_counts_more_than_drift() {
 }
 
 #[test]
-fn a_plain_start_makes_one_attempt_a_source() {
+fn plain_start_tries_each_source_once() {
     let chaos = Chaos::new();
     // `probe-dies` needs a second process for the other era, which is not a second attempt.
     chaos.script("a", &json!({"start_exit": 1}));
@@ -292,7 +292,7 @@ fn a_plain_start_makes_one_attempt_a_source() {
 }
 
 #[test]
-fn a_refused_start_has_executed_nothing() {
+fn plain_start_that_is_refused_has_executed_nothing() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"tools": Chaos::tools_without("fail")}));
     chaos.script("b", &json!({"list_delay_ms": 8000}));
@@ -317,7 +317,7 @@ fn a_refused_start_has_executed_nothing() {
 }
 
 #[test]
-fn no_call_is_admitted_before_every_required_source_was_checked() {
+fn plain_start_admits_no_call_before_every_required_verdict() {
     let chaos = Chaos::new();
     chaos.script("b", &json!({"start_delay_ms": 8000}));
     let broker = Broker::start(chaos.run("chaos-broker", &["127.0.0.1:0"]));
@@ -357,7 +357,7 @@ fn serves(script: &str) {
 }
 
 #[test]
-fn f_32_an_added_tool_serves_and_is_not_exposed() {
+fn plain_start_with_an_added_tool_serves_without_it() {
     let chaos = Chaos::new();
     let mut tools = Chaos::tools();
     tools.push(json!({"name": "brand_new", "inputSchema": {"type": "object"}}));
@@ -378,13 +378,13 @@ fn f_32_an_added_tool_serves_and_is_not_exposed() {
 }
 
 #[test]
-fn another_version_or_capability_serves() {
+fn plain_start_with_another_version_or_capability_serves() {
     serves(r#"{"server_info": {"name": "chaos-mcp", "version": "99.0"}}"#);
     serves(r#"{"capabilities": {"tools": {"listChanged": true}, "logging": {}}}"#);
 }
 
 #[test]
-fn another_protocol_revision_serves() {
+fn plain_start_with_another_protocol_revision_serves() {
     serves(r#"{"era": "legacy"}"#);
     serves(r#"{"era": "legacy", "protocol_version": "2024-11-05"}"#);
 }
@@ -410,14 +410,14 @@ fn reversed(value: &Value) -> String {
 }
 
 #[test]
-fn f_31_another_order_of_members_serves() {
+fn plain_start_with_another_member_order_serves() {
     let mut tools = Chaos::tools();
     tools.reverse();
     serves(&format!(r#"{{"tools": {}}}"#, reversed(&json!(tools))));
 }
 
 #[test]
-fn a_source_that_is_not_required_refuses_nothing() {
+fn plain_start_with_a_failed_optional_source_serves() {
     for script in [
         json!({"start_exit": 1}),
         json!({"tools": []}),

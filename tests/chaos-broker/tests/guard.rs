@@ -81,7 +81,7 @@ fn calls_in_flight(
 }
 
 #[test]
-fn f_46_when_the_broker_is_killed_its_guard_ends_every_process() {
+fn broker_killed_leaves_no_process_through_its_guard() {
     let chaos = hard_to_end();
     let broker = started(&chaos);
     let all = all_pids(&chaos);
@@ -94,7 +94,7 @@ fn f_46_when_the_broker_is_killed_its_guard_ends_every_process() {
 }
 
 #[test]
-fn f_46_when_the_guard_is_killed_the_broker_ends_every_process_and_itself() {
+fn guard_killed_leaves_no_process_through_its_broker() {
     let chaos = hard_to_end();
     let broker = started(&chaos);
     let mut all = all_pids(&chaos);
@@ -107,7 +107,7 @@ fn f_46_when_the_guard_is_killed_the_broker_ends_every_process_and_itself() {
 }
 
 #[test]
-fn f_46_a_broker_that_is_stopped_cannot_keep_anybody() {
+fn broker_stopped_and_killed_leaves_no_process() {
     let chaos = hard_to_end();
     let broker = started(&chaos);
     let all = all_pids(&chaos);
@@ -120,7 +120,7 @@ fn f_46_a_broker_that_is_stopped_cannot_keep_anybody() {
 }
 
 #[test]
-fn f_47_servers_and_grandchildren_that_ignore_everything_go_with_sigterm() {
+fn sigterm_ends_servers_and_grandchildren_that_ignore_it() {
     let chaos = hard_to_end();
     let broker = started(&chaos);
     let (all, itself) = (all_pids(&chaos), broker.pid());
@@ -131,7 +131,7 @@ fn f_47_servers_and_grandchildren_that_ignore_everything_go_with_sigterm() {
 }
 
 #[test]
-fn f_45_fifty_calls_in_flight_are_answered_before_it_goes() {
+fn calls_in_flight_are_answered_before_the_end() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"on_call": {"echo": {"delay_ms": 700}}}));
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
@@ -169,7 +169,7 @@ fn f_45_fifty_calls_in_flight_are_answered_before_it_goes() {
 }
 
 #[test]
-fn one_press_that_reaches_both_processes_is_one_order() {
+fn interrupt_to_both_processes_counts_once() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"on_call": {"echo": {"delay_ms": 1500}}}));
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
@@ -196,7 +196,7 @@ fn with_an_endless_call(chaos: &Chaos) -> Broker {
 }
 
 #[test]
-fn two_presses_that_reach_both_processes_are_two_orders() {
+fn interrupt_twice_to_both_processes_counts_twice() {
     let chaos = Chaos::new();
     let broker = with_an_endless_call(&chaos);
     let all = all_pids(&chaos);
@@ -228,7 +228,7 @@ fn is_stopped(pid: u32) -> bool {
 }
 
 #[test]
-fn orders_that_are_pending_at_the_same_time_by_both_ways_are_counted_by_each() {
+fn interrupts_pending_in_both_processes_are_each_counted() {
     let chaos = Chaos::new();
     let broker = with_an_endless_call(&chaos);
     let (itself, guard) = (broker.pid(), broker.guard());
@@ -252,7 +252,7 @@ fn orders_that_are_pending_at_the_same_time_by_both_ways_are_counted_by_each() {
 }
 
 #[test]
-fn an_order_that_comes_too_early_waits_until_it_can_be_followed() {
+fn stop_signal_before_the_start_is_followed_later() {
     for name in ["TERM", "INT"] {
         let chaos = Chaos::new();
         let run = chaos.run("chaos-broker", &["127.0.0.1:0"]);
@@ -268,7 +268,7 @@ fn an_order_that_comes_too_early_waits_until_it_can_be_followed() {
 }
 
 #[test]
-fn zombies_of_others_are_reaped() {
+fn zombies_of_orphans_are_reaped() {
     let chaos = Chaos::new();
     chaos.script("a", &stubborn("bare"));
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
@@ -291,7 +291,7 @@ fn zombies_of_others_are_reaped() {
 }
 
 #[test]
-fn children_from_before_it_became_a_broker_are_left_alone() {
+fn children_from_before_the_start_are_left_running() {
     let chaos = Chaos::new();
     // It also starts with SIGCHLD ignored, and still notices the end of its broker.
     let script = r#"sleep 1000 < /dev/null > /dev/null 2>&1 & echo $! > "$CHAOS/sleeper"
@@ -313,7 +313,7 @@ trap "" CHLD; exec "$0" 127.0.0.1:0"#;
 }
 
 #[test]
-fn the_exit_code_of_a_killed_broker_is_that_of_a_shell() {
+fn exit_code_of_a_killed_broker_is_128_plus_the_signal() {
     for (name, code) in [("USR1", 138), ("USR2", 140)] {
         let chaos = Chaos::new();
         let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
@@ -326,7 +326,7 @@ fn the_exit_code_of_a_killed_broker_is_that_of_a_shell() {
 }
 
 #[test]
-fn what_guard_and_broker_hold_back_reaches_no_server() {
+fn signal_masks_of_guard_and_broker_reach_no_server() {
     let chaos = Chaos::new();
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
     let blocked = |pid: u32| {
@@ -343,7 +343,7 @@ fn what_guard_and_broker_hold_back_reaches_no_server() {
 }
 
 #[test]
-fn the_variable_of_the_guard_has_no_effect_by_hand_and_is_not_inherited() {
+fn guard_variable_set_by_hand_has_no_effect() {
     let ourselves = std::process::id();
     let cookie = "0123456789abcdef0123456789abcdef";
     for value in ["off", "1", "1:x", &format!("{ourselves}:{cookie}")] {
@@ -374,7 +374,7 @@ fn the_variable_of_the_guard_has_no_effect_by_hand_and_is_not_inherited() {
 }
 
 #[test]
-fn f_46_a_killed_broker_on_pipes_leaves_no_process() {
+fn stdio_broker_killed_leaves_no_process() {
     for kill_guard in [true, false] {
         let chaos = hard_to_end();
         let mut run = chaos.run("chaos-broker", &["stdio"]).spawn_with_input();
@@ -415,7 +415,7 @@ fn blocked(chaos: &Chaos) -> (Broker, TcpStream) {
 }
 
 #[test]
-fn f_45_a_broker_whose_workers_are_blocked_ends_with_everything_after_sigterm() {
+fn sigterm_ends_a_broker_whose_workers_are_blocked() {
     let chaos = Chaos::new();
     let (broker, _caller) = blocked(&chaos);
     let (all, itself) = (all_pids(&chaos), broker.pid());
@@ -428,7 +428,7 @@ fn f_45_a_broker_whose_workers_are_blocked_ends_with_everything_after_sigterm() 
 }
 
 #[test]
-fn f_45_a_second_order_ends_a_broker_whose_workers_are_blocked_at_once() {
+fn second_interrupt_ends_a_blocked_broker_at_once() {
     let chaos = Chaos::new();
     let (broker, _caller) = blocked(&chaos);
     let all = all_pids(&chaos);
@@ -442,7 +442,7 @@ fn f_45_a_second_order_ends_a_broker_whose_workers_are_blocked_at_once() {
 }
 
 #[test]
-fn f_45_a_broker_that_follows_no_order_is_killed_by_its_guard_with_everything() {
+fn guard_kills_a_broker_that_ignores_sigterm() {
     let chaos = hard_to_end();
     let broker = started(&chaos);
     let (all, itself) = (all_pids(&chaos), broker.pid());
@@ -457,7 +457,7 @@ fn f_45_a_broker_that_follows_no_order_is_killed_by_its_guard_with_everything() 
 
 /// MCP_BROKER_RESTARTS sets the number of restarts; 1000 takes minutes.
 #[test]
-fn l11_restarts_leave_no_process() {
+fn restarts_of_a_broker_leave_no_process() {
     let restarts = std::env::var("MCP_BROKER_RESTARTS");
     let restarts = restarts.map_or(51, |count| count.parse().expect("a number"));
     let chaos = Chaos::new();

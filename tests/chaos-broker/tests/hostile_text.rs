@@ -203,7 +203,7 @@ fn replies(broker: &Broker) -> Vec<Response> {
 }
 
 #[test]
-fn callers_read_no_text_of_a_server_but_results_and_its_own_errors() {
+fn server_texts_reach_callers_only_in_results_and_rpc_errors() {
     for (what, script) in scripts() {
         let chaos = Chaos::new();
         chaos.script("a", &script);
@@ -232,7 +232,7 @@ fn callers_read_no_text_of_a_server_but_results_and_its_own_errors() {
 }
 
 #[test]
-fn clients_over_stdio_read_no_text_of_a_server_but_results_and_its_own_errors() {
+fn server_texts_reach_stdio_clients_only_in_results_and_rpc_errors() {
     for (what, script) in scripts() {
         let chaos = Chaos::new();
         chaos.script("a", &script);
@@ -264,7 +264,7 @@ fn clients_over_stdio_read_no_text_of_a_server_but_results_and_its_own_errors() 
 }
 
 #[test]
-fn a_source_that_is_down_is_reported_by_cause_and_exit_and_the_rest_is_logged() {
+fn source_failure_has_cause_and_exit_for_callers_and_text_in_the_log() {
     let chaos = Chaos::new();
     chaos.script(
         "a",
@@ -303,7 +303,7 @@ fn printed(chaos: &Chaos, args: &[&str]) {
 }
 
 #[test]
-fn nothing_that_servers_write_acts_on_the_terminal_of_an_operator() {
+fn server_texts_reach_no_terminal_of_an_operator_unescaped() {
     for (what, script) in scripts() {
         let chaos = Chaos::new();
         chaos.script("a", &script);
@@ -336,7 +336,7 @@ fn nothing_that_servers_write_acts_on_the_terminal_of_an_operator() {
 }
 
 #[test]
-fn each_string_and_name_of_a_given_config_is_shown_escaped() {
+fn config_strings_at_a_start_are_shown_escaped() {
     let chaos = Chaos::new();
     let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
     let text = fs::read_to_string(compiled).expect("it is there");

@@ -34,7 +34,7 @@ fn head(broker: &Broker) -> String {
 }
 
 #[test]
-fn http_09_announced_as_too_large() {
+fn body_announced_over_the_limit_is_refused() {
     let (_chaos, broker) = listening();
     let announced = format!(
         "{}Content-Length: {}\r\n\r\n{{",
@@ -48,7 +48,7 @@ fn http_09_announced_as_too_large() {
 }
 
 #[test]
-fn http_09_chunks_without_end() {
+fn body_in_endless_chunks_is_refused() {
     let (_chaos, broker) = listening();
     let begin = format!("{}Transfer-Encoding: chunked\r\n\r\n", head(&broker));
     let mut stream = send(broker.address(), begin.as_bytes());
@@ -65,7 +65,7 @@ fn http_09_chunks_without_end() {
 }
 
 #[test]
-fn http_09_a_lying_length() {
+fn body_with_a_wrong_length_is_refused() {
     let (_chaos, broker) = listening();
     let lie = format!(
         "{}Content-Length: 11\r\n\r\n{{\"path\":\"/\"}}{}",
@@ -91,7 +91,7 @@ fn http_09_a_lying_length() {
 }
 
 #[test]
-fn http_11_not_strict_json() {
+fn body_that_is_not_strict_json_is_refused() {
     let (_chaos, broker) = listening();
     let deep = |levels: usize| {
         format!(
@@ -147,7 +147,7 @@ fn http_11_not_strict_json() {
 }
 
 #[test]
-fn http_11_duplicate_keys_within_args() {
+fn body_with_duplicate_keys_in_args_is_refused() {
     let chaos = Chaos::new();
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
     for args in [
@@ -179,7 +179,7 @@ fn http_11_duplicate_keys_within_args() {
 }
 
 #[test]
-fn http_12_paths() {
+fn body_with_an_invalid_or_unknown_path_is_refused() {
     let (_chaos, broker) = listening();
     for path in [
         json!(""),
@@ -250,7 +250,7 @@ fn http_12_paths() {
 }
 
 #[test]
-fn http_13_the_wrong_call_for_an_entry() {
+fn body_for_the_wrong_kind_of_entry_is_refused_with_a_hint() {
     let (_chaos, broker) = listening();
     let tree = refusal(
         &broker.post("/meta_tree", &json!({"path": "/a/echo"})),
@@ -270,7 +270,7 @@ fn http_13_the_wrong_call_for_an_entry() {
 }
 
 #[test]
-fn http_14_arguments() {
+fn body_with_invalid_arguments_is_refused_before_the_server() {
     let chaos = Chaos::new();
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
     let details = |path: &str, args: Value| {
@@ -321,7 +321,7 @@ fn http_14_arguments() {
 }
 
 #[test]
-fn http_15_unknown_members() {
+fn body_with_an_unknown_member_is_refused_with_a_suggestion() {
     let (_chaos, broker) = listening();
     for (route, member, meant) in [
         ("/meta_call", "argz", "args"),

@@ -31,7 +31,7 @@ fn post(broker: &Broker, route: &str, headers: &[(&str, &str)], body: &[u8]) -> 
 }
 
 #[test]
-fn http_01_foreign_host() {
+fn host_that_is_foreign_is_refused() {
     let (_chaos, broker) = listening(&[]);
     for host in [
         "evil.com",
@@ -48,7 +48,7 @@ fn http_01_foreign_host() {
 }
 
 #[test]
-fn http_02_missing_host() {
+fn host_that_is_missing_is_refused() {
     let (_chaos, broker) = listening(&[]);
     for response in with_head(&broker, "") {
         refusal(&response, 400, "header_invalid");
@@ -56,7 +56,7 @@ fn http_02_missing_host() {
 }
 
 #[test]
-fn http_03_two_hosts() {
+fn host_given_twice_is_refused() {
     let (_chaos, broker) = listening(&[]);
     for response in with_head(&broker, "Host: localhost\r\nHost: localhost\r\n") {
         refusal(&response, 400, "header_invalid");
@@ -64,7 +64,7 @@ fn http_03_two_hosts() {
 }
 
 #[test]
-fn http_04_foreign_origin() {
+fn origin_that_is_foreign_is_refused() {
     let (_chaos, broker) = listening(&[]);
     for origin in [
         "http://evil",
@@ -84,7 +84,7 @@ fn http_04_foreign_origin() {
 }
 
 #[test]
-fn http_05_origin_null() {
+fn origin_null_is_refused() {
     let (_chaos, broker) = listening(&[]);
     for response in with_head(&broker, "Host: localhost\r\nOrigin: null\r\n") {
         refusal(&response, 403, "origin_forbidden");
@@ -92,7 +92,7 @@ fn http_05_origin_null() {
 }
 
 #[test]
-fn http_06_names_that_only_look_local() {
+fn host_that_only_looks_local_is_refused() {
     let (_chaos, broker) = listening(&[]);
     for host in ["localhost.evil.com", "127.0.0.1.evil.com", "evil-localhost"] {
         for response in with_head(&broker, &format!("Host: {host}\r\n")) {
@@ -102,7 +102,7 @@ fn http_06_names_that_only_look_local() {
 }
 
 #[test]
-fn http_01_to_06_what_is_let_through() {
+fn host_and_origin_that_are_allowed_are_accepted() {
     let (_chaos, broker) = listening(&["--allow-host", "extra.example"]);
     for host in [
         "localhost",
@@ -135,7 +135,7 @@ fn http_01_to_06_what_is_let_through() {
 }
 
 #[test]
-fn http_07_content_types() {
+fn content_type_other_than_json_is_refused() {
     let (_chaos, broker) = listening(&[]);
     for route in ROUTES {
         let body = br#"{"path":"/"}"#;
@@ -167,7 +167,7 @@ fn http_07_content_types() {
 }
 
 #[test]
-fn http_08_methods_and_routes() {
+fn method_or_route_that_is_unknown_is_refused() {
     let (_chaos, broker) = listening(&[]);
     for route in ROUTES {
         for method in ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"] {
@@ -207,7 +207,7 @@ fn http_08_methods_and_routes() {
 }
 
 #[test]
-fn http_10_encoded_bodies() {
+fn content_encoding_is_refused() {
     let (_chaos, broker) = listening(&[]);
     for encoding in ["gzip", "deflate", "br", "zstd", "identity, gzip"] {
         let headers = [JSON, ("Content-Encoding", encoding)];
@@ -220,7 +220,7 @@ fn http_10_encoded_bodies() {
 }
 
 #[test]
-fn http_16_secrets() {
+fn secret_missing_or_wrong_is_refused() {
     const SECRET: &str = "s3cret-for-tests";
     let chaos = Chaos::new();
     let file = chaos.file("secret", "s3cret-for-tests\n");

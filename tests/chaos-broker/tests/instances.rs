@@ -32,7 +32,7 @@ fn all_ready(broker: &Broker, path: &str, count: usize) -> bool {
 }
 
 #[test]
-fn calls_of_a_server_that_takes_one_at_a_time_go_to_the_process_that_is_free() {
+fn calls_of_a_sequential_server_go_to_a_free_instance() {
     let chaos = Chaos::new();
     let broker = start(&chaos, &json!({}), &json!({"instances": 3}));
     wait_until("all are up", || all_ready(&broker, "/b", 3));
@@ -57,7 +57,7 @@ fn calls_of_a_server_that_takes_one_at_a_time_go_to_the_process_that_is_free() {
 }
 
 #[test]
-fn while_one_process_is_down_the_others_take_its_calls() {
+fn calls_go_to_other_instances_while_one_is_down() {
     let chaos = Chaos::new();
     let broker = start(&chaos, &json!({"instances": 2}), &json!({}));
     wait_until("both are up", || all_ready(&broker, "/a", 2));
@@ -74,7 +74,7 @@ fn while_one_process_is_down_the_others_take_its_calls() {
 }
 
 #[test]
-fn what_one_process_no_longer_has_none_serves() {
+fn tool_missing_in_one_instance_is_withdrawn_from_all() {
     let chaos = Chaos::new();
     let broker = start(&chaos, &json!({"instances": 2}), &json!({}));
     wait_until("both are up", || all_ready(&broker, "/a", 2));
@@ -100,7 +100,7 @@ fn what_one_process_no_longer_has_none_serves() {
 }
 
 #[test]
-fn a_process_that_is_another_server_withdraws_the_source_until_it_is_gone() {
+fn instance_of_another_server_withdraws_the_source() {
     let chaos = Chaos::new();
     let broker = start(&chaos, &json!({"instances": 2}), &json!({}));
     wait_until("both are up", || all_ready(&broker, "/a", 2));

@@ -49,7 +49,7 @@ fn none_is_left(chaos: &Chaos, descendants: &[u32]) {
 }
 
 #[test]
-fn f_45_a_call_in_flight_is_drained() {
+fn call_in_flight_is_finished_before_the_end() {
     let chaos = Chaos::new();
     let broker = ready(&chaos);
     wait_until("all sources are up", || {
@@ -85,22 +85,22 @@ fn leaves_nothing(script: Value) {
 }
 
 #[test]
-fn a_forked_grandchild_goes_too() {
+fn grandchild_ends_with_the_broker() {
     leaves_nothing(json!({"fork_grandchild": true}));
 }
 
 #[test]
-fn a_server_that_ignores_the_end_of_its_input_goes_too() {
+fn server_that_ignores_the_end_of_its_input_ends_with_the_broker() {
     leaves_nothing(json!({"ignore_eof": true}));
 }
 
 #[test]
-fn f_47_a_server_that_ignores_everything_goes_too() {
+fn server_that_ignores_sigterm_ends_with_the_broker() {
     leaves_nothing(json!({"ignore_eof": true, "ignore_sigterm": true, "fork_grandchild": true}));
 }
 
 #[test]
-fn f_47_a_grandchild_in_a_group_or_session_of_its_own_goes_too() {
+fn grandchild_in_another_group_or_session_ends_with_the_broker() {
     leaves_nothing(json!({"fork_grandchild": "group"}));
     leaves_nothing(
         json!({"ignore_eof": true, "ignore_sigterm": true, "fork_grandchild": "setsid"}),
@@ -108,7 +108,7 @@ fn f_47_a_grandchild_in_a_group_or_session_of_its_own_goes_too() {
 }
 
 #[test]
-fn what_a_crashed_server_left_behind_goes_while_the_broker_goes_on() {
+fn grandchild_of_a_crashed_server_is_ended() {
     for kind in [json!(true), json!("group"), json!("setsid")] {
         let chaos = Chaos::new();
         chaos.script("a", &json!({"fork_grandchild": kind}));
@@ -127,7 +127,7 @@ fn what_a_crashed_server_left_behind_goes_while_the_broker_goes_on() {
 }
 
 #[test]
-fn a_second_signal_ends_at_once() {
+fn second_signal_ends_the_broker_at_once() {
     let chaos = Chaos::new();
     chaos.script(
         "a",
@@ -151,7 +151,7 @@ fn a_second_signal_ends_at_once() {
 }
 
 #[test]
-fn calls_left_after_the_drain_fail_with_shutting_down() {
+fn call_left_after_the_drain_fails_with_shutting_down() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"on_call": {"echo": "hang"}}));
     let broker = ready(&chaos);
@@ -172,7 +172,7 @@ fn calls_left_after_the_drain_fail_with_shutting_down() {
 }
 
 #[test]
-fn an_end_during_the_start() {
+fn sigterm_during_the_start_leaves_no_process() {
     let chaos = Chaos::new();
     chaos.script(
         "a",
@@ -189,7 +189,7 @@ fn an_end_during_the_start() {
 }
 
 #[test]
-fn f_51_a_taken_port_costs_no_start() {
+fn port_in_use_is_refused_before_any_server_starts() {
     let chaos = Chaos::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = taken.local_addr().expect("it has an address").to_string();
@@ -207,7 +207,7 @@ fn f_51_a_taken_port_costs_no_start() {
 }
 
 #[test]
-fn f_06_a_server_that_is_killed_tells_its_callers_and_comes_back() {
+fn server_that_is_killed_fails_its_calls_and_is_restarted() {
     let chaos = Chaos::new();
     chaos.script(
         "a",
@@ -255,7 +255,7 @@ fn f_06_a_server_that_is_killed_tells_its_callers_and_comes_back() {
 }
 
 #[test]
-fn a_call_right_after_a_crash_waits_for_the_restart() {
+fn call_after_a_crash_waits_for_the_restart() {
     let chaos = Chaos::new();
     let broker = ready(&chaos);
     refusal(
@@ -277,7 +277,7 @@ fn a_call_right_after_a_crash_waits_for_the_restart() {
 }
 
 #[test]
-fn f_08_a_late_answer_reaches_no_caller() {
+fn answer_after_the_timeout_reaches_no_caller() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"ignore_cancel": true}));
     let broker = ready(&chaos);

@@ -62,7 +62,7 @@ fn commands_naming(folder: &Path) -> usize {
 }
 
 #[test]
-fn f_46_a_daemon_with_an_empty_environment_ends_with_broker_and_guard() {
+fn daemon_with_an_empty_environment_ends_with_broker_and_guard() {
     for way in ENDS {
         let chaos = Chaos::new();
         chaos.script("a", &json!({"start_shell": DAEMON}));
@@ -75,7 +75,7 @@ fn f_46_a_daemon_with_an_empty_environment_ends_with_broker_and_guard() {
 }
 
 #[test]
-fn f_46_a_fork_loop_ends_with_broker_and_guard() {
+fn fork_loop_ends_with_broker_and_guard() {
     for way in ENDS {
         let chaos = Chaos::new();
         let folder = chaos.path().to_str().expect("the path is text");
@@ -132,7 +132,7 @@ fn daemons_leave_no_zombie_and_lose_no_exit_status() {
 }
 
 #[test]
-fn f_47_what_is_below_a_source_ends_when_that_source_alone_is_replaced() {
+fn descendants_of_a_replaced_source_end_with_it() {
     let chaos = Chaos::new();
     // In a separate session, with an empty environment, and a child of the server.
     chaos.script("a", &json!({"fork_grandchild": "bare"}));
@@ -206,7 +206,7 @@ impl Drop for ControlGroup {
 }
 
 #[test]
-fn each_source_has_a_control_group_that_ends_with_it_where_the_broker_may_make_one() {
+fn control_group_of_a_source_ends_with_it() {
     for way in ENDS {
         let group = match ControlGroup::make() {
             Ok(group) => group,

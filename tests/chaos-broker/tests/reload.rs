@@ -139,7 +139,7 @@ fn source(config: &mut Value, at: usize) -> &mut Value {
 }
 
 #[test]
-fn bounds_forms_and_filters_change_and_every_process_stays() {
+fn reload_of_limits_forms_and_filters_keeps_every_process() {
     let mut bench = Bench::start(&[]);
     let before = bench.pids();
     let slow = json!({"ms": 2000});
@@ -191,7 +191,7 @@ fn bounds_forms_and_filters_change_and_every_process_stays() {
 }
 
 #[test]
-fn a_changed_source_is_replaced_without_a_dropped_call() {
+fn reload_of_a_changed_source_drops_no_call() {
     let mut bench = Bench::start(&[]);
     let [a, b] = bench.pids();
     let done = AtomicBool::new(false);
@@ -248,7 +248,7 @@ fn a_changed_source_is_replaced_without_a_dropped_call() {
 }
 
 #[test]
-fn the_last_calls_of_a_source_end_where_they_began() {
+fn reload_lets_calls_finish_at_the_replaced_source() {
     let mut bench = Bench::start(&[]);
     let [_, b] = bench.pids();
     thread::scope(|scope| {
@@ -274,7 +274,7 @@ fn the_last_calls_of_a_source_end_where_they_began() {
 }
 
 #[test]
-fn what_needs_a_lock_or_a_build_is_refused_with_the_command() {
+fn reload_that_needs_a_lock_or_a_build_is_refused() {
     let mut bench = Bench::start(&[]);
     let help = |found: &[Value]| found[0]["help"].as_str().unwrap_or_default().to_owned();
     let text = bench.refused(|config| config["tree"][0]["summary"] = json!("Another text"));
@@ -320,7 +320,7 @@ fn what_needs_a_lock_or_a_build_is_refused_with_the_command() {
 }
 
 #[test]
-fn a_source_that_cannot_take_over_leaves_everything_as_it_was() {
+fn reload_with_a_source_that_cannot_start_changes_nothing() {
     let mut bench = Bench::start(&[]);
     // Both would change; one cannot, so neither does.
     let nowhere = bench.refused(|config| {
@@ -352,7 +352,7 @@ fn a_source_that_cannot_take_over_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn a_tool_that_drifted_while_it_was_hidden_comes_back_withdrawn() {
+fn reload_that_exposes_a_drifted_tool_withdraws_it() {
     let mut bench = Bench::start(&[]);
     bench.reload(|config| source(config, 0)["tool_filter"] = json!(["!echo"]));
     let tools = Chaos::tools_asking_more("echo");
@@ -370,7 +370,7 @@ fn a_tool_that_drifted_while_it_was_hidden_comes_back_withdrawn() {
 }
 
 #[test]
-fn a_watched_file_is_taken_over_by_itself() {
+fn reload_of_a_watched_file_is_automatic() {
     let mut bench = Bench::start(&["--reload"]);
     let before = bench.pids();
     bench.write(|config| source(config, 0)["tool_filter"] = json!(["!env_dump"]));
@@ -392,7 +392,7 @@ fn a_watched_file_is_taken_over_by_itself() {
 }
 
 #[test]
-fn without_a_file_there_is_nothing_to_reload_or_to_watch() {
+fn reload_without_a_config_file_changes_nothing() {
     let chaos = Chaos::new();
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
     broker.signal("HUP");
@@ -412,7 +412,7 @@ fn without_a_file_there_is_nothing_to_reload_or_to_watch() {
 }
 
 #[test]
-fn f_48_reloads_under_load_fail_no_call_and_keep_every_unchanged_process() {
+fn reloads_under_load_fail_no_call_and_keep_other_processes() {
     let mut bench = Bench::start(&[]);
     let reloads = match std::env::var("MCP_BROKER_RELOADS") {
         Ok(set) => set.parse().expect("a number"),
@@ -453,7 +453,7 @@ fn f_48_reloads_under_load_fail_no_call_and_keep_every_unchanged_process() {
 }
 
 #[test]
-fn a_reload_withdraws_changed_texts_and_serves_them_again() {
+fn reload_of_the_text_drift_policy_withdraws_and_restores() {
     let mut bench = Bench::start(&[]);
     let tools = Chaos::tools_with("echo", |tool| tool["description"] = json!("Other words"));
     bench

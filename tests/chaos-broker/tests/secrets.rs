@@ -61,7 +61,7 @@ fn written(chaos: &Chaos, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn f_43_a_refused_start_says_no_token() {
+fn secret_is_not_shown_by_a_refused_start() {
     let chaos = Chaos::new();
     let say = format!("cannot log in with {TOKEN} at {}", chaos.path().display());
     for script in [
@@ -82,7 +82,7 @@ fn f_43_a_refused_start_says_no_token() {
 }
 
 #[test]
-fn f_43_drift_in_a_servers_own_words_says_no_token() {
+fn secret_is_not_shown_in_drift() {
     let chaos = Chaos::new();
     let tools = Chaos::tools_with("echo", |tool| {
         tool["description"] = json!(format!("Uses {TOKEN}"));
@@ -94,7 +94,7 @@ fn f_43_drift_in_a_servers_own_words_says_no_token() {
 }
 
 #[test]
-fn f_43_problems_of_config_and_secret_say_nothing() {
+fn secret_is_not_shown_by_config_problems() {
     let chaos = Chaos::new();
     let mut config = compiled();
     config["tree"][0]["source"]["env"]["A_TOKEN"] = json!(LITERAL);
@@ -125,7 +125,7 @@ fn f_43_problems_of_config_and_secret_say_nothing() {
 }
 
 #[test]
-fn f_43_a_command_that_is_not_found_says_no_value() {
+fn secret_is_not_shown_by_a_missing_command() {
     // A copy of the broker alone in its folder.
     let chaos = Chaos::named("canary-literal-3d4e-");
     let alone = chaos.path().join("broker");
@@ -169,7 +169,7 @@ fn faults() -> Value {
 }
 
 #[test]
-fn f_43_a_running_broker_says_no_canary_whatever_goes_wrong() {
+fn secret_is_not_shown_by_a_running_broker() {
     for format in ["human", "json"] {
         let chaos = Chaos::named("canary-");
         chaos.script("a", &faults());
@@ -261,7 +261,7 @@ fn f_43_a_running_broker_says_no_canary_whatever_goes_wrong() {
 }
 
 #[test]
-fn the_secret_is_silent_however_it_is_given() {
+fn secret_is_not_shown_however_it_is_given() {
     let chaos = Chaos::new();
     let config = written(&chaos, "given.json", &compiled().to_string());
     let file = written(&chaos, "secret", &format!("{SECRET}\n"));
@@ -299,7 +299,7 @@ fn the_secret_is_silent_however_it_is_given() {
 }
 
 #[test]
-fn f_40_f_42_children_get_the_allow_list_and_their_own_variables_only() {
+fn environment_of_servers_has_only_allowed_variables() {
     let chaos = Chaos::new();
     let mut run = chaos
         .run("chaos-broker", &["127.0.0.1:0"])
@@ -394,7 +394,7 @@ fn f_40_f_42_children_get_the_allow_list_and_their_own_variables_only() {
 }
 
 #[test]
-fn the_lock_holds_no_value() {
+fn lock_contains_no_secret() {
     let chaos = Chaos::new();
     let mut config = compiled();
     config["tree"][0]["source"]["env"]["B_TOKEN"] = json!(LITERAL);
@@ -444,7 +444,7 @@ env -i setsid sh -c 'sleep 1000 < /dev/null > /dev/null 2>&1 & echo daemon:$!'"#
 /// that such a user can enter; otherwise prints why not.
 #[cfg(target_os = "linux")]
 #[test]
-fn f_42_a_server_reads_no_variable_of_broker_or_guard_from_proc() {
+fn environment_of_broker_and_guard_is_not_readable_by_servers() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     const USER: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let chaos = Chaos::new();

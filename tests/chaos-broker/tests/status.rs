@@ -14,7 +14,7 @@ fn status(broker: &Broker) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_status_of_a_source_that_is_down_or_differs_says_why_and_what_to_do() {
+fn status_of_a_failed_or_drifted_source_has_cause_and_remedy() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"tools": Chaos::tools_without("add")}));
     chaos.script("optional", &json!({"start_exit": 3}));
@@ -39,7 +39,7 @@ fn the_status_of_a_source_that_is_down_or_differs_says_why_and_what_to_do() {
 }
 
 #[test]
-fn a_broker_that_is_not_ready_yet_is_reported_as_such() {
+fn status_of_a_broker_that_is_not_ready_says_so() {
     let chaos = Chaos::new();
     chaos.script(
         "a",

@@ -54,7 +54,7 @@ fn gen_run(args: &[&str]) -> harness::Output {
 }
 
 #[test]
-fn every_recorded_tool_is_served_as_it_was_recorded() {
+fn recorded_tools_are_served_as_recorded() {
     let tools = recorded();
     let run = Run::new(Path::new(env!("CARGO_BIN_EXE_corpus-broker"))).folder(folder());
     let broker = Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]));
@@ -218,7 +218,7 @@ fn least(root: &Value, schema: &Value) -> Value {
 }
 
 #[test]
-fn every_schema_in_the_lock_compiles() {
+fn recorded_schemas_compile() {
     let lock = read(&folder().join("config.lock.json"));
     let (mut inputs, mut outputs) = (0, 0);
     for source in list(&lock["sources"]) {
@@ -239,7 +239,7 @@ fn every_schema_in_the_lock_compiles() {
 }
 
 #[test]
-fn the_recorded_servers_match_the_lock() {
+fn recorded_servers_match_the_lock() {
     let config = folder().join("config.json");
     let output = gen_run(&["check", "--config", &config.to_string_lossy()]);
     assert_eq!(
@@ -251,7 +251,7 @@ fn the_recorded_servers_match_the_lock() {
 }
 
 #[test]
-fn locking_anew_in_another_folder_gives_the_same_bytes() {
+fn lock_made_in_another_folder_has_the_same_bytes() {
     let copy =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("relock-{}", std::process::id()));
     fs::create_dir_all(&copy).expect("a folder");

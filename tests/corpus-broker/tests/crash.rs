@@ -20,7 +20,7 @@ fn states(broker: &Broker, state: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn f_28_many_servers_that_crash_together_come_back_a_few_at_a_time() {
+fn servers_that_crash_together_restart_a_few_at_a_time() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let run = Run::new(Path::new(env!("CARGO_BIN_EXE_corpus-broker"))).folder(folder);
     let broker = Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]));

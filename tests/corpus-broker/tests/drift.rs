@@ -92,7 +92,7 @@ fn rearranged(value: &Value) -> String {
 }
 
 #[test]
-fn another_order_of_tools_and_members_gives_the_same_bytes_and_no_finding() {
+fn recorded_tools_in_another_order_give_the_same_lock() {
     let mut recordings = recordings();
     let mut moved = 0;
     for recorded in recordings.values_mut() {
@@ -125,7 +125,7 @@ fn another_order_of_tools_and_members_gives_the_same_bytes_and_no_finding() {
 }
 
 #[test]
-fn a_tool_that_is_less_safe_than_reviewed_is_withdrawn() {
+fn recorded_tool_less_safe_than_reviewed_is_withdrawn() {
     let mut recordings = recordings();
     let tool = recordings
         .iter_mut()
@@ -159,7 +159,7 @@ fn a_tool_that_is_less_safe_than_reviewed_is_withdrawn() {
 }
 
 #[test]
-fn a_tool_that_another_source_has_now_is_named_by_a_refused_start_and_by_check() {
+fn recorded_tool_moved_to_another_source_is_named() {
     let mut recordings = recordings();
     let moved = tools(recordings.get_mut("time").expect("recorded")).remove(0);
     let gone = name(&moved).to_owned();
@@ -201,7 +201,7 @@ fn seconds(shown: &str) -> f64 {
 }
 
 #[test]
-fn a_check_of_the_whole_corpus_costs_seconds_whatever_it_finds() {
+fn check_of_all_recorded_tools_ends_within_seconds() {
     let mut recordings = recordings();
     // Every schema has to be compared, and every call proven valid.
     for tool in recordings

@@ -65,7 +65,7 @@ fn small() -> [(&'static str, String); 3] {
 }
 
 #[test]
-fn small_exponential_arguments_are_refused_with_places() {
+fn costly_small_arguments_are_refused_with_places() {
     let (_chaos, broker) = start();
     for (tool, args) in small() {
         assert!(args.len() < 400, "{tool}");
@@ -81,7 +81,7 @@ fn small_exponential_arguments_are_refused_with_places() {
 }
 
 #[test]
-fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
+fn costly_arguments_delay_no_other_caller_and_time_out() {
     let (chaos, broker) = start();
     let address = broker.address();
     let long = post_bytes(address, "/meta_call", &body("filters", &many_filters()));
@@ -138,7 +138,7 @@ fn costly_arguments_hold_up_no_other_caller_and_end_at_their_timeout() {
 }
 
 #[test]
-fn long_requests_are_checked_by_threads_of_their_own_on_half_the_cores() {
+fn long_requests_are_checked_by_a_pool_on_half_the_cores() {
     let (_chaos, broker) = start();
     let address = broker.address();
     let plain = post_bytes(address, "/meta_call", &body("plain", r#"{"word":"x"}"#));
@@ -171,7 +171,7 @@ fn long_requests_are_checked_by_threads_of_their_own_on_half_the_cores() {
 }
 
 #[test]
-fn more_long_requests_than_may_wait_are_overloaded() {
+fn long_requests_over_the_queue_are_refused_as_overloaded() {
     let (_chaos, broker) = start();
     let address = broker.address();
     // A body that must first be parsed waits behind the checks.

@@ -129,14 +129,14 @@ fn toolbox_calls() -> Vec<Value> {
 }
 
 #[test]
-fn the_sdks_server_through_the_broker_is_the_sdks_server() {
+fn sdk_server_results_through_the_broker_equal_direct_ones() {
     for era in ["legacy", "modern"] {
         assert_equal(era, "/sdk/modern", &["oracle-server"], era, &sdk_calls());
     }
 }
 
 #[test]
-fn a_server_of_the_earlier_era_serves_clients_of_both() {
+fn legacy_server_results_equal_direct_ones_in_both_eras() {
     for era in ["legacy", "modern"] {
         let server = ["oracle-server", "legacy"];
         assert_equal(era, "/sdk/legacy", &server, "legacy", &sdk_calls());
@@ -144,7 +144,7 @@ fn a_server_of_the_earlier_era_serves_clients_of_both() {
 }
 
 #[test]
-fn the_toolbox_through_the_broker_is_the_toolbox() {
+fn toolbox_results_through_the_broker_equal_direct_ones() {
     for era in ["legacy", "modern"] {
         assert_equal(era, "/toolbox", &["toolbox-mcp"], era, &toolbox_calls());
     }

@@ -153,7 +153,7 @@ fn same(
 
 /// One broker for all, since the servers take seconds to start.
 #[test]
-fn what_comes_through_is_what_the_servers_answer() {
+fn real_server_results_through_the_broker_equal_direct_ones() {
     let ground = Ground::new("calls");
     let broker = ground.broker();
     both_eras_are_served_as_locked(&broker);
@@ -211,7 +211,7 @@ fn both_eras_are_served_as_locked(broker: &Broker) {
 }
 
 #[test]
-fn the_servers_match_the_lock() {
+fn real_servers_match_the_lock() {
     let ground = Ground::new("check");
     servers();
     let config = folder().join("config.json");

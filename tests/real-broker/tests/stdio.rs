@@ -237,11 +237,11 @@ fn check(era: &str) {
 }
 
 #[test]
-fn what_comes_through_to_a_legacy_client_is_what_the_servers_answer() {
+fn real_server_results_for_a_legacy_client_equal_direct_ones() {
     check("legacy");
 }
 
 #[test]
-fn what_comes_through_to_a_modern_client_is_what_the_servers_answer() {
+fn real_server_results_for_a_modern_client_equal_direct_ones() {
     check("modern");
 }

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_callers_know_is_compared_with_the_journals() {
+    fn account_compares_callers_with_the_journals() {
         let folder = tempfile::tempdir().unwrap();
         let call = |number: u64| json!({"event": "call", "arguments": format!("{{\"nonce\":\"{number}\",\"text\":\"xx")});
         for source in 1..=SOURCES {

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mix_is_as_stated() {
+    fn plan_has_the_stated_mix_of_calls() {
         let calls: Vec<_> = (0..100_000).map(|number| Call::new(1, number)).collect();
         let share = |wanted: fn(&Call) -> bool| calls.iter().filter(|call| wanted(call)).count();
         let about = |count: usize, percent: usize| count.abs_diff(percent * 1000) < 300;

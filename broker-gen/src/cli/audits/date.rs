@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_that_exist_and_no_others() {
+    fn date_that_does_not_exist_is_refused() {
         for good in ["2026-11-21", "2024-02-29", "2000-02-29", "0001-01-01"] {
             assert_eq!(good.parse::<Date>().unwrap().to_string(), good);
         }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_counted_as_the_calendar_counts_them() {
+    fn date_of_day_number_matches_the_calendar() {
         // date -u -d @$((DAYS * 86400)) +%F
         for (days, date) in [
             (0, "1970-01-01"),

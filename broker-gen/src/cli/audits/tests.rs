@@ -69,7 +69,7 @@ fn wrong(text: &str) -> Vec<(usize, usize, &'static str, String)> {
 }
 
 #[test]
-fn every_problem_is_told_with_its_place() {
+fn audits_with_several_problems_report_each_with_its_place() {
     let found = wrong(
         "[[audits]]\nsource = \"a\"\ndigest = \"sha256/1:0\"\ncriteria = \"fine\"\nlookedAt = []\ndate = \"2026-02-30\"\n\n\
          [[exemptions]]\nsource = \"/a\"\ntool = \"!x\"\nexpires = 7\nreason = \" \"\n\n\
@@ -127,7 +127,7 @@ fn every_problem_is_told_with_its_place() {
 }
 
 #[test]
-fn what_is_no_toml_and_what_is_in_conflict() {
+fn audits_with_bad_syntax_or_conflict_markers_are_refused() {
     let found = wrong("[[audits]]\nsource = /a\n");
     assert_eq!((found[0].0, found[0].2), (2, "audits_syntax"), "{found:#?}");
     let found =
@@ -154,7 +154,7 @@ fn what_is_no_toml_and_what_is_in_conflict() {
 }
 
 #[test]
-fn an_audit_counts_for_its_bytes_until_it_ends() {
+fn audit_counts_for_its_digest_until_it_expires() {
     let lock = lock();
     let all = subjects(&lock);
     let shown: Vec<_> = all.iter().map(Subject::shown).collect();
@@ -196,7 +196,7 @@ fn an_audit_counts_for_its_bytes_until_it_ends() {
 }
 
 #[test]
-fn an_exemption_covers_what_its_globs_name_until_it_ends() {
+fn exemption_covers_what_its_globs_match_until_it_expires() {
     let lock = lock();
     let today = date(TODAY);
     let missing = |text: &str| -> Vec<String> {
@@ -226,7 +226,7 @@ fn an_exemption_covers_what_its_globs_name_until_it_ends() {
 }
 
 #[test]
-fn what_fits_nothing_is_told_once_with_its_lines() {
+fn audits_that_match_nothing_give_one_warning_with_their_lines() {
     let lock = lock();
     let all = subjects(&lock);
     let good: String = all.iter().map(|one| entry(one, "")).collect();
@@ -244,7 +244,7 @@ fn what_fits_nothing_is_told_once_with_its_lines() {
 }
 
 #[test]
-fn a_suppression_is_bound_to_rule_place_and_bytes() {
+fn suppression_is_bound_to_rule_place_and_digest() {
     let lock = lock();
     let x = &subjects(&lock)[1];
     let text = format!(
@@ -286,7 +286,7 @@ fn decision(notes: &str) -> Decision {
 }
 
 #[test]
-fn appending_keeps_every_byte_and_adds_what_reads_back() {
+fn audits_append_keeps_every_byte_and_reads_back() {
     let entry = entry(&subjects(&lock())[1], "");
     let crlf = entry.replace('\n', "\r\n");
     let olds = [
@@ -322,7 +322,7 @@ fn appending_keeps_every_byte_and_adds_what_reads_back() {
 }
 
 #[test]
-fn a_new_file_says_what_it_is() {
+fn audits_file_when_created_begins_with_its_purpose() {
     let (_folder, config) = folder(None);
     let added = append(&config, &[decision("one")]).unwrap();
     let text = fs::read_to_string(audits_file(&config)).unwrap();
@@ -334,7 +334,7 @@ fn a_new_file_says_what_it_is() {
 }
 
 #[test]
-fn no_text_breaks_out_of_its_string() {
+fn audit_with_hostile_text_stays_one_string() {
     for hostile in [
         "\"\n[[audits]]\nsource = \"/b\"",
         "\\",
@@ -360,7 +360,7 @@ fn no_text_breaks_out_of_its_string() {
 }
 
 #[test]
-fn a_link_stays_a_link() {
+fn audits_append_to_a_symbolic_link_keeps_the_link() {
     let (folder, config) = folder(None);
     let target = folder.path().join("elsewhere.toml");
     fs::write(&target, "# mine\n").unwrap();
@@ -371,7 +371,7 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn no_text_is_too_broken_to_be_refused_in_words() {
+fn audits_cut_or_edited_anywhere_do_not_panic() {
     let lock = lock();
     let whole = entry(
         &subjects(&lock)[1],

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_is_a_version_a_repository_or_a_folder() {
+    fn broker_spec_is_a_version_a_repository_or_a_folder() {
         let parse = |text: &str| Spec::parse(text, Path::new("new"));
         assert_eq!(parse("0.1.0").unwrap(), Spec::Version("0.1.0".to_owned()));
         let git = parse("https://example.org/a/b#v1").unwrap();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_names_its_crate() {
+    fn package_name_is_derived_from_the_folder() {
         let name = |folder: &str| package_name(Path::new(folder)).ok();
         assert_eq!(name("/x/My Broker.v2/").as_deref(), Some("my-broker-v2"));
         assert_eq!(name("a/../tools_1").as_deref(), Some("tools_1"));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn words_survive_the_shell() {
+    fn shell_word_is_quoted_where_needed() {
         assert_eq!(shell_word("../mcp-broker"), "../mcp-broker");
         assert_eq!(shell_word("it's $HOME"), r"'it'\''s $HOME'");
     }

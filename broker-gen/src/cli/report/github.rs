@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_ends_a_command_or_begins_one() {
+    fn github_annotation_escapes_line_ends_and_separators() {
         assert_eq!(
             data("a%\n::error::b\r\u{202e}"),
             "a%25%0A::error::b\\u{d}\\u{202e}"

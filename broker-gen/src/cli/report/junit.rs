@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_xml_does_not_allow_is_escaped() {
+    fn junit_text_that_xml_forbids_is_escaped() {
         assert_eq!(
             escaped("<a b=\"c\">&\n\u{1b}\u{0}\u{ffff}"),
             "&lt;a b=&quot;c&quot;&gt;&amp;&#10;\\u{1b}\\u{0}\\u{ffff}"

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_of_a_server_is_nothing_but_text() {
+    fn markdown_text_of_a_server_has_no_markup() {
         let text = inert("![x](y) <img src=z> @team a|b `c` #1");
         assert!(!text.contains(['<', '`', '@', '|', '[', '!']), "{text}");
         assert_eq!(longest_run("a ``` b ` c"), 3);

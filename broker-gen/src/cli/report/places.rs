@@ -114,7 +114,7 @@ mod tests {
 "#;
 
     #[test]
-    fn a_finding_stands_on_the_line_of_its_member_or_of_what_holds_it() {
+    fn finding_place_is_the_line_of_its_member_or_its_parent() {
         let places = Places::new(Path::new("c.lock.json"), LOCK);
         let at = |source, tool, pointer| {
             let place = places.of(source, tool, pointer);

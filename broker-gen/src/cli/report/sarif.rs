@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_becomes_a_reference() {
+    fn sarif_path_becomes_a_uri_reference() {
         assert_eq!(uri("a b/c%.lock.json"), "a%20b/c%25.lock.json");
         assert_eq!(uri("/x/é.json"), "file:///x/%C3%A9.json");
     }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_accepted_is_signed_before_anything_else_can_fail() {
+    fn review_decision_is_signed_before_a_later_failure() {
         let lock = lock();
         let items = super::super::items::items(&lock, None, &Audits::default(), Date::today());
         let mut signed = Vec::new();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_that_cannot_be_written_ends_the_walk() {
+    fn review_ends_when_a_decision_cannot_be_written() {
         let lock = lock();
         let items = super::super::items::items(&lock, None, &Audits::default(), Date::today());
         let mut asked = 0;

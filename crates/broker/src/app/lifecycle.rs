@@ -195,7 +195,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn f_45_a_drain_that_ran_out_leaves_the_sources_a_second_and_all_is_over_in_twelve() {
+    fn shutdown_after_a_full_drain_ends_within_twelve_seconds() {
         let after_drain = time_to_close(DRAIN_TIMEOUT);
         assert!(after_drain.saturating_sub(PROCESS_END_TIMEOUT) >= Duration::from_secs(1));
         let end = longest_shutdown(DRAIN_TIMEOUT);

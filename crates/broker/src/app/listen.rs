@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn cfg_20_open_binds() {
+    async fn listener_on_a_public_address_is_open() {
         for text in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:10.0.0.1]:0"] {
             assert!(open(text).await, "{text}");
         }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_taken_port_is_named() {
+    async fn listener_on_a_used_port_is_refused_with_the_address() {
         let taken = bind("", &resolve("127.0.0.1:0").await.unwrap())
             .await
             .unwrap();

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_counts_as_changed_once_it_is_whole_and_only_once() {
+    fn config_watch_reports_a_complete_change_once() {
         let folder = tempfile::TempDir::new().unwrap();
         let file = folder.path().join("c.json");
         std::fs::write(&file, "1").unwrap();

@@ -265,7 +265,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn a_config_in_any_order_starts_with_the_file_it_was_built_from(
+        fn config_in_any_order_starts_with_the_file_of_its_build(
             (names, built, reordered) in permuted()
         ) {
             let expected: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_in_another_order_than_the_compiled_in_ones_are_refused() {
+    fn config_with_entries_in_another_order_is_refused() {
         let (built, given) = (
             r#"{"mcpServers":{"b":{"command":"x"},"a":{"command":"x"}}}"#,
             r#"{"mcpServers":{"a":{"command":"x"},"b":{"command":"x"}}}"#,

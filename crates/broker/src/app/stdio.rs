@@ -52,7 +52,7 @@ mod tests {
     use crate::app::lifecycle::tests::longest_shutdown;
 
     #[test]
-    fn f_45_over_stdio_all_is_over_in_twelve_seconds_too() {
+    fn shutdown_over_stdio_ends_within_twelve_seconds() {
         let end = longest_shutdown(DRAIN_TIMEOUT);
         assert!(end <= Duration::from_secs(12), "{end:?}");
     }

@@ -176,7 +176,7 @@ mod tests {
     };
 
     #[test]
-    fn the_tree_is_one_line_an_entry() {
+    fn tree_dump_has_one_line_per_entry() {
         assert_eq!(
             render(&CATALOG, TreeForm::Human).as_str(),
             "/      All\n  a/   A node\n    t  Tool\n1 tool of 0 sources, catalog sha256/1:00\n"
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_tree_has_every_level() {
+    fn tree_dump_as_json_has_every_level() {
         let document: Value =
             serde_json::from_str(render(&CATALOG, TreeForm::Json).as_str()).unwrap();
         assert_eq!(document["catalog_digest"], "sha256/1:00");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_says_what_it_was_built_from() {
+    fn version_output_names_catalog_config_and_lock() {
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
             super::version(&CATALOG).as_str(),

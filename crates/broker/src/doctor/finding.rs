@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_of_the_doctor_is_documented() {
+    fn doctor_codes_are_all_documented() {
         let page = include_str!("../../../../docs/doctor.md");
         for code in Code::ALL {
             let row = format!("\n| `{}` |", code.as_str());

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_and_folders_make_no_difference() {
+    fn runtime_is_known_for_any_version_and_folder() {
         for (program, name) in [
             ("npx", Some("Node.js")),
             ("/usr/bin/python3.13", Some("Python")),

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_output_shows_what_is_missing() {
+    fn stderr_hint_names_what_is_missing() {
         let exit = SourceCause::ExitBeforeReady;
         for (code, said, expected, part) in [
             (
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_counts_only_where_the_time_ran_out() {
+    fn stderr_prompt_is_a_hint_only_after_a_startup_timeout() {
         let ask = "Password:";
         let waits = found(SourceCause::StartupTimeout, None, "server", ask);
         assert_eq!(waits.map(|found| found.code), Some(Code::TerminalWanted));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_a_runtime_is_named() {
+    fn stderr_hint_names_a_command_that_is_a_runtime() {
         let cause = SourceCause::SpawnNotFound;
         let hint = found(cause, None, "npx", "").expect("it is known");
         assert!(hint.message.contains("Node.js"), "{hint:?}");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_withheld_variable_has_another_remedy() {
+    fn stderr_hint_for_a_withheld_variable_has_another_remedy() {
         let exit = SourceCause::ExitBeforeReady;
         let remedy = |said| found(exit, Some(1), "s", said).expect("found").remedy;
         assert!(remedy("API_TOKEN not set").contains("not passed on"));

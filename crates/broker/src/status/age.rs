@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_short() {
+    fn age_is_shown_in_its_largest_unit() {
         // By `date -u -d 2024-02-29T12:34:56Z +%s`.
         let then = UNIX_EPOCH + Duration::from_secs(1_709_210_096);
         for (later, expected) in [

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_read_whole_or_not_at_all() {
+    fn http_reply_is_read_completely_or_refused() {
         let read = |text: &str| {
             parse(text.as_bytes()).map(|(status, body)| (status, String::from_utf8(body).unwrap()))
         };

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_fits_and_nothing_acts_on_the_terminal() {
+    fn status_table_fits_80_columns_and_is_escaped() {
         let long = format!("/{}", "segment/".repeat(12));
         let sources = [
             source("/a", "ready", None, 1_234_567),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_does_not_fit_has_a_line_of_its_own() {
+    fn status_table_shows_a_long_path_on_a_separate_line() {
         let path = "/company/engineering/tools";
         let table = render(&[source(path, "ready", None, 1)], UNIX_EPOCH);
         let table = table.as_str();

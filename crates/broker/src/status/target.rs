@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed() {
+    fn status_target_is_an_address_or_a_url() {
         for (typed, shown) in [
             ("127.0.0.1:8100", "http://127.0.0.1:8100"),
             ("http://localhost:8100/", "http://localhost:8100"),

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_differ_and_fit_a_header() {
+    fn request_ids_differ_and_are_valid_header_values() {
         let ids = RequestIds::new();
         let (a, b) = (ids.next(), ids.next());
         assert_ne!(a, b);

@@ -132,7 +132,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn every_number_comes_back_as_it_was() {
+    fn number_is_written_as_it_was_read() {
         for text in [
             "3",
             "3.0",
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_by_value_and_exact_beyond_doubles() {
+    fn numbers_are_equal_by_value_and_exact_beyond_doubles() {
         assert_eq!(Number::from(7_u64), Number::from(7));
         assert_ne!(Number::from(u64::MAX), Number::from(u64::MAX - 1));
         assert_ne!(Number::from(-1), Number::from(u64::MAX));

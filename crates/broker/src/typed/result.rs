@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_is_kept_byte_for_byte() {
+    fn typed_result_keeps_every_byte() {
         let raw = result(r#"{"content":[],"n":1.00,"structuredContent":{"n":3.0}}"#);
         assert_eq!(
             &raw.as_bytes()[..],
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn sch_09_what_does_not_fit_says_where_and_integral_floats_fit() {
+    fn typed_output_that_does_not_fit_is_refused_with_the_place() {
         #[derive(Deserialize, Debug)]
         struct Output {
             n: i64,

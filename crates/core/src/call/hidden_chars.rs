@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f_18_invisible_characters_are_counted_in_every_notation() {
+    fn hidden_characters_are_counted_in_every_notation() {
         let told = |json: &str| warning(json.as_bytes());
         for (json, counts) in [
             (r#"{"a":"\u001b[31mred\u001B[0m"}"#, "2 control"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn f_18_a_long_result_is_scanned_in_pieces() {
+    fn hidden_characters_of_a_long_result_are_counted_in_pieces() {
         for filler in ["日本語", "a", r"\u00e9", r"\ud83d\ude00"] {
             let long = filler.repeat(3 * PIECE_BYTES);
             let json = format!(r#"{{"a":"\u001b{long}\u202e{long}\u001b"}}"#);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_logged_to_a_tenth_of_a_millisecond() {
+    fn call_time_is_logged_in_tenths_of_a_millisecond() {
         for (micros, text) in [
             (1_001_634, "1001.6"),
             (49, "0.0"),

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn text_joins_the_text_blocks() {
+    fn text_mode_joins_the_text_blocks() {
         let result = r#"{"content":[{"type":"text","text":"a\"b"},{"type":"image","data":"x"},{"type":"text","text":"c"}],"isError":true,"_meta":{}}"#;
         assert_eq!(
             shaped(RenderMode::Text, result),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_keeps_the_bytes() {
+    fn structured_mode_keeps_the_bytes() {
         let result = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":{"n":1.0, "a":[] },"isError":false}"#;
         assert_eq!(
             shaped(RenderMode::Structured, result),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_the_parts_of_a_form_is_unchanged() {
+    fn result_without_the_parts_of_a_mode_is_unchanged() {
         for (mode, result) in [
             (RenderMode::Json, r#"{"content":[]}"#),
             (

@@ -165,7 +165,7 @@ mod tests {
     use broker_memory::MemoryBudget;
 
     #[test]
-    fn a_result_is_returned_byte_for_byte() {
+    fn shaped_result_keeps_every_byte() {
         let account = MemoryBudget::new(1 << 20).account();
         let form = Form::Configured {
             mode: RenderMode::Json,

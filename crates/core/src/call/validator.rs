@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn http_14_failing_pointers_and_the_schema_but_no_value() {
+    fn args_error_has_pointers_and_schema_but_no_value() {
         let schema = json!({"type": "object", "required": ["city"], "properties": {
             "city": {"type": "string"}, "days": {"type": "integer", "maximum": 3}, "api_key": {"maxLength": 2}}});
         let details = refuse(
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn http_14_at_most_twenty_errors_also_for_large_arguments() {
+    fn args_errors_are_limited_to_twenty() {
         let schema = json!({"additionalProperties": {"type": "string"}});
         let of = |count: usize| -> Value {
             let members: Map<_, _> = (0..count).map(|n| (format!("m{n}"), n.into())).collect();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_schema_is_shown_by_its_failing_parts() {
+    fn args_error_for_a_large_schema_shows_its_failing_parts() {
         let schema = json!({"description": "x".repeat(MAX_SCHEMA_BYTES), "properties": {
             "n": {"type": "integer", "title": "count"},
             "big": {"description": "y".repeat(MAX_SCHEMA_BYTES), "type": "string"}}});

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn jobs_run_on_named_threads_of_the_pool_which_are_not_more_than_it_may_have() {
+    async fn work_pool_runs_jobs_on_a_bounded_number_of_named_threads() {
         let pool = pool(2);
         let mut running: Vec<_> = (0..3).map(|_| Box::pin(pool.run(endless))).collect();
         for job in &mut running {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_is_given_up_stops_and_makes_room() {
+    async fn work_pool_job_that_is_dropped_stops() {
         let pool = pool(1);
         let mut given_up = Box::pin(pool.run(endless));
         assert!(is_pending(&mut given_up).await);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_leaves_the_queue_is_dropped_and_never_run() {
+    async fn work_pool_job_dropped_in_the_queue_never_runs() {
         let pool = pool(1);
         let mut running = pin!(pool.run(endless));
         assert!(is_pending(&mut running).await);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_queue_refuses_and_a_job_that_leaves_it_makes_room() {
+    async fn work_pool_with_a_full_queue_refuses_jobs() {
         let pool = pool(1);
         let mut running = Box::pin(pool.run(endless));
         assert!(is_pending(&mut running).await);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn jobs_run_in_the_order_in_which_they_came() {
+    async fn work_pool_runs_jobs_in_order() {
         let pool = pool(1);
         let mut running = Box::pin(pool.run(endless));
         assert!(is_pending(&mut running).await);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_of_a_job_goes_on_and_the_thread_serves_the_next() {
+    async fn work_pool_thread_survives_a_panic_of_a_job() {
         let pool = Arc::new(pool(1));
         let failing = tokio::spawn({
             let pool = pool.clone();
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn threads_end_with_the_pool() {
+    async fn work_pool_threads_end_with_the_pool() {
         let pool = pool(2);
         let mut running = Box::pin(pool.run(endless));
         assert!(is_pending(&mut running).await);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_thread_requests_are_refused_and_results_are_shaped_in_place() {
+    async fn work_pool_without_a_thread_refuses_requests_and_shapes_in_place() {
         let pool = WorkPool::of_threads("test-work", 1, |_, _| Err(io::Error::other("planned")));
         assert_eq!(pool.run(|_| 7).await, Err(PoolError::NoThread));
         let here = thread::current().id();

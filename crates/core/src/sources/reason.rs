@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_read_the_rule_and_reviewed_places_only() {
+    fn withdrawal_reason_has_the_rule_and_reviewed_places_only() {
         let required = "calls without the property were valid and are refused now";
         for (pointer, place) in [
             (
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_finding_speaks_for_a_source() {
+    fn withdrawal_reason_of_a_source_is_its_worst_finding() {
         let about = SourceDrift {
             source: NodePath::parse("/s").unwrap(),
             class: Class::Security,

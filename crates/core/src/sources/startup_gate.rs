@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_plain_start_is_refused_over_anything_but_notes_and_unchecked_wins() {
+    async fn plain_start_is_refused_for_drift_and_first_for_unchecked() {
         use Mode::Plain;
         let same = Report::default;
         assert_eq!(refusal(Plain, [same(), same()]).await, (None, true));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tool_that_moved_to_another_source_is_named() {
+    async fn tool_moved_to_another_source_is_named_at_the_start() {
         let at = |source: &str, class, digest: &str| {
             let digest = Some(serde_json::json!({"digest": digest}));
             let (rule, old, new) = match class {
@@ -215,13 +215,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tolerant_start_is_never_refused() {
+    async fn tolerant_start_is_never_refused() {
         let outcome = refusal(Mode::Tolerant, [failed(), of_class(Class::Gone)]).await;
         assert_eq!(outcome, (None, true));
     }
 
     #[test]
-    fn plain_calls_wait_for_every_required_source_and_optional_ones_for_their_own_too() {
+    fn startup_gate_in_plain_mode_waits_for_every_required_source() {
         let gate = StartupGate::new(Mode::Plain, vec![true, true, false]);
         gate.settle(2, &failed());
         gate.settle(0, &Report::default());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerant_calls_wait_for_their_own_source_only() {
+    fn startup_gate_in_tolerant_mode_waits_for_the_source_of_a_call() {
         let gate = StartupGate::new(Mode::Tolerant, vec![true, true]);
         assert!(!gate.admits(0));
         gate.settle(0, &failed());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_required_sources_the_gate_is_open_at_once() {
+    async fn startup_gate_without_required_sources_is_open() {
         let gate = StartupGate::new(Mode::Plain, vec![false]);
         assert!(gate.outcome().await.refuse.is_none());
         assert!(gate.is_ready());

@@ -13,7 +13,7 @@ use crate::{CallContext, Mode, ProgressSink};
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn arguments_and_result_pass_as_they_are() {
+async fn call_passes_arguments_and_result_unchanged() {
     let over = json!({"timeout": 7, "tool_overrides": {"twin": {"timeout": 3}}});
     let broker = fixture_of(Mode::Plain, over, json!({}));
     broker.matches(0);
@@ -38,7 +38,7 @@ async fn arguments_and_result_pass_as_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_of_the_caller_shortens_the_time_of_a_call_and_never_extends_it() {
+async fn call_deadline_of_the_caller_only_shortens_the_timeout() {
     let broker = fixture_of(Mode::Plain, json!({"timeout": 7}), json!({}));
     broker.matches(0);
     broker.matches(1);
@@ -63,7 +63,7 @@ async fn a_deadline_of_the_caller_shortens_the_time_of_a_call_and_never_extends_
 }
 
 #[tokio::test]
-async fn members_of_meta_and_the_wish_for_progress_reach_the_server() {
+async fn call_passes_meta_and_the_progress_request_to_the_server() {
     let broker = fixture(Mode::Plain);
     broker.matches(0);
     broker.matches(1);
@@ -90,7 +90,7 @@ async fn members_of_meta_and_the_wish_for_progress_reach_the_server() {
 }
 
 #[tokio::test]
-async fn what_is_refused_never_reaches_the_server() {
+async fn call_that_is_refused_never_reaches_the_server() {
     let broker = fixture(Mode::Plain);
     let starting = broker
         .call("/a/echo", json!({"text": ""}))
@@ -126,7 +126,7 @@ async fn what_is_refused_never_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn a_tolerant_start_admits_each_source_at_its_own_verdict() {
+async fn call_in_a_tolerant_start_waits_for_the_verdict_of_its_source() {
     let broker = fixture(Mode::Tolerant);
     broker.matches(1);
     broker.sources[1].answer(Ok("{}"));
@@ -167,7 +167,7 @@ async fn a_tolerant_start_admits_each_source_at_its_own_verdict() {
 }
 
 #[tokio::test]
-async fn a_broker_that_goes_down_drains_and_then_fails_the_rest() {
+async fn drain_finishes_calls_and_close_fails_the_rest() {
     let broker = fixture(Mode::Plain);
     broker.matches(0);
     broker.matches(1);
@@ -211,7 +211,7 @@ async fn a_broker_that_goes_down_drains_and_then_fails_the_rest() {
 }
 
 #[tokio::test]
-async fn a_caller_who_goes_away_leaves_nothing_in_flight() {
+async fn call_that_its_caller_leaves_is_no_longer_in_flight() {
     let broker = fixture(Mode::Plain);
     broker.matches(0);
     broker.matches(1);

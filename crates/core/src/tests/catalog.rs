@@ -9,7 +9,7 @@ use crate::listing::lookup;
 use crate::{Describe, Mode};
 
 #[tokio::test]
-async fn an_unchanged_tree_is_the_compiled_bytes() {
+async fn listing_of_an_unchanged_tree_is_the_compiled_bytes() {
     let core = fixture(Mode::Plain).core;
     let compiled = catalog();
     let reply = core.list(&CALLER, "/a", 1).unwrap();
@@ -26,7 +26,7 @@ async fn an_unchanged_tree_is_the_compiled_bytes() {
 }
 
 #[tokio::test]
-async fn depth_opens_nodes_level_by_level() {
+async fn listing_with_a_depth_opens_nodes_level_by_level() {
     let core = fixture(Mode::Plain).core;
     let one = json_of(&core.list(&CALLER, "/", 1).unwrap());
     assert_eq!(
@@ -57,7 +57,7 @@ async fn depth_opens_nodes_level_by_level() {
 }
 
 #[tokio::test]
-async fn several_are_described_in_the_order_asked_each_with_its_error() {
+async fn description_of_several_paths_keeps_their_order_and_errors() {
     let core = fixture(Mode::Plain).core;
     let paths = ["/a/twin", "/nothing", "/empty"].map(str::to_owned);
     let reply = core.describe(&CALLER, Describe::Many(&paths)).unwrap();
@@ -74,7 +74,7 @@ async fn several_are_described_in_the_order_asked_each_with_its_error() {
 }
 
 #[tokio::test]
-async fn http_12_paths_outside_the_grammar_and_unknown_ones() {
+async fn path_invalid_or_unknown_is_refused_with_suggestions() {
     let core = fixture(Mode::Plain).core;
     for bad in ["", "a", "/a/", "/a/../b", "/%61", "//"] {
         let error = core.lookup(&CALLER, bad).unwrap_err();
@@ -95,7 +95,7 @@ async fn http_12_paths_outside_the_grammar_and_unknown_ones() {
 }
 
 #[tokio::test]
-async fn suggestions_of_one_request_share_a_budget_of_comparisons() {
+async fn suggestions_of_one_request_share_a_step_budget() {
     let core = fixture(Mode::Plain).core;
     let view = core.0.drift_state.view.load();
     let mut budget = 4;
@@ -110,7 +110,7 @@ async fn suggestions_of_one_request_share_a_budget_of_comparisons() {
 }
 
 #[tokio::test]
-async fn http_13_a_tool_is_not_listed() {
+async fn listing_of_a_tool_is_refused_with_a_hint() {
     let core = fixture(Mode::Plain).core;
     let error = core.list(&CALLER, "/a/echo", 1).unwrap_err();
     assert_eq!(error.code, CallCode::PathIsTool);
@@ -124,7 +124,7 @@ async fn http_13_a_tool_is_not_listed() {
 }
 
 #[tokio::test]
-async fn a_tighter_filter_leaves_tools_out_of_everything() {
+async fn filter_that_is_narrower_hides_tools_everywhere() {
     let narrow = fixture_of(Mode::Plain, json!({"tool_filter": ["!twin"]}), json!({}));
     let core = &narrow.core;
     let tree = core.list(&CALLER, "/a", 1).unwrap();
@@ -151,7 +151,7 @@ async fn a_tighter_filter_leaves_tools_out_of_everything() {
 }
 
 #[test]
-fn cfg_10_every_missing_variable_of_every_source_is_reported() {
+fn environment_variables_missing_in_any_source_are_all_reported() {
     let missing = json!({"env": {"X": "${NOT_SET_ONE}", "Y": "${NOT_SET_TWO}"}});
     let problems = setup(
         Mode::Plain,

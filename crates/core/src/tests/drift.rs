@@ -21,7 +21,7 @@ fn edit(tool: &mut ListedTool, change: impl FnOnce(&mut Map<String, Value>)) {
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn a_plain_start_is_refused_with_every_difference_and_admits_nothing() {
+async fn plain_start_with_drift_is_refused_with_every_difference() {
     let broker = fixture(Mode::Plain);
     let mut live = snapshot(&["echo"]);
     edit(&mut live.tools[0], |tool| {
@@ -52,7 +52,7 @@ async fn a_plain_start_is_refused_with_every_difference_and_admits_nothing() {
 }
 
 #[tokio::test]
-async fn a_plain_start_tries_a_required_source_once_and_is_refused_as_unchecked() {
+async fn plain_start_with_a_failed_required_source_is_refused_after_one_try() {
     let broker = fixture(Mode::Plain);
     broker.lists(0, &snapshot(&["echo"]));
     let failure = SourceFailure {
@@ -82,7 +82,7 @@ async fn a_plain_start_tries_a_required_source_once_and_is_refused_as_unchecked(
 }
 
 #[tokio::test]
-async fn an_optional_source_refuses_nothing_and_is_not_given_up() {
+async fn optional_source_that_fails_refuses_no_start_and_is_retried() {
     let broker = fixture_of(Mode::Plain, json!({}), json!({"required": false}));
     broker.matches(0);
     let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
@@ -105,7 +105,7 @@ async fn an_optional_source_refuses_nothing_and_is_not_given_up() {
 }
 
 #[tokio::test]
-async fn a_withdrawn_tool_is_visible_not_callable_and_comes_back() {
+async fn withdrawn_tool_is_listed_not_callable_and_restored() {
     let broker = fixture(Mode::Plain);
     broker.matches(0);
     broker.matches(1);
@@ -196,7 +196,7 @@ async fn a_withdrawn_tool_is_visible_not_callable_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_source_without_a_tool_left_is_withdrawn_and_an_added_tool_stays_out() {
+async fn source_without_any_served_tool_is_withdrawn() {
     let broker = fixture(Mode::Tolerant);
     broker.lists(0, &snapshot(&["new"]));
     broker.matches(1);
@@ -215,7 +215,7 @@ async fn a_source_without_a_tool_left_is_withdrawn_and_an_added_tool_stays_out()
 }
 
 #[tokio::test]
-async fn news_of_the_server_itself_withdraw_nothing() {
+async fn server_info_change_withdraws_nothing() {
     let broker = fixture(Mode::Tolerant);
     let mut live = snapshot(&["echo", "twin"]);
     live.server_info = json!({"name": "other", "version": "2"});
@@ -229,7 +229,7 @@ async fn news_of_the_server_itself_withdraw_nothing() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_a_restart_is_held_to_the_verdict_of_the_restart() {
+async fn call_waiting_for_a_restart_follows_the_new_verdict() {
     let broker = fixture(Mode::Plain);
     broker.matches(0);
     broker.matches(1);
@@ -267,7 +267,7 @@ fn describe_otherwise(live: &mut broker_model::Snapshot, text: &str) {
 }
 
 #[tokio::test]
-async fn text_drift_is_served_or_withdrawn_as_the_config_says() {
+async fn text_drift_is_served_or_withdrawn_as_configured() {
     for (policy, withdrawn) in [("serve", 0), ("withdraw", 1)] {
         let broker = fixture_of(
             Mode::Tolerant,
@@ -300,7 +300,7 @@ async fn text_drift_is_served_or_withdrawn_as_the_config_says() {
 }
 
 #[tokio::test]
-async fn a_plain_start_refuses_text_drift_whatever_the_config_says() {
+async fn plain_start_with_text_drift_is_refused_under_any_policy() {
     for policy in ["serve", "withdraw"] {
         let broker = fixture_of(Mode::Plain, json!({ "on_text_drift": policy }), json!({}));
         broker.lists(0, &reworded(|live| describe_otherwise(live, "Other.")));
@@ -311,7 +311,7 @@ async fn a_plain_start_refuses_text_drift_whatever_the_config_says() {
 }
 
 #[tokio::test]
-async fn changed_texts_withdraw_the_tool_or_the_source_and_white_space_and_names_nothing() {
+async fn text_drift_withdraws_tool_or_source_except_for_white_space() {
     let withdraw = || json!({"on_text_drift": "withdraw"});
     let long: String = (0..60)
         .map(|n| format!("\"p{n}\":{{\"type\":\"string\"}},"))

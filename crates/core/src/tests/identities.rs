@@ -29,7 +29,7 @@ fn names_what_is_denied(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn listings_and_their_tags_are_those_of_the_caller_in_any_order() {
+async fn listing_and_etag_are_those_of_the_caller_in_any_order() {
     let narrow = identity(SECOND_RULE);
     for first in [&CALLER, &narrow] {
         let core = shared().core;
@@ -54,7 +54,7 @@ async fn listings_and_their_tags_are_those_of_the_caller_in_any_order() {
 }
 
 #[tokio::test]
-async fn descriptions_suggestions_and_errors_do_not_name_what_is_denied() {
+async fn description_and_error_do_not_name_a_denied_entry() {
     let core = shared().core;
     let narrow = identity(SECOND_RULE);
     let whole = core.describe(&CALLER, Describe::One("/a")).unwrap();
@@ -85,7 +85,7 @@ async fn descriptions_suggestions_and_errors_do_not_name_what_is_denied() {
 }
 
 #[tokio::test]
-async fn a_denied_tool_is_not_called_and_its_withdrawal_is_not_shown() {
+async fn denied_tool_is_not_callable_and_its_withdrawal_not_shown() {
     let broker = shared();
     let narrow = identity(SECOND_RULE);
     broker.matches(0);
@@ -117,7 +117,7 @@ async fn a_denied_tool_is_not_called_and_its_withdrawal_is_not_shown() {
 }
 
 #[tokio::test]
-async fn the_areas_of_an_introduction_are_those_of_the_caller() {
+async fn introduction_has_the_areas_of_the_caller_only() {
     let core = shared().core;
     let areas = |caller: &Identity| -> Vec<_> {
         let areas = core.areas(caller).into_iter();

@@ -531,7 +531,7 @@ fn beside(program: &str) -> Value {
 }
 
 #[test]
-fn reload_drift_and_death_in_any_order_lose_no_call_and_send_none_after_the_verdict() {
+fn reload_drift_and_death_in_any_order_lose_no_call() {
     let set = |name: &str| {
         std::env::var(name)
             .ok()
@@ -557,7 +557,7 @@ fn reload_drift_and_death_in_any_order_lose_no_call_and_send_none_after_the_verd
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_one_process_owes_its_listing_the_others_take_the_calls() {
+async fn calls_go_to_other_instances_while_one_owes_its_listing() {
     let world = World::new();
     let program = "/scripted/instances".to_owned();
     let served = world.clone();
@@ -606,7 +606,7 @@ async fn while_one_process_owes_its_listing_the_others_take_the_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_for_a_source_that_is_replaced_goes_to_the_one_in_its_place() {
+async fn call_waiting_for_a_replaced_source_goes_to_the_new_one() {
     let world = World::new();
     let program = "/scripted/replaced".to_owned();
     let served = world.clone();

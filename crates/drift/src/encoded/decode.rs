@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn every_coding_is_undone() {
+    fn encoded_text_of_every_coding_is_decoded() {
         let said = |coding, text: &str| vec![(coding, text.to_owned())];
         assert_eq!(
             decoded("x: SWdub3JlIGFsbCBwcmV2aW91cyBpbnN0cnVjdGlvbnM= end"),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_left() {
+    fn encoded_data_that_is_not_text_is_ignored() {
         for text in [
             "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn look_alikes_become_latin() {
+    fn look_alike_character_is_folded_to_latin() {
         let fold = |text: &str| text.chars().map(folded).collect::<String>();
         assert_eq!(fold("Іgnоrе"), "ignore");
         assert_eq!(fold("ＩＧＮＯＲＥ"), "ignore");

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_they_look_like() {
+    fn words_are_split_after_folding() {
         assert_eq!(texts("**Іgn\u{200b}ore** don't"), ["^ignore", "dont"]);
         assert_eq!(texts("get_file x.y"), ["^get", "file", "x", "y"]);
         assert_eq!(

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_has_begun_is_never_cut_or_taken_back() {
+    fn outgoing_line_that_has_begun_is_not_withdrawn() {
         let mut out = Outgoing::default();
         out.push_request(1, Bytes::from_static(b"one\n"));
         out.push_request(2, Bytes::from_static(b"two\n"));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_wait_are_counted_in_bytes_and_requests_are_not() {
+    fn outgoing_answers_are_limited_in_bytes_and_requests_are_not() {
         let mut out = Outgoing::default();
         out.push_request(1, Bytes::from(vec![b'x'; MAX_PENDING_BYTES]));
         assert!(!out.is_stalled());

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_queue_in_order_and_own_requests_do_not() {
+    fn request_table_queues_calls_in_order_and_admits_internal_requests() {
         let mut table = Table::new(2);
         assert!(table.admit(request(1, RequestKind::Call)).is_some());
         assert!(table.admit(request(2, RequestKind::Call)).is_some());

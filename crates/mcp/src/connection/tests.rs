@@ -382,7 +382,7 @@ async fn play(steps: Vec<Step>, last: Last) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn f_21_every_request_ends_once_and_no_place_is_lost(
+    fn request_ends_exactly_once_in_any_interleaving(
         steps in steps(),
         last in prop_oneof![Just(Last::Close), Just(Last::Exit), Just(Last::Stdout), Just(Last::Dropped)],
     ) {

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_complete_results_pass() {
+    fn result_that_is_not_complete_is_refused() {
         let passes = |text: &str| check_result(text.as_bytes()).is_ok();
         assert!(passes(r#"{"content":[]}"#));
         assert!(passes(r#"{"resultType":"complete","content":[]}"#));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_type_is_read_however_its_name_is_written() {
+    fn result_type_is_read_in_any_spelling_of_its_name() {
         let passes = |text: &str| check_result(text.as_bytes()).is_ok();
         for name in [
             r"result\u0054ype",

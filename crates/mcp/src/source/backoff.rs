@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn f_27_delays_double_to_a_cap() {
+    fn backoff_delay_doubles_up_to_its_maximum() {
         let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         let delays: Vec<_> = (0..9)
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn f_27_at_most_twelve_starts_in_five_minutes() {
+    fn backoff_allows_at_most_twelve_starts_in_five_minutes() {
         let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         let mut at = Duration::ZERO;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_healthy_source_starts_with_the_first_delay_again() {
+    fn backoff_of_a_healthy_source_starts_again_at_the_first_delay() {
         let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         for _ in 0..5 {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_dies_right_after_its_start_does_not() {
+    fn backoff_of_a_source_that_dies_at_once_keeps_growing() {
         let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         backoff.started(now);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permanent_failure_waits_for_a_call() {
+    fn backoff_after_a_permanent_failure_waits_for_a_call() {
         for cause in SourceCause::ALL {
             let next = Backoff::new(Timing::default()).ended(*cause, Instant::now(), 0.5);
             assert_eq!(next.delay.is_none(), !heals(*cause), "{cause}");
@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn f_27_any_history_of_starts_and_ends(
+        fn backoff_keeps_its_limits_in_any_history(
             history in prop::collection::vec(
                 (prop::option::of(0u64..120), prop::sample::select(SourceCause::ALL.to_vec()), 0.0f64..=1.0, 0u64..200),
                 1..80,
@@ -206,7 +206,7 @@ mod tests {
         }
 
         #[test]
-        fn delays_stay_within_their_bounds(
+        fn backoff_delay_stays_within_its_bounds(
             ups in prop::collection::vec((0u64..120, 0.0f64..=1.0), 1..80)
         ) {
             let mut backoff = Backoff::new(Timing::default());

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn announcements_without_end_are_listed_once_a_minute_in_the_end() {
+    fn listing_delay_under_constant_announcements_grows_to_a_minute() {
         let day = Duration::from_secs(86_400);
         let found = listings(Duration::from_millis(10), day);
         assert_eq!(found[..8], [0, 1, 3, 7, 15, 31, 63, 123]);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_quiet_minute_a_change_is_listed_at_once_and_the_next_after_a_second() {
+    fn listing_delay_after_a_quiet_minute_starts_at_zero() {
         let mut gap = ListingDelay::new(Timing::default());
         let mut now = Instant::now();
         for _ in 0..9 {

@@ -256,7 +256,7 @@ const READY: Shown = (State::Ready, None);
 const PENDING: Shown = (State::Starting, Some(SourceCause::RecheckPending));
 
 #[tokio::test(start_paused = true)]
-async fn f_33_an_announced_listing_that_is_withheld_refuses_new_calls_and_loses_none_under_way() {
+async fn announced_listing_that_is_late_refuses_new_calls_and_loses_none() {
     let scene = Scene::new(false, None).await;
     let under_way = scene.call(100);
     sleep(Duration::from_secs(1)).await;
@@ -296,7 +296,7 @@ async fn f_33_an_announced_listing_that_is_withheld_refuses_new_calls_and_loses_
 }
 
 #[tokio::test(start_paused = true)]
-async fn f_33_a_process_that_withholds_its_listing_is_ended_only_after_an_idle_startup_timeout() {
+async fn announced_listing_that_is_late_ends_only_an_idle_process() {
     let scene = Scene::new(false, None).await;
     let under_way = scene.call(600);
     sleep(Duration::from_secs(1)).await;
@@ -322,7 +322,7 @@ async fn f_33_a_process_that_withholds_its_listing_is_ended_only_after_an_idle_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn f_33_announcements_without_end_cost_a_listing_a_minute_and_no_call() {
+async fn announcements_without_end_cause_a_listing_a_minute() {
     let scene = Scene::new(false, None).await;
     let until = Instant::now() + HOUR;
     while Instant::now() < until {
@@ -340,7 +340,7 @@ async fn f_33_announcements_without_end_cost_a_listing_a_minute_and_no_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_source_is_listed_each_five_minutes_with_jitter() {
+async fn poll_of_an_idle_source_repeats_every_five_minutes_with_jitter() {
     let interval = Duration::from_secs(300);
     let scene = Scene::new(true, Some(interval)).await;
     sleep(10 * HOUR).await;
@@ -373,7 +373,7 @@ async fn an_idle_source_is_listed_each_five_minutes_with_jitter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_one_thing_at_a_time_loses_no_call_to_polls_and_stays_ready() {
+async fn poll_of_a_sequential_server_loses_no_call() {
     let scene = Scene::new(true, Some(Duration::from_secs(1))).await;
     let mut busy = Vec::new();
     for _ in 0..50 {
@@ -400,7 +400,7 @@ async fn a_server_that_does_one_thing_at_a_time_loses_no_call_to_polls_and_stays
 }
 
 #[tokio::test(start_paused = true)]
-async fn polls_without_an_answer_change_nothing_until_an_idle_process_missed_three() {
+async fn poll_without_an_answer_ends_an_idle_process_after_three() {
     let scene = Scene::new(false, Some(Duration::from_secs(60))).await;
     scene.world.lists.send_replace(false);
     // Polls with calls in flight do not count.
@@ -440,7 +440,7 @@ async fn polls_without_an_answer_change_nothing_until_an_idle_process_missed_thr
 }
 
 #[tokio::test(start_paused = true)]
-async fn f_33_an_announcement_during_a_poll_is_not_answered_by_the_poll() {
+async fn announcement_during_a_poll_causes_another_listing() {
     let scene = Scene::new(false, Some(Duration::from_secs(60))).await;
     scene.world.lists.send_replace(false);
     let polls = scene.world.asked().len();

@@ -77,7 +77,7 @@ const WORLD: [(&str, &str); 9] = [
 ];
 
 #[test]
-fn f_42_a_child_gets_the_allowed_variables_and_nothing_else() {
+fn child_environment_has_only_allowed_variables() {
     let mut source = source("acme-server", &[]);
     source.inherit_env = vec!["APP_*".to_owned()];
     source.env.insert("PYTHONUTF8".to_owned(), template("0"));
@@ -104,7 +104,7 @@ fn f_42_a_child_gets_the_allowed_variables_and_nothing_else() {
 }
 
 #[test]
-fn f_42_no_pattern_hands_on_a_variable_of_the_broker_itself() {
+fn child_environment_never_has_a_variable_of_the_broker() {
     let world = [
         ("MCP_BROKER_SECRET", "canary"),
         ("MCP_BROKER_NEW", "1"),
@@ -132,7 +132,7 @@ fn f_42_no_pattern_hands_on_a_variable_of_the_broker_itself() {
 }
 
 #[test]
-fn cfg_10_all_missing_variables_are_listed_at_once_with_places() {
+fn launch_with_missing_variables_lists_each_with_its_place() {
     let mut source = source("${NO_A}", &["${NO_B} ${NO_C}", "${NO_D:-fine}"]);
     source.env.insert("X/Y".to_owned(), template("${NO_E}"));
     source.cwd = Some(template("${NO_F}"));
@@ -163,7 +163,7 @@ fn cfg_10_all_missing_variables_are_listed_at_once_with_places() {
 }
 
 #[test]
-fn words_of_one_string_share_a_place_where_each_problem_is_said_once() {
+fn launch_problem_of_a_split_command_is_reported_once() {
     let mut source = source("${NO_A}", &["${NO_B}", "${NO_A}", "${V}", "${V}"]);
     source.places = vec!["/command".to_owned(); 5];
     let problems = resolved(&source, &[("V", "a\nb")]).unwrap_err();
@@ -189,7 +189,7 @@ fn words_of_one_string_share_a_place_where_each_problem_is_said_once() {
 }
 
 #[test]
-fn cfg_12_a_value_stays_one_argument_and_newlines_are_refused() {
+fn launch_value_stays_one_argument_and_newlines_are_refused() {
     let source = source("p", &["${V}", "literal\nnewline"]);
     let launch = resolved(&source, &[("V", "a b\";$(x) '${W}")]).unwrap();
     assert_eq!(
@@ -204,7 +204,7 @@ fn cfg_12_a_value_stays_one_argument_and_newlines_are_refused() {
 }
 
 #[test]
-fn shell_variables_are_private_and_secrets_are_known_to_the_redactor() {
+fn launch_shell_variables_are_private_and_secrets_redacted() {
     let mut source = source("", &[]);
     source.command = CommandLine::Shell {
         script: "run \"${P}\" | cat".to_owned(),
@@ -229,7 +229,7 @@ fn shell_variables_are_private_and_secrets_are_known_to_the_redactor() {
 }
 
 #[test]
-fn relative_programs_and_folders_resolve_against_the_base() {
+fn launch_resolves_relative_paths_against_the_config_folder() {
     let mut source = source("./bin/server", &[]);
     let launch = resolved(&source, &WORLD).unwrap();
     assert_eq!(
@@ -246,7 +246,7 @@ fn relative_programs_and_folders_resolve_against_the_base() {
 }
 
 #[test]
-fn a_bare_name_is_looked_up_beside_the_executable_then_in_the_childs_path() {
+fn launch_searches_a_bare_name_next_to_the_executable_first() {
     let mut source = source("server", &[]);
     source.env.insert("PATH".to_owned(), template("/own"));
     let check = |exe_dir: &str, expected: &[&str]| {
@@ -272,7 +272,7 @@ fn a_bare_name_is_looked_up_beside_the_executable_then_in_the_childs_path() {
 }
 
 #[tokio::test]
-async fn f_02_files_that_are_not_programs_have_distinct_errors() {
+async fn launch_of_a_file_that_is_not_a_program_names_the_reason() {
     let scene = Scene::new();
     let check = async |name: &str, content: &[u8], mode: u32, cause: SourceCause| {
         let file = scene.file(name);

@@ -207,7 +207,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn f_27_a_source_holds_its_promises_through_any_history(steps in steps()) {
+    fn source_keeps_its_invariants_in_any_history(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()

@@ -31,7 +31,7 @@ fn names(snapshot: &broker_model::Snapshot) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_legacy_server_is_probed_listed_and_called() {
+async fn session_with_a_legacy_server_lists_and_calls() {
     let scene = Scene::new();
     let session = open(&scene.server("")).await;
     assert_eq!(session.era(), Era::Legacy);
@@ -50,7 +50,7 @@ async fn a_legacy_server_is_probed_listed_and_called() {
 }
 
 #[tokio::test]
-async fn progress_reaches_the_sink_of_its_call_before_the_result_and_no_other() {
+async fn progress_reaches_only_the_sink_of_its_call_before_the_result() {
     let scene = Scene::new();
     let progress = |token: &str, members: &str| {
         format!(
@@ -106,7 +106,7 @@ async fn progress_reaches_the_sink_of_its_call_before_the_result_and_no_other() 
 }
 
 #[tokio::test]
-async fn a_modern_server_gets_self_describing_requests_and_a_subscription() {
+async fn session_with_a_modern_server_sends_meta_and_subscribes() {
     let scene = Scene::new();
     let launch = scene.server(
         "discover() { modern; }\ncall() { ok '{\"resultType\":\"complete\",\"content\":[]}'; }",
@@ -132,7 +132,7 @@ async fn a_modern_server_gets_self_describing_requests_and_a_subscription() {
 }
 
 #[tokio::test]
-async fn the_era_of_the_lock_is_tried_first_and_the_other_when_it_fails() {
+async fn handshake_tries_the_era_of_the_lock_first() {
     let scene = Scene::new();
     let session = Session::open(&scene.server(""), Some(Era::Legacy))
         .await
@@ -148,7 +148,7 @@ async fn the_era_of_the_lock_is_tried_first_and_the_other_when_it_fails() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_at_the_probe_is_started_again_for_the_other_era() {
+async fn handshake_after_a_death_at_the_probe_starts_the_server_again() {
     let scene = Scene::new();
     let session = open(&scene.server("discover() { exit 7; }")).await;
     assert_eq!(session.era(), Era::Legacy);
@@ -157,7 +157,7 @@ async fn a_server_that_dies_at_the_probe_is_started_again_for_the_other_era() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_silent_at_the_probe_is_asked_in_the_other_era_beside_it() {
+async fn handshake_with_a_silent_probe_asks_in_the_other_era_too() {
     let scene = Scene::new();
     let mut launch = scene.server("discover() { :; }");
     launch.timing.probe = Duration::from_millis(50);
@@ -171,7 +171,7 @@ async fn a_server_that_is_silent_at_the_probe_is_asked_in_the_other_era_beside_i
 }
 
 #[tokio::test]
-async fn the_first_conclusive_answer_decides() {
+async fn handshake_follows_the_first_conclusive_answer() {
     let scene = Scene::new();
     // Silent until it is asked in the legacy era, and then it answers the first question.
     let mut launch = scene.server("discover() { first=$id; }\ninit() { id=$first; modern; }");
@@ -182,7 +182,7 @@ async fn the_first_conclusive_answer_decides() {
 }
 
 #[tokio::test]
-async fn f_03_an_exit_before_the_handshake_is_reported_with_code_and_stderr() {
+async fn exit_before_the_handshake_is_reported_with_code_and_stderr() {
     let scene = Scene::new();
     let failure = Session::open(&scene.launch("echo 'no key given' >&2; exit 3"), None)
         .await
@@ -194,7 +194,7 @@ async fn f_03_an_exit_before_the_handshake_is_reported_with_code_and_stderr() {
 }
 
 #[tokio::test]
-async fn f_04_a_clean_end_before_the_handshake_is_no_stdio_server() {
+async fn exit_0_before_the_handshake_suggests_another_transport() {
     let scene = Scene::new();
     let mut launch = scene.launch("exit 0");
     launch.withheld = vec!["SOME_TOKEN".to_owned()];
@@ -209,7 +209,7 @@ async fn f_04_a_clean_end_before_the_handshake_is_no_stdio_server() {
 }
 
 #[tokio::test]
-async fn f_05_a_server_that_never_answers_is_ended_at_its_deadline() {
+async fn handshake_without_an_answer_ends_the_server_at_the_timeout() {
     let scene = Scene::new();
     let mut launch = scene.launch("echo $$ > $DIR/pid; trap '' TERM; while :; do read -r x; done");
     launch.startup_timeout = Duration::from_millis(200);
@@ -219,7 +219,7 @@ async fn f_05_a_server_that_never_answers_is_ended_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn pages_are_followed_through_an_empty_cursor() {
+async fn list_continues_after_an_empty_cursor() {
     let scene = Scene::new();
     let session = open(&scene.server(
         r#"list() { case $line in
@@ -234,7 +234,7 @@ async fn pages_are_followed_through_an_empty_cursor() {
 }
 
 #[tokio::test]
-async fn a_list_that_never_ends_is_invalid() {
+async fn list_that_never_ends_is_invalid() {
     let scene = Scene::new();
     let session =
         open(&scene.server(r#"list() { ok '{"tools":[],"nextCursor":"again"}'; }"#)).await;
@@ -244,7 +244,7 @@ async fn a_list_that_never_ends_is_invalid() {
 }
 
 #[tokio::test]
-async fn no_such_method_and_no_such_capability_are_an_empty_list() {
+async fn list_without_method_or_capability_is_empty() {
     for script in [
         "list() { err -32601 none; }",
         "caps='{}'\nlist() { exit 1; }",
@@ -257,7 +257,7 @@ async fn no_such_method_and_no_such_capability_are_an_empty_list() {
 }
 
 #[tokio::test]
-async fn f_06_an_end_in_the_middle_of_a_call_fails_every_waiting_call_with_the_same_reason() {
+async fn exit_during_calls_fails_each_with_the_same_cause() {
     let scene = Scene::new();
     // The sleeper keeps stdout open, so the end of the process is what counts.
     let launch = scene.server("n=0\ncall() { n=$((n+1)); [ $n = 3 ] || return; echo last words >&2; sleep 60 & kill -SEGV $$; }");
@@ -285,7 +285,7 @@ async fn f_06_an_end_in_the_middle_of_a_call_fails_every_waiting_call_with_the_s
 }
 
 #[tokio::test]
-async fn f_08_a_hanging_call_times_out_and_is_cancelled_at_the_server() {
+async fn call_that_hangs_times_out_and_is_cancelled_at_the_server() {
     let scene = Scene::new();
     let session = open(&scene.server("call() { :; }")).await;
     let timeout = Duration::from_millis(50);
@@ -324,7 +324,7 @@ async fn f_08_a_hanging_call_times_out_and_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn f_37_a_caller_that_leaves_cancels_its_call() {
+async fn call_of_a_caller_that_leaves_is_cancelled_at_the_server() {
     let scene = Scene::new();
     let session = open(&scene.server("call() { :; }")).await;
     {
@@ -342,7 +342,7 @@ async fn f_37_a_caller_that_leaves_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn f_10_a_deadline_fires_though_the_write_is_stuck_and_later_calls_have_surely_not_run() {
+async fn call_timeout_applies_while_the_write_is_blocked() {
     let scene = Scene::new();
     let session = open(&scene.server("other() { sleep 60; }")).await;
     let big = format!("{{\"x\":\"{}\"}}", "x".repeat(4 << 20));
@@ -375,7 +375,7 @@ async fn f_10_a_deadline_fires_though_the_write_is_stuck_and_later_calls_have_su
 }
 
 #[tokio::test]
-async fn f_11_answers_are_read_while_the_server_does_not_read() {
+async fn answers_are_read_while_the_server_does_not_read() {
     let scene = Scene::new();
     let mut launch = scene.server(
         r#"call() { printf '{"jsonrpc":"2.0","id":%s,"result":{"x":"' $id; head -c 3000000 /dev/zero | tr '\0' x; say '"}}'; }"#,
@@ -395,7 +395,7 @@ async fn f_11_answers_are_read_while_the_server_does_not_read() {
 }
 
 #[tokio::test]
-async fn f_12_f_13_noise_is_skipped_and_never_answered() {
+async fn noise_on_stdout_is_skipped_and_server_requests_are_answered() {
     let scene = Scene::new();
     let session = open(&scene.server(
         r#"call() { say 'Listening…'; say '{"level":"info"}'; say '{"jsonrpc":"2.0","id":"s","method":"ping"}'; say '{"jsonrpc":"2.0","id":9,"method":"roots/list"}'; ok '{}'; }"#,
@@ -419,7 +419,7 @@ async fn f_12_f_13_noise_is_skipped_and_never_answered() {
 }
 
 #[tokio::test]
-async fn f_14_an_overlong_answer_fails_its_call_and_the_connection_goes_on() {
+async fn answer_over_the_line_limit_fails_only_its_call() {
     let scene = Scene::new();
     let session = open(&scene.server(
         r#"call() { case $line in *big*) printf '{"result":"'; head -c 2000000 /dev/zero | tr '\0' x; say "\",\"id\":$id}";; *) ok '{}';; esac; }"#,
@@ -435,7 +435,7 @@ async fn f_14_an_overlong_answer_fails_its_call_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn f_20_an_answer_without_a_final_newline_is_delivered() {
+async fn answer_without_a_final_newline_is_delivered() {
     let scene = Scene::new();
     let launch = scene.server(
         r#"call() { printf '{"jsonrpc":"2.0","id":%s,"result":{"last":1}}' "$id"; exit 0; }"#,
@@ -446,7 +446,7 @@ async fn f_20_an_answer_without_a_final_newline_is_delivered() {
 }
 
 #[tokio::test]
-async fn f_23_odd_answers_end_their_call_at_once() {
+async fn answer_that_is_invalid_fails_its_call_at_once() {
     let check = async |reply: &str, part: &str| {
         let scene = Scene::new();
         let session = open(&scene.server(&format!("call() {{ say \"{reply}\"; }}"))).await;
@@ -473,7 +473,7 @@ async fn f_23_odd_answers_end_their_call_at_once() {
 }
 
 #[tokio::test]
-async fn f_36_beyond_places_and_queue_calls_are_refused_at_once() {
+async fn call_over_the_limit_and_queue_is_refused_at_once() {
     let scene = Scene::new();
     let mut launch = scene.server("call() { :; }");
     (launch.max_in_flight, launch.queue) = (2, 3);
@@ -512,7 +512,7 @@ async fn f_36_beyond_places_and_queue_calls_are_refused_at_once() {
 }
 
 #[tokio::test]
-async fn a_grandchild_goes_with_its_group_when_the_leader_leaves_cleanly() {
+async fn grandchild_in_the_group_ends_after_a_clean_exit() {
     let scene = Scene::new();
     let session = open(&scene.server("sleep 300 & echo $! > $DIR/grandchild")).await;
     let grandchild = scene.read("grandchild");
@@ -522,7 +522,7 @@ async fn a_grandchild_goes_with_its_group_when_the_leader_leaves_cleanly() {
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_the_end_of_its_input_and_term_is_killed() {
+async fn server_that_ignores_end_of_input_and_sigterm_is_killed() {
     let scene = Scene::new();
     let launch =
         scene.server("trap '' TERM; echo $$ > $DIR/pid\nafter() { while :; do sleep 1; done; }");
@@ -534,7 +534,7 @@ async fn a_server_that_ignores_the_end_of_its_input_and_term_is_killed() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_dropped_takes_its_processes_with_it() {
+async fn session_that_is_dropped_ends_its_processes() {
     let scene = Scene::new();
     let session =
         open(&scene.server("sleep 300 & echo $! > $DIR/grandchild; echo $$ > $DIR/pid")).await;
@@ -547,7 +547,7 @@ async fn a_session_that_is_dropped_takes_its_processes_with_it() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_library_neither_adopts_orphans_of_its_host_nor_reaps_its_children() {
+async fn library_adopts_no_orphans_and_reaps_no_children_of_its_host() {
     #[expect(
         clippy::disallowed_methods,
         reason = "a child of the host, which the spawner does not know"

@@ -84,7 +84,7 @@ async fn call(source: &Source) -> Result<String, CallFailure> {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_the_start_and_stop_is_idempotent() {
+async fn source_call_waits_for_the_start_and_stop_is_idempotent() {
     let scene = Scene::new();
     let source = start(scene.server("echo $$ > $DIR/pid"));
     assert!(call(&source).await.unwrap().contains("hi"));
@@ -102,7 +102,7 @@ async fn a_call_waits_for_the_start_and_stop_is_idempotent() {
 }
 
 #[tokio::test]
-async fn f_06_a_server_that_dies_is_started_and_checked_again() {
+async fn source_that_dies_is_restarted_and_checked_again() {
     let scene = Scene::new();
     let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
     assert_eq!(call(&source).await.unwrap(), "{}");
@@ -138,7 +138,7 @@ async fn f_06_a_server_that_dies_is_started_and_checked_again() {
 }
 
 #[tokio::test]
-async fn f_27_a_crash_loop_backs_off_and_callers_learn_why() {
+async fn source_in_a_crash_loop_backs_off_and_reports_the_cause() {
     let scene = Scene::new();
     let mut launch = scene.launch("echo x >> $DIR/starts; echo broken >&2; exit 4");
     launch.timing.backoff = Duration::from_secs(3600);
@@ -165,7 +165,7 @@ async fn f_27_a_crash_loop_backs_off_and_callers_learn_why() {
 }
 
 #[tokio::test]
-async fn a_call_without_time_for_a_restart_learns_the_cause_and_not_that_its_time_was_up() {
+async fn source_call_too_short_for_a_restart_reports_the_cause() {
     let scene = Scene::new();
     let mut launch = scene.launch("echo broken >&2; exit 4");
     // A call may wake it after about a second, for which one with more time would wait.
@@ -184,7 +184,7 @@ async fn a_call_without_time_for_a_restart_learns_the_cause_and_not_that_its_tim
 }
 
 #[tokio::test]
-async fn a_call_wakes_a_source_in_backoff_and_many_wake_it_once() {
+async fn source_in_backoff_is_started_once_by_many_calls() {
     let scene = Scene::new();
     let mut launch = scene.server("echo x >> $DIR/starts\n[ -e $DIR/fixed ] || exit 1");
     // Long enough that only a call can bring it back; the gap between wishes is five seconds at most.
@@ -211,7 +211,7 @@ async fn a_call_wakes_a_source_in_backoff_and_many_wake_it_once() {
 }
 
 #[tokio::test]
-async fn f_01_a_missing_command_is_not_tried_again_by_itself() {
+async fn source_with_a_missing_command_is_not_retried() {
     let scene = Scene::new();
     let mut launch = scene.launch("");
     process_mut(&mut launch).program = "no-such-server".to_owned();
@@ -244,7 +244,7 @@ async fn f_01_a_missing_command_is_not_tried_again_by_itself() {
 }
 
 #[tokio::test]
-async fn f_33_announced_changes_are_checked_and_a_source_comes_and_goes_by_its_verdict() {
+async fn source_with_announced_changes_is_withdrawn_and_restored() {
     let scene = Scene::new();
     let source = start(scene.server(
         r#"changed() { say '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; }
@@ -282,7 +282,7 @@ async fn f_33_announced_changes_are_checked_and_a_source_comes_and_goes_by_its_v
 }
 
 #[tokio::test]
-async fn a_source_that_can_no_longer_be_listed_is_not_served() {
+async fn source_with_an_invalid_list_is_not_served() {
     let scene = Scene::new();
     let source = start(scene.server(
         r#"call() { tools='{"name":""}'; say '{"method":"notifications/tools/list_changed"}'; ok '{}'; }"#,
@@ -298,7 +298,7 @@ async fn a_source_that_can_no_longer_be_listed_is_not_served() {
 }
 
 #[tokio::test]
-async fn stopping_in_the_middle_of_a_start_leaves_nothing_behind() {
+async fn source_stopped_during_its_start_leaves_no_process() {
     let scene = Scene::new();
     let source = start(scene.launch("echo $$ > $DIR/pid; trap '' TERM; while :; do sleep 1; done"));
     eventually("it runs", || is_alive(&scene.read("pid"))).await;
@@ -307,7 +307,7 @@ async fn stopping_in_the_middle_of_a_start_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn f_45_a_stop_in_a_hurry_shortens_every_grace_also_of_a_stop_under_way() {
+async fn source_stop_when_expedited_shortens_every_grace() {
     for hurry_first in [true, false] {
         let scene = Scene::new();
         // The server ignores the end of its input and TERM; so does what it left in its group.
@@ -344,7 +344,7 @@ async fn f_45_a_stop_in_a_hurry_shortens_every_grace_also_of_a_stop_under_way() 
 }
 
 #[tokio::test]
-async fn a_subscription_that_the_server_ends_is_opened_again_and_what_was_missed_is_checked() {
+async fn source_subscription_that_ends_is_renewed_and_the_list_checked() {
     let scene = Scene::new();
     // It ends the first one with an answer, the second with a cancellation, and keeps the third.
     let source = start(scene.server(
@@ -369,7 +369,7 @@ async fn a_subscription_that_the_server_ends_is_opened_again_and_what_was_missed
 }
 
 #[tokio::test]
-async fn a_server_that_never_keeps_a_subscription_is_left_alone_after_a_while() {
+async fn source_subscription_that_always_ends_is_given_up() {
     let scene = Scene::new();
     let mut launch = scene.server(
         r#"discover() { modern; }
@@ -386,7 +386,7 @@ async fn a_server_that_never_keeps_a_subscription_is_left_alone_after_a_while() 
 }
 
 #[tokio::test]
-async fn a_session_handle_never_reaches_the_next_process() {
+async fn source_session_handle_never_reaches_the_next_process() {
     let scene = Scene::new();
     let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
     let session = source.session(WAIT_TIMEOUT).await.unwrap();
@@ -427,7 +427,7 @@ async fn a_session_handle_never_reaches_the_next_process() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_a_failing_check_gets_its_failure() {
+async fn source_call_waiting_for_a_failed_check_gets_its_failure() {
     let scene = Scene::new();
     let mut launch = scene.server(
         r#"call() { case $line in
@@ -458,7 +458,7 @@ async fn a_call_that_waits_for_a_failing_check_gets_its_failure() {
 }
 
 #[tokio::test]
-async fn f_16_a_result_that_was_no_text_is_delivered_and_marked() {
+async fn source_result_with_invalid_utf8_is_repaired_and_marked() {
     let scene = Scene::new();
     let source = start(scene.server(
         r#"call() { case $line in
@@ -484,7 +484,7 @@ async fn f_16_a_result_that_was_no_text_is_delivered_and_marked() {
 }
 
 #[tokio::test]
-async fn polls_of_a_server_that_does_one_thing_at_a_time_wait_for_its_calls() {
+async fn source_polls_wait_for_calls_of_a_sequential_server() {
     let scene = Scene::new();
     let mut launch =
         scene.server(r#"call() { echo begun >> $LOG; sleep 2; echo ended >> $LOG; ok '{}'; }"#);
@@ -507,7 +507,7 @@ async fn polls_of_a_server_that_does_one_thing_at_a_time_wait_for_its_calls() {
 }
 
 #[tokio::test]
-async fn the_listings_of_eight_sources_are_checked_four_at_a_time() {
+async fn source_listings_are_checked_four_at_a_time() {
     let checks = Arc::new(ConcurrentChecks::default());
     let scenes: Vec<_> = (0..8).map(|_| Scene::new()).collect();
     let concurrency = ConcurrencyLimits::new();

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_8785_examples() {
+    fn canonical_json_matches_the_examples_of_rfc_8785() {
         // Section 3.2.2 and 3.2.3 of RFC 8785.
         assert_eq!(
             canonical(
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn one_number_one_form() {
+    fn canonical_json_has_one_form_for_each_number() {
         assert_eq!(canonical("[1.0,1,10e-1,-0,-0.0,0]"), "[1,1,1,0,0,0]");
         assert_eq!(
             canonical("[18446744073709551615,-9223372036854775808,9007199254740993]"),
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn canonical_text_is_a_fixed_point(text in "[ -~]{0,20}", int in any::<i64>(), float in -1e300f64..1e300) {
+        fn canonical_json_of_canonical_json_is_unchanged(text in "[ -~]{0,20}", int in any::<i64>(), float in -1e300f64..1e300) {
             let value = serde_json::json!({ text.clone(): [int, float], "b": { "t": text } });
             let once = to_canonical(&value);
             let again = to_canonical(&serde_json::from_slice(&once).unwrap());

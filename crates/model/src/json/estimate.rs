@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_every_kind_are_counted_once() {
+    fn estimate_counts_each_value_once() {
         for (text, values) in [
             ("1", 1),
             ("[]", 1),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_not_json_are_read_to_their_end() {
+    fn estimate_of_invalid_json_ends() {
         for text in ["]]]]", "{{{{", "\"", "\"\\", "[1,", "}{", ":::", "[\"a\\"] {
             assert!(estimate(text.as_bytes()).values <= 4, "{text}");
         }

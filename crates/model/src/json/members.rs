@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_decoded_and_equal_names_come_each_time() {
+    fn member_names_are_decoded_and_repeated_names_reported() {
         let read = |text: &str| {
             let mut found = Vec::new();
             let outcome = each_member(text.as_bytes(), |name, value| {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_come_in_order_until_one_is_refused() {
+    fn elements_are_read_in_order_until_one_is_refused() {
         let read = |text: &str| {
             let mut found = Vec::new();
             let outcome = each_element(text.as_bytes(), |element| {

@@ -68,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn wildcards() {
+    fn pointer_pattern_with_a_wildcard_matches_one_token() {
         assert!(matches("/tools/*/_meta", "/tools/x/_meta"));
         assert!(!matches("/tools/*/_meta", "/tools/x/_meta/y"));
         let mut value = json!({"a": {"x": {"k": 1, "l": 2}, "y": {"k": 3}}, "b/c": [1, {"k": 2}]});

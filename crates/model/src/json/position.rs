@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_values_and_falls_back_to_ancestors() {
+    fn position_of_a_missing_pointer_is_that_of_its_parent() {
         let text = "{\n  \"a\": [1,\n   {\"ü\": \"x\", \"b/c\": 2}]\n}";
         let at = |pointer| position_of_pointer(text, pointer).map(|p| (p.line, p.column));
         assert_eq!(at(""), Some((1, 1)));

@@ -93,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn shows_what_hides_and_reads_back() {
+    fn review_text_escapes_hidden_characters_and_reads_back() {
         let value = json!({"b": "é\u{202e}x\u{e0041}\u{7f}", "a\u{200b}": [1, {}], "c": []});
         let text = to_review_text(&value);
         assert_eq!(

@@ -184,7 +184,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn accepts_what_can_be_kept() {
+    fn strict_json_accepts_exact_values() {
         assert_eq!(
             parse(r#"{"a":[1,-2.5e3,18446744073709551615,"\"}]"]}"#).unwrap(),
             json!({"a":[1,-2500.0,u64::MAX,"\"}]"]})
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_the_rest() {
+    fn strict_json_refuses_duplicates_inexact_numbers_and_depth() {
         let message = |text: &str| parse(text).unwrap_err().to_string();
         assert!(
             message(r#"{"a":1,"b":{"x":1,"x":2}}"#)

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_reads_back_and_nothing_else_does() {
+    fn lock_package_is_read_back_and_other_forms_are_refused() {
         let package = Package {
             kind: PackageKind::Npm,
             name: "p".to_owned(),

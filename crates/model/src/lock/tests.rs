@@ -51,7 +51,7 @@ fn code_of(text: &str) -> (DiagnosticCode, Option<usize>) {
 }
 
 #[test]
-fn reads_back_what_it_wrote_and_writes_the_same_bytes() {
+fn lock_is_read_back_and_written_with_the_same_bytes() {
     let lock = locked(tools(), &[]);
     let text = lock.to_text();
     let again = Lock::parse("x.lock.json", &text).unwrap();
@@ -80,7 +80,7 @@ fn reads_back_what_it_wrote_and_writes_the_same_bytes() {
 }
 
 #[test]
-fn a_package_is_covered_by_the_root_digest_and_a_lock_without_one_is_read() {
+fn lock_root_digest_covers_the_package_if_there_is_one() {
     let mut lock = locked(tools(), &[]);
     let without = lock.to_text();
     assert!(!without.contains("\"package\""), "{without}");
@@ -104,7 +104,7 @@ fn a_package_is_covered_by_the_root_digest_and_a_lock_without_one_is_read() {
 }
 
 #[test]
-fn volatile_members_are_left_out_of_bytes_and_digests() {
+fn lock_leaves_volatile_members_out_of_bytes_and_digests() {
     let with = |default: i64| json!({"name": "t", "inputSchema": {"properties": {"fields": {"default": default}, "o": {"default": 1}}}});
     let pattern = ["/tools/*/inputSchema/properties/fields/default"];
     assert_eq!(
@@ -123,7 +123,7 @@ fn volatile_members_are_left_out_of_bytes_and_digests() {
 }
 
 #[test]
-fn lock_03_another_version_is_named_before_anything_else() {
+fn lock_of_another_version_is_refused_before_other_checks() {
     let text = locked(tools(), &[]).to_text();
     let line_of = |needle: &str| text.lines().position(|line| line.contains(needle)).unwrap() + 1;
     let newer = text
@@ -144,7 +144,7 @@ fn lock_03_another_version_is_named_before_anything_else() {
 }
 
 #[test]
-fn lock_04_edited_torn_and_conflicting_locks_are_refused_with_the_line() {
+fn lock_edited_torn_or_conflicting_is_refused_with_the_line() {
     let text = locked(tools(), &[]).to_text();
     let line_of = |needle: &str| text.lines().position(|line| line.contains(needle)).unwrap() + 1;
 
@@ -192,7 +192,7 @@ fn lock_04_edited_torn_and_conflicting_locks_are_refused_with_the_line() {
 }
 
 #[test]
-fn lock_05_a_tool_or_source_that_stands_twice_is_refused() {
+fn lock_with_a_duplicate_tool_or_source_is_refused() {
     let lock = locked(tools(), &[]);
     let mut twice = lock.clone();
     twice.sources.push(lock.sources[0].clone());
@@ -204,7 +204,7 @@ fn lock_05_a_tool_or_source_that_stands_twice_is_refused() {
 }
 
 #[test]
-fn lock_06_whitespace_line_ends_and_key_order_do_not_matter() {
+fn lock_with_other_white_space_or_key_order_is_equal() {
     let lock = locked(tools(), &[]);
     let text = lock.to_text();
     assert_eq!(Lock::parse("x", &text.replace('\n', "\r\n")).unwrap(), lock);
@@ -223,7 +223,7 @@ fn lock_06_whitespace_line_ends_and_key_order_do_not_matter() {
 }
 
 #[test]
-fn lock_08_number_forms_have_one_digest() {
+fn lock_digest_is_equal_for_other_number_forms() {
     let digest =
         |text: &str| Digest::of_tool(crate::json::parse(text).unwrap().as_object().unwrap());
     assert_eq!(

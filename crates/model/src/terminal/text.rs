@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapped_and_folded_text_has_no_lines_but_ours() {
+    fn text_wrapped_or_folded_has_no_foreign_line_ends() {
         let mut out = Text::new();
         out.wrap("help: ", "  ", HOSTILE);
         out.fold(&text!("  {}", HOSTILE), 12, "    ");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn json_shows_what_hides_and_reads_back() {
+    fn text_of_json_escapes_hidden_characters_and_reads_back() {
         let value = json!({"a\u{200b}": HOSTILE, "b": ["\u{e0041}é"]});
         for text in [Text::json(&value), Text::json_text(&value.to_string())] {
             let raw = |c: char| c != '\n' && is_invisible(c);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_guard_writes_is_read() {
+    fn guard_variable_is_read_only_as_a_guard_writes_it() {
         let guard = Pid::from_raw(17).expect("a number");
         let cookie = "0123456789abcdef0123456789abcdef";
         assert_eq!(
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn another_program_is_not_a_guard() {
+    fn guard_is_not_another_program() {
         let parent = getppid().expect("a test has a parent");
         assert!(is_another_program(parent), "tests are started by cargo");
         assert!(!is_another_program(

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_reaches_both_processes_is_one_order() {
+    fn stop_signal_to_both_processes_counts_once() {
         let guard = Pid::from_raw(7);
         let from = |pid| ReceivedSignal {
             signal: Some(Signal::TERM),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_order_is_lost_between_two_waits() {
+    async fn stop_signals_between_two_waits_are_not_lost() {
         let (sender, orders) = watch::channel(0);
         let mut signals = Signals {
             orders,

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn covers_proves_refutes_or_says_that_it_cannot() {
+    fn covers_proves_refutes_or_reports_unknown() {
         let any_text = json!({"type": "string"});
         let short_text = json!({"type": "string", "maxLength": 3});
         assert_eq!(covers(&short_text, &any_text), Coverage::Covered);

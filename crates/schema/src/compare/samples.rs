@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_match() {
+    fn pattern_samples_match_their_pattern() {
         for pattern in [
             "^[a-z]{2}-\\d{3,}$",
             "^(red|green)$",
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn of_pattern_of_nested_repetitions_ends_soon() {
+    fn pattern_samples_of_nested_repetitions_end_soon() {
         let nested = (0..10).fold("(?:|a)".to_owned(), |inner, _| format!("(?:{inner}){{64}}"));
         assert!(!of_pattern(&nested).is_empty());
     }

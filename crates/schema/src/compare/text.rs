@@ -230,7 +230,7 @@ mod tests {
     use super::asks_for_more;
 
     #[test]
-    fn what_takes_only_listed_values_carries_nothing_away() {
+    fn parameter_with_listed_values_only_asks_for_nothing_more() {
         let told = "How much context of the conversation is used";
         for (schema, asks) in [
             (json!({"type": "string", "description": told}), true),

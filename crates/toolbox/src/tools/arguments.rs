@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_float_is_an_integer_and_a_broken_one_is_not() {
+    fn integer_argument_accepts_a_whole_float_only() {
         assert_eq!(as_integer(&json!(2.0)), Some(2));
         assert_eq!(as_integer(&json!(2.5)), None);
         assert_eq!(as_integer(&json!(1e300)), None);

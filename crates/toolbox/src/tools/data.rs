@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_reach_into_nested_values() {
+    fn json_get_reads_nested_values() {
         let document = json!({"a": [{"b/c": {"d~e": null}}]});
         let at = |pointer: &str| json!({"document": document, "pointer": pointer});
         assert_eq!(
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_sorted_and_written_in_both_styles() {
+    fn json_format_sorts_members_in_both_styles() {
         let compact =
             json!({"text": "{ \"b\":[1,{\"d\":1.0,\"c\":2}], \"a\":null}", "style": "compact"});
         assert_eq!(
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_json_is_refused_with_its_place() {
+    fn json_format_of_invalid_json_is_refused_with_the_place() {
         let message = refusal("json_format", json!({"text": "{\"a\": }"}));
         assert!(message.contains("line 1 column 7"), "{message}");
     }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slow_echo_asks_for_its_wait() {
+    fn slow_echo_waits_up_to_its_maximum() {
         assert_eq!(
             call("slow_echo", json!({"text": "a", "milliseconds": 30_000})),
             Ok(Answer::Later(Duration::from_secs(30), "a".to_owned()))
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_comes_in_both_kinds() {
+    fn fail_returns_a_tool_error_or_an_rpc_error() {
         assert_eq!(refusal("fail", json!({"message": "no"})), "no");
         assert_eq!(
             call("fail", json!({"message": "no", "kind": "rpc"})),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_alphabet_has_its_own_digits_and_no_padding() {
+    fn base64_url_alphabet_has_no_padding() {
         let plain = "ü?>~";
         let encoded = text("base64_encode", json!({"text": plain, "alphabet": "url"}));
         assert_eq!(encoded, "w7w_Pn4");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_base64_is_refused() {
+    fn base64_that_is_invalid_is_refused() {
         for wrong in [
             "Z", "Zg=", "Zh==", "Zg==Zg==", "Z m8", "====", "Zm9v=", "Zm9vY===",
         ] {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn hexadecimal_goes_both_ways() {
+    fn hex_encodes_and_decodes() {
         let forth = json!({"text": "né", "direction": "encode"});
         assert_eq!(text("hex", forth), "6ec3a9");
         let back = json!({"text": "6EC3a9", "direction": "decode"});

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_match_their_published_vectors() {
+    fn hash_matches_published_vectors() {
         for (algorithm, given, expected) in [
             (
                 "sha256",

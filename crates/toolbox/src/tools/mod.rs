@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_is_described_in_full_and_its_schema_is_closed() {
+    fn toolbox_tools_have_descriptions_and_closed_schemas() {
         let tools = all();
         let mut names: Vec<_> = tools.iter().map(|tool| tool.name).collect();
         for tool in &tools {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_checked_against_the_schema_of_the_tool() {
+    fn toolbox_arguments_that_violate_the_schema_are_refused() {
         assert_eq!(
             refusal("text_case", json!({"text": "a"})),
             "argument `to` is missing"

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_with_gaps_last_and_then_cut() {
+    fn table_rows_are_sorted_with_missing_values_last() {
         let up = structured(
             "data_table",
             json!({"rows": fruit(), "sort": {"by": "price"}}),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn aggregates_read_the_numbers_of_all_rows() {
+    fn table_aggregates_use_the_numbers_of_all_rows() {
         let wanted: Vec<_> = ["count", "sum", "mean", "min", "max"]
             .iter()
             .map(|function| json!({"column": "price", "function": function}))
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_of_integers_stays_one_and_a_column_without_numbers_has_none() {
+    fn table_sum_of_integers_is_an_integer() {
         let answer = structured(
             "data_table",
             json!({
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_rows_and_unknown_functions_are_refused() {
+    fn table_with_nested_rows_or_unknown_functions_is_refused() {
         let nested = json!({"rows": [{"a": 1}, {"a": [1]}]});
         assert_eq!(
             refusal("data_table", nested),

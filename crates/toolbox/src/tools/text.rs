@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_cases_are_written() {
+    fn text_case_writes_every_case() {
         for (to, expected) in [
             ("upper", "BIG RED APPLE"),
             ("lower", "big red apple"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_tell_characters_from_bytes() {
+    fn text_count_distinguishes_characters_and_bytes() {
         assert_eq!(
             structured("text_count", json!({"text": "héllo  wörld\nbye\n"})),
             json!({"words": 3, "lines": 2, "chars": 17, "bytes": 19})
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_stops_at_the_limit() {
+    fn text_replace_stops_at_its_limit() {
         let all = json!({"text": "a.a.a", "find": ".", "with": "--"});
         assert_eq!(text("text_replace", all), "a--a--a");
         let one = json!({"text": "a.a.a", "find": ".", "with": "", "limit": 1});
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_refuses_nothing_to_find_and_a_huge_answer() {
+    fn text_replace_of_nothing_or_with_a_huge_result_is_refused() {
         let empty = json!({"text": "a", "find": "", "with": "b"});
         assert_eq!(
             refusal("text_replace", empty),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_count_characters_from_both_ends() {
+    fn text_slice_counts_characters_from_both_ends() {
         let slice = |start: i64, end: Option<i64>| {
             let mut arguments = json!({"text": "añb😀c", "start": start});
             if let Some(end) = end {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn filler_text_has_as_many_paragraphs_as_asked_for() {
+    fn text_lorem_has_the_requested_number_of_paragraphs() {
         let long = text("text_lorem", json!({"paragraphs": 200}));
         assert_eq!(long.split("\n\n").count(), 200);
         assert_eq!(text("text_lorem", json!({})).split("\n\n").count(), 3);

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_times_convert_both_ways() {
+    fn time_convert_of_known_times_works_both_ways() {
         for (unix, rfc3339) in [
             (0, "1970-01-01T00:00:00Z"),
             (-1, "1969-12-31T23:59:59Z"),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_of_four_centuries_survives_the_round_trip() {
+    fn civil_date_of_every_day_converts_back() {
         for day in -80_000..80_000 {
             let (year, month, date) = civil(day);
             assert_eq!(days_from_civil(year, month, date), day);
@@ -249,13 +249,13 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_and_a_fraction_are_understood() {
+    fn time_with_offset_and_fraction_is_parsed() {
         let time = json!({"value": "2024-02-29t13:30:00.999+01:30", "to": "unix"});
         assert_eq!(text("time_convert", time), "1709208000");
     }
 
     #[test]
-    fn what_is_not_a_time_is_refused() {
+    fn time_that_is_invalid_is_refused() {
         for wrong in [
             "",
             "2024-02-30T00:00:00Z",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_added_and_taken_away() {
+    fn time_add_adds_and_subtracts() {
         let later = json!({"time": "2024-02-28T12:00:00Z", "amount": 2, "unit": "days"});
         assert_eq!(
             structured("time_add", later),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_gives_both_forms_of_one_moment() {
+    fn time_now_gives_both_forms_of_one_moment() {
         let now = structured("time_now", json!({}));
         let unix = parse(now["rfc3339"].as_str().unwrap()).unwrap();
         assert_eq!(now["unix"], unix);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_end_at_separators_and_humps() {
+    fn words_end_at_separators_and_capitals() {
         for (text, expected) in [
             ("HelloWorld", "hello world"),
             ("parseHTTPHeader v2Beta", "parse http header v2 beta"),
@@ -87,12 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn title_keeps_spaces_and_apostrophes() {
+    fn title_case_keeps_spaces_and_apostrophes() {
         assert_eq!(title("don't  PANIC, école!"), "Don't  Panic, École!");
     }
 
     #[test]
-    fn filler_text_grows_by_whole_paragraphs() {
+    fn lorem_text_grows_by_whole_paragraphs() {
         let two = lorem(2);
         assert!(lorem(3).starts_with(&two));
         assert_eq!(lorem(200).split("\n\n").count(), 200);

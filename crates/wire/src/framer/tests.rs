@@ -53,7 +53,7 @@ fn lines(bytes: &[u8], limit: usize) -> Vec<String> {
 }
 
 #[test]
-fn f_16_f_20_line_ends_marks_and_a_last_line_without_end() {
+fn framer_accepts_carriage_returns_marks_and_an_open_last_line() {
     assert_eq!(
         lines(
             b"\xef\xbb\xbf{\"a\":1}\r\n\n \r\n\xef\xbb\xbfb\n c \nlast",
@@ -65,7 +65,7 @@ fn f_16_f_20_line_ends_marks_and_a_last_line_without_end() {
 }
 
 #[test]
-fn f_14_a_line_over_the_limit_is_read_past_and_named() {
+fn framer_reports_a_line_over_the_limit_with_its_id() {
     let long = "x".repeat(50);
     let text = format!(
         "{{\"id\":7,\"result\":\"{long}\"}}\nok\n{{\"result\":\"{long}\",\"id\":\"8\"}}\n{long}\nend"
@@ -77,7 +77,7 @@ fn f_14_a_line_over_the_limit_is_read_past_and_named() {
 }
 
 #[test]
-fn a_line_of_exactly_the_limit_passes() {
+fn framer_accepts_a_line_of_exactly_the_limit() {
     let text = format!("{}\r\n{}\n", "x".repeat(40), "y".repeat(41));
     assert_eq!(
         lines(text.as_bytes(), 40),
@@ -91,7 +91,7 @@ fn a_line_of_exactly_the_limit_passes() {
 }
 
 #[test]
-fn f_14_a_very_long_line_that_ends_after_all_is_no_endless_one() {
+fn framer_continues_after_a_very_long_line_that_ends() {
     let mut framer = new(1000);
     let chunk = vec![b'x'; MIN_ENDLESS_BYTES / 64];
     for _ in 0..64 {
@@ -107,7 +107,7 @@ fn f_14_a_very_long_line_that_ends_after_all_is_no_endless_one() {
 }
 
 #[test]
-fn f_15_the_memory_of_a_long_line_goes_with_the_line() {
+fn framer_releases_the_memory_of_a_long_line() {
     let mut framer = new(8 << 20);
     let long = vec![b'x'; 4 << 20];
     framer.buffer().put_slice(&long);
@@ -126,7 +126,7 @@ fn f_15_the_memory_of_a_long_line_goes_with_the_line() {
 }
 
 #[test]
-fn f_14_an_overlong_line_is_named_before_it_ends_and_given_up_when_it_does_not() {
+fn framer_reports_an_endless_line_early_and_gives_it_up() {
     let mut framer = new(1000);
     framer
         .buffer()
@@ -143,7 +143,7 @@ fn f_14_an_overlong_line_is_named_before_it_ends_and_given_up_when_it_does_not()
 }
 
 #[test]
-fn a_line_is_charged_while_it_is_read_and_until_its_last_share_is_dropped() {
+fn server_line_is_charged_until_its_last_share_is_dropped() {
     let budget = MemoryBudget::new(16 << 20);
     let mut framer = of(Peer::Server, 8 << 20, &budget);
     let piece = vec![b'x'; 1 << 20];
@@ -168,7 +168,7 @@ fn a_line_is_charged_while_it_is_read_and_until_its_last_share_is_dropped() {
 }
 
 #[test]
-fn a_line_without_room_is_read_past_and_named() {
+fn server_line_without_memory_is_skipped_and_reported() {
     let budget = MemoryBudget::new(4 << 20);
     let taken = budget.account().charge(1 << 20, Size::Large);
     let mut framer = of(Peer::Server, 8 << 20, &budget);
@@ -214,7 +214,7 @@ fn text(text: &'static str) -> Frame {
 }
 
 #[test]
-fn lines_of_a_client_come_out_whole_however_they_came_in() {
+fn client_lines_are_whole_in_any_chunks() {
     let input = "\u{feff}{\"a\":1}\r\n\n  \n{\"b\":2}\nlast".as_bytes();
     let expected = vec![text("{\"a\":1}"), text("{\"b\":2}"), text("last")];
     assert_eq!(pushed(100, &[input]), expected);
@@ -223,7 +223,7 @@ fn lines_of_a_client_come_out_whole_however_they_came_in() {
 }
 
 #[test]
-fn rpc_19_a_long_line_is_read_past_and_reported_once() {
+fn client_line_over_the_limit_is_skipped_and_reported_once() {
     let long = vec![b'x'; 50];
     for size in [1, 7, 1000] {
         let input = [&b"12345678\r\n"[..], &long, b"\n1\n123456789\n2"].concat();
@@ -241,7 +241,7 @@ fn rpc_19_a_long_line_is_read_past_and_reported_once() {
 }
 
 #[test]
-fn a_line_of_a_client_is_charged_while_it_is_read_and_until_its_last_share_is_dropped() {
+fn client_line_is_charged_until_its_last_share_is_dropped() {
     let budget = MemoryBudget::new(64 << 20);
     let mut lines = of(Peer::Client, 8 << 20, &budget);
     let piece = vec![b'x'; 1 << 20];
@@ -265,7 +265,7 @@ fn a_line_of_a_client_is_charged_while_it_is_read_and_until_its_last_share_is_dr
 }
 
 #[test]
-fn a_line_of_a_client_without_room_is_read_past_and_its_id_is_named_once() {
+fn client_line_without_memory_is_skipped_and_its_id_reported() {
     let budget = MemoryBudget::new(4 << 20);
     let _taken = budget.whole_account().charge(3 << 20, Size::Large).unwrap();
     let filler = "x".repeat(900 << 10);
@@ -299,7 +299,7 @@ fn a_line_of_a_client_without_room_is_read_past_and_its_id_is_named_once() {
 }
 
 #[test]
-fn a_line_beyond_a_quarter_of_the_memory_is_refused_whatever_is_free() {
+fn client_line_over_a_quarter_of_the_memory_is_refused() {
     let budget = MemoryBudget::new(4 << 20);
     let line = vec![b'x'; (1 << 20) + 1];
     let found = pushed_within(&budget, 8 << 20, &[&line, b"\n1\n"]);
@@ -313,7 +313,7 @@ fn a_line_beyond_a_quarter_of_the_memory_is_refused_whatever_is_free() {
 
 proptest! {
     #[test]
-    fn any_split_gives_the_same_frames(
+    fn framer_gives_the_same_frames_for_any_split(
         parts in prop::collection::vec(
             prop_oneof![
                 "[a-z{}\":, \r]{0,60}",
@@ -333,7 +333,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_never_panic(
+    fn framer_of_arbitrary_bytes_does_not_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..400),
         pieces in prop::collection::vec(1usize..40, 1..20),
     ) {

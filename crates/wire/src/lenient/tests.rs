@@ -43,7 +43,7 @@ fn invalid(id: Option<i128>, problem: Problem) -> Incoming {
 }
 
 #[test]
-fn what_each_line_is() {
+fn server_line_is_read_as_its_kind_of_message() {
     let error = |id, json: &str| Incoming::Response {
         id: Some(Id::Integer(id)),
         outcome: Err(raw(json)),
@@ -149,7 +149,7 @@ fn what_each_line_is() {
 }
 
 #[test]
-fn f_16_text_that_is_no_text_is_delivered() {
+fn server_line_with_invalid_utf8_is_repaired_and_delivered() {
     let bytes = b"{\"id\":1,\"result\":{\"t\":\"a\xff\xfeb\"}}";
     let parsed = read_line(Bytes::from_static(bytes));
     assert!(parsed.repaired);
@@ -160,7 +160,7 @@ fn f_16_text_that_is_no_text_is_delivered() {
 }
 
 #[test]
-fn f_17_deep_nesting_fails_the_pending_call() {
+fn server_line_nested_too_deep_fails_the_pending_call() {
     let (open, close) = ("[".repeat(20_000), "]".repeat(20_000));
     let deep = format!(r#"{{"jsonrpc":"2.0","id":4,"result":{open}{close}}}"#);
     let too_deep = || {
@@ -176,7 +176,7 @@ fn f_17_deep_nesting_fails_the_pending_call() {
 }
 
 #[test]
-fn a_batch_is_walked_and_no_answer_in_it_is_lost() {
+fn server_batch_is_read_and_loses_no_answer() {
     let noise = || Incoming::problem_without_id(Problem::Noise);
     let note = Incoming::Notification {
         method: "m".to_owned(),
@@ -214,7 +214,7 @@ fn a_batch_is_walked_and_no_answer_in_it_is_lost() {
 }
 
 #[test]
-fn a_batch_is_skipped_after_a_hundred_elements_that_are_no_messages() {
+fn server_batch_is_skipped_after_a_hundred_invalid_elements() {
     let noise = "1,".repeat(MAX_BATCH_NOISE - 1);
     let found = batch(format!(
         r#"[{noise}{{"id":1,"result":{{}}}},1,{{"id":2,"result":{{}}}}]"#
@@ -235,12 +235,12 @@ fn a_batch_is_skipped_after_a_hundred_elements_that_are_no_messages() {
 
 proptest! {
     #[test]
-    fn hostile_lines_never_panic(line in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn server_line_of_arbitrary_bytes_does_not_panic(line in prop::collection::vec(any::<u8>(), 0..200)) {
         read_line(Bytes::from(line));
     }
 
     #[test]
-    fn a_result_comes_out_as_it_went_in(text in "\\PC{0,60}", id in any::<u64>()) {
+    fn server_result_is_unchanged(text in "\\PC{0,60}", id in any::<u64>()) {
         let json = serde_json::to_string(&text).unwrap();
         prop_assert_eq!(
             one(format!("{{\"jsonrpc\":\"2.0\",\"result\":{json},\"id\":{id}}}")),

@@ -51,7 +51,7 @@ fn id(reply: &Response) -> String {
 }
 
 #[test]
-fn a_line_in_json_has_the_digest_of_the_tool() {
+fn call_log_line_in_json_has_the_tool_digest() {
     let (_chaos, broker) = start("json");
     for (path, args, source, outcome) in calls() {
         let id = id(&broker.call(path, args));
@@ -84,7 +84,7 @@ fn a_line_in_json_has_the_digest_of_the_tool() {
 }
 
 #[test]
-fn a_line_for_people_has_it_as_well() {
+fn call_log_line_for_people_has_the_tool_digest() {
     let (_chaos, broker) = start("human");
     for (path, args, source, outcome) in calls() {
         let id = id(&broker.call(path, args));

@@ -7,14 +7,14 @@ use crate::replies::MARK;
 use crate::row::{ADD, About, ECHO, SLOW, row, tool};
 
 #[test]
-fn equivalent_annotations_that_make_the_same_claim() {
+fn annotations_with_the_same_meaning_are_equivalent() {
     row("equivalent", ECHO, &["annotations-respelled"], |script| {
         tool(script, "echo")["annotations"] = json!({"readOnlyHint": false});
     });
 }
 
 #[test]
-fn equivalent_a_schema_written_otherwise() {
+fn schema_in_another_form_is_equivalent() {
     row("equivalent", ADD, &["input-rearranged"], |script| {
         let schema = &mut tool(script, "add")["inputSchema"];
         schema["$defs"] = json!({ MARK: {"type": "number"} });
@@ -23,14 +23,14 @@ fn equivalent_a_schema_written_otherwise() {
 }
 
 #[test]
-fn text_a_description() {
+fn description_change_is_text_drift() {
     row("text", ECHO, &["description-changed"], |script| {
         tool(script, "echo")["description"] = json!(format!("Sends it away, {MARK}"));
     });
 }
 
 #[test]
-fn text_everything_else_that_is_text() {
+fn text_member_changes_are_text_drift() {
     let rules = [
         "input-text-changed",
         "meta-changed",
@@ -54,7 +54,7 @@ fn text_everything_else_that_is_text() {
 }
 
 #[test]
-fn compatible_a_new_channel() {
+fn parameter_added_as_a_free_text_is_compatible() {
     let rules = ["input-channel-added", "input-text-changed"];
     row("compatible", ECHO, &rules, |script| {
         let more = json!({"type": "string", "description": format!("Your notes, {MARK}")});
@@ -63,7 +63,7 @@ fn compatible_a_new_channel() {
 }
 
 #[test]
-fn compatible_wider_bounds_and_another_default() {
+fn limits_widened_and_another_default_are_compatible() {
     let rules = ["input-default-changed", "input-limit-widened"];
     row("compatible", SLOW, &rules, |script| {
         let schema = json!({"type": "integer", "minimum": -5, "default": 1});
@@ -72,7 +72,7 @@ fn compatible_wider_bounds_and_another_default() {
 }
 
 #[test]
-fn compatible_callers_are_held_to_the_reviewed_schema() {
+fn compatible_change_keeps_the_reviewed_schema_for_callers() {
     let chaos = Chaos::new();
     let tools = Chaos::tools_with("echo", |echo| {
         echo["inputSchema"]["properties"]["more"] = json!({"type": "string"});
@@ -90,7 +90,7 @@ fn compatible_callers_are_held_to_the_reviewed_schema() {
 }
 
 #[test]
-fn added_an_unreviewed_tool() {
+fn tool_added_without_review_is_not_served() {
     const NEW: &str = "qzmark_new";
     row("added", About::New(NEW), &["tool-added"], |script| {
         let tools = script["tools"].as_array_mut().expect("a list");
@@ -117,7 +117,7 @@ fn reversed(value: &Value) -> String {
 }
 
 #[test]
-fn same_another_order_while_running_is_not_logged() {
+fn order_change_at_run_time_is_not_logged() {
     let chaos = Chaos::new();
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
     let mut tools = Chaos::tools();

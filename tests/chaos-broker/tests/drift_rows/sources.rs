@@ -7,7 +7,7 @@ use crate::replies::MARK;
 use crate::row::{About, row};
 
 #[test]
-fn same_another_version_and_other_capabilities() {
+fn server_version_or_capabilities_change_is_not_drift() {
     let rules = ["server-version-changed", "capabilities-changed"];
     row("same", About::Source, &rules, |script| {
         script["server_info"] = json!({"name": "chaos-mcp", "version": MARK});
@@ -16,7 +16,7 @@ fn same_another_version_and_other_capabilities() {
 }
 
 #[test]
-fn same_another_revision_of_the_protocol() {
+fn protocol_revision_change_is_not_drift() {
     let rules = ["protocol-revision-changed"];
     row("same", About::Source, &rules, |script| {
         script["era"] = json!("legacy");
@@ -25,7 +25,7 @@ fn same_another_revision_of_the_protocol() {
 }
 
 #[test]
-fn text_what_a_server_says_of_itself() {
+fn server_info_or_instructions_change_is_text_drift() {
     let rules = [
         "server-name-changed",
         "instructions-changed",
@@ -41,7 +41,7 @@ fn text_what_a_server_says_of_itself() {
 }
 
 #[test]
-fn security_invisible_instructions() {
+fn instructions_with_hidden_characters_are_a_security_change() {
     let rules = ["hidden-characters", "instructions-changed"];
     row("security", About::Source, &rules, |script| {
         script["instructions"] = json!(format!("Welcome\u{200b}\u{e0041} {MARK}"));
@@ -49,7 +49,7 @@ fn security_invisible_instructions() {
 }
 
 #[test]
-fn unchecked_a_list_that_cannot_be_had() {
+fn source_whose_list_fails_is_unchecked() {
     row(
         "unchecked",
         About::Source,
@@ -61,7 +61,7 @@ fn unchecked_a_list_that_cannot_be_had() {
 }
 
 #[test]
-fn unchecked_a_server_that_does_not_start() {
+fn source_that_does_not_start_is_unchecked() {
     let chaos = Chaos::new();
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
     let tree = broker.post("/meta_tree", &json!({"depth": 16})).text();

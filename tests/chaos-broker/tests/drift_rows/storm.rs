@@ -22,7 +22,7 @@ fn script(tools: &Value, generation: u64) -> Value {
 }
 
 #[test]
-fn f_33_a_thousand_announcements_are_one_listing_after_the_one_under_way() {
+fn announcements_during_a_listing_cause_one_more_listing() {
     let chaos = Chaos::new();
     let tools = json!(Chaos::tools());
     chaos.script("a", &script(&tools, 0));

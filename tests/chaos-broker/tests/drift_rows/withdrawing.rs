@@ -6,7 +6,7 @@ use crate::replies::MARK;
 use crate::row::{ADD, ECHO, STRUCTURED, row, tool};
 
 #[test]
-fn breaking_an_argument_is_required() {
+fn argument_that_becomes_required_is_breaking() {
     let rules = ["input-required-added", "input-text-changed"];
     row("breaking", ECHO, &rules, |script| {
         let schema = &mut tool(script, "echo")["inputSchema"];
@@ -16,7 +16,7 @@ fn breaking_an_argument_is_required() {
 }
 
 #[test]
-fn breaking_another_type_and_another_text() {
+fn argument_of_another_type_is_breaking() {
     let rules = ["input-type-changed", "description-changed"];
     row("breaking", ADD, &rules, |script| {
         let add = tool(script, "add");
@@ -26,7 +26,7 @@ fn breaking_another_type_and_another_text() {
 }
 
 #[test]
-fn breaking_a_declared_argument_left() {
+fn argument_that_is_removed_is_breaking() {
     row("breaking", ADD, &["input-property-removed"], |script| {
         let schema = &mut tool(script, "add")["inputSchema"];
         schema["properties"] = json!({"a": {"type": "number"}});
@@ -35,7 +35,7 @@ fn breaking_a_declared_argument_left() {
 }
 
 #[test]
-fn breaking_answers_have_another_member() {
+fn output_with_another_member_is_breaking() {
     row(
         "breaking",
         STRUCTURED,
@@ -48,7 +48,7 @@ fn breaking_answers_have_another_member() {
 }
 
 #[test]
-fn security_an_invisible_sentence() {
+fn description_with_hidden_characters_is_a_security_change() {
     let rules = ["hidden-characters", "description-changed"];
     row("security", ECHO, &rules, |script| {
         let text = format!("Echoes its arguments\u{200b}\u{e0041} {MARK}");
@@ -57,7 +57,7 @@ fn security_an_invisible_sentence() {
 }
 
 #[test]
-fn security_an_argument_becomes_a_header() {
+fn argument_that_becomes_a_header_is_a_security_change() {
     row("security", ECHO, &["input-header-changed"], |script| {
         let text = &mut tool(script, "echo")["inputSchema"]["properties"]["text"];
         text["x-mcp-header"] = json!(MARK);
@@ -65,7 +65,7 @@ fn security_an_argument_becomes_a_header() {
 }
 
 #[test]
-fn unknown_answers_under_a_schema_that_cannot_be_read() {
+fn output_schema_that_cannot_be_read_is_unknown() {
     row("unknown", STRUCTURED, &["output-unproven"], |script| {
         let schema = &mut tool(script, "structured")["outputSchema"];
         *schema = json!({"$ref": format!("https://{MARK}.example/{MARK}.json")});
@@ -73,7 +73,7 @@ fn unknown_answers_under_a_schema_that_cannot_be_read() {
 }
 
 #[test]
-fn unknown_a_schema_that_cannot_be_read() {
+fn input_schema_that_cannot_be_read_is_unknown() {
     row("unknown", ECHO, &["input-unproven"], |script| {
         let text = &mut tool(script, "echo")["inputSchema"]["properties"]["text"];
         *text = json!({"$ref": format!("https://{MARK}.example/{MARK}.json")});
@@ -81,7 +81,7 @@ fn unknown_a_schema_that_cannot_be_read() {
 }
 
 #[test]
-fn gone_without_a_trace() {
+fn tool_that_is_removed_is_gone() {
     row("gone", ECHO, &["tool-gone"], |script| {
         let tools = script["tools"].as_array_mut().expect("a list");
         tools.retain(|tool| tool["name"] != "echo");
@@ -89,7 +89,7 @@ fn gone_without_a_trace() {
 }
 
 #[test]
-fn gone_to_another_name() {
+fn tool_that_is_renamed_is_gone() {
     row("gone", ECHO, &["tool-renamed"], |script| {
         tool(script, "echo")["name"] = json!(format!("echo_{MARK}"));
     });

@@ -24,7 +24,7 @@ fn grown(stage: &FaultFixture) -> u64 {
 }
 
 #[test]
-fn a_batch_of_16_mib_that_holds_no_message_takes_at_most_twice_its_size() {
+fn batch_of_16_mib_without_messages_takes_at_most_twice_its_size() {
     let stage = stage();
     let flood = json!({"before": "[", "text": "1,", "times": LINE_BYTES / 2 - 8, "after": "1]\n"});
     stage
@@ -43,7 +43,7 @@ fn a_batch_of_16_mib_that_holds_no_message_takes_at_most_twice_its_size() {
 }
 
 #[test]
-fn no_answer_in_a_batch_of_many_messages_is_lost() {
+fn batch_of_many_messages_loses_no_answer() {
     let stage = stage();
     let message = r#"{"method":"notifications/x"},"#;
     let before = format!("[{}", message.repeat(300_000));
@@ -62,7 +62,7 @@ fn no_answer_in_a_batch_of_many_messages_is_lost() {
 }
 
 #[test]
-fn requests_of_a_server_with_long_ids_get_no_answer_and_hold_no_memory() {
+fn server_requests_with_long_ids_are_dropped_and_hold_no_memory() {
     let stage = stage();
     let flood = json!({
         "before": r#"{"jsonrpc":"2.0","id":""#, "text": "x", "times": 15 << 20,
@@ -85,7 +85,7 @@ fn requests_of_a_server_with_long_ids_get_no_answer_and_hold_no_memory() {
 }
 
 #[test]
-fn a_server_that_asks_and_reads_no_answer_is_ended_as_stalled() {
+fn server_that_reads_no_answers_is_ended_as_stalled() {
     let stage = stage();
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let flood = json!({"text": format!("{request}\n"), "times": 1000, "rounds": 1000});

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::fixture::{ECHO, FaultFixture, scaled, source};
 
 #[test]
-fn f_36_beyond_places_and_queue_calls_are_refused_at_once() {
+fn call_beyond_limit_and_queue_is_refused_at_once() {
     let slow = json!({"on_call": {"echo": {"delay_ms": 6000}}});
     let stage = FaultFixture::with(&slow, |config| {
         source(config, 0)["max_in_flight"] = json!(16);
@@ -51,7 +51,7 @@ fn f_36_beyond_places_and_queue_calls_are_refused_at_once() {
 }
 
 #[test]
-fn f_37_callers_that_leave_cancel_their_calls_and_free_their_places() {
+fn calls_of_clients_that_leave_are_cancelled_and_free_their_slots() {
     let stage = FaultFixture::new(&json!({"on_call": {"echo": {"delay_ms": 60_000}}}));
     let rounds = scaled("MCP_BROKER_LEAVERS", 100) / 25;
     let mut slowest = Duration::ZERO;
@@ -97,7 +97,7 @@ fn f_37_callers_that_leave_cancel_their_calls_and_free_their_places() {
 }
 
 #[test]
-fn f_35_a_caller_that_does_not_read_is_dropped_and_delays_no_other_caller() {
+fn client_that_does_not_read_is_dropped_and_delays_no_other() {
     let size = 15 << 20;
     let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {
         config["limits"]["line_bytes"] = json!(16 << 20);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::fixture::{FaultFixture, source};
 
 #[test]
-fn f_14_an_overlong_line_fails_its_call_and_the_server_is_kept() {
+fn line_over_the_limit_fails_its_call_and_keeps_the_server() {
     let stage = FaultFixture::new(&json!({"on_call": {"echo": {"big": 17 << 20}}}));
     let error = refusal(&stage.echo("x"), 502, "output_too_large");
     assert_eq!(error["maybe_executed"], true);
@@ -30,7 +30,7 @@ fn f_14_an_overlong_line_fails_its_call_and_the_server_is_kept() {
 }
 
 #[test]
-fn f_14_a_line_without_end_costs_the_process_and_no_memory() {
+fn line_without_end_restarts_the_server_and_takes_no_memory() {
     let stage = FaultFixture::new(&json!({"on_call": {"echo": {"big": 70 << 20}}}));
     refusal(&stage.echo("x"), 502, "output_too_large");
     wait_until("the server is started again", || {
@@ -45,7 +45,7 @@ fn f_14_a_line_without_end_costs_the_process_and_no_memory() {
 }
 
 #[test]
-fn f_15_large_answers_arrive_whole() {
+fn answers_of_up_to_15_mib_arrive_whole() {
     for mib in [1_usize, 4, 15] {
         let size = mib << 20;
         let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {
@@ -83,7 +83,7 @@ fn f_15_large_answers_arrive_whole() {
 }
 
 #[test]
-fn f_16_text_that_is_none_is_delivered_and_marked() {
+fn answer_with_invalid_utf8_is_repaired_and_marked() {
     for (behaviour, marked) in [
         ("bad-utf8", true),
         ("surrogate", false),
@@ -100,7 +100,7 @@ fn f_16_text_that_is_none_is_delivered_and_marked() {
 }
 
 #[test]
-fn f_16_line_separators_and_nuls_inside_strings_are_text() {
+fn line_separators_and_nuls_in_strings_are_kept() {
     let stage = FaultFixture::new(&json!({}));
     let text = "one\u{2028}two\u{0}three\u{feff}";
     let echoed = stage.echo(text).json()["result"]["content"][0]["text"].clone();
@@ -110,7 +110,7 @@ fn f_16_line_separators_and_nuls_inside_strings_are_text() {
 }
 
 #[test]
-fn f_17_twenty_thousand_levels_fail_at_once() {
+fn answer_nested_20000_deep_fails_at_once() {
     let stage = FaultFixture::new(&json!({"on_call": {"echo": {"deep": 20_000}}}));
     let watch = Watch::start();
     let error = refusal(&stage.echo("x"), 502, "source_protocol");
@@ -124,7 +124,7 @@ fn f_17_twenty_thousand_levels_fail_at_once() {
 }
 
 #[test]
-fn f_18_what_acts_on_a_terminal_reaches_the_caller_and_no_log() {
+fn control_characters_reach_the_caller_and_not_the_log() {
     let stage = FaultFixture::new(
         &json!({"on_call": {"echo": "ansi"}, "start_noise": ["\u{1b}[31mred \u{202e}"]}),
     );
@@ -147,7 +147,7 @@ fn f_18_what_acts_on_a_terminal_reaches_the_caller_and_no_log() {
 }
 
 #[test]
-fn f_23_odd_answers_end_their_call_at_once_or_by_its_deadline() {
+fn answer_that_is_invalid_ends_its_call_at_once_or_at_its_timeout() {
     // An answer under a wrong id is not the answer of this call.
     let stage = FaultFixture::with(&json!({"on_call": {"echo": "wrong-id"}}), |config| {
         source(config, 0)["tool_overrides"]["echo"]["timeout"] = json!(1);

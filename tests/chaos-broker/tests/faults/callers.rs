@@ -36,7 +36,7 @@ fn times(kept: &mut KeepAlive) -> Vec<Duration> {
 }
 
 #[test]
-fn f_34_idle_connections_and_endless_heads_are_closed_and_harm_no_other_caller() {
+fn idle_connections_and_endless_heads_are_closed() {
     let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(256));
     let address = stage.broker.address();
     let mut kept = KeepAlive::open(address);
@@ -76,7 +76,7 @@ fn f_34_idle_connections_and_endless_heads_are_closed_and_harm_no_other_caller()
 }
 
 #[test]
-fn f_34_a_connection_over_the_limit_is_refused_and_health_is_answered() {
+fn connection_over_the_limit_is_refused_and_health_answered() {
     let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(64));
     let address = stage.broker.address().to_owned();
     let mut taken: Vec<TcpStream> = Vec::new();
@@ -120,7 +120,7 @@ fn openable(wanted: usize) -> usize {
 }
 
 #[test]
-fn f_34_half_open_connections_shut_no_caller_out() {
+fn half_open_connections_leave_room_for_callers() {
     let stage = FaultFixture::new(&json!({}));
     let address = stage.broker.address();
     let wanted = openable(scaled("MCP_BROKER_HALF_OPEN", 3000));
@@ -159,7 +159,7 @@ fn f_34_half_open_connections_shut_no_caller_out() {
 }
 
 #[test]
-fn f_34_garbage_and_broken_off_bodies_end_where_they_began() {
+fn garbage_and_incomplete_bodies_affect_no_other_caller() {
     let stage = FaultFixture::new(&json!({}));
     let address = stage.broker.address();
     for seed in 1..=50 {
@@ -176,7 +176,7 @@ fn f_34_garbage_and_broken_off_bodies_end_where_they_began() {
 }
 
 #[test]
-fn f_50_a_broker_without_files_refuses_and_recovers() {
+fn broker_without_free_files_refuses_connections_and_recovers() {
     let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(64));
     let address = stage.broker.address();
     let mut kept = KeepAlive::open(address);
@@ -216,7 +216,7 @@ fn f_50_a_broker_without_files_refuses_and_recovers() {
 }
 
 #[test]
-fn f_44_a_flood_of_wrong_secrets_is_refused_and_fills_no_log() {
+fn wrong_secrets_in_a_flood_are_refused_and_logged_once() {
     let right = "the right secret";
     let stage = FaultFixture::begin(
         &json!({}),
@@ -266,7 +266,7 @@ fn f_44_a_flood_of_wrong_secrets_is_refused_and_fills_no_log() {
 }
 
 #[test]
-fn http_17_a_head_beyond_its_limit_is_refused() {
+fn request_head_over_the_limit_is_refused() {
     let stage = FaultFixture::new(&json!({}));
     let ask = |length: usize| {
         let long = "x".repeat(length);
@@ -288,7 +288,7 @@ fn http_17_a_head_beyond_its_limit_is_refused() {
 }
 
 #[test]
-fn the_binary_is_started_through_a_shell_by_its_own_process() {
+fn broker_of_a_measurement_is_found_without_its_shell() {
     // Otherwise the measurement above would count a shell.
     let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(256));
     // The broker is found by its name, since only root can see which file it executes.

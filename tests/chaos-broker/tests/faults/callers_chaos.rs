@@ -26,7 +26,7 @@ fn misbehave(stage: &FaultFixture, mode: &str, more: &[&str]) -> Value {
 }
 
 #[test]
-fn f_34_f_35_no_mode_of_the_chaos_client_harms_another_caller() {
+fn chaos_client_in_any_mode_affects_no_other_caller() {
     let stage = FaultFixture::new(&json!({}));
     let flood = misbehave(&stage, "flood", &["--count", "400"]);
     assert_eq!(flood["answered"], json!({"200": 400}), "{flood}");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::fixture::{ECHO, FaultFixture, scaled, signal, source};
 
 #[test]
-fn f_06_code_and_signal_reach_every_caller_and_the_server_is_back() {
+fn server_death_fails_each_call_with_code_and_signal() {
     let stage = FaultFixture::new(&json!({"on_call": {"echo": "hang", "slow": "exit:9"}}));
     let waiting = || {
         let args = json!({"text": "x"});
@@ -72,7 +72,7 @@ fn f_06_code_and_signal_reach_every_caller_and_the_server_is_back() {
 const KILLS_OF_A_BROKER: usize = 125;
 
 #[test]
-fn f_07_what_never_left_was_not_executed_and_nothing_is_executed_twice() {
+fn server_death_under_load_executes_no_call_twice() {
     let kills = scaled("MCP_BROKER_KILLS", 4);
     let brokers = kills.div_ceil(KILLS_OF_A_BROKER);
     let fates: Vec<Fates> = thread::scope(|scope| {
@@ -144,7 +144,7 @@ fn killed_under_load(kills: usize) -> Fates {
 }
 
 #[test]
-fn f_20_half_an_answer_is_no_answer() {
+fn answer_cut_off_by_an_exit_fails_its_call() {
     let stage = FaultFixture::new(&json!({"on_call": {"echo": "partial-eof"}}));
     let error = refusal(&stage.echo("x"), 502, "source_exited");
     assert_eq!(
@@ -156,7 +156,7 @@ fn f_20_half_an_answer_is_no_answer() {
 }
 
 #[test]
-fn f_27_a_crash_loop_costs_nearly_nothing_and_calls_wake_it_once() {
+fn crash_loop_uses_little_cpu_and_calls_restart_it_once() {
     let stage = FaultFixture::new(&json!({}));
     let script = json!({"start_exit": 3, "stderr_lines": ["no licence"]});
     stage.chaos.script("optional", &script);
@@ -202,7 +202,7 @@ fn f_27_a_crash_loop_costs_nearly_nothing_and_calls_wake_it_once() {
 }
 
 #[test]
-fn f_55_looking_at_a_busy_server_does_not_restart_it() {
+fn health_requests_do_not_restart_a_busy_server() {
     let stage = FaultFixture::with(&json!({}), |config| {
         source(config, 0)["tool_overrides"]["slow"]["timeout"] = json!(60);
     });

@@ -44,7 +44,7 @@ fn start_unread(chaos: &Chaos, level: &str, address: &str) -> (Child, UnreadPipe
 }
 
 #[test]
-fn f_49_a_log_that_is_not_read_stops_neither_calls_nor_the_end() {
+fn log_that_is_not_read_blocks_neither_calls_nor_shutdown() {
     for level in ["info", "debug"] {
         let (chaos, address) = (Chaos::new(), free_address());
         let (mut child, _pipe) = start_unread(&chaos, level, &address);
@@ -67,7 +67,7 @@ fn f_49_a_log_that_is_not_read_stops_neither_calls_nor_the_end() {
 }
 
 #[test]
-fn f_49_dropped_lines_are_reported_once_the_log_is_read_again() {
+fn log_lines_dropped_are_reported_once_it_is_read_again() {
     let (chaos, address) = (Chaos::new(), free_address());
     let (mut child, pipe) = start_unread(&chaos, "debug", &address);
     // Each refusal is a line with its path: together more than 1 MiB.
@@ -88,7 +88,7 @@ fn f_49_dropped_lines_are_reported_once_the_log_is_read_again() {
 }
 
 #[test]
-fn f_49_a_refused_start_ends_with_its_exit_code_though_nothing_reads_its_report() {
+fn refused_start_with_an_unread_report_keeps_its_exit_code() {
     let (chaos, pipe) = (Chaos::new(), UnreadPipe::new());
     chaos.script("a", &json!({"tools": Chaos::tools_without("echo")}));
     let usual = chaos.run("chaos-broker", &["127.0.0.1:0"]).output();
@@ -99,7 +99,7 @@ fn f_49_a_refused_start_ends_with_its_exit_code_though_nothing_reads_its_report(
 }
 
 #[test]
-fn f_46_f_49_when_the_guard_is_killed_a_log_that_is_not_read_holds_up_nothing() {
+fn guard_death_with_an_unread_log_ends_every_process() {
     let (chaos, address) = (Chaos::new(), free_address());
     let (mut child, _pipe) = start_unread(&chaos, "debug", &address);
     let mut all: Vec<_> = ["a", "b", "optional"]
@@ -115,7 +115,7 @@ fn f_46_f_49_when_the_guard_is_killed_a_log_that_is_not_read_holds_up_nothing() 
 }
 
 #[test]
-fn f_49_a_log_file_that_may_not_grow_stops_nothing() {
+fn log_file_at_its_size_limit_stops_no_call() {
     let (chaos, address) = (Chaos::new(), free_address());
     // The limit applies to all files of the broker and its servers: this one has reached it.
     let log = File::create(chaos.path().join("full")).expect("the folder can be written to");
@@ -134,7 +134,7 @@ fn f_49_a_log_file_that_may_not_grow_stops_nothing() {
 }
 
 #[test]
-fn f_49_a_closed_log_pipe_stops_nothing() {
+fn log_pipe_that_is_closed_stops_no_call() {
     let stage = FaultFixture::begin(&json!({}), |_| {}, |run| run.args(["--log-level", "debug"]));
     stage.broker.close_log();
     let tally = Tally::flood(stage.broker.address(), 4, 100, ECHO);
@@ -151,7 +151,7 @@ fn f_49_a_closed_log_pipe_stops_nothing() {
 }
 
 #[test]
-fn f_49_a_full_disk_under_the_log_stops_nothing() {
+fn log_on_a_full_disk_stops_no_call() {
     let chaos = Chaos::new();
     let address = free_address();
     let mut args = config_args(&chaos, |_| {});

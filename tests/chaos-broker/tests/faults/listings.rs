@@ -30,7 +30,7 @@ fn grown(stage: &FaultFixture) -> u64 {
 }
 
 #[test]
-fn f_53_a_list_of_the_worst_shape_is_served_within_bounds_of_memory() {
+fn list_of_the_worst_shape_stays_within_the_memory_limit() {
     // 200 are 31 MiB, which take more than a minute in a debug build.
     let tools = scaled("MCP_BROKER_LISTED", 60);
     let bulk = json!({"tools": tools, "text": r#"{"":0}"#, "times": OBJECTS});
@@ -55,7 +55,7 @@ fn f_53_a_list_of_the_worst_shape_is_served_within_bounds_of_memory() {
 }
 
 #[test]
-fn f_53_lists_over_their_bounds_are_given_up_with_the_figures() {
+fn list_over_a_limit_is_given_up_with_the_figures() {
     let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
     let bulk = |tools: usize, text: &str, times: usize| json!({"tools": tools, "text": text, "times": times});
     let kib = text(1 << 10);

@@ -42,7 +42,7 @@ fn is_served(broker: &Broker) {
 }
 
 #[test]
-fn a_thousand_callers_of_the_worst_mixture_stay_within_the_memory_budget() {
+fn memory_of_many_callers_stays_within_its_budget() {
     // The number that a loaded machine handles in seconds; 1000 by hand.
     let callers = scaled("MCP_BROKER_MEMORY_CALLERS", 120);
     let full = callers >= 1000;
@@ -119,7 +119,7 @@ fn take_a_byte(caller: &mut TcpStream) {
 }
 
 #[test]
-fn f_35_callers_that_read_a_byte_at_a_time_are_closed_and_their_memory_is_given_back() {
+fn callers_that_read_slowly_are_closed_and_their_memory_released() {
     let result = (78 << 20) / 10;
     let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": result}}}), |config| {
         config["limits"] = json!({"memory_bytes": 32 << 20, "line_bytes": 16 << 20});
@@ -183,7 +183,7 @@ fn fill(stage: &FaultFixture) -> Vec<TcpStream> {
 }
 
 #[test]
-fn while_the_memory_is_used_up_small_requests_and_health_are_served_and_others_are_refused() {
+fn small_requests_and_health_are_served_while_memory_is_used_up() {
     let big = 400 << 10;
     let stage = FaultFixture::with(&json!({"on_call": {"fail": {"big": big}}}), |config| {
         config["limits"] =
@@ -215,7 +215,7 @@ fn while_the_memory_is_used_up_small_requests_and_health_are_served_and_others_a
 }
 
 #[test]
-fn a_caller_holds_at_most_a_quarter_of_the_memory() {
+fn caller_holds_at_most_a_quarter_of_the_memory() {
     let quarter = 8 << 20;
     let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": 9 << 20}}}), |config| {
         config["limits"] =

@@ -12,7 +12,7 @@ fn warnings(stage: &FaultFixture) -> usize {
 }
 
 #[test]
-fn f_12_text_noise_is_skipped_counted_and_logged_once() {
+fn noise_on_stdout_is_skipped_counted_and_logged_once() {
     let stage = FaultFixture::new(&json!({"start_noise": 100, "on_call": {"echo": {"noise": 20}}}));
     for n in 0..10 {
         let text = stage.echo(&n.to_string()).text();
@@ -28,7 +28,7 @@ fn f_12_text_noise_is_skipped_counted_and_logged_once() {
 }
 
 #[test]
-fn f_13_twenty_thousand_json_lines_from_a_server_that_does_not_read() {
+fn noise_in_json_from_a_server_that_does_not_read_is_skipped() {
     let noise = "{\"level\":\"info\"}\n".repeat(20_000);
     let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"resultType":"complete"}}"#;
     let stage = FaultFixture::new(&json!({
@@ -56,7 +56,7 @@ fn f_13_twenty_thousand_json_lines_from_a_server_that_does_not_read() {
 }
 
 #[test]
-fn f_24_a_flood_on_stderr_is_drained_and_fills_no_log() {
+fn stderr_flood_is_drained_and_not_logged() {
     let times = |script| {
         let stage = FaultFixture::new(&script);
         let mut times = Vec::new();

@@ -21,7 +21,7 @@ fn start(chaos: &Chaos, startup_timeout: u64, args: &[&str]) -> Broker {
 }
 
 #[test]
-fn f_29_a_slow_start_holds_up_no_other_source_and_may_take_longer_while_it_speaks() {
+fn slow_start_delays_no_other_source_and_is_extended_by_stderr() {
     let chaos = Chaos::new();
     // Longer than its timeout of 4 s, but with continuous output on stderr.
     let script = json!({"start_delay_ms": 6000, "stderr_flood": 1});
@@ -55,7 +55,7 @@ fn f_29_a_slow_start_holds_up_no_other_source_and_may_take_longer_while_it_speak
 }
 
 #[test]
-fn f_54_eras_are_found_out_whatever_a_server_does_to_the_probe() {
+fn era_is_detected_for_each_reaction_to_the_probe() {
     for era in ["modern", "legacy", "both", "silent-probe", "probe-dies"] {
         let watch = Watch::start();
         let stage = FaultFixture::new(&json!({"era": era}));
@@ -69,7 +69,7 @@ fn f_54_eras_are_found_out_whatever_a_server_does_to_the_probe() {
 }
 
 #[test]
-fn f_03_f_04_an_exit_before_the_handshake_is_reported_at_once_and_the_others_serve() {
+fn exit_before_the_handshake_is_reported_and_other_sources_serve() {
     for (script, cause) in [
         (json!({"start_exit": 0}), "exit_before_ready"),
         (
@@ -96,7 +96,7 @@ fn f_03_f_04_an_exit_before_the_handshake_is_reported_at_once_and_the_others_ser
 }
 
 #[test]
-fn f_05_a_call_of_a_source_that_never_answers_its_handshake_learns_the_cause() {
+fn call_of_a_source_without_a_handshake_reports_the_cause() {
     let stage = FaultFixture::with(&json!({}), |config| {
         source(config, 2)["startup_timeout"] = json!(120);
         source(config, 2)["timeout"] = json!(1);

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::fixture::{ECHO, FaultFixture};
 
 #[test]
-fn f_33_thousands_of_announcements_are_a_few_checks() {
+fn announcements_by_thousands_cause_few_listings() {
     let stage = FaultFixture::new(&json!({}));
     let lists = || stage.chaos.events("a", "list").len();
     let before = lists();

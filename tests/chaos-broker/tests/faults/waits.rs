@@ -13,7 +13,7 @@ use crate::fixture::{ECHO, FaultFixture, source};
 const LINES_BEFORE_CALLS: u64 = 3;
 
 #[test]
-fn f_08_a_hundred_hangs_end_at_their_deadline_and_are_cancelled() {
+fn calls_that_hang_end_at_their_timeout_and_are_cancelled() {
     let stage = FaultFixture::with(&json!({"on_call": {"slow": "hang"}}), |config| {
         source(config, 0)["max_in_flight"] = json!(100);
     });
@@ -66,7 +66,7 @@ fn f_08_a_hundred_hangs_end_at_their_deadline_and_are_cancelled() {
 }
 
 #[test]
-fn f_09_a_slow_tool_within_its_limit_succeeds() {
+fn slow_calls_within_their_timeout_succeed() {
     let stage = FaultFixture::with(&json!({}), |config| {
         source(config, 0)["tool_overrides"]["slow"]["timeout"] = json!(10);
         source(config, 0)["max_in_flight"] = json!(100);
@@ -98,7 +98,7 @@ fn reads_no_more(answer: Value, line_bytes: usize, timeout: u64) -> FaultFixture
 }
 
 #[test]
-fn f_10_a_deadline_fires_though_the_write_is_stuck() {
+fn call_timeout_applies_though_the_server_does_not_read() {
     let stage = reads_no_more(json!("ok"), 1 << 20, 3);
     stage.echo("the last line that it reads");
     stage.chaos.await_events("a", "stopped-reading", 1);
@@ -135,7 +135,7 @@ fn f_10_a_deadline_fires_though_the_write_is_stuck() {
 }
 
 #[test]
-fn f_11_large_answers_are_read_while_large_arguments_are_stuck() {
+fn large_answers_are_read_while_large_arguments_are_blocked() {
     let size = 15 << 20;
     let stage = reads_no_more(
         json!({"delay_ms": 700, "then": {"big": size}}),
@@ -154,7 +154,7 @@ fn f_11_large_answers_are_read_while_large_arguments_are_stuck() {
 }
 
 #[test]
-fn f_11_large_both_ways() {
+fn large_arguments_and_answers_are_transferred_unchanged() {
     let size = 15 << 20;
     let stage = FaultFixture::with(&json!({}), |config| {
         config["limits"] = json!({"body_bytes": 32 << 20, "line_bytes": 64 << 20});
@@ -177,7 +177,7 @@ fn f_11_large_both_ways() {
 }
 
 #[test]
-fn f_19_a_drip_is_waited_for_without_burning_time() {
+fn slow_answer_is_awaited_without_using_cpu() {
     let stage = FaultFixture::new(&json!({"on_call": {"echo": {"drip": {"bytes": 1, "ms": 10}}}}));
     let used = processor_time(stage.broker.pid());
     let watch = Watch::start();
@@ -198,7 +198,7 @@ fn f_19_a_drip_is_waited_for_without_burning_time() {
 }
 
 #[test]
-fn f_53_lists_without_end_are_given_up() {
+fn list_without_end_is_given_up() {
     for (kind, script, pages, cause) in [
         (
             "loop",

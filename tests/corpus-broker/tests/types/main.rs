@@ -31,7 +31,7 @@ fn round<T: DeserializeOwned + Serialize>(value: Value) -> Result<Value, String>
 }
 
 #[test]
-fn every_valid_sample_survives_its_type() {
+fn typed_sample_that_is_valid_is_written_back_unchanged() {
     let lock = Lock::parse("config.lock.json", include_str!("../../config.lock.json")).unwrap();
     let (mut checked, mut invalid, mut schemas, mut changed) = (0, 0, 0, Vec::new());
     for source in &lock.sources {

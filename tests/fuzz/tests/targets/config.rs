@@ -6,7 +6,7 @@ use broker_model::config::Config;
 use fuzz::behaviour;
 
 #[test]
-fn cfg_01_config() {
+fn config_of_any_text_is_read_or_refused_with_places() {
     let words = [
         "tree",
         "mcpServers",

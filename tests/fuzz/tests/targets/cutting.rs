@@ -18,7 +18,7 @@ fn cut(result: &[u8], beside: &str, limit: usize) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn f_15_cutting() {
+fn cut_of_any_result_stays_within_its_limit() {
     let words = [
         "content",
         "structuredContent",

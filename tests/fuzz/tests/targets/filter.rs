@@ -5,7 +5,7 @@ use broker_model::filter::ToolFilter;
 use fuzz::behaviour;
 
 #[test]
-fn order_never_matters() {
+fn filter_of_any_patterns_is_independent_of_their_order() {
     let words = [
         "*", "?", "!", "{a,b}", "[a-z]", "[!a]", "**", "get_", "\\", "\n", "\n\n", "{", "[",
     ];

@@ -10,7 +10,7 @@ const LIMIT: usize = 64;
 const ROOM: usize = 1 << 18;
 
 #[test]
-fn f_14_framer() {
+fn framer_of_any_bytes_gives_the_same_frames_for_any_split() {
     let words = [
         "{\"id\":",
         "\"result\":",

@@ -10,7 +10,7 @@ use fuzz::behaviour;
 const LIMIT: usize = 4096;
 
 #[test]
-fn tool_lists_are_taken_whole_or_refused() {
+fn tool_list_of_any_bytes_is_accepted_whole_or_refused() {
     let words = [
         "{\"tools\":[",
         "]}",

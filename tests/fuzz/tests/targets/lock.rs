@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::config::check;
 
 #[test]
-fn lock_04_lock() {
+fn lock_of_any_text_is_read_exactly_or_refused_with_a_place() {
     let words = [
         "sources",
         "exposed",

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 const MAX_NOISE: usize = 100;
 
 #[test]
-fn f_16_messages_of_both_sides() {
+fn message_of_any_line_has_one_result_on_both_sides() {
     let words = [
         "\"jsonrpc\":\"2.0\"",
         "\"jsonrpc\":\"2.0\",\"method\":\"m\"",

@@ -5,7 +5,7 @@ use broker_model::path::check;
 use fuzz::behaviour;
 
 #[test]
-fn http_12_path() {
+fn path_of_any_text_is_its_parent_joined_with_its_leaf() {
     let words = [
         "/", "//", "..", "/.", "%2f", "\\", "a", "-", "_", ".a", "\0", "A", "é",
     ];

@@ -82,7 +82,7 @@ fn await_state(queue: &Queue, condition: impl Fn(&QueueState) -> bool) {
 }
 
 #[test]
-fn a_full_queue_counts_what_it_drops_and_tells_it_in_its_place() {
+fn log_queue_when_full_counts_dropped_lines_in_their_place() {
     let (queue, order, received) = scripted();
     let line = |number: usize| format!("{number:05} {}\n", "x".repeat(2000));
     let pushed = 2 * MAX_QUEUE_BYTES / line(0).len();
@@ -105,7 +105,7 @@ fn a_full_queue_counts_what_it_drops_and_tells_it_in_its_place() {
 }
 
 #[test]
-fn lost_lines_are_reported_with_the_next_written_line() {
+fn log_queue_reports_lost_lines_with_the_next_written_line() {
     let (queue, order, received) = scripted();
     await_idle(&queue);
     let full = || order.send(Err(io::ErrorKind::StorageFull.into()));
@@ -122,7 +122,7 @@ fn lost_lines_are_reported_with_the_next_written_line() {
 }
 
 #[test]
-fn the_next_line_after_a_torn_one_begins_on_its_own() {
+fn log_queue_after_a_partial_line_starts_a_new_line() {
     let (queue, order, received) = scripted();
     await_idle(&queue);
     let full = || Err(io::ErrorKind::StorageFull.into());
@@ -141,7 +141,7 @@ fn the_next_line_after_a_torn_one_begins_on_its_own() {
 }
 
 #[test]
-fn a_line_is_written_whole_though_the_output_takes_it_in_parts_or_not_now() {
+fn log_queue_writes_a_whole_line_in_parts() {
     let (queue, order, received) = scripted();
     let long = format!("{}\n", "y".repeat(3 * MAX_WRITE_BYTES));
     queue.push_line(&long);
@@ -158,7 +158,7 @@ fn a_line_is_written_whole_though_the_output_takes_it_in_parts_or_not_now() {
 }
 
 #[test]
-fn pieces_are_whole_lines_where_lines_are_short() {
+fn log_queue_pieces_end_at_line_ends() {
     let lines = "some text\n".repeat(MAX_WRITE_BYTES);
     let first = piece(lines.as_bytes());
     assert!(first.ends_with(b"\n") && first.len() > MAX_WRITE_BYTES - 10);
@@ -167,7 +167,7 @@ fn pieces_are_whole_lines_where_lines_are_short() {
 }
 
 #[test]
-fn the_end_waits_for_what_can_be_written_and_not_for_an_output_that_is_stuck() {
+fn log_queue_finish_waits_only_for_an_output_that_accepts() {
     let (queue, order, received) = scripted();
     await_idle(&queue);
     // Nothing is waiting, so this returns at once.
@@ -191,7 +191,7 @@ fn the_end_waits_for_what_can_be_written_and_not_for_an_output_that_is_stuck() {
 }
 
 #[test]
-fn what_comes_before_the_thread_is_written_by_it_first() {
+fn log_queue_writes_lines_from_before_its_thread_first() {
     let queue = Arc::new(Queue::new(Format::Human, plain));
     queue.push_line("early\n");
     queue.push_report("and a report\n");

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn http_16_secrets() {
+    fn secret_in_a_header_is_valid_only_if_equal() {
         use Credential::{Invalid, Missing, Valid};
         for (headers, expected) in [
             (&[][..], Missing),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_wrong_secret_is_unauthorized() {
+    fn secret_missing_or_wrong_is_unauthorized() {
         let auth = Auth::new(Some(Secret::new("s3cret")));
         assert_eq!(
             auth.identify(&HeaderMap::new())
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn http_16_secrets_in_the_query() {
+    fn secret_in_the_query_is_refused() {
         for query in [
             "token=x",
             "a=1&api_key=x",

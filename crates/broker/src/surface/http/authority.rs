@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_of_one_host_are_equal() {
+    fn authority_spellings_of_one_host_are_equal() {
         for (a, b) in [
             ("LOCALHOST:80", "localhost.:80"),
             ("[::ffff:127.0.0.1]", "127.0.0.1"),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_is_refused() {
+    fn authority_that_is_malformed_is_refused() {
         for text in [
             "",
             ":80",

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn http_07_and_10_types_and_encodings() {
+    fn body_of_another_type_or_encoding_is_refused() {
         for good in [
             "application/json",
             "Application/JSON; charset=UTF-8",
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn http_09_a_body_over_the_limit_is_not_taken() {
+    async fn body_over_the_limit_is_refused() {
         let mut body = Some(Body::from("12345"));
         assert_eq!(
             read(&mut body, 4, &account(100)).await.unwrap_err().code(),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_charged_by_what_came_and_until_it_is_dropped() {
+    async fn body_is_charged_while_it_is_read_and_until_its_drop() {
         let budget = MemoryBudget::new(4 << 20);
         let account = budget.account();
         let mut body = Some(Body::from(vec![b'x'; 1 << 20]));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_beyond_a_quarter_of_the_memory_is_too_large_with_both_figures() {
+    async fn body_over_a_quarter_of_the_memory_is_refused_with_both_figures() {
         let mut body = Some(Body::from(vec![b'x'; 100_000]));
         let refusal = read(&mut body, 4 << 20, &account(200_000))
             .await

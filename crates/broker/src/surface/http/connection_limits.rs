@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn f_34_f_50_connections_leave_files_for_everything_else() {
+    fn connection_limit_leaves_files_for_other_uses() {
         for files in [0, 40, 64, 256, 1024, 4096, usize::MAX] {
             let limits = ConnectionLimits::new(files);
             let (served, refused) = (
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn f_34_connections_over_the_limit_are_refused_and_then_closed() {
+    async fn connection_over_the_limit_is_refused_and_then_closed() {
         let mut limits = ConnectionLimits::new(64);
         let mut taken = Vec::new();
         while let Some(slot) = take(&mut limits).await {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn at_the_limit_the_connection_that_waited_longest_for_a_head_is_closed() {
+    async fn connection_waiting_longest_for_a_head_is_closed_at_the_limit() {
         let mut limits = ConnectionLimits::new(64);
         let mut open = Vec::new();
         for n in 0..27 {

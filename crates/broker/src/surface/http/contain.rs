@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_is_returned_and_a_value_passes() {
+    async fn panic_of_one_request_is_contained() {
         assert_eq!(contain(async { 7 }).await.unwrap(), 7);
         let later = contain(async {
             tokio::task::yield_now().await;

@@ -75,7 +75,7 @@ fn row(out: &mut String, cells: &[&str]) {
 }
 
 #[test]
-fn the_page_is_current() {
+fn errors_page_is_current() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(&file, page()).expect("the page can be written");

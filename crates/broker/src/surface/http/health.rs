@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_without_the_secret_sees_states_only() {
+    fn health_without_the_secret_shows_states_only() {
         for report in [HealthRoute::Alive, HealthRoute::Ready, HealthRoute::Sources] {
             let (_, body) = body(report, DetailLevel::StateOnly, false);
             for hidden in [
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_full_view_and_a_drain() {
+    fn health_with_the_secret_shows_details_and_the_drain() {
         assert_eq!(
             body(HealthRoute::Ready, DetailLevel::Full, false),
             (200, r#"{"ready":true,"catalog_digest":"sha256/1:00","sources":[{"path":"/a","state":"backoff","cause":"exited","since":"2026-01-01T00:00:00Z","tools":2,"withdrawn":1}]}"#.to_owned())

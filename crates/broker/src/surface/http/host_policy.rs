@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn http_01_to_03_and_06_hosts() {
+    fn host_that_is_a_foreign_name_is_refused() {
         use CallCode::{HeaderInvalid, HostForbidden};
         for host in [
             "localhost",
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absolute_target_must_agree_with_the_host() {
+    fn absolute_target_that_differs_from_the_host_is_refused() {
         let host = [("host", "localhost:8100")];
         assert_eq!(check("http://LOCALHOST:8100/x", &host), Ok(()));
         for uri in [
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn http_04_and_05_origins() {
+    fn origin_outside_the_policy_is_refused() {
         let from = |host, origin| check("/", &[("host", host), ("origin", origin)]);
         for (host, origin) in [
             ("localhost:8100", "http://localhost:5173"),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_cannot_be_used_are_named() {
+    fn allowed_host_or_origin_that_is_invalid_is_named() {
         let bad = |hosts: &[&str], origins: &[&str]| {
             let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
             HostPolicy::new(&own(hosts), &own(origins)).unwrap_err()

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_64_half_open_connections_gets_no_further_one() {
+    fn peer_with_64_half_open_connections_gets_no_more() {
         let mut peers = peers();
         let one = address("192.0.2.1");
         let mut open: Vec<_> = (0..MAX_HALF_OPEN)
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_addresses_are_exempt_and_share_nothing() {
+    fn peers_on_loopback_share_no_limit() {
         let mut peers = peers();
         for text in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "127.9.9.9"] {
             let open: Vec<_> = (0..=MAX_HALF_OPEN)
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_without_a_connection_are_forgotten() {
+    fn peers_without_a_connection_are_forgotten() {
         let mut peers = peers();
         let kept = peers.connect(address("203.0.113.1")).unwrap();
         for n in 0..10 * MIN_SWEEP as u32 {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_one_address_share_a_quarter_and_those_of_loopback_do_not() {
+    fn peer_connections_share_a_quarter_of_the_memory_except_loopback() {
         let mut peers = peers();
         let quarter = 256 << 10;
         for (text, shared) in [("192.0.2.1", true), ("127.0.0.1", false)] {

@@ -23,7 +23,7 @@ async fn reply(outcome: Result<HttpReply, Refusal>, close: bool) -> (Response<()
 }
 
 #[tokio::test]
-async fn every_code_has_its_status_and_names_catalog_and_request() {
+async fn error_code_has_its_status_and_names_catalog_and_request() {
     let table = [
         (
             400,
@@ -84,7 +84,7 @@ async fn every_code_has_its_status_and_names_catalog_and_request() {
 }
 
 #[tokio::test]
-async fn an_error_keeps_everything_core_said() {
+async fn error_reply_keeps_every_member_of_core() {
     let mut full = error(CallCode::SourceUnavailable);
     full.hint = Some("h".to_owned());
     full.path = Some("/a".to_owned());
@@ -102,7 +102,7 @@ async fn an_error_keeps_everything_core_said() {
 }
 
 #[tokio::test]
-async fn an_answer_keeps_its_bytes_and_its_etag() {
+async fn reply_keeps_the_bytes_and_the_etag() {
     let answer = HttpReply {
         status: StatusCode::OK,
         body: Bytes::from_static(b"{\"path\":\"/\"}"),
@@ -118,7 +118,7 @@ async fn an_answer_keeps_its_bytes_and_its_etag() {
 }
 
 #[test]
-fn a_wrong_method_names_the_right_ones() {
+fn method_not_allowed_names_the_allowed_one() {
     let refusal = Refusal::new(CallCode::MethodNotAllowed, "m").allow("POST");
     let response = respond(Err(refusal), &DIGEST, "r".to_owned(), false);
     assert_eq!(response.headers()["allow"], "POST");

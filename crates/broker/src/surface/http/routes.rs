@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn paths_and_methods() {
+    async fn route_is_found_by_exact_path_and_method() {
         let tree = Route::Meta(MetaTool::List(Listing::Tree));
         assert_eq!(find("POST", "/meta_tree").await, tree);
         assert_eq!(find("POST", "/meta_tree?x=1").await, tree);

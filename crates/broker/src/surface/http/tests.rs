@@ -116,7 +116,7 @@ async fn code(surface: &Arc<HttpSurface>, request: Builder, body: &str) -> Strin
 }
 
 #[tokio::test]
-async fn checks_come_in_their_order() {
+async fn request_checks_run_in_their_stated_order() {
     let surface = surface(Some("s3cret"), "127.0.0.1:1");
     let long = "x".repeat(101);
     // Each request has all later faults; without the first fault the next one is reported.
@@ -173,7 +173,7 @@ async fn checks_come_in_their_order() {
 }
 
 #[tokio::test]
-async fn listings_are_served_with_their_tag() {
+async fn listing_reply_has_its_etag() {
     let surface = surface(None, "127.0.0.1:1");
     let (status, _, head) = ask(&surface, post("/meta_tree"), "{}").await;
     assert_eq!(
@@ -192,7 +192,7 @@ async fn listings_are_served_with_their_tag() {
 }
 
 #[tokio::test]
-async fn health_without_the_secret_is_the_short_view_on_every_bind() {
+async fn health_without_the_secret_shows_states_only_on_every_address() {
     for (secret, address, whole) in [
         (Some("s3cret"), "127.0.0.1:1", false),
         (Some("s3cret"), "0.0.0.0:1", false),
@@ -220,7 +220,7 @@ async fn health_without_the_secret_is_the_short_view_on_every_bind() {
 }
 
 #[tokio::test]
-async fn a_broker_that_goes_down_says_so_and_closes() {
+async fn request_during_the_drain_is_refused_and_closes_the_connection() {
     let surface = surface(None, "127.0.0.1:1");
     surface.drain.begin_draining();
     let (status, code, head) = ask(&surface, post("/meta_tree"), "{}").await;

@@ -173,7 +173,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn f_35_a_reader_that_takes_nothing_is_given_up_and_a_slow_one_is_not() {
+    async fn write_timeout_closes_a_stopped_reader_and_not_a_slow_one() {
         let (near, mut far) = duplex(16);
         let mut written = 0;
         let mut near = WriteTimeout::new(near, BOUNDS, || written += 1);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn f_35_a_reader_below_the_least_rate_is_given_up() {
+    async fn write_timeout_closes_a_reader_below_the_minimum_rate() {
         let (near, mut far) = duplex(16);
         let mut near = WriteTimeout::new(near, BOUNDS, || ());
         let slow = async {

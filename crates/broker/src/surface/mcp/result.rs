@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_modern_client_gets_the_result_as_it_is_and_its_type_where_it_lacks() {
+    fn result_for_a_modern_client_is_unchanged_and_has_its_type() {
         let result = r#"{"content": [ ],"n":1.00,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}}"#;
         let expected: Value = serde_json::from_str(result).unwrap();
         let got = forwarded(result, Era::Modern);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_client_gets_nothing_that_only_the_modern_era_knows() {
+    fn result_for_a_legacy_client_has_no_modern_members() {
         let result = r#"{"resultType":"complete","ttlMs":5,"cacheScope":"public","isError":true,"_meta":{"io.modelcontextprotocol/serverInfo":{},"x/y":1},"structuredContent":[1]}"#;
         assert_eq!(
             forwarded(result, Era::Legacy),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_of_another_type_reaches_no_client() {
+    fn result_of_another_type_is_refused() {
         for result in [
             r#"{"resultType":"input_required"}"#,
             r#"{"result\u0054ype":"input_required"}"#,
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_broker_did_to_a_result_is_said_in_meta() {
+    fn result_meta_describes_cuts_and_warnings() {
         let mut changed = outcome(r#"{"content":[]}"#);
         changed.warnings = vec!["w".to_owned()];
         changed.cut = Some(Cut {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_name_nothing_that_only_http_has() {
+    fn error_hint_over_mcp_names_nothing_of_http() {
         for &code in CallCode::ALL {
             let hint = waiting_hint(&CoreError::new(code, "m"));
             let hint = hint.unwrap_or_else(|| code.remedy().to_owned());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_a_result_whose_text_is_the_error_object() {
+    fn error_over_mcp_is_a_result_with_the_error_object() {
         let core = CoreError::new(CallCode::PathNotFound, "no entry `/x`").path("/x");
         let got: Value = serde_json::from_slice(&error(&core, "r-1", Era::Legacy)).unwrap();
         assert_eq!(

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn args_are_kept_as_sent() {
+    fn call_body_keeps_args_as_sent() {
         let text = " {\"args\" : {\"n\":1.0, \"s\":\"\\u00e9\" }, \"path\":\"/a\\u002fb\"} ";
         let body = CallBody::parse(text).unwrap();
         assert_eq!(body.path, "/a/b");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn http_11_not_strict_json() {
+    fn call_body_that_is_not_strict_json_is_refused() {
         let deep = format!(
             "{{\"path\":\"/a\",\"args\":{}1{}}}",
             "[".repeat(200),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn http_12_and_15_members() {
+    fn call_body_with_wrong_members_is_refused() {
         for text in [
             "{}",
             "{\"args\":{}}",

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tree_bodies() {
+    fn tree_body_is_parsed_or_refused() {
         let tree = |path: &str, depth| TreeBody {
             path: path.to_owned(),
             depth,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn desc_bodies() {
+    fn desc_body_is_parsed_or_refused() {
         assert_eq!(
             DescBody::parse(r#"{"path":"/a"}"#).unwrap(),
             DescBody::One("/a".to_owned())
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn http_15_suggestions() {
+    fn similar_names_are_the_nearest_fields() {
         assert_eq!(similar_names("argz", &["path", "args"]), ["args"]);
         assert_eq!(
             similar_names("pathes", &["path", "paths"]),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn http_11_the_place_is_that_of_the_whole_body() {
+    fn body_error_position_counts_from_the_whole_body() {
         let body = "{\"path\":\"/a\",\n \"args\":{\"x\":1,\n  \"x\":2}}";
         let part = &body[body.find("{\"x").unwrap()..body.len() - 1];
         let error = json::parse(part).unwrap_err();

@@ -65,7 +65,7 @@ mod tests {
     use crate::core::{Cut, CutDetail, MemoryBudget};
 
     #[test]
-    fn the_result_is_unchanged_between_path_and_notes() {
+    fn call_reply_has_the_unchanged_result_between_path_and_notes() {
         let account = MemoryBudget::new(1 << 20).account();
         let mut outcome = Outcome {
             path: "/a/t",

@@ -29,7 +29,7 @@ fn value(body: &[u8]) -> Value {
 }
 
 #[test]
-fn a_reply_within_its_limit_is_left_alone() {
+fn cut_of_a_reply_within_its_limit_changes_nothing() {
     let result = br#"{"content":[]}"#;
     let whole = br#"{"path":"/a","result":{"content":[]}}"#.len();
     assert_eq!(cut("/a", result, "", whole), None);
@@ -45,7 +45,7 @@ fn a_reply_within_its_limit_is_left_alone() {
 }
 
 #[test]
-fn the_longest_string_is_cut_first_and_the_rest_is_untouched() {
+fn cut_shortens_the_longest_string_first() {
     let result = format!(
         r#"{{ "content":[{{"type":"text","text":"{}"}}] , "n":1.50,"short":"{}" }}"#,
         "é".repeat(5000),
@@ -79,7 +79,7 @@ fn the_longest_string_is_cut_first_and_the_rest_is_untouched() {
 }
 
 #[test]
-fn long_lists_keep_their_head_and_their_count() {
+fn cut_list_keeps_its_head_and_its_count() {
     let result =
         json!({"structuredContent": {"rows/all": (0..2000).collect::<Vec<_>>()}, "isError": true})
             .to_string();
@@ -98,7 +98,7 @@ fn long_lists_keep_their_head_and_their_count() {
 }
 
 #[test]
-fn a_structure_that_is_too_large_becomes_the_head_of_its_text() {
+fn cut_of_a_large_structure_gives_the_head_of_its_text() {
     let members: serde_json::Map<_, _> = (0..500).map(|n| (format!("key{n}"), json!(n))).collect();
     let result = json!({"structuredContent": members, "isError": true}).to_string();
     let body = cut("/a", result.as_bytes(), "", 700).unwrap();
@@ -114,7 +114,7 @@ fn a_structure_that_is_too_large_becomes_the_head_of_its_text() {
 }
 
 #[test]
-fn an_escape_is_never_cut_in_two() {
+fn cut_never_splits_an_escape() {
     let result = format!(r#"{{"t":"{}"}}"#, r"\ud83d\ude00\n".repeat(400));
     for limit in 500..530 {
         let reply = value(&cut("/a", result.as_bytes(), "", limit).unwrap());
@@ -172,7 +172,7 @@ fn is_part_of(cut: &Value, whole: &Value) -> bool {
 
 proptest! {
     #[test]
-    fn the_limit_holds_and_the_structure_survives(inner in any_json(), limit in 500usize..3000, pretty in any::<bool>()) {
+    fn cut_reply_is_within_its_limit_and_keeps_its_structure(inner in any_json(), limit in 500usize..3000, pretty in any::<bool>()) {
         let result = json!({"content": [], "structuredContent": inner});
         let text = if pretty { format!("{result:#}") } else { result.to_string() };
         match cut("/some/path", text.as_bytes(), "", limit) {

@@ -18,7 +18,7 @@ const FULL: &str = r#"{ "$schema": "x", "types": false, "limits": {"body_bytes":
         "example_args": {"path": ["a", 1.5]}, "render_mode": "json"}}}} ]}]}"#;
 
 #[test]
-fn every_key_of_a_source() {
+fn config_source_accepts_every_key() {
     let parsed = parse(FULL);
     assert_eq!(parsed.warnings, []);
     let config = parsed.config;
@@ -50,7 +50,7 @@ fn every_key_of_a_source() {
 }
 
 #[test]
-fn defaults() {
+fn config_source_has_defaults() {
     let source = source_with_command("[\"x\"]");
     assert_eq!(source.timeout, Duration::from_secs(60));
     assert_eq!(source.startup_timeout, Duration::from_secs(120));
@@ -59,7 +59,7 @@ fn defaults() {
 }
 
 #[test]
-fn a_root_may_be_written_or_implied() {
+fn config_root_is_optional() {
     let list = parse(r#"{"tree":[{"path":"/a"},{"path":"/b"}]}"#).config;
     let root = parse(r#"{"tree":{"path":"/","type":"node","summary":"all","children":[{"path":"/a"},{"path":"/b"}]}}"#).config;
     let paths =
@@ -73,7 +73,7 @@ fn a_root_may_be_written_or_implied() {
 }
 
 #[test]
-fn secrets_to_mask() {
+fn config_secrets_are_masked_with_their_values() {
     let text = with_source(
         r#""args":["--token=lit1","--api-key","lit2","--port","80","${ARG}"],
            "env":{"API_KEY":"lit3","URL":"http://${PW:-dflt}","LEVEL":"info"}"#,
@@ -99,7 +99,7 @@ fn secrets_to_mask() {
 }
 
 #[test]
-fn debug_shows_no_value() {
+fn config_debug_output_has_no_value() {
     let text = with_source(r#""args":["--token=canary1"],"env":{"API_KEY":"canary2"}"#);
     let shown = format!("{:?}", parse(&text));
     assert!(!shown.contains("canary"), "{shown}");
@@ -107,7 +107,7 @@ fn debug_shows_no_value() {
 }
 
 #[test]
-fn the_digest_covers_what_a_lock_depends_on() {
+fn config_digest_covers_what_a_lock_depends_on() {
     let digest = |members: &str| parse(&with_source(members)).config.digest();
     let plain = digest(r#""env":{"A":"1"}"#);
     for same in [
@@ -150,7 +150,7 @@ fn the_digest_covers_what_a_lock_depends_on() {
 }
 
 #[test]
-fn a_diagnostic_is_placed_in_the_file() {
+fn config_diagnostic_has_its_position_in_the_file() {
     let config = parse("{\"tree\":[\n {\"path\":\"/a\"}]}").config;
     let placed = config.place(Diagnostic::error(Code::FilterEmpty, "x").at("/tree/0/path"));
     assert_eq!(

@@ -13,7 +13,7 @@ fn split_words(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn plain_commands_are_split_as_a_shell_would() {
+fn command_without_shell_syntax_is_split_as_in_a_shell() {
     for (text, words) in [
         ("npx -y a@1", &["npx", "-y", "a@1"][..]),
         ("  a\t b ", &["a", "b"]),
@@ -34,7 +34,7 @@ fn plain_commands_are_split_as_a_shell_would() {
 }
 
 #[test]
-fn cfg_13_shell_syntax_needs_a_shell() {
+fn command_with_shell_syntax_needs_a_shell() {
     for text in [
         "a | b",
         "a & b",
@@ -75,7 +75,7 @@ fn cfg_13_shell_syntax_needs_a_shell() {
 }
 
 #[test]
-fn each_word_knows_its_place_in_the_file() {
+fn command_word_has_its_pointer() {
     for (command, want) in [
         ("\"x ${A} b\"", vec!["/command"; 3]),
         ("\"x | y ${A}\"", vec!["/command"]),
@@ -94,7 +94,7 @@ fn each_word_knows_its_place_in_the_file() {
 }
 
 #[test]
-fn cfg_12_a_value_stays_one_argument() {
+fn command_value_stays_one_argument() {
     let source = source_with_command("\"x ${A} 'p${A}'\"");
     let hostile = "a b\"'; rm\n${B}";
     let CommandLine::Direct { args, .. } = &source.command else {
@@ -114,14 +114,14 @@ fn quote(word: &str) -> String {
 
 proptest! {
     #[test]
-    fn quoted_words_come_back(words in proptest::collection::vec("[^\0]{0,8}", 1..5)) {
+    fn command_words_quoted_are_split_unchanged(words in proptest::collection::vec("[^\0]{0,8}", 1..5)) {
         prop_assume!(words.iter().all(|word| !word.contains("${")));
         let line: Vec<String> = words.iter().map(|word| quote(word)).collect();
         prop_assert_eq!(split_words(&line.join(" ")), words);
     }
 
     #[test]
-    fn splitting_never_panics(text in "[ab \"'\\\\$`{}:A|\n()<#ä=-]{0,30}") {
+    fn command_split_of_any_text_does_not_panic(text in "[ab \"'\\\\$`{}:A|\n()<#ä=-]{0,30}") {
         let _outcome = split(&text);
         if crate::config::Template::parse(&text).is_ok() {
             let _outcome = crate::config::shell::rewrite(&text);
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn rewriting_never_panics(
+    fn command_rewrite_of_any_tokens_does_not_panic(
         tokens in proptest::collection::vec(
             proptest::sample::select(vec![
                 "sh", "-c", "${X}", "'${X}'", "|", "||", "&", ">", ";", "\\;", "(", ")", "$(", "<(", "<<<",

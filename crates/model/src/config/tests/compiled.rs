@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn literal_secrets_ask_the_environment() {
+fn compiled_config_replaces_literal_secrets_by_variables() {
     let text = with_source(
         r#""env":{"API_TOKEN":"canary1","PLAIN":"p","DB_PASSWORD":"${PW:-canary2}","MY_KEY":"${K}","A_SECRET":"","x-api-key":"canary3","9_KEY":"canary4"}"#,
     );
@@ -30,7 +30,7 @@ fn literal_secrets_ask_the_environment() {
 }
 
 #[test]
-fn other_clients_keys_and_disabled_entries_stay_out() {
+fn compiled_config_omits_foreign_keys_and_disabled_entries() {
     let config = parse(
         r#"{"preferences":{"k":"canary"},"mcpServers":{
             "a":{"type":"stdio","command":"x","oauth":{"s":"canary"},"timeout":300000,"env":{"TOKEN":"canary"}},
@@ -49,7 +49,7 @@ fn other_clients_keys_and_disabled_entries_stay_out() {
 }
 
 #[test]
-fn servers_in_the_order_of_the_file_are_compiled_in_without_their_secrets() {
+fn compiled_config_keeps_the_order_without_secrets() {
     let text = r#"{"types":false,"mcpServers":{
         "zeta":{"env":{"TOKEN":"canary"},"command":"x"},
         "off":{"disabled":true,"command":"x"},
@@ -72,7 +72,7 @@ fn servers_in_the_order_of_the_file_are_compiled_in_without_their_secrets() {
 }
 
 #[test]
-fn secrets_below_children_and_in_a_root_node() {
+fn compiled_config_omits_secrets_of_nested_nodes() {
     let config = parse(
         r#"{"tree":{"path":"/","children":[{"path":"/a","children":[{"path":"/a/b","source":{"command":"x","env":{"TOKEN":"canary"}}}]}]}}"#,
     )

@@ -24,7 +24,7 @@ fn codes(given: &str) -> Vec<Code> {
 }
 
 #[test]
-fn values_and_limits_may_differ() {
+fn config_at_start_may_change_values_and_limits() {
     let given = BUILT
         .replace(
             r#"{"K":"1"}"#,
@@ -39,7 +39,7 @@ fn values_and_limits_may_differ() {
 }
 
 #[test]
-fn a_tighter_filter_narrows() {
+fn config_at_start_with_a_narrower_filter_hides_tools() {
     let narrowing = compared(&BUILT.replace("get_*", "get_a")).unwrap();
     let path = NodePath::parse("/a").unwrap();
     assert_eq!(
@@ -54,7 +54,7 @@ fn a_tighter_filter_narrows() {
 }
 
 #[test]
-fn what_would_expose_more_widens() {
+fn config_at_start_that_exposes_more_is_refused() {
     assert_eq!(
         codes(&BUILT.replace(r#","!get_secret""#, "")),
         [Code::LockWiden]
@@ -73,7 +73,7 @@ fn what_would_expose_more_widens() {
 }
 
 #[test]
-fn the_rest_of_the_digest_mismatches() {
+fn config_at_start_with_another_digest_is_refused() {
     let given = BUILT
         .replace(r#""x""#, r#""y""#)
         .replace(r#"{"K":"1"}"#, r#"{"L":"1"},"path_aliases":{"get_a":"z"}"#);
@@ -93,7 +93,7 @@ fn the_rest_of_the_digest_mismatches() {
 }
 
 #[test]
-fn the_catalogs_text_and_shape_need_a_build() {
+fn config_at_start_with_another_text_or_tree_needs_a_build() {
     for (from, to) in [
         (r#""summary":"s""#, r#""summary":"t""#),
         (r#""summary":"s""#, r#""summary":"s","description":"d""#),

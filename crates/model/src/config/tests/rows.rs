@@ -9,7 +9,7 @@ fn at(diagnostic: &Diagnostic) -> (usize, usize) {
 }
 
 #[test]
-fn cfg_01_syntax_error_with_a_caret_and_masked_strings() {
+fn config_syntax_error_has_a_caret_and_masked_strings() {
     let found = only("{\n  \"tree\": [],\n  \"note\": \"hunter2\", }\n");
     assert_eq!(found.code, Code::ConfigSyntax);
     assert_eq!(at(&found), (3, 22));
@@ -35,12 +35,12 @@ fn cfg_01_syntax_error_with_a_caret_and_masked_strings() {
 }
 
 #[test]
-fn cfg_01_comments_are_not_json() {
+fn config_comment_is_a_syntax_error() {
     assert_eq!(at(&only("{\n // note\n \"tree\": []}")), (2, 2));
 }
 
 #[test]
-fn cfg_02_a_byte_order_mark_is_accepted() {
+fn config_byte_order_mark_is_accepted() {
     let text = "\u{feff}{\"tree\":[]}";
     assert!(Config::parse("c.json", text.as_bytes()).is_ok());
     // It takes up no column.
@@ -48,7 +48,7 @@ fn cfg_02_a_byte_order_mark_is_accepted() {
 }
 
 #[test]
-fn cfg_03_encodings_other_than_utf_8() {
+fn config_in_another_encoding_is_refused() {
     let utf16: Vec<u8> = "{\"tree\":[]}"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
@@ -65,7 +65,7 @@ fn cfg_03_encodings_other_than_utf_8() {
 }
 
 #[test]
-fn cfg_04_no_object_with_a_tree() {
+fn config_without_a_tree_is_refused() {
     for text in ["", " \n", "null", "[]", "3", "\"tree\"", "{}"] {
         let found = only(text);
         assert_eq!(found.code, Code::ConfigShape, "{text}");
@@ -81,7 +81,7 @@ fn cfg_04_no_object_with_a_tree() {
 }
 
 #[test]
-fn cfg_05_unknown_key() {
+fn config_unknown_key_is_refused_with_a_suggestion() {
     let found = refused(r#"{"tree":[{"path":"/a","source":{"comand":"x"}}]}"#);
     let unknown = found
         .iter()
@@ -93,7 +93,7 @@ fn cfg_05_unknown_key() {
 }
 
 #[test]
-fn cfg_05_a_key_of_another_level_is_said_so() {
+fn config_key_of_another_level_is_refused_with_its_level() {
     for (text, help) in [
         (
             r#"{"tree":[],"startup_timeout":3}"#,
@@ -127,7 +127,7 @@ fn cfg_05_a_key_of_another_level_is_said_so() {
 }
 
 #[test]
-fn cfg_06_another_programs_file_names_the_remedy_and_the_remedy_works() {
+fn config_of_another_program_is_refused_with_a_working_remedy() {
     let theirs = r#"{"servers":{"x":{"type":"stdio","command":"y","env":{"A":"${input:KEY}"}}},"inputs":[]}"#;
     let found = only(theirs);
     assert_eq!(found.code, Code::ConfigShape);
@@ -142,7 +142,7 @@ fn cfg_06_another_programs_file_names_the_remedy_and_the_remedy_works() {
 }
 
 #[test]
-fn cfg_07_every_duplicate_key_and_nothing_else_lost() {
+fn config_duplicate_keys_are_all_reported() {
     let found = refused(
         "{\"tree\":[{\"path\":\"/a\",\n\"path\":\"/b\",\"source\":{\"command\":\"x\",\n\"env\":{\"K\":\"1\",\"K\":2}}}],\n\"tree\":[],\"nope\":1}",
     );
@@ -165,7 +165,7 @@ fn cfg_07_every_duplicate_key_and_nothing_else_lost() {
 }
 
 #[test]
-fn cfg_07_duplicates_in_a_large_object() {
+fn config_duplicate_keys_in_a_large_object_are_reported() {
     let mut members: Vec<String> = (0..40).map(|i| format!("\"K{i}\":\"v\"")).collect();
     members.extend([
         "\"K3\":\"v\"".to_owned(),
@@ -185,7 +185,7 @@ fn cfg_07_duplicates_in_a_large_object() {
 }
 
 #[test]
-fn cfg_08_wrong_types() {
+fn config_value_of_a_wrong_type_is_refused() {
     let found = refused(&with_source(
         r#""args":"a b","env":[],"cwd":1,"required":"yes","tool_filter":"get_*","path_aliases":{"t":1},"max_in_flight":"x","tool_overrides":{"t":{"example_args":[]}}"#,
     ));
@@ -216,7 +216,7 @@ fn cfg_08_wrong_types() {
 }
 
 #[test]
-fn cfg_09_command_and_url() {
+fn config_command_and_url_together_are_refused() {
     for source in [
         r#""command":"x","url":"http://y""#,
         r#""env":{}"#,
@@ -236,7 +236,7 @@ fn cfg_09_command_and_url() {
 }
 
 #[test]
-fn cfg_11_broken_variables_in_every_place() {
+fn config_variable_with_wrong_syntax_is_refused_everywhere() {
     for bad in [
         "${VAR", "$${A}", "${A${B}}", "${}", "${1A}", "${A-b}", "${env:A}",
     ] {
@@ -258,7 +258,7 @@ fn cfg_11_broken_variables_in_every_place() {
 }
 
 #[test]
-fn variables_of_the_broker_itself_are_refused_in_every_place_of_a_source() {
+fn config_variable_of_the_broker_is_refused_everywhere() {
     for own in [
         "${MCP_BROKER_SECRET}",
         "x${MCP_BROKER_SECRET:-y}",
@@ -286,7 +286,7 @@ fn variables_of_the_broker_itself_are_refused_in_every_place_of_a_source() {
 }
 
 #[test]
-fn a_secret_that_is_not_compiled_in_is_asked_for_by_a_name_that_a_source_may_have() {
+fn config_secret_variable_never_has_a_name_of_the_broker() {
     use crate::config::source::variable_for;
     for (name, header) in [("MCP_BROKER_SECRET", false), ("Mcp-Broker-Secret", true)] {
         let variable = variable_for(name, header);
@@ -296,7 +296,7 @@ fn a_secret_that_is_not_compiled_in_is_asked_for_by_a_name_that_a_source_may_hav
 }
 
 #[test]
-fn cfg_12_a_nul_reaches_no_process() {
+fn config_value_with_a_nul_is_refused() {
     let found = only(&with_source(r#""env":{"K":"a\u0000b"}"#));
     assert_eq!(found.code, Code::EnvValue);
     assert_eq!(
@@ -306,7 +306,7 @@ fn cfg_12_a_nul_reaches_no_process() {
 }
 
 #[test]
-fn cfg_14_invalid_paths_name_their_rule() {
+fn config_invalid_path_is_refused_with_its_rule() {
     let long = format!("/{}", "a/".repeat(300));
     for (path, rule) in [
         ("a", "begins with `/`"),
@@ -332,7 +332,7 @@ fn cfg_14_invalid_paths_name_their_rule() {
 }
 
 #[test]
-fn cfg_15_two_nodes_with_one_path() {
+fn config_duplicate_path_is_refused() {
     let found = only(
         "{\"tree\":[{\"path\":\"/a\"},\n{\"path\":\"/b\",\"children\":[]},{\"path\":\"/a\"}]}",
     );
@@ -343,7 +343,7 @@ fn cfg_15_two_nodes_with_one_path() {
 }
 
 #[test]
-fn cfg_16_two_aliases_become_one_name() {
+fn config_aliases_with_one_name_are_refused() {
     let found = only(&with_source(
         r#""path_aliases":{"one":"x","two":"y","three":"x"}"#,
     ));
@@ -352,14 +352,14 @@ fn cfg_16_two_aliases_become_one_name() {
 }
 
 #[test]
-fn cfg_17_paths_that_differ_in_case_only() {
+fn config_paths_that_differ_only_in_case_give_a_warning() {
     let parsed = parse(r#"{"tree":[{"path":"/a"},{"path":"/A"}]}"#);
     assert_eq!(places(&parsed.warnings), [(Code::PathCase, "/tree/1/path")]);
     assert!(parsed.warnings[0].message.contains("`/A` and `/a`"));
 }
 
 #[test]
-fn cfg_18_a_child_outside_its_parent() {
+fn config_child_outside_its_parent_is_refused() {
     for child in ["/b", "/a", "/ab", "/"] {
         let found = refused(&format!(
             r#"{{"tree":[{{"path":"/a","children":[{{"path":"{child}"}}]}}]}}"#
@@ -374,7 +374,7 @@ fn cfg_18_a_child_outside_its_parent() {
 }
 
 #[test]
-fn cfg_19_globs_that_are_none() {
+fn config_invalid_glob_is_refused() {
     let found = refused(&with_source(
         r#""tool_filter":["ok","[","!{a"],"inherit_env":["LC_*","[",""]"#,
     ));
@@ -393,7 +393,7 @@ fn cfg_19_globs_that_are_none() {
 }
 
 #[test]
-fn cfg_21_ranges() {
+fn config_number_out_of_range_is_refused() {
     for value in [
         "-1",
         "0",
@@ -449,7 +449,7 @@ fn cfg_21_ranges() {
 }
 
 #[test]
-fn cfg_23_size_and_nesting() {
+fn config_too_large_or_too_deep_is_refused() {
     let large = format!("{{\"tree\":[],\"note\":\"{}\"}}", "x".repeat(10 << 20));
     assert_eq!(only(&large).code, Code::ConfigSize);
     let deep = "[".repeat(1_000) + &"]".repeat(1_000);
@@ -465,7 +465,7 @@ fn cfg_23_size_and_nesting() {
 }
 
 #[test]
-fn cfg_23_many_nodes_and_many_findings() {
+fn config_problems_are_limited_in_number() {
     let nodes = |count: usize| -> String {
         let nodes: Vec<String> = (0..count)
             .map(|i| format!("{{\"path\":\"/n{i}\"}}"))
@@ -482,7 +482,7 @@ fn cfg_23_many_nodes_and_many_findings() {
 }
 
 #[test]
-fn later_keys_are_checked_and_then_refused() {
+fn config_key_not_supported_yet_is_checked_and_refused() {
     for member in [r#""trust":{}"#, r#""headers":{"X-Api-Key":"v"}"#] {
         assert_eq!(
             only(&with_source(member)).code,
@@ -518,7 +518,7 @@ fn later_keys_are_checked_and_then_refused() {
 }
 
 #[test]
-fn everything_wrong_is_told_in_file_order() {
+fn config_problems_are_reported_in_file_order() {
     let found = refused(
         "{\n\"limits\":{\"body_bytes\":1},\n\"tree\":[\n{\"path\":\"x\",\"kind\":1},\n{\"path\":\"/b\",\"source\":{\"command\":\"x `${A}`\",\"timeout\":0}}],\n\"types\":1}",
     );
@@ -528,7 +528,7 @@ fn everything_wrong_is_told_in_file_order() {
 }
 
 #[test]
-fn audits_are_asked_for_or_not_and_no_digest_knows() {
+fn config_audits_required_is_not_in_the_digest() {
     let of = |member: &str| parse(&format!(r#"{{"tree":[]{member}}}"#)).config;
     let (without, with) = (of(""), of(r#","audits_required":true"#));
     assert!(!without.audits_required && with.audits_required);
@@ -539,7 +539,7 @@ fn audits_are_asked_for_or_not_and_no_digest_knows() {
 }
 
 #[test]
-fn relist_interval_is_seconds_and_zero_is_never() {
+fn config_relist_interval_of_zero_means_never() {
     let of = |member: &str| {
         let config = parse(&with_source(member)).config;
         let source = config.sources().next().unwrap().clone();
@@ -558,7 +558,7 @@ fn relist_interval_is_seconds_and_zero_is_never() {
 }
 
 #[test]
-fn on_text_drift_of_a_source_counts_before_the_top_level_and_audits_set_the_default() {
+fn config_text_drift_of_a_source_precedes_the_top_level() {
     let of = |top: &str, source: &str| {
         let text =
             format!(r#"{{"tree":[{{"path":"/a","source":{{"command":"x"{source}}}}}]{top}}}"#);

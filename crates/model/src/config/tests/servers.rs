@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn cfg_06_an_mcp_servers_file_is_a_config_as_it_is() {
+fn mcp_servers_file_is_accepted_as_a_config() {
     let parsed = parse(
         r#"{"globalShortcut":"x","mcpServers":{
              "my server":{"type":"stdio","command":"npx -y","args":["a b","$HOME","${DIR}"],"env":{"K":"v"},
@@ -41,7 +41,7 @@ fn cfg_06_an_mcp_servers_file_is_a_config_as_it_is() {
 }
 
 #[test]
-fn two_names_that_become_one_path() {
+fn server_names_with_one_path_are_refused() {
     let found = only(r#"{"mcpServers":{"a b":{"command":"x"},"a/b":{"command":"y"}}}"#);
     assert_eq!(found.code, Code::NameClash);
     assert!(
@@ -53,7 +53,7 @@ fn two_names_that_become_one_path() {
 }
 
 #[test]
-fn names_that_make_no_path() {
+fn server_name_without_a_valid_path_is_refused() {
     for name in ["", ".", "..", &"n".repeat(129)] {
         let text = format!(r#"{{"mcpServers":{{"{name}":{{"command":"x"}}}}}}"#);
         assert_eq!(only(&text).code, Code::PathInvalid, "{name}");
@@ -61,7 +61,7 @@ fn names_that_make_no_path() {
 }
 
 #[test]
-fn a_key_that_is_nearly_ours_is_a_mistake() {
+fn server_key_similar_to_a_known_one_is_refused() {
     let found = refused(
         r#"{"mcpServers":{"a":{"command":"x","argz":[],"toolFilter":["x"],"whatever":1}}}"#,
     );
@@ -80,7 +80,7 @@ fn a_key_that_is_nearly_ours_is_a_mistake() {
 }
 
 #[test]
-fn types_are_backends() {
+fn server_type_is_read_as_the_backend() {
     for entry in [
         r#"{"type":"http","url":"http://x"}"#,
         r#"{"type":"sse","url":"http://x"}"#,
@@ -101,7 +101,7 @@ fn types_are_backends() {
 }
 
 #[test]
-fn a_timeout_in_milliseconds_is_passed_over() {
+fn server_timeout_in_milliseconds_is_ignored_with_a_warning() {
     let parsed = parse(r#"{"mcpServers":{"a":{"command":"x","timeout":300000}}}"#);
     assert_eq!(
         places(&parsed.warnings),

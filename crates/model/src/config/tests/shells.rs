@@ -15,7 +15,7 @@ fn rewritten(text: &str) -> String {
 }
 
 #[test]
-fn each_place_has_its_form() {
+fn shell_variable_is_quoted_for_its_place() {
     for (text, want) in [
         ("a | b ${X}", r#"a | b "${P1}""#),
         (r#"a; b "x ${X} y""#, r#"a; b "x ${P1} y""#),
@@ -56,7 +56,7 @@ fn each_place_has_its_form() {
 }
 
 #[test]
-fn shell_place_refuses_what_cannot_be_quoted() {
+fn shell_place_that_cannot_be_quoted_is_refused() {
     for text in [
         "a `b ${X}`",
         r#"a "`b ${X}`""#,
@@ -78,7 +78,7 @@ fn shell_place_refuses_what_cannot_be_quoted() {
 }
 
 #[test]
-fn a_script_without_variables_is_left_to_the_shell() {
+fn shell_script_without_variables_is_unchanged() {
     for text in [
         r"a $'it\'s' | b",
         "a $(case x in x) b;; esac)",
@@ -89,7 +89,7 @@ fn a_script_without_variables_is_left_to_the_shell() {
 }
 
 #[test]
-fn private_variables_hold_what_was_written() {
+fn shell_private_variables_hold_the_written_text() {
     let source = source_with_command(r#""a | b ${X:-d} ${Y} ${X:-d}""#);
     let CommandLine::Shell { variables, .. } = &source.command else {
         panic!("{:?}", source.command);
@@ -108,7 +108,7 @@ fn private_variables_hold_what_was_written() {
 }
 
 #[test]
-fn cfg_12_a_value_never_becomes_syntax() {
+fn shell_value_never_becomes_syntax() {
     let values = [
         "a b",
         "$(echo no)",
@@ -194,7 +194,7 @@ fn string(text: &str) -> String {
 }
 
 #[test]
-fn a_value_is_data_in_the_script_of_any_known_shell() {
+fn shell_value_is_data_in_the_script_of_any_known_shell() {
     let strings = [
         "sh -c 'printf %s ${X}'",
         r#"/bin/sh -c "printf %s ${X}""#,
@@ -286,7 +286,7 @@ fn a_value_is_data_in_the_script_of_any_known_shell() {
 }
 
 #[test]
-fn a_value_that_would_become_code_is_refused() {
+fn shell_value_that_would_become_code_is_refused() {
     for text in [
         "eval ${X}",
         "true; eval ${X}",
@@ -331,7 +331,7 @@ fn refused(text: &str) {
 }
 
 #[test]
-fn a_value_that_is_piped_into_a_shell_is_refused() {
+fn shell_value_piped_into_a_shell_is_refused() {
     for text in [
         "printf '%s' ${X} | sh",
         "echo 'a ${X}' | bash",
@@ -386,7 +386,7 @@ fn a_value_that_is_piped_into_a_shell_is_refused() {
 }
 
 #[test]
-fn a_value_in_a_script_for_a_shell_that_is_not_known_is_refused() {
+fn shell_value_in_a_script_for_an_unknown_shell_is_refused() {
     for text in [
         "$SHELL -c 'a ${X}'",
         "\"$SHELL\" -ec 'a ${X}'",
@@ -414,7 +414,7 @@ fn a_value_in_a_script_for_a_shell_that_is_not_known_is_refused() {
 }
 
 #[test]
-fn scripts_that_are_not_understood_are_warned_of() {
+fn shell_value_in_a_script_of_another_language_gives_a_warning() {
     let warned = |command: &str| -> Vec<Code> {
         let text = format!(r#"{{"tree":[{{"path":"/a","source":{{"command":{command}}}}}]}}"#);
         let warnings = parse(&text).warnings;
@@ -477,7 +477,7 @@ fn scripts_that_are_not_understood_are_warned_of() {
 }
 
 #[test]
-fn the_digest_covers_a_script_as_it_is_written() {
+fn shell_script_digest_covers_the_text_as_written() {
     let covered = |command: &str| {
         let source = source_with_command(command);
         crate::config::digest::members(&source)[1..3].to_vec()

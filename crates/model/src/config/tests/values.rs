@@ -58,12 +58,12 @@ fn value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn config_of_arbitrary_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         let _outcome = Config::parse("c.json", &bytes);
     }
 
     #[test]
-    fn arbitrary_json_like_text_never_panics(text in jsonish()) {
+    fn config_of_arbitrary_json_like_text_does_not_panic(text in jsonish()) {
         let outcome = Config::parse("c.json", text.as_bytes());
         if let Err(found) = outcome {
             prop_assert!(found.iter().any(Diagnostic::is_error));
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_anywhere_never_panics(value in value()) {
+    fn config_with_any_value_anywhere_does_not_panic(value in value()) {
         for text in [
             value.to_string(),
             format!(r#"{{"tree":[{{"path":"/a","source":{value}}}]}}"#),
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn the_reader_agrees_with_serde_json(value in value(), pretty in any::<bool>()) {
+    fn config_reader_agrees_with_serde_json(value in value(), pretty in any::<bool>()) {
         let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
         let mut findings = Findings::new("c.json", &text);
         let spanned = reader::read(&text, &mut findings).unwrap();

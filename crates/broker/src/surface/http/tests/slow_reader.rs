@@ -35,7 +35,7 @@ async fn ask(listener: &TcpListener) -> TcpStream {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f_35_a_reply_that_is_taken_too_slowly_is_given_up_and_its_memory_given_back() {
+async fn slow_reader_is_disconnected_and_its_memory_released() {
     let surface = surface_with(&"x".repeat(REPLY_BYTES), None, "127.0.0.1:1");
     let memory = surface.core.memory().clone();
     let listener = listener();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_written_whole_however_little_is_taken_at_a_time() {
+    fn stdio_line_is_written_whole_in_small_pieces() {
         let answer = |id| write::result(&Id::Integer(id), b"{\"a\":[1,2,3]}".to_vec().into());
         let line = write::batch(vec![answer(1), answer(2)]).into_line();
         let mut output = Narrow(Vec::new());
