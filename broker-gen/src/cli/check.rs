@@ -185,11 +185,8 @@ fn is_news(one: &LintResult, lock: &Lock) -> bool {
 pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> (String, Vec<String>) {
     let message = format!("{}: {}", failure.cause, failure.message);
     let mut lines = failure.stderr.as_slice();
-    // The message of a failed start already ends with the last line.
-    if let [before @ .., last] = lines
-        && failure
-            .message
-            .contains(&format!("its last line on stderr: {last}"))
+    if let [before @ .., _] = lines
+        && failure.quotes_stderr
     {
         lines = before;
     }

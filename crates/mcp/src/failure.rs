@@ -19,6 +19,10 @@ pub struct SourceFailure {
     pub exit: Option<ExitReport>,
     /// The last stderr lines, redacted and printable.
     pub stderr: Vec<String>,
+    /// Whether `message` contains the last line of `stderr`.
+    pub quotes_stderr: bool,
+    /// Whether a signal had stopped the process, like one that reads a terminal from the background.
+    pub process_stopped: bool,
 }
 
 /// Why a call failed. `maybe_executed` is false only if certainly no byte of the call was written.
@@ -98,6 +102,8 @@ impl SourceFailure {
             message: message.into(),
             exit: None,
             stderr: Vec::new(),
+            quotes_stderr: false,
+            process_stopped: false,
         }
     }
 }

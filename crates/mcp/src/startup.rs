@@ -29,11 +29,10 @@ pub(crate) async fn expired(base: Duration, tail: &StderrTail) -> SourceFailure 
             _ => break,
         }
     }
+    let message = format!("no answer within {} s", start.elapsed().as_secs());
     SourceFailure {
-        cause: SourceCause::StartupTimeout,
-        message: format!("no answer within {} s", start.elapsed().as_secs()),
-        exit: None,
         stderr: tail.for_failure(),
+        ..SourceFailure::new(SourceCause::StartupTimeout, message)
     }
 }
 
@@ -45,6 +44,7 @@ pub(crate) fn name_stop(mut failure: SourceFailure, pid: Option<u32>) -> SourceF
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
     if state.is_some_and(|rest| rest.starts_with('T')) {
+        failure.process_stopped = true;
         failure.message = format!(
             "{}; its process is stopped, like a process that waits for a terminal",
             failure.message
@@ -69,6 +69,7 @@ pub(crate) fn explain(
             format!("{} before it answered", failure.message)
         };
         if let Some(last) = tail.last_line().filter(|_| !clean) {
+            failure.quotes_stderr = true;
             failure.message = format!(
                 "{}; its last line on stderr: {}",
                 failure.message,

@@ -2,6 +2,12 @@
 
 use super::finding::Code;
 
+/// The message and the remedy for a server that needs a terminal.
+pub(super) const WANTS_TERMINAL: (&str, &str) = (
+    "it needs a terminal, and the broker gives a server none",
+    "Remove options for terminals, such as `-t` of `docker run -it`, and answer its questions by arguments or variables.",
+);
+
 /// Phrases of runtimes, lowercase, and what they indicate; the first match counts.
 pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
     (
@@ -53,11 +59,10 @@ pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
             "not a terminal",
             "inappropriate ioctl",
             "/dev/tty",
-            "its process is stopped",
         ],
         Code::TerminalWanted,
-        "it needs a terminal, and the broker gives a server none",
-        "Remove options for terminals, such as `-t` of `docker run -it`, and answer its questions by arguments or variables.",
+        WANTS_TERMINAL.0,
+        WANTS_TERMINAL.1,
     ),
     (
         &["press any key", "press enter", "ok to proceed?"],

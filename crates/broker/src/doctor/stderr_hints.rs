@@ -5,7 +5,7 @@ use broker_mcp::SourceFailure;
 use broker_model::SourceCause;
 
 use super::finding::Code;
-use super::phrases::PHRASES;
+use super::phrases::{PHRASES, WANTS_TERMINAL};
 use super::runtimes;
 
 /// The likely reason of a failed start.
@@ -32,6 +32,7 @@ pub(super) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
         .or_else(|| missing_runtime(start))
         .or_else(|| missing_variable(start))
         .or_else(|| phrase(start))
+        .or_else(|| stopped(start))
         .or_else(|| usage(start))
         .or_else(|| prompt(start))
 }
@@ -152,6 +153,15 @@ fn phrase(start: FailedStart<'_>) -> Option<StderrHint> {
             message: (*message).to_owned(),
             remedy: (*remedy).to_owned(),
         })
+}
+
+/// A signal stopped the process: the system does that to a process that reads a terminal from the background.
+fn stopped(start: FailedStart<'_>) -> Option<StderrHint> {
+    start.failure.process_stopped.then(|| StderrHint {
+        code: Code::TerminalWanted,
+        message: WANTS_TERMINAL.0.to_owned(),
+        remedy: WANTS_TERMINAL.1.to_owned(),
+    })
 }
 
 /// The output is a usage message.

@@ -191,7 +191,7 @@ impl DriftState {
     pub(crate) fn failed(&self, source: usize, failure: &SourceFailure) {
         let mut message = shown_line(&failure.message, MAX_MESSAGE);
         if let Some(last) = failure.stderr.last()
-            && !failure.message.contains(last.as_str())
+            && !failure.quotes_stderr
         {
             message = format!(
                 "{message}; its last line on stderr: {}",

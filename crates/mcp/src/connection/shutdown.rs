@@ -112,10 +112,9 @@ impl ConnectionTask {
             ),
         };
         SourceFailure {
-            cause,
-            message,
             exit,
             stderr: self.tail.for_failure(),
+            ..SourceFailure::new(cause, message)
         }
     }
 
