@@ -264,7 +264,7 @@ const fn phrase(text: &'static str, advice: &'static str) -> Phrase {
 }
 
 const PEOPLE: &str = "name the caller, the client, the process or the person";
-const PHRASES: [Phrase; 15] = [
+const PHRASES: [Phrase; 21] = [
     phrase("whoever", PEOPLE),
     phrase("nobody", PEOPLE),
     phrase("somebody", PEOPLE),
@@ -278,6 +278,16 @@ const PHRASES: [Phrase; 15] = [
     phrase("mended", "fixed, corrected"),
     phrase("ails", "fails, lacks"),
     phrase("not innocent", "suspicious"),
+    phrase("anew", "again"),
+    phrase("but for", "except"),
+    phrase("of its own", "its, separate"),
+    phrase("of their own", "their, separate"),
+    phrase("hears", "receives"),
+    Phrase {
+        text: "stands",
+        except: [&[], &["for"]],
+        advice: "is, has, contains",
+    },
     Phrase {
         text: "is no",
         except: [&["there"], &["longer", "more", "less"]],

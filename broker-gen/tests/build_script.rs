@@ -1,6 +1,6 @@
-//! A build script over configs and locks: what it tells cargo, and what it writes.
+//! The build script over configs and locks: its output for cargo, and the files that it writes.
 //!
-//! The script runs in a process of its own: this program again, told by a variable to be one.
+//! The script runs in a separate process: this program again, with a variable that selects it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -173,7 +173,7 @@ impl Package {
 fn this_program() -> Command {
     #[expect(
         clippy::disallowed_methods,
-        reason = "a build script ends its process, so it needs one of its own"
+        reason = "a build script ends its process, so it needs a separate one"
     )]
     Command::new(std::env::current_exe().expect("this program has a path"))
 }
@@ -353,7 +353,7 @@ fn lock_missing_is_refused_with_the_command_that_writes_it() {
         &format!("; run: {OWN}"),
     );
 
-    // The command can be typed as it stands, whatever the config is called.
+    // The command can be typed as it is shown, for any name of the config.
     let spaced = Package::new("my $config's.json");
     fs::remove_file(spaced.path("my $config's.lock.json")).expect("removed");
     let errors = spaced.refuses("my $config's.json");

@@ -1,4 +1,4 @@
-//! An interrupted `lock` leaves no process behind, whatever its sources had started by then.
+//! An interrupted `lock` leaves no process of its sources.
 
 use std::fs;
 use std::path::Path;
@@ -61,11 +61,11 @@ fn interrupt(stderr: Stdio) {
         stat.is_ok_and(|stat| !stat.contains(") Z "))
     };
     assert!(running(&pid));
-    let told = command("/bin/kill")
+    let status = command("/bin/kill")
         .args(["-TERM", &lock.id().to_string()])
         .status()
         .expect("the file system and the shell work");
-    assert!(told.success());
+    assert!(status.success());
     assert_eq!(
         lock.wait()
             .expect("the file system and the shell work")

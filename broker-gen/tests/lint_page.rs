@@ -1,5 +1,5 @@
 //! The lint over the recorded tools of 55 public servers, checked against `docs/lint.md`, which has every
-//! rule and how often it speaks there. `UPDATE_EXPECT=1` writes the tables anew; `SHOW_LINT=1` makes the
+//! rule with the number of its findings. `UPDATE_EXPECT=1` updates the tables; `SHOW_LINT=1` makes the
 //! test fail with every finding.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Every recording as it would be locked on a node of its own.
+/// Every recording as it would be locked on a separate node.
 fn corpus() -> Vec<LockedSource> {
     let mut files: Vec<PathBuf> = fs::read_dir(root().join("tests/corpus-broker/servers"))
         .expect("the recordings are there")

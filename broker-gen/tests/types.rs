@@ -1,6 +1,6 @@
-//! Generated types: each golden file stands beside the tools that it is made of, and a large catalog of
-//! real tools is typed whole but for what is listed here. That the code compiles is tested where a broker
-//! includes it. `UPDATE_EXPECT=1` writes the files anew.
+//! Generated types: each golden file is in one folder with its tools, and a large catalog of real tools
+//! is typed except for the places listed here. The brokers that include the code test that it compiles.
+//! `UPDATE_EXPECT=1` updates the files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -80,10 +80,7 @@ fn types_golden_files_are_current() {
             stale.push(file);
         }
     }
-    assert!(
-        stale.is_empty(),
-        "UPDATE_EXPECT=1 writes them anew: {stale:?}"
-    );
+    assert!(stale.is_empty(), "UPDATE_EXPECT=1 updates them: {stale:?}");
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub(super) fn check(sources: &[LockedSource]) -> Vec<CrossSourceFinding> {
                 new: Some(excerpt(text, 0, end).into()),
                 ..Finding::of(
                     rule("near-duplicate-description"),
-                    format!("{likeness} % of it stands in {} as well", quoted(&path)),
+                    format!("{likeness} % of it is in {} as well", quoted(&path)),
                     "",
                 )
             },

@@ -100,7 +100,7 @@ mod tests {
     fn lint_rules_have_unique_ids_a_reason_and_advice() {
         let mut ids: BTreeSet<&str> = drift::rules().iter().map(|rule| rule.id).collect();
         for rule in rules() {
-            assert!(ids.insert(rule.id), "{} stands twice", rule.id);
+            assert!(ids.insert(rule.id), "{} is listed twice", rule.id);
             let kebab = |c: char| c.is_ascii_lowercase() || c == '-';
             assert!(rule.id.chars().all(kebab), "{}", rule.id);
             assert!(rule.reason.ends_with('.') && !rule.reason.contains(". "));

@@ -615,7 +615,7 @@ fn lint_finds_nearly_equal_descriptions() {
     };
     assert!(
         one.starts_with("/b/load near-duplicate-description: 7")
-            && one.ends_with("% of it stands in `/a/read` as well"),
+            && one.ends_with("% of it is in `/a/read` as well"),
         "{one}"
     );
     // One source may repeat itself.

@@ -347,7 +347,7 @@ fn python_archives_and_direct_urls_are_read() {
 }
 
 proptest! {
-    /// Whatever stands in a command or in a file, it is read or refused.
+    /// Any text in a command or in a file is read or refused.
     #[test]
     fn provenance_readers_of_any_text_do_not_panic(words in prop::collection::vec(word(), 0..8), bytes: Vec<u8>) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

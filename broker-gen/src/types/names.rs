@@ -59,12 +59,12 @@ pub(super) fn below(parent: &str, word: &str) -> String {
         name
     } else {
         let cut: String = name.chars().take(MAX_NAME - 8).collect();
-        told_apart(&cut, "name", &name)
+        with_digest(&cut, "name", &name)
     }
 }
 
 /// A type's name with six hex digits of the digest of `text`.
-pub(super) fn told_apart(name: &str, domain: &str, text: &str) -> String {
+pub(super) fn with_digest(name: &str, domain: &str, text: &str) -> String {
     // An `X` after a capital would be read as part of the word.
     pascal(&format!("{name}X{}", digest(domain, text)))
 }

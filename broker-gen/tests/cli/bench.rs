@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A folder of its own with `c.json`; removed when dropped.
+/// A temporary folder with `c.json`; removed when dropped.
 pub(crate) struct Bench {
     folder: TempDir,
 }
@@ -182,7 +182,7 @@ impl Bench {
     }
 }
 
-/// A node with a `chaos-mcp` of its own. Its paths are relative, so that every folder gives one config.
+/// A node with its `chaos-mcp`. Its paths are relative, so that every folder gives one config.
 pub(crate) fn node(name: &str, members: Value) -> Value {
     let mut source = json!({
         "command": ["chaos-mcp", "--script", format!("{name}.json"), "--journal", format!("{name}.log")],
@@ -207,7 +207,7 @@ pub(crate) fn names<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Asserts that each of these stands in the text.
+/// Asserts that the text contains each of these.
 #[track_caller]
 pub(crate) fn contains(text: &str, parts: &[&str]) {
     for part in parts {

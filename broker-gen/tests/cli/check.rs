@@ -1,4 +1,4 @@
-//! What `check` says of live sources and the lock, in both forms, and how it ends.
+//! `check`: its report on live sources and the lock, in both formats, and its exit code.
 
 use serde_json::{Value, json};
 

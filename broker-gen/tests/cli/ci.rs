@@ -1,4 +1,4 @@
-//! `docs/ci.md`: its script and the commands of its workflow, run as they stand there.
+//! `docs/ci.md`: its script and the commands of its workflow, run as the page shows them.
 
 use std::fs;
 use std::path::Path;
@@ -77,9 +77,9 @@ fn ci_script_passes_reports_drift_and_accepts_a_reviewed_change() {
     let mut asking = tool("x");
     asking["inputSchema"] = json!({"type": "object", "properties": {"a": {}}, "required": ["a"]});
     bench.one_tool("a", asking);
-    let told = ends(&bench, &script, 3);
+    let output = ends(&bench, &script, 3);
     contains(
-        &told,
+        &output,
         &[
             "input-required-added",
             "`broker-gen lock --config c.json --source /a --tool x`",
@@ -90,7 +90,7 @@ fn ci_script_passes_reports_drift_and_accepts_a_reviewed_change() {
         &["\"ruleId\": \"input-required-added\""],
     );
 
-    // What the output said, without the CI: then the servers match, and the reviewer is told.
+    // The command of the output, run outside of CI: the servers match again, and the reviewer is informed.
     ends(
         &bench,
         "CI= broker-gen lock --config c.json --source /a --tool x",

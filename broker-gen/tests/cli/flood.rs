@@ -1,5 +1,5 @@
-//! No text of a live server acts on a terminal: `lock` and `check` over servers that flood each field
-//! of each message.
+//! No text of a live server controls a terminal: `lock` and `check` over servers that put control
+//! characters into each field of each message.
 
 use harness::{FLOOD, assert_inert, flooded, flooded_places};
 use serde_json::{Value, json};

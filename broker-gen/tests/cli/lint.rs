@@ -293,7 +293,7 @@ fn check_lints_live_texts_in_every_format() {
     let human = bench.run(&["check"]);
     contains(&human.stdout, &["lint: 0 errors, "]);
 
-    // With `--strict` it is an error, which is told first, in every form.
+    // With `--strict` it is an error, which is reported first, in every format.
     let strict = bench.run(&[
         "check",
         "--strict",

@@ -1,4 +1,4 @@
-//! What `lock` writes, and when it writes nothing.
+//! `lock`: the file that it writes, and the cases in which it writes nothing.
 
 use std::fs;
 use std::io::Read as _;
@@ -40,7 +40,7 @@ fn lock_of_equal_states_has_equal_bytes() {
     assert!(text.ends_with("}\n") && !text.contains('\r'), "{text}");
     assert!(
         !text.contains(&*first.path("").to_string_lossy()),
-        "the folder stands in the lock"
+        "the lock contains the folder"
     );
     let lock = first.lock_json();
     assert_eq!(names(&lock["sources"], "path"), ["/a", "/b"]);

@@ -1,4 +1,4 @@
-//! The `broker-gen` program from outside, with scripted servers as its sources.
+//! The program `broker-gen` with scripted servers as its sources.
 
 mod bench;
 mod check;

@@ -1,4 +1,4 @@
-//! Which package a source ran: what the lock records of it, and what `check` says when it is another.
+//! The package that a source ran: its record in the lock, and the report of `check` on another one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, Output, contains, tool};
 
-/// A bench whose package runners are scripts that start the scripted server, with a home of its own.
+/// A bench whose package runners are scripts that start the scripted server, with a separate home folder.
 struct Runners {
     bench: Bench,
 }
@@ -47,7 +47,7 @@ impl Runners {
         let folder = self.bench.path("").to_string_lossy().into_owned();
         assert!(
             !text.contains(&folder),
-            "a folder stands in the lock: {text}"
+            "the lock contains a folder: {text}"
         );
         let lock = self.bench.lock_json();
         (output.stderr, lock["sources"][0]["package"].clone())

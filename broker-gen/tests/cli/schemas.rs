@@ -1,4 +1,4 @@
-//! Schemas that are not taken into a lock, and odd ones that are.
+//! Schemas that `lock` refuses, and unusual ones that it accepts.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Tool lists that take much more memory than their text: what `lock` and `check` hold of them, and what
-//! they refuse.
+//! Tool lists that take much more memory than their text: the memory that `lock` and `check` use, and the
+//! lists that they refuse.
 
 use std::fs;
 use std::process::Stdio;

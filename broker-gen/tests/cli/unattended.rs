@@ -1,4 +1,4 @@
-//! Machines never write over what people reviewed.
+//! `lock` on an unattended machine: it never overwrites a reviewed lock.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `accept`: what it adds to the audits, and when it adds nothing.
+//! `accept`: the audits that it adds, and the cases in which it adds none.
 
 use std::process::Stdio;
 

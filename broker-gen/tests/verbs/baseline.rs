@@ -1,4 +1,4 @@
-//! `diff --baseline`: the lock as git has it.
+//! `diff --baseline`: a comparison with the lock of a git revision.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! A folder of its own, locks made without a server, and the program run over them.
+//! A temporary folder, locks made without a server, and runs of the program over them.
 
 use std::fs;
 use std::io::Write as _;
@@ -161,7 +161,7 @@ pub(crate) fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("Does {name}. Then more."), "inputSchema": {"type": "object"}})
 }
 
-/// Asserts that each of these stands in the text.
+/// Asserts that the text contains each of these.
 #[track_caller]
 pub(crate) fn contains(text: &str, parts: &[&str]) {
     for part in parts {

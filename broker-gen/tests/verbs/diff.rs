@@ -1,4 +1,4 @@
-//! `diff`: what changed between two locks, and how the program ends.
+//! `diff`: the changes between two locks, and the exit code.
 
 use serde_json::{Value, json};
 

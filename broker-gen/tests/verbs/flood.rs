@@ -1,4 +1,4 @@
-//! No string of a config, a lock or an audits file acts on a terminal, whatever a verb says of it.
+//! No string of a config, a lock or an audits file controls a terminal in the output of any verb.
 
 use std::fs;
 

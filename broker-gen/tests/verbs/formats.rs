@@ -1,4 +1,4 @@
-//! A report in every form, as programs and people read it, and what it asks to exit with.
+//! Reports in every format, for programs and for people, and their exit codes.
 
 use std::collections::BTreeSet;
 
@@ -240,7 +240,7 @@ fn report_formats_are_written_to_files_next_to_the_output() {
     }
     assert_eq!(bench.read("r.out"), output.stdout);
 
-    // What was found is told all the same, and its exit stands before that of a failed write.
+    // The findings are still printed, and their exit code takes precedence over that of a failed write.
     let output = diff(&bench, &["--output", "json=no/such/folder.json"]);
     assert_eq!(output.code, Some(3));
     contains(

@@ -1,4 +1,4 @@
-//! `generate` and `tree`: what config and lock become, without a build.
+//! `generate` and `tree`: the output of config and lock without a build.
 
 use std::fs;
 

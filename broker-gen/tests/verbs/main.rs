@@ -1,4 +1,4 @@
-//! The verbs of `broker-gen` that launch nothing, from outside.
+//! The verbs of `broker-gen` that launch no server, run as a program.
 
 mod accept;
 mod baseline;

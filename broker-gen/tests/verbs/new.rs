@@ -1,4 +1,4 @@
-//! `new`: which files it makes, what stands in them, and that it never touches one that is there.
+//! `new`: the files that it makes and their content; it never changes an existing file.
 
 use std::fs;
 
@@ -133,7 +133,7 @@ fn new_crate_from_an_mcp_servers_file_has_no_secrets() {
     let expected = text
         .replacen('{', "{\n  \"$schema\": \"./config.schema.json\",", 1)
         .replace(r#""s3\"cr\u00e9t""#, "\"${Z_TOKEN}\"");
-    assert_eq!(written, expected, "all else stands as it was written");
+    assert_eq!(written, expected, "everything else is as it was written");
     contains(
         &bench.read("mine/.github/workflows/broker.yml"),
         &[

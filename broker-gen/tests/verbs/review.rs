@@ -1,4 +1,4 @@
-//! `review` in a terminal of its own: what it shows, what it asks, and what it writes.
+//! `review` in a separate terminal: its output, its questions, and the audits that it writes.
 
 use harness::on_terminal;
 use serde_json::json;

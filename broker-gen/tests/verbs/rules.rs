@@ -1,4 +1,4 @@
-//! `rules`: the list, one rule explained, and the page that is made of it.
+//! `rules`: the list, the explanation of one rule, and the generated page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The committed JSON Schemas: current, printed as they are, and true of the files they describe.
+//! The committed JSON Schemas: they are current, printed unchanged, and match the files that they describe.
 
 use std::collections::BTreeSet;
 use std::fs;

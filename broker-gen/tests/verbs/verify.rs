@@ -1,4 +1,4 @@
-//! `verify`: what it compares, and how it ends.
+//! `verify`: its comparisons and its exit code.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -57,7 +57,7 @@ fn verify_names_each_missing_audit_with_the_command_that_adds_it() {
             "sha256/1:",
         ],
     );
-    // What it says to run, run as it stands.
+    // The command of the message, run as it is shown.
     let command = output
         .stderr
         .split('`')

@@ -135,9 +135,10 @@ impl Server {
             let legacy = session.handshake == Handshake::Done;
             (legacy, session.subscriptions.clone())
         };
-        let told = subscriptions.len() + usize::from(legacy);
+        let notified = subscriptions.len() + usize::from(legacy);
         // Written to the journal first, so that a test that has received the message finds the line.
-        self.journal.write("list-changed", json!({"told": told}));
+        self.journal
+            .write("list-changed", json!({"notified": notified}));
         if legacy {
             let message = json!({"jsonrpc": "2.0", "method": METHOD});
             self.output.line(&message.to_string());

@@ -298,7 +298,7 @@ fn chaos_modern_era_needs_its_keys_and_notifies_subscriptions() {
     let params = json!({"name": "notify", "arguments": {}, "_meta": meta()});
     let answer = chaos.ask(6, "tools/call", params);
     assert_eq!(answer["result"]["resultType"], "complete");
-    assert_eq!(folder.events("list-changed")[1]["told"], 0);
+    assert_eq!(folder.events("list-changed")[1]["notified"], 0);
 }
 
 #[test]

@@ -309,7 +309,7 @@ mod tests {
     fn drift_rules_have_unique_ids_and_a_reason_of_one_sentence() {
         let mut ids = BTreeSet::new();
         for rule in rules() {
-            assert!(ids.insert(rule.id), "{} stands twice", rule.id);
+            assert!(ids.insert(rule.id), "{} is listed twice", rule.id);
             let kebab = |c: char| c.is_ascii_lowercase() || c == '-';
             assert!(rule.id.chars().all(kebab), "{}", rule.id);
             assert!(

@@ -1,7 +1,7 @@
 //! Random edits of real schemas: a change that is called safe never refuses a value that was good.
 //!
-//! The values come from a generator of its own, so that a blind spot of the classifier's is not
-//! shared. `DRIFT_EDITS` sets how many edits are tried, `DRIFT_SEED` where to begin.
+//! The values come from a separate generator, so that it does not share a blind spot of the
+//! classifier. `DRIFT_EDITS` sets how many edits are tried, `DRIFT_SEED` where to begin.
 
 #[path = "edits/edit.rs"]
 mod edit;

@@ -1,5 +1,5 @@
-//! A source leaks nothing when its server crashes again and again. The test runs in a process of its
-//! own, whose files, threads and memory are counted.
+//! A source leaks nothing when its server crashes again and again. The test runs in a separate
+//! process, whose files, threads and memory are counted.
 #![cfg(target_os = "linux")]
 
 #[path = "client/shell.rs"]

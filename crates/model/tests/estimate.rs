@@ -1,5 +1,5 @@
-//! The estimate of parsed JSON against what parsing really takes: each shape is parsed in a process
-//! of its own, whose peak of memory is read before and after.
+//! The estimate of parsed JSON, compared with the memory that parsing takes: each shape is parsed in a
+//! separate process, whose peak of memory is read before and after.
 #![cfg(target_os = "linux")]
 
 use std::fmt::Write;
@@ -95,7 +95,7 @@ fn estimate_of_any_shape_is_not_below_what_parsing_takes() {
             estimated + CODE_BYTES >= taken,
             "{name}: {estimated} < {taken}"
         );
-        // Small estimates cannot be told from the memory of the rest of the process.
+        // Small estimates cannot be distinguished from the memory of the rest of the process.
         assert!(
             taken < 8 << 20 || estimated <= 4 * taken,
             "{name}: {estimated} is far more than {taken}"

@@ -1,6 +1,6 @@
 //! A lock of format version 1, written by `broker-gen lock` once and kept for ever: every later
 //! program reads it, writes the same bytes, and finds each digest in it again, or refuses it with
-//! what to do. `lock-v1-config.json` is the config that it was made for; neither is made anew.
+//! what to do. `lock-v1-config.json` is the config that it was made for; neither is ever renewed.
 
 use broker_model::config::Config;
 use broker_model::lock::{Lock, LockedSource};

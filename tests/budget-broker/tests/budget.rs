@@ -61,9 +61,9 @@ fn costly_arguments_over_the_budget_are_refused_with_the_place() {
     let response = broker.call("/t/chain", json!({"filter": nested(40, json!("good"))}));
     refusal(&response, 422, "args_invalid");
     let error = &response.json()["error"];
-    let told = &error["details"]["errors"][0];
-    assert_eq!(told["keyword"], "budget", "{error}");
-    let pointer = told["pointer"].as_str().expect("a pointer");
+    let first = &error["details"]["errors"][0];
+    assert_eq!(first["keyword"], "budget", "{error}");
+    let pointer = first["pointer"].as_str().expect("a pointer");
     assert!(pointer.starts_with("/filter/not"), "{pointer}");
     assert_eq!(error["details"]["more"], true);
     assert!(

@@ -85,10 +85,10 @@ fn arguments_of_more_than_a_million_values_are_refused() {
     assert_eq!(stage.call("plain", "0", MAX_VALUES - 3).status, 200);
     let response = stage.call("plain", "0", MAX_VALUES - 2);
     let error = refusal(&response, 422, "args_invalid");
-    let told = &error["details"]["errors"][0];
-    assert_eq!(told["keyword"], "budget", "{error}");
-    assert_eq!(told["expected"], "at most 1000000 values");
-    assert_eq!(told["got"], "1000001 values");
+    let first = &error["details"]["errors"][0];
+    assert_eq!(first["keyword"], "budget", "{error}");
+    assert_eq!(first["expected"], "at most 1000000 values");
+    assert_eq!(first["got"], "1000001 values");
 }
 
 #[test]

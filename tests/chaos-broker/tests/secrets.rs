@@ -470,7 +470,7 @@ fn environment_of_broker_and_guard_is_not_readable_by_servers() {
     let printed = shell["stdout"].as_str().expect("it is text");
     let lines: Vec<_> = printed.lines().collect();
     for expected in [
-        // The environment of its own server can be read, so the method of reading works.
+        // A server can read its environment, so the method of reading works.
         "chaos-mcp:read",
         "chaos-broker:denied",
         "chaos-broker:files denied",

@@ -144,13 +144,13 @@ fn all_up(broker: &Broker, worker: u32) -> usize {
 
 /// Prints the progress on standard error.
 fn tell(work: &Work<'_>, over: &AtomicBool) {
-    let mut told = now();
+    let mut printed = now();
     while !over.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(100));
-        if told.elapsed() < Duration::from_secs(15) {
+        if printed.elapsed() < Duration::from_secs(15) {
             continue;
         }
-        told = now();
+        printed = now();
         let done = work.next.load(Ordering::Relaxed).min(work.calls);
         let line = format!("{done} of {} calls\n", work.calls);
         if std::io::stderr().write_all(line.as_bytes()).is_err() {

@@ -1,8 +1,9 @@
-//! A schema's copy in the few forms whose types lose nothing: what no type says is left out, and what a
-//! type would lose or reject becomes any JSON value. The schema itself, which validates, is never touched.
+//! Makes a copy of a schema from the few forms that types can represent without loss: keywords that no type
+//! expresses are left out, and a part that a type would lose or reject becomes any JSON value. The original
+//! schema, which validates values, is not changed.
 //!
-//! Every object with members, every union and every list of names gets a name of ours here, so that
-//! typify invents none.
+//! Every object with members, every union and every list of names gets its name here, so that typify
+//! generates none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +18,13 @@ mod values;
 
 pub(super) use objects::EXTRA;
 
-/// Levels of nesting that are followed; a deeper place has the type of any value. References count as
-/// levels too, since they can nest deeper than the text does.
+/// Maximum levels of nesting; a deeper place has the type of any value. References count as levels too,
+/// since they can nest deeper than the text.
 const MAX_NESTING: usize = 256;
-/// Rounds of naming; each renames what the one before found to collide.
-const ROUNDS: usize = 4;
+/// Maximum rounds of naming; each renames the places whose names collided in the previous one.
+const MAX_ROUNDS: usize = 4;
 
-/// The copy of `schema`, or why a map has to do. `plain` gives up named values and unions.
+/// The copy of `schema`, or the reason why its type is a map. `plain` omits named values and unions.
 pub(super) fn simplify(schema: &Value, of: SchemaOf, plain: bool) -> Result<Outline, Reason> {
     let mut contested = BTreeSet::new();
     let mut round = 0;
@@ -37,7 +38,7 @@ pub(super) fn simplify(schema: &Value, of: SchemaOf, plain: bool) -> Result<Outl
             .map(|(name, _)| name.clone())
             .collect();
         round += 1;
-        if clashes.is_empty() || round == ROUNDS {
+        if clashes.is_empty() || round == MAX_ROUNDS {
             return Ok(simplifier.finish());
         }
         contested.extend(clashes);
@@ -48,7 +49,7 @@ struct Simplifier<'a> {
     root: &'a Value,
     of: SchemaOf,
     plain: bool,
-    /// Names that more than one place asks for; none gets them.
+    /// Names that several places claim; no place gets them.
     contested: &'a BTreeSet<String>,
     /// A schema with identifiers inside resolves its references differently.
     has_inner_ids: bool,
@@ -56,9 +57,9 @@ struct Simplifier<'a> {
     definitions: Map<String, Value>,
     /// The name of every named place.
     named: BTreeMap<String, String>,
-    /// Who asked for a name.
+    /// The places that claim each name.
     claims: BTreeMap<String, BTreeSet<String>>,
-    /// Places being looked at, each with the name that it would have.
+    /// Places in progress, each with the name that it would have.
     active: BTreeMap<String, String>,
     done: BTreeMap<String, Shape>,
     /// Reasons that are in the outline.
@@ -83,7 +84,7 @@ impl<'a> Simplifier<'a> {
         }
     }
 
-    /// Arguments and structured results are objects, whatever the root says or leaves out.
+    /// Arguments and structured results are objects, even if the root schema does not say so.
     fn root(&mut self) -> Result<(), Reason> {
         let name = self.of.type_name();
         let shape = self.place("", name);
@@ -115,7 +116,7 @@ impl<'a> Simplifier<'a> {
         self.outline
     }
 
-    /// Drops the types that the root does not name, such as those of a union that was given up.
+    /// Removes the types that the root does not refer to, such as those of an abandoned union.
     fn drop_unreached(&mut self) {
         let mut reached = BTreeSet::new();
         let mut waiting = vec![self.of.type_name().to_owned()];
@@ -136,7 +137,7 @@ impl<'a> Simplifier<'a> {
             .retain(|(owner, _)| is_reached(owner));
     }
 
-    /// What stands at a JSON pointer into the root. `name` is what it is called, if it needs a name.
+    /// The type of the place at a JSON pointer into the root. `name` is its name, if it needs one.
     fn place(&mut self, at: &str, name: &str) -> Shape {
         if let Some(shape) = self.done.get(at) {
             return shape.clone();
@@ -264,7 +265,7 @@ impl<'a> Simplifier<'a> {
         let name = match definition {
             _ if target.is_empty() => root.to_owned(),
             Some(word) if names::is_plain(word) => names::below(root, word),
-            Some(_) => names::told_apart(root, "definition", &target),
+            Some(_) => names::with_digest(root, "definition", &target),
             None => name.to_owned(),
         };
         self.place(&target, &name)
@@ -277,7 +278,7 @@ impl<'a> Simplifier<'a> {
         }
         let is_root = at.is_empty();
         let name = if self.contested.contains(wanted) && !is_root {
-            names::told_apart(wanted, "place", at)
+            names::with_digest(wanted, "place", at)
         } else {
             wanted.to_owned()
         };

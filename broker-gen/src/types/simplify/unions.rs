@@ -58,7 +58,7 @@ impl Simplifier<'_> {
             .iter()
             .map(|kind| match (*kind, others.len()) {
                 (_, 1) => self.typed(members, kind, at, name),
-                // The place already stands for the union; its object part has no name to itself.
+                // The name of the place is that of the union; its object part has no name.
                 ("object", _) if members.contains_key("properties") => {
                     self.any(at, "an object among other types")
                 }

@@ -8,9 +8,9 @@ use super::Simplifier;
 use crate::types::names;
 use crate::types::outline::Shape;
 
-/// References that are followed in search of null.
+/// Maximum number of references that are followed in the search for null.
 const MAX_HOPS: usize = 32;
-/// Keywords that say something about a value though there is no `type`.
+/// Keywords that constrain a value without `type`.
 const CONSTRAINTS: [&str; 9] = [
     "properties",
     "additionalProperties",
@@ -24,7 +24,7 @@ const CONSTRAINTS: [&str; 9] = [
 ];
 
 impl Simplifier<'_> {
-    /// A place that lists its values, if it does.
+    /// The type of a place that lists its values; `None` for other places.
     pub(super) fn values(
         &mut self,
         members: &Map<String, Value>,
@@ -36,7 +36,7 @@ impl Simplifier<'_> {
             (None, Some(Value::Array(values))) => values.iter().collect(),
             _ => return None,
         };
-        // A list of objects says less than their schema, where there is one.
+        // The schema of the objects, if there is one, is more exact than a list of them.
         if listed
             .iter()
             .all(|value| value.is_object() || value.is_array())
@@ -70,7 +70,7 @@ impl Simplifier<'_> {
         Some(shape.or_null(null))
     }
 
-    /// Names, where they make names in Rust as well; else a string.
+    /// An enum, if the texts can be distinct names in Rust; else a string.
     fn names(&mut self, texts: &[&str], at: &str, name: &str) -> Shape {
         let folded: BTreeSet<String> = texts.iter().map(|text| names::folded(text)).collect();
         let distinct: BTreeSet<&&str> = texts.iter().collect();
@@ -102,7 +102,7 @@ pub(super) fn number() -> Value {
     simple("number")
 }
 
-/// An integer of 64 bits, or any number where its bounds ask for more.
+/// An integer of 64 bits, or any number if its bounds are wider.
 pub(super) fn integer(members: &Map<String, Value>) -> Value {
     let bound = |key: &str| members.get(key).and_then(Value::as_number);
     let least = bound("minimum").or_else(|| bound("exclusiveMinimum"));
@@ -115,25 +115,25 @@ pub(super) fn integer(members: &Map<String, Value>) -> Value {
     let large = most.is_some_and(|most| most.as_i64().is_none() && most.as_u64().is_some());
     match (unsigned, large) {
         (true, _) => json!({ "type": "integer", "format": "uint64", "minimum": 0 }),
-        // Both below zero and past the largest signed integer: no type of 64 bits.
+        // Negative values and values above the largest signed integer: no type of 64 bits fits.
         (false, true) => number(),
         (false, false) => json!({ "type": "integer", "format": "int64" }),
     }
 }
 
-/// Whether a bound lies within what 64 bits can hold.
+/// Whether 64 bits can represent a bound.
 fn fits(bound: &Number) -> bool {
     bound.as_i64().is_some()
         || bound.as_u64().is_some()
         || bound.as_f64().is_some_and(|bound| bound.abs() <= 9.2e18)
 }
 
-/// Whether a schema without `type` says anything at all about its values.
+/// Whether a schema without `type` constrains its values.
 pub(super) fn constrains(members: &Map<String, Value>) -> bool {
     CONSTRAINTS.iter().any(|key| members.contains_key(*key))
 }
 
-/// Whether null is valid, as far as that can be seen without looking at everything.
+/// Whether null may be valid. Follows a bounded number of references, and returns true beyond it.
 pub(super) fn takes_null(schema: &Value, root: &Value, hops: usize) -> bool {
     let Value::Object(members) = schema else {
         return schema != &Value::Bool(false);

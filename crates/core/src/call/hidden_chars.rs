@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_counted_in_every_notation() {
-        let told = |json: &str| warning(json.as_bytes());
+        let warned = |json: &str| warning(json.as_bytes());
         for (json, counts) in [
             (r#"{"a":"\u001b[31mred\u001B[0m"}"#, "2 control"),
             ("{\"a\":\"\u{9b}31m\"}", "1 control"),
@@ -145,7 +145,7 @@ mod tests {
             (r#"{"a":"\udb40\udc41\udb40\udc42"}"#, "2 tag"),
             (r#"{"a":"\u202e \u001b"}"#, "1 control, 1 bidirectional"),
         ] {
-            let text = told(json).unwrap_or_else(|| panic!("{json}"));
+            let text = warned(json).unwrap_or_else(|| panic!("{json}"));
             assert!(text.ends_with(&format!(": {counts}")), "{json}: {text}");
         }
         for json in [
@@ -156,7 +156,7 @@ mod tests {
             r#"{"a":"\\"}"#,
             "{}",
         ] {
-            assert_eq!(told(json), None, "{json}");
+            assert_eq!(warned(json), None, "{json}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! One call, as a list of steps. Each step has a file of its own: `drain`, `resolve`, `gate`, `limit`,
+//! One call, as a list of steps. Each step has its file: `drain`, `resolve`, `gate`, `limit`,
 //! `validate`, `dispatch`, `shape`, `record`; the other files are what the steps use. Nothing is sent before
 //! all checks have passed, and a result is not parsed beyond its form.
 

@@ -102,7 +102,7 @@ async fn denied_tool_is_not_callable_and_its_withdrawal_not_shown() {
     }
     // `twin` is gone from the server, and withdrawn.
     broker.lists(0, &snapshot(&["echo"]));
-    let told = |code: CallCode| code.as_str().to_owned();
+    let text = |code: CallCode| code.as_str().to_owned();
     for (caller, code) in [
         (&CALLER, CallCode::ToolWithdrawn),
         (&narrow, CallCode::PathNotFound),
@@ -110,7 +110,7 @@ async fn denied_tool_is_not_callable_and_its_withdrawal_not_shown() {
         let error = call(&broker.core, caller, "/a/twin", json!({"text": ""}))
             .await
             .unwrap_err();
-        assert_eq!(told(error.code), told(code));
+        assert_eq!(text(error.code), text(code));
     }
     let less = json_of(&broker.core.list(&narrow, "/a", 1).unwrap()).to_string();
     assert!(!names_what_is_denied(&less) && !less.contains("withdrawn"));

@@ -29,7 +29,7 @@ pub(crate) fn of(root: &Value, schema: &Value, random: &mut Random, depth: usize
         {
             let branch = random.pick(list);
             let mut value = of(root, branch, random, depth + 1);
-            // What stands beside the alternatives holds as well.
+            // The keywords next to the alternatives apply as well.
             if let (Value::Object(value), true) = (&mut value, members.contains_key("properties")) {
                 fill(root, members, value, random, depth);
             }

@@ -449,7 +449,7 @@ async fn announcement_during_a_poll_causes_another_listing() {
     }
     scene.world.announce();
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(scene.world.asked().len(), polls + 2, "listed anew");
+    assert_eq!(scene.world.asked().len(), polls + 2, "listed again");
     scene.until(Status::is_recheck_pending).await;
     scene.world.lists.send_replace(true);
     scene.until(|status| status.state == State::Ready).await;

@@ -231,15 +231,15 @@ mod tests {
 
     #[test]
     fn parameter_with_listed_values_only_asks_for_nothing_more() {
-        let told = "How much context of the conversation is used";
+        let text = "How much context of the conversation is used";
         for (schema, asks) in [
-            (json!({"type": "string", "description": told}), true),
+            (json!({"type": "string", "description": text}), true),
             (
-                json!({"type": "string", "enum": ["low", "high"], "description": told}),
+                json!({"type": "string", "enum": ["low", "high"], "description": text}),
                 false,
             ),
-            (json!({"type": "boolean", "description": told}), false),
-            (json!({"type": "object", "description": told}), true),
+            (json!({"type": "boolean", "description": text}), false),
+            (json!({"type": "object", "description": text}), true),
         ] {
             assert_eq!(asks_for_more("size", Some(&schema)), asks, "{schema}");
         }

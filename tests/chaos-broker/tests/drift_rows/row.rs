@@ -82,10 +82,10 @@ pub(crate) fn row(class: &str, about: About, rules: &[&str], edit: impl Fn(&mut 
         script
     };
     match plain {
-        Plain::Serves => row.stands(&script(0), &[]),
+        Plain::Serves => row.serves(&script(0), &[]),
         Plain::Refused(code) => row.is_refused(&script(0), code),
     }
-    row.stands(&script(0), &["--ignore-broken-tool"]);
+    row.serves(&script(0), &["--ignore-broken-tool"]);
     row.comes_and_goes_while_running(&script(1));
 }
 
@@ -146,7 +146,7 @@ impl Row<'_> {
 
     /// A start that must succeed: the row's outcome is visible, and disappears when the server is as
     /// reviewed again.
-    fn stands(&self, script: &Value, more: &[&str]) {
+    fn serves(&self, script: &Value, more: &[&str]) {
         let chaos = Chaos::new();
         chaos.script("a", script);
         let broker = Broker::start_ready(run(&chaos, more));

@@ -81,9 +81,5 @@ fn errors_page_is_current() {
         std::fs::write(&file, page()).expect("the page can be written");
     }
     let written = std::fs::read_to_string(&file).expect("docs/errors.md exists");
-    assert_eq!(
-        written,
-        page(),
-        "write it anew as the head of this file says"
-    );
+    assert_eq!(written, page(), "update it as the header of this file says");
 }

@@ -144,7 +144,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every value of `cut` that stands at the same place in `whole` is the same, a prefix, or a head.
+/// Whether every value of `cut` is equal to the value at its place in `whole`, a prefix of it, or its head.
 fn is_part_of(cut: &Value, whole: &Value) -> bool {
     match (cut, whole) {
         (Value::String(cut), Value::String(whole)) => {

@@ -1,5 +1,5 @@
-//! Where a variable stands in a shell command, and that a value never becomes syntax there. The
-//! shell of the machine is the judge.
+//! Variables of a shell command: their places, and that a value never becomes syntax there, as the
+//! shell of the machine confirms.
 
 use std::collections::BTreeMap;
 
