@@ -127,7 +127,7 @@ enum Verb {
     /// An editor that has the schema completes and checks a config: name it as `$schema`.
     #[command(after_help = "Example:\n  broker-gen schema config > config.schema.json")]
     Schema(schema::SchemaArgs),
-    /// Create a crate that builds a broker with your own config. Runs and downloads nothing.
+    /// Create a crate that builds a broker with your own config. Starts no program and downloads nothing.
     ///
     /// The crate has ten lines of Rust, a config, a CI workflow, a Dockerfile, a systemd unit and a README with
     /// the next steps. No file is overwritten.

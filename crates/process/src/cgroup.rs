@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::guard::cookie;
 
-/// The number of attempts to remove a group whose processes are ending.
+/// The interval between attempts to remove a group whose processes are ending.
 const REMOVE_INTERVAL: Duration = Duration::from_millis(10);
 /// The maximum number of levels of groups, made by a server below its group, that are removed.
 const MAX_LEVELS: usize = 16;
