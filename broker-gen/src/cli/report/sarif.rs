@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use broker_drift::{Class, Finding, FindingSeverity};
 use broker_model::digest::Digest;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::places::Places;
@@ -135,21 +136,18 @@ fn fingerprint(block: &Block<'_>, finding: &Finding) -> String {
         .to_owned()
 }
 
+/// Every byte of a path that is not `unreserved` in RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
+
 /// A path as a relative reference of RFC 3986, or a `file:` URI if it is absolute.
 fn uri(path: &str) -> String {
-    let mut out = String::with_capacity(path.len() + 8);
-    if path.starts_with('/') {
-        out.push_str("file://");
-    }
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                out.push(char::from(byte));
-            }
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
+    format!("{scheme}{}", utf8_percent_encode(path, ESCAPED))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::outline::{Outline, Shape};
@@ -355,15 +356,6 @@ fn has_inner_ids(schema: &Value, is_root: bool) -> bool {
 
 /// A URI fragment, percent-decoded.
 fn decoded(fragment: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(fragment.len());
-    let mut bytes = fragment.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let digits = [bytes.next()?, bytes.next()?];
-        out.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
-    }
-    String::from_utf8(out).ok()
+    let decoded = percent_decode_str(fragment).decode_utf8().ok()?;
+    Some(decoded.into_owned())
 }

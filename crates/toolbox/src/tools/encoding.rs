@@ -1,14 +1,12 @@
-//! The tools `base64_encode`, `base64_decode` and `hex`, with the codecs behind them.
+//! The tools `base64_encode`, `base64_decode` and `hex`.
 
-use std::fmt::Write as _;
-
+use data_encoding::{
+    BASE64, BASE64_NOPAD, BASE64URL_NOPAD, Encoding, HEXLOWER, HEXLOWER_PERMISSIVE,
+};
 use serde_json::json;
 
 use super::schema::{choice, object, string};
 use super::{Answer, Arguments, Failure, Tool};
-
-const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 pub(super) fn tools() -> Vec<Tool> {
     let alphabet = choice(
@@ -55,27 +53,19 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Bytes as lower-case hexadecimal digits.
-pub(super) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        write!(digits, "{byte:02x}").expect("a string takes every write");
-        digits
-    })
-}
-
 fn encode(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
     let text = arguments.text("text")?;
     Ok(Answer::Text(match arguments.find("alphabet")? {
-        Some("url") => to_base64(text.as_bytes(), URL, false),
-        _ => to_base64(text.as_bytes(), STANDARD, true),
+        Some("url") => BASE64URL_NOPAD.encode(text.as_bytes()),
+        _ => BASE64.encode(text.as_bytes()),
     }))
 }
 
 fn decode(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
     let text = arguments.text("text")?;
     let alphabet = match arguments.find("alphabet")? {
-        Some("url") => URL,
-        _ => STANDARD,
+        Some("url") => &BASE64URL_NOPAD,
+        _ => &BASE64_NOPAD,
     };
     let bytes =
         from_base64(text, alphabet).ok_or_else(|| Failure::new("the text is not valid base64"))?;
@@ -85,10 +75,11 @@ fn decode(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
 fn hex(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
     let text = arguments.text("text")?;
     if arguments.text("direction")? == "encode" {
-        return Ok(Answer::Text(to_hex(text.as_bytes())));
+        return Ok(Answer::Text(HEXLOWER.encode(text.as_bytes())));
     }
-    let bytes = from_hex(text)
-        .ok_or_else(|| Failure::new("the text is not an even number of hexadecimal digits"))?;
+    let bytes = HEXLOWER_PERMISSIVE
+        .decode(text.as_bytes())
+        .map_err(|_| Failure::new("the text is not an even number of hexadecimal digits"))?;
     utf8(bytes)
 }
 
@@ -98,60 +89,14 @@ fn utf8(bytes: Vec<u8>) -> Result<Answer, Failure> {
         .map_err(|_| Failure::new("the decoded bytes are not UTF-8 text"))
 }
 
-fn to_base64(bytes: &[u8], alphabet: &[u8; 64], padded: bool) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let mut bits = 0_usize;
-        for at in 0..3 {
-            bits = bits << 8 | usize::from(group.get(at).copied().unwrap_or_default());
-        }
-        for at in 0..=group.len() {
-            text.push(char::from(alphabet[bits >> (18 - 6 * at) & 63]));
-        }
-        if padded {
-            text.extend(std::iter::repeat_n('=', 3 - group.len()));
-        }
-    }
-    text
-}
-
-/// Strict except for the padding, which may be missing as a whole: unused bits must be zero.
-fn from_base64(text: &str, alphabet: &[u8; 64]) -> Option<Vec<u8>> {
+/// Padding may be missing as a whole, and is only at the end; unused bits must be zero.
+fn from_base64(text: &str, alphabet: &Encoding) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();
-    if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) || digits.len() % 4 == 1 {
+    if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
         return None;
     }
-    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
-    for group in digits.as_bytes().chunks(4) {
-        let mut bits = 0_u32;
-        for at in 0..4 {
-            let value = match group.get(at) {
-                Some(digit) => alphabet.iter().position(|known| known == digit)?,
-                None => 0,
-            };
-            bits = bits << 6 | u32::try_from(value).ok()?;
-        }
-        let [_, first, second, third] = bits.to_be_bytes();
-        let decoded = [first, second, third];
-        let (kept, rest) = decoded.split_at(group.len() - 1);
-        if rest.iter().any(|byte| *byte != 0) {
-            return None;
-        }
-        bytes.extend_from_slice(kept);
-    }
-    Some(bytes)
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok())
-        .collect()
+    alphabet.decode(digits.as_bytes()).ok()
 }
 
 #[cfg(test)]

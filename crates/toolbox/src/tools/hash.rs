@@ -1,9 +1,9 @@
 //! The `hash_*` tools: SHA-256, HMAC over it, and two checksums that are not secure.
 
+use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::encoding::to_hex;
 use super::schema::{choice, object, string};
 use super::{Answer, Arguments, Failure, Tool};
 
@@ -53,7 +53,7 @@ fn hash(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
     let digest = match algorithm {
         "crc32" => format!("{:08x}", crc32(text.as_bytes())),
         "fnv1a" => format!("{:016x}", fnv1a(text.as_bytes())),
-        _ => to_hex(&Sha256::digest(text)),
+        _ => HEXLOWER.encode(&Sha256::digest(text)),
     };
     Ok(Answer::Structured(
         json!({"algorithm": algorithm, "digest": digest, "bytes": text.len()}),
@@ -62,7 +62,9 @@ fn hash(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
 
 fn sign(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
     let (text, key) = (arguments.text("text")?, arguments.text("key")?);
-    Ok(Answer::Text(to_hex(&hmac(key.as_bytes(), text.as_bytes()))))
+    Ok(Answer::Text(
+        HEXLOWER.encode(&hmac(key.as_bytes(), text.as_bytes())),
+    ))
 }
 
 fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
@@ -136,7 +138,7 @@ mod tests {
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
         assert_eq!(
-            to_hex(&hmac(
+            HEXLOWER.encode(&hmac(
                 &[0xaa; 131],
                 b"Test Using Larger Than Block-Size Key - Hash Key First"
             )),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName, header};
 use broker_model::CallCode;
 use broker_model::redact::{Secret, is_secret_name};
+use percent_encoding::percent_decode_str;
 use subtle::{Choice, ConstantTimeEq};
 use tokio::time::Instant;
 
@@ -126,7 +127,8 @@ impl Auth {
 pub(super) fn check_query(query: Option<&str>) -> Result<(), Refusal> {
     let secret = query.is_some_and(|query| {
         query.split(['&', ';']).any(|pair| {
-            let name = decoded(pair.split('=').next().unwrap_or_default());
+            let name = pair.split('=').next().unwrap_or_default();
+            let name = percent_decode_str(name).decode_utf8_lossy();
             is_secret_name(&name) || name.eq_ignore_ascii_case("bearer")
         })
     });
@@ -154,22 +156,6 @@ fn equals(candidate: &[u8], secret: &[u8]) -> Choice {
         .iter()
         .zip(secret.iter().cycle())
         .fold(same_length, |same, (a, b)| same & a.ct_eq(b))
-}
-
-/// `text` with `%XX` decoded, for names only: other text stays.
-fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let escape = (bytes[at] == b'%')
-            .then(|| text.get(at + 1..at + 3))
-            .flatten()
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        out.push(escape.unwrap_or(bytes[at]));
-        at += if escape.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]
