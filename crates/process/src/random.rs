@@ -1,9 +1,13 @@
 //! Random numbers from the system.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher as _, Hasher as _};
-
-/// Sixty-four unpredictable bits: the standard library seeds its hashers from the system.
+/// Sixty-four unpredictable bits.
+///
+/// # Panics
+///
+/// Panics if the system gives no random bytes, as a `HashMap` would.
 pub fn random_u64() -> u64 {
-    RandomState::new().build_hasher().finish()
+    match getrandom::u64() {
+        Ok(bits) => bits,
+        Err(error) => panic!("the system gives no random bytes: {error}"),
+    }
 }
