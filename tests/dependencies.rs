@@ -210,9 +210,10 @@ fn packages_depend_only_on_packages_below() {
     assert_eq!(ours("broker-files"), names(&[]));
     assert_eq!(ours("broker-memory"), names(&[]));
     assert_eq!(ours("broker-schema"), names(&["broker-model"]));
+    assert_eq!(ours("broker-terminal"), names(&["broker-model"]));
     assert_eq!(
         ours("broker-drift"),
-        names(&["broker-model", "broker-schema"])
+        names(&["broker-model", "broker-schema", "broker-terminal"])
     );
     assert_eq!(ours("broker-process"), names(&["broker-model"]));
     assert_eq!(
@@ -237,6 +238,7 @@ fn packages_depend_only_on_packages_below() {
             "broker-mcp",
             "broker-process",
             "broker-schema",
+            "broker-terminal",
             "broker-wire"
         ])
     );
@@ -248,6 +250,7 @@ fn packages_depend_only_on_packages_below() {
         "broker-mcp",
         "broker-process",
         "broker-schema",
+        "broker-terminal",
         "broker-wire",
     ]);
     assert_eq!(ours("broker-gen"), client);
@@ -275,6 +278,7 @@ fn packages_depend_only_on_packages_below() {
         "broker-memory",
         "broker-model",
         "broker-schema",
+        "broker-terminal",
         "broker-wire",
     ] {
         let linked = tree.linked(pure);

@@ -6,6 +6,7 @@ use broker_model::exit::Exit;
 use broker_model::suggest;
 use broker_model::terminal::Text;
 use broker_model::text;
+use broker_terminal::Layout as _;
 use clap::Args;
 use serde_json::{Value, json};
 

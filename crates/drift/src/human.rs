@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::report::{Class, Finding, Report, SourceDrift, ToolDrift};
 use super::text_diff::{text_diff, unified};
 use broker_model::json::to_review_text;
-use broker_model::terminal::{Text, WIDTH};
+use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::shown_line;
+use broker_terminal::{Layout as _, WIDTH, columns};
 
 /// Maximum characters of a shown witness.
 const WITNESS: usize = 400;
@@ -102,7 +103,7 @@ impl Finding {
             .zip([&self.old, &self.new].map(one_line))
             .map(|(side, value)| format!("{side} {}", shown_line(&value, usize::MAX)));
         let lines: Vec<_> = lines.collect();
-        if lines.iter().all(|line| line.chars().count() <= WIDTH - 4) {
+        if lines.iter().all(|line| columns(line) <= WIDTH - 4) {
             return lines.join("\n");
         }
         let pretty = |value: &Option<Value>| value.as_ref().map(to_review_text).unwrap_or_default();
@@ -132,7 +133,7 @@ impl Finding {
 
 /// Longer than one line with its side, or of several lines.
 fn is_long(text: &str) -> bool {
-    text.contains('\n') || text.chars().count() > 60
+    text.contains('\n') || columns(text) > 60
 }
 
 fn render(report: &Report, sides: Sides) -> Text {

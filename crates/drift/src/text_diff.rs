@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use broker_model::terminal::fold;
 use broker_model::text::shown;
+use broker_terminal::fold;
 
 /// Columns of a line, without the sign and the indentation of the report.
 const COLUMNS: usize = 74;

@@ -1,193 +1,196 @@
-//! Text for a terminal of 80 columns without colour: [`Text`] escapes its arguments; the functions below
-//! break lines between words and shorten names in the middle.
+//! [`Text`]: the only type that both programs write to standard output and standard error. Layout comes
+//! from literals in the source code; all other text is escaped when it is added, line ends included.
 
-mod text;
+use std::fmt::{self, Write as _};
 
-pub use text::{Escaped, Part, Text, one_line};
+use serde_json::Value;
 
-/// Columns of a line.
-pub const WIDTH: usize = 80;
+use crate::redact::Redactor;
+use crate::text::{is_invisible, shown, visible_json};
 
-/// Adds `text` to `out` in lines of at most [`WIDTH`], the first behind `first`, the others behind
-/// `rest`. A span in backticks stays in one line if it fits, and a command always, since users copy it;
-/// any other word that is longer than a line is broken.
-pub(crate) fn wrap(out: &mut String, first: &str, rest: &str, text: &str) {
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in words(text, WIDTH.saturating_sub(rest.chars().count())) {
-        let mut word: Vec<char> = word.chars().collect();
-        let used = line.chars().count() + usize::from(!is_empty);
-        if !is_empty && used + word.len() > WIDTH {
-            end_line(out, &line);
-            line = rest.to_owned();
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        if is_command(&word) {
-            line.extend(word);
-            is_empty = false;
-            continue;
-        }
-        loop {
-            let room = WIDTH.saturating_sub(line.chars().count()).max(1);
-            let more = word.split_off(word.len().min(room));
-            line.extend(word);
-            is_empty = false;
-            if more.is_empty() {
-                break;
-            }
-            word = more;
-            end_line(out, &line);
-            line = rest.to_owned();
-        }
+/// Text in which no character of a server, a file or an argument can control a terminal or begin a line.
+/// Made by [`text!`](crate::text!) and by the methods below. It has no `Display` on purpose: `format!`
+/// would turn it into an unescaped string.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text(String);
+
+impl Text {
+    /// An empty text.
+    pub const fn new() -> Self {
+        Self(String::new())
     }
-    end_line(out, &line);
-}
 
-/// Whether a word is a command of the broker in backticks.
-fn is_command(word: &[char]) -> bool {
-    ["`broker-gen ", "`mcp-broker "].iter().any(|name| {
-        let begin = word.iter().take(name.len());
-        begin.copied().eq(name.chars())
-    })
-}
+    /// A value in one line, escaped.
+    pub fn line(text: &str) -> Self {
+        Self(one_line(text))
+    }
 
-/// The words of a text. A span in backticks is one word, unless it has more than `most` characters and
-/// is not a command.
-fn words(text: &str, most: usize) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    let mut open = false;
-    for word in text.split_whitespace() {
-        match out.last_mut().filter(|_| open) {
-            Some(last) => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            None => out.push(word.to_owned()),
+    /// A text of several lines: each behind `prefix`, which distinguishes it from the program's lines, and
+    /// each with a line end.
+    pub fn lines(prefix: &'static str, text: &str) -> Self {
+        let mut out = String::with_capacity(text.len());
+        for line in text.lines() {
+            out.push_str(prefix);
+            out.push_str(&one_line(line));
+            out.push('\n');
         }
-        open ^= word.matches('`').count() % 2 == 1;
+        Self(out)
     }
-    let parts = out.into_iter().flat_map(|word| {
-        let letters: Vec<char> = word.chars().collect();
-        let whole = letters.len() <= most || is_command(&letters);
-        let split: Vec<String> = if whole {
-            vec![word]
-        } else {
-            word.split(' ').map(str::to_owned).collect()
-        };
-        split
-    });
-    parts.collect()
-}
 
-fn end_line(out: &mut String, line: &str) {
-    out.push_str(line.trim_end());
-    out.push('\n');
-}
-
-/// One line as lines of at most `width` characters, broken after blanks, all but the first behind
-/// `indent`. Unlike `wrap` it keeps every blank; each line ends.
-pub fn fold(line: &str, width: usize, indent: &str) -> String {
-    let mut out = String::with_capacity(line.len() + 1);
-    let mut rest: Vec<char> = line.chars().collect();
-    while rest.len() > width {
-        let least = indent.chars().count() + 1;
-        let at = rest[..width]
-            .iter()
-            .rposition(|c| *c == ' ')
-            .filter(|at| *at > width / 2 && *at > least)
-            .map_or(width, |at| at + 1);
-        let tail = rest.split_off(at);
-        out.extend(rest);
-        out.push('\n');
-        rest = indent.chars().chain(tail).collect();
+    /// A JSON value, indented, with every invisible character as `\u…`, and a line end.
+    pub fn json(value: &Value) -> Self {
+        Self(visible_json(&format!("{value:#}")) + "\n")
     }
-    out.extend(rest);
-    out.push('\n');
-    out
+
+    /// JSON text, with every invisible character as `\u…`; its layout is kept.
+    pub fn json_text(json: &str) -> Self {
+        Self(visible_json(json.trim_end()) + "\n")
+    }
+
+    /// Adds another text.
+    pub fn push(&mut self, other: impl Into<Self>) {
+        self.0.push_str(&other.into().0);
+    }
+
+    /// The text without trailing white space.
+    #[must_use]
+    pub fn trimmed(mut self) -> Self {
+        self.0.truncate(self.0.trim_end().len());
+        self
+    }
+
+    /// The text with known secrets masked.
+    #[must_use]
+    pub fn redacted(&self, redactor: &Redactor) -> Self {
+        Self(redactor.redact(&self.0))
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text as it is written to the terminal.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// For [`text!`](crate::text!), which takes a literal for the layout and wraps each argument.
+    #[doc(hidden)]
+    pub fn from_literal(parts: fmt::Arguments<'_>) -> Self {
+        Self(parts.to_string())
+    }
 }
 
-/// `text` with `…` in the middle if it has more than `most` characters.
-pub fn middle(text: &str, most: usize) -> String {
-    let all: Vec<char> = text.chars().collect();
-    if all.len() <= most {
+/// A literal of the source code, with its layout.
+impl From<&'static str> for Text {
+    fn from(own: &'static str) -> Self {
+        Self(own.to_owned())
+    }
+}
+
+impl FromIterator<Self> for Text {
+    fn from_iter<I: IntoIterator<Item = Self>>(parts: I) -> Self {
+        Self(parts.into_iter().map(|part| part.0).collect())
+    }
+}
+
+/// An argument for `{}` in [`text!`](crate::text!): a [`Text`] is inserted as it is, every other value
+/// as one escaped line.
+pub trait Part {
+    /// The argument in the form in which it is inserted.
+    fn part(&self) -> Escaped;
+}
+
+impl<T: fmt::Display + ?Sized> Part for T {
+    fn part(&self) -> Escaped {
+        let mut out = String::new();
+        // Writing to memory fails only if the `Display` of the value does.
+        let _ = write!(out, "{self}");
+        Escaped(one_line(&out))
+    }
+}
+
+impl Part for Text {
+    fn part(&self) -> Escaped {
+        Escaped(self.0.clone())
+    }
+}
+
+impl Part for &Text {
+    fn part(&self) -> Escaped {
+        Escaped(self.0.clone())
+    }
+}
+
+/// An argument of [`text!`](crate::text!), escaped; width and alignment count the shown characters.
+#[derive(Debug)]
+pub struct Escaped(String);
+
+impl fmt::Display for Escaped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Every invisible character and every line end as an escape; tabs become spaces.
+pub fn one_line(text: &str) -> String {
+    if !text
+        .chars()
+        .any(|c| is_invisible(c) || matches!(c, '\n' | '\t'))
+    {
         return text.to_owned();
     }
-    let kept = most.saturating_sub(1);
-    let (head, tail) = (kept - kept / 2, kept / 2);
-    let head: String = all[..head].iter().collect();
-    let tail: String = all[all.len() - tail..].iter().collect();
-    format!("{head}…{tail}")
+    shown(text).replace('\n', "\\n")
+}
+
+/// A [`Text`](crate::terminal::Text) in the syntax of `format!`: the literal is layout, every argument is
+/// escaped to one line. Arguments follow the literal and are never inside its braces.
+#[macro_export]
+macro_rules! text {
+    ($layout:literal $(, $argument:expr)* $(,)?) => {
+        // `concat!` keeps names out of the braces, where they would not be escaped.
+        $crate::terminal::Text::from_literal(::core::format_args!(
+            ::core::concat!($layout)
+            $(, $crate::terminal::Part::part(&$argument))*
+        ))
+    };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    const HOSTILE: &str = "a\u{1b}[2J\r\nwrote it\u{7}\u{202e}\u{200b}";
+    const SAFE: &str = "a\\u{1b}[2J\\u{d}\\nwrote it\\u{7}\\u{202e}\\u{200b}";
 
     #[test]
-    fn wrapped_line_fits_the_width_and_keeps_every_word() {
-        let words = format!("a {} b {} c", "x".repeat(200), "y ".repeat(100));
-        let mut out = String::new();
-        wrap(&mut out, "  help: ", "        ", &words);
-        assert!(
-            out.lines().all(|line| line.chars().count() <= WIDTH),
-            "{out}"
-        );
-        assert!(out.starts_with("  help: a\n        xxx"), "{out}");
-        let letters = |text: &str| {
-            text.chars()
-                .filter(|c| !c.is_whitespace())
-                .collect::<String>()
-        };
-        assert_eq!(letters(&out), format!("help:{}", letters(&words)));
-        let mut out = String::new();
-        wrap(&mut out, "  - ", "    ", "");
-        assert_eq!(out, "  -\n");
-    }
-
-    #[test]
-    fn wrapped_command_stays_on_one_line() {
-        let mut out = String::new();
-        let text = "review what the server says now, and then run `broker-gen lock --source /a`, and commit";
-        wrap(&mut out, "help: ", "      ", text);
+    fn text_escapes_arguments_and_keeps_the_layout_of_literals() {
+        let inner = text!("<{}>\n", HOSTILE);
+        assert_eq!(inner.as_str(), format!("<{SAFE}>\n"));
         assert_eq!(
-            out,
-            "help: review what the server says now, and then run\n      `broker-gen lock --source /a`, and commit\n"
+            text!("{}{:>4}|{:<3}|", inner, 7, "ä").as_str(),
+            format!("<{SAFE}>\n   7|ä  |")
         );
-        let mut out = String::new();
-        let command = format!("`broker-gen lock {}`,", "--source /a ".repeat(8).trim_end());
-        wrap(
-            &mut out,
-            "help: ",
-            "      ",
-            &format!("run {command} and commit"),
-        );
+        assert_eq!(text!("{}", &inner), inner);
         assert_eq!(
-            out,
-            format!("help: run\n      {command}\n      and commit\n")
+            Text::lines("| ", "one\n\u{1b}two\r\n").as_str(),
+            "| one\n| \\u{1b}two\n"
         );
-        let mut out = String::new();
-        wrap(&mut out, "", "", &format!("`{}` ` x", "long ".repeat(40)));
-        assert!(out.lines().all(|line| line.len() <= WIDTH), "{out}");
+        assert_eq!(Text::line(HOSTILE).as_str(), SAFE);
     }
 
     #[test]
-    fn folded_line_keeps_every_character() {
-        assert_eq!(fold("short", 80, "  "), "short\n");
-        let words = "+ ".to_owned() + &"word ".repeat(40);
-        let text = fold(&words, WIDTH, "+     ");
-        let fits = |line: &str| line.chars().count() <= WIDTH && line.starts_with('+');
-        assert!(text.lines().all(fits), "{text}");
-        let text = fold(&"ü".repeat(200), WIDTH, "  ");
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
-        assert_eq!(text.matches('ü').count(), 200);
-    }
-
-    #[test]
-    fn shortened_name_keeps_both_ends() {
-        assert_eq!(middle("/a/b/c/d/e", 7), "/a/…d/e");
-        assert_eq!(middle("/a", 7), "/a");
+    fn text_of_json_escapes_hidden_characters_and_reads_back() {
+        let value = json!({"a\u{200b}": HOSTILE, "b": ["\u{e0041}é"]});
+        for text in [Text::json(&value), Text::json_text(&value.to_string())] {
+            let raw = |c: char| c != '\n' && is_invisible(c);
+            assert!(!text.as_str().contains(raw), "{text:?}");
+            assert_eq!(
+                serde_json::from_str::<Value>(text.as_str()).ok().as_ref(),
+                Some(&value)
+            );
+        }
     }
 }

@@ -8,6 +8,7 @@ use broker_drift::{Finding, FindingSeverity};
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::{counted, is_invisible, shell_word, shown, shown_line};
+use broker_terminal::Layout as _;
 use serde_json::{Value, json};
 
 /// The version of the JSON format.

@@ -2,9 +2,10 @@
 //! change. All text of a server is escaped.
 
 use broker_drift::{Finding, unified};
-use broker_model::terminal::{Text, WIDTH};
+use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::shown_line;
+use broker_terminal::{Layout as _, WIDTH};
 
 use super::items::Item;
 use crate::cli::audits::AuditStatus;

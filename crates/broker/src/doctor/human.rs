@@ -9,6 +9,7 @@ use super::finding::Severity;
 use super::{Diagnosis, Facts, ToolListing, attention};
 use broker_model::terminal::Text;
 use broker_model::text;
+use broker_terminal::Layout as _;
 
 /// The complete text.
 pub(crate) fn human(all: &[Diagnosis]) -> Text {

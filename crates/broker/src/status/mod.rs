@@ -16,6 +16,7 @@ pub(crate) use target::Target;
 
 use broker_model::terminal::Text;
 use broker_model::text;
+use broker_terminal::Layout as _;
 
 /// The timeout of both requests together.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::age::{age, until};
 use super::shown;
-use broker_model::terminal::{Text, WIDTH, middle};
+use broker_model::terminal::Text;
 use broker_model::text;
+use broker_terminal::{Layout as _, WIDTH, columns, middle};
 
 const HEAD: [&str; 8] = [
     "PATH",
@@ -29,14 +30,14 @@ pub(super) fn render(sources: &[Value], now: SystemTime) -> Text {
     let mut widths = HEAD.map(|title| title.len());
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row).skip(1) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(columns(cell));
         }
     }
     let others: usize = widths[1..].iter().map(|width| width + GAP).sum();
     let room = WIDTH.saturating_sub(others).max(HEAD[0].len());
     let fitting = rows
         .iter()
-        .map(|row| row[0].chars().count())
+        .map(|row| columns(&row[0]))
         .filter(|width| *width <= room);
     widths[0] = fitting.max().unwrap_or_default().max(HEAD[0].len());
 
@@ -44,7 +45,7 @@ pub(super) fn render(sources: &[Value], now: SystemTime) -> Text {
     line(&mut out, &HEAD.map(str::to_owned), &widths);
     for (source, row) in sources.iter().zip(rows) {
         let [path, rest @ ..] = row;
-        if path.chars().count() > widths[0] {
+        if columns(&path) > widths[0] {
             out.push(text!("{}\n", middle(&path, WIDTH)));
             let mut cells = HEAD.map(|_| String::new());
             cells[1..].clone_from_slice(&rest);
@@ -94,11 +95,12 @@ fn line(out: &mut Text, cells: &[String; 8], widths: &[usize; 8]) {
     let mut line = String::new();
     for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
         let gap = " ".repeat(if at == 0 { 0 } else { GAP });
+        let fill = " ".repeat(width.saturating_sub(columns(cell)));
         // Names are aligned left, numbers right.
         if at < 2 {
-            line.push_str(&format!("{gap}{cell:<width$}"));
+            line.extend([&gap, cell, &fill].map(String::as_str));
         } else {
-            line.push_str(&format!("{gap}{cell:>width$}"));
+            line.extend([&gap, &fill, cell].map(String::as_str));
         }
     }
     out.push(text!("{}\n", line.trim_end()));
@@ -159,15 +161,13 @@ mod tests {
             source("/a", "ready", None, 1_234_567),
             source(&long, "withdrawn", None, 99_999_000_000),
             source("/b", "backoff", Some("exited"), 0),
+            source("/漢字🦀", "ready", None, 1),
             source("/c\u{1b}[31m", "failed", Some("no\u{202e}such"), 0),
             json!({"state": "ready"}),
         ];
         let table = render(&sources, UNIX_EPOCH + Duration::from_secs(180));
         let table = table.as_str();
-        assert!(
-            table.lines().all(|line| line.chars().count() <= WIDTH),
-            "{table}"
-        );
+        assert!(table.lines().all(|line| columns(line) <= WIDTH), "{table}");
         assert!(!table.contains(['\u{1b}', '\u{202e}']), "{table}");
         for part in [
             "/a ",
@@ -189,9 +189,6 @@ mod tests {
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines[1], path);
         assert!(lines[2].trim_start().starts_with("ready "), "{table}");
-        assert!(
-            lines.iter().all(|line| line.chars().count() <= WIDTH),
-            "{table}"
-        );
+        assert!(lines.iter().all(|line| columns(line) <= WIDTH), "{table}");
     }
 }
