@@ -8,14 +8,14 @@ use broker_model::Diagnostic;
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
 use broker_model::text;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A line for people.
 pub(super) fn say(line: impl Into<Text>) {
     draw(&text!("{}\n", line.into()));
 }
 
-/// Writes text to standard error without a line end.
-pub(super) fn draw(text: &Text) {
+fn draw(text: &Text) {
     // If standard error is closed, there is no other place to report it.
     let _ = write(&mut io::stderr().lock(), text);
 }
@@ -63,9 +63,42 @@ pub(super) fn is_conversation() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Whether standard error is a terminal.
-pub(super) fn is_watched() -> bool {
-    io::stderr().is_terminal()
+/// Lines of a terminal that are drawn again in place, on standard error.
+#[derive(Debug)]
+pub(super) struct LiveLines {
+    all: MultiProgress,
+    lines: Vec<ProgressBar>,
+}
+
+impl LiveLines {
+    /// `None` if standard error is not a terminal that can move its cursor.
+    pub(super) fn new() -> Option<Self> {
+        let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+        (io::stderr().is_terminal() && !dumb).then(|| Self {
+            // The caller decides how often.
+            all: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(u8::MAX)),
+            lines: Vec::new(),
+        })
+    }
+
+    /// Shows these lines instead of the last ones, each cut at the width of the terminal.
+    pub(super) fn show(&mut self, lines: &[Text]) {
+        for line in self.lines.drain(lines.len().min(self.lines.len())..) {
+            self.all.remove(&line);
+        }
+        for (index, text) in lines.iter().enumerate() {
+            if index == self.lines.len() {
+                let style = ProgressStyle::with_template("{wide_msg}").expect("a template");
+                let line = ProgressBar::new_spinner().with_style(style);
+                self.lines.push(self.all.add(line));
+            }
+            self.lines[index].set_message(text.as_str().to_owned());
+        }
+        if lines.is_empty() {
+            // As with other output, there is no other place to report an error.
+            let _ = self.all.clear();
+        }
+    }
 }
 
 /// Prints every diagnostic in order; returns their exit code.

@@ -9,7 +9,7 @@ use broker_model::{NodePath, text};
 use broker_process::StderrTail;
 use tokio::time::Instant;
 
-use super::output::{self, say};
+use super::output::{LiveLines, say};
 
 /// Time between two plain progress lines.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -23,8 +23,8 @@ const MAX_LINES: usize = 12;
 pub(super) struct Progress {
     waiting: Vec<PendingSource>,
     started: Instant,
-    /// The lines that the terminal shows; `None` if standard error is not a terminal.
-    drawn: Option<usize>,
+    /// `None`: plain lines.
+    drawn: Option<LiveLines>,
     frame: usize,
 }
 
@@ -38,11 +38,10 @@ struct PendingSource {
 impl Progress {
     /// Draws on standard error if it is a terminal that can move its cursor.
     pub(super) fn new() -> Self {
-        let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         Self {
             waiting: Vec::new(),
             started: Instant::now(),
-            drawn: (output::is_watched() && !dumb).then_some(0),
+            drawn: LiveLines::new(),
             frame: 0,
         }
     }
@@ -73,13 +72,10 @@ impl Progress {
     /// Shows the sources again.
     pub(super) fn tick(&mut self) {
         let seconds = self.started.elapsed().as_secs();
-        match self.drawn {
-            Some(before) => {
-                self.frame += 1;
-                let lines = self.lines(seconds);
-                output::draw(&picture(before, &lines));
-                self.drawn = Some(lines.len());
-            }
+        self.frame += 1;
+        let lines = self.lines(seconds);
+        match &mut self.drawn {
+            Some(drawn) => drawn.show(&lines),
             None => {
                 for PendingSource { source, tail, .. } in &self.waiting {
                     say(text!(
@@ -95,9 +91,8 @@ impl Progress {
 
     /// Removes the lines, so that other output begins on a clean line.
     pub(super) fn clear(&mut self) {
-        if let Some(before) = self.drawn {
-            output::draw(&picture(before, &[]));
-            self.drawn = Some(0);
+        if let Some(drawn) = &mut self.drawn {
+            drawn.show(&[]);
         }
     }
 
@@ -124,75 +119,9 @@ fn last(tail: &StderrTail) -> String {
         .unwrap_or_default()
 }
 
-/// The control sequences that draw `lines` over the `before` lines above the cursor and clear the rest.
-/// Wrapping is switched off meanwhile, so that the terminal cuts long lines.
-fn picture(before: usize, lines: &[Text]) -> Text {
-    if before == 0 && lines.is_empty() {
-        return Text::new();
-    }
-    let mut out = Text::from("\x1b[?7l");
-    if before > 0 {
-        out.push(text!("\x1b[{}A", before));
-    }
-    out.push("\r\x1b[J");
-    for line in lines {
-        out.push(text!("{}\r\n", line));
-    }
-    out.push("\x1b[?7h");
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What a terminal shows after these texts, as far as pictures go.
-    fn screen(texts: &[Text]) -> Vec<String> {
-        let mut lines = vec![String::new()];
-        let mut at = 0;
-        for text in texts {
-            let mut rest = text.as_str();
-            while let Some(c) = rest.chars().next() {
-                if let Some(code) = rest.strip_prefix("\x1b[") {
-                    let end = code.find(|c: char| c.is_ascii_alphabetic()).unwrap();
-                    match &code[end..=end] {
-                        "A" => at -= code[..end].parse::<usize>().unwrap(),
-                        "J" => lines.truncate(at),
-                        _ => {}
-                    }
-                    rest = &code[end + 1..];
-                    lines.resize(lines.len().max(at + 1), String::new());
-                    continue;
-                }
-                rest = &rest[c.len_utf8()..];
-                match c {
-                    '\r' => {}
-                    '\n' => at += 1,
-                    c => lines[at].push(c),
-                }
-                lines.resize(lines.len().max(at + 1), String::new());
-            }
-        }
-        lines
-    }
-
-    #[test]
-    fn progress_picture_replaces_the_one_before_it() {
-        let lines = |names: &[&str]| {
-            names
-                .iter()
-                .map(|name| Text::line(name))
-                .collect::<Vec<_>>()
-        };
-        let (three, one) = (lines(&["a", "b", "c"]), lines(&["d"]));
-        let texts = [picture(0, &three), picture(3, &one), picture(1, &three)];
-        assert_eq!(screen(&texts[..1]), ["a", "b", "c", ""]);
-        assert_eq!(screen(&texts[..2]), ["d", ""]);
-        assert_eq!(screen(&texts), ["a", "b", "c", ""]);
-        let cleared = [picture(0, &three), picture(3, &[])];
-        assert_eq!(screen(&cleared), [""]);
-        assert!(picture(0, &[]).is_empty());
-    }
 
     #[test]
     fn progress_of_many_sources_shows_a_bounded_number_of_lines() {
