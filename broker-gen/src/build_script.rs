@@ -11,6 +11,7 @@ use broker_files::ReadError;
 use broker_model::config::{self, Config};
 use broker_model::lock::{self, Lock};
 use broker_model::terminal::Text;
+use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use crate::emit::{self, Emitted};
@@ -124,19 +125,12 @@ fn command(folder: &Path, config: &OsStr) -> String {
         "broker-gen lock".to_owned()
     };
     if config != DEFAULT_CONFIG {
-        command.push_str(&format!(" --config {}", quoted(&config.to_string_lossy())));
+        command.push_str(&format!(
+            " --config {}",
+            shell_word(&config.to_string_lossy())
+        ));
     }
     command
-}
-
-/// Quoted for a shell.
-pub(crate) fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    if text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 fn unreadable(code: DiagnosticCode, what: &str, file: &str, error: &ReadError) -> Diagnostic {

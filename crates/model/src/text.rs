@@ -62,7 +62,7 @@ pub fn visible_json(json: &str) -> String {
 
 /// A word as a shell argument, safe to show: quoted if necessary.
 pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-');
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
     if word.chars().all(plain) && !word.is_empty() {
         word.to_owned()
     } else {
@@ -87,7 +87,12 @@ mod tests {
     #[test]
     fn shell_word_is_quoted_where_needed() {
         assert_eq!(shell_word("a/b-c.json"), "a/b-c.json");
-        assert_eq!(shell_word("it's a"), "'it'\\''s a'");
+        assert_eq!(
+            shell_word("https://a@b:1/c%20+d=,"),
+            "https://a@b:1/c%20+d=,"
+        );
+        assert_eq!(shell_word("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(shell_word(""), "''");
         assert_eq!(shell_word("a\u{202e}"), "'a\\u{202e}'");
     }
 }

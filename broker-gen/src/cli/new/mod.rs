@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use broker_model::exit::Exit;
+use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
@@ -87,7 +88,7 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
     }
     say(text!(
         "next: cd {}, then follow README.md: broker-gen lock --config config.json, review, commit, cargo build --release",
-        spec::shell_word(&args.folder.to_string_lossy())
+        shell_word(&args.folder.to_string_lossy())
     ));
     Ok(())
 }

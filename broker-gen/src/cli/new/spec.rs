@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use broker_model::text::shown_line;
+use broker_model::text::{shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
 
@@ -158,16 +158,6 @@ pub(super) fn package_name(folder: &Path) -> Result<String, Box<Diagnostic>> {
     }
 }
 
-/// A word, quoted for a shell.
-pub(super) fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
 fn is_keyword(name: &str) -> bool {
     syn::parse_str::<syn::Ident>(&name.replace('-', "_")).is_err()
 }
@@ -289,11 +279,5 @@ mod tests {
         for wrong in ["/", "1st", "mcp-broker", "fn", "…", "test"] {
             assert_eq!(name(wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn shell_word_is_quoted_where_needed() {
-        assert_eq!(shell_word("../mcp-broker"), "../mcp-broker");
-        assert_eq!(shell_word("it's $HOME"), r"'it'\''s $HOME'");
     }
 }

@@ -7,14 +7,13 @@ use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::terminal::Text;
-use broker_model::text::{counted, shown_line};
+use broker_model::text::{counted, shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};
 use clap::{Args, ValueEnum};
 
 use super::accept::read_lock;
 use super::audits::{AuditStatus, Audits, Date, Missing, subjects};
 use super::{output, program, schemas};
-use crate::build_script::quoted;
 use crate::{emit, lock_file, plan};
 
 mod outcome;
@@ -220,13 +219,13 @@ fn problem_of(missing: &Missing<'_>, config: &Path) -> Diagnostic {
         missing.why,
         subject.digest
     );
-    let config = quoted(&config.to_string_lossy());
+    let config = shell_word(&config.to_string_lossy());
     let mut accept = format!(
         "broker-gen accept --config {config} --source {}",
         subject.source.path
     );
     match subject.tool_name() {
-        Some(tool) => accept.push_str(&format!(" --tool {}", quoted(tool))),
+        Some(tool) => accept.push_str(&format!(" --tool {}", shell_word(tool))),
         None => accept.push_str(" --itself"),
     }
     let help = format!(

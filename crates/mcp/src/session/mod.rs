@@ -103,11 +103,6 @@ impl Session {
         self.link.pid()
     }
 
-    /// The last stderr lines of the process.
-    pub fn stderr_tail(&self) -> StderrTail {
-        self.tail.clone()
-    }
-
     /// Calls a tool; the result is the raw result object. `timeout` covers queueing, writing and
     /// waiting. Dropping the future cancels the call at the server.
     pub async fn call(

@@ -163,11 +163,6 @@ impl Source {
         self.0.status.subscribe()
     }
 
-    /// Whether both are handles of one source.
-    pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// Replaces the settings of the running source.
     pub fn set(&self, settings: Settings) {
         self.0.settings.send_replace(settings);
