@@ -465,7 +465,7 @@ fn check_with_a_damaged_or_other_version_lock_is_refused() {
         bench.lock();
         assert_eq!(bench.lock_text(), whole);
     }
-    // LOCK-06: white space and line ends do not count.
+    // White space and line ends do not count.
     bench.write("c.lock.json", &whole.replace('\n', "\r\n"));
     assert_eq!(bench.run(&["check"]).code, Some(0));
 }

@@ -8,59 +8,54 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(json!({}), |inner, _| json!({"items": inner}))
 }
 
-/// A row's name, the schema, the code that refuses it, and where.
+/// Hostile schemas: the name of the tool, the schema, the code of its refusal, and the place.
 fn hostile() -> Vec<(&'static str, Value, &'static str, &'static str)> {
     vec![
         (
-            "sch_01_remote",
+            "ref_remote",
             json!({"properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}),
             "schema_ref",
             "/inputSchema/properties/a",
         ),
         (
-            "sch_01_file",
+            "ref_file",
             json!({"$ref": "file:///etc/passwd"}),
             "schema_ref",
             "/inputSchema",
         ),
         (
-            "sch_01_nothing",
+            "ref_nothing",
             json!({"$ref": "#/$defs/none"}),
             "schema_ref",
             "/inputSchema",
         ),
         (
-            "sch_02_cycle",
+            "cycle",
             json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}),
             "schema_cycle",
             "/inputSchema",
         ),
+        ("deep", nested(65), "schema_limit", "/inputSchema/items"),
         (
-            "sch_03_deep",
-            nested(65),
-            "schema_limit",
-            "/inputSchema/items",
-        ),
-        (
-            "sch_03_many",
+            "many",
             json!({"anyOf": vec![json!({}); 10_001]}),
             "schema_limit",
             "/inputSchema/anyOf",
         ),
         (
-            "sch_03_large",
+            "large",
             json!({"description": "x".repeat(300 << 10)}),
             "schema_limit",
             "/inputSchema",
         ),
         (
-            "sch_04_pattern",
+            "pattern",
             json!({"properties": {"p": {"pattern": "("}}}),
             "schema_pattern",
             "/inputSchema/properties/p",
         ),
         (
-            "sch_06_dialect",
+            "dialect",
             json!({"$schema": "https://example.com/mine"}),
             "schema_dialect",
             "/inputSchema/$schema",

@@ -1,4 +1,4 @@
-//! Invalid bodies of HTTP requests, row by row: sizes, JSON, paths, members, arguments.
+//! Invalid bodies of HTTP requests: sizes, JSON, paths, members, arguments.
 
 use std::io::Write as _;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Invalid heads of HTTP requests, row by row: hosts, origins, types, methods, secrets.
+//! Invalid heads of HTTP requests: hosts, origins, types, methods, secrets.
 
 use harness::{Broker, Chaos, Response, named, raw, refusal, request};
 

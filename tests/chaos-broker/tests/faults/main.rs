@@ -1,5 +1,5 @@
-//! The fault table: faults of sources, callers and the machine, row by row, and the reaction of the
-//! broker. Each test is named after its row and reports its figure; `docs/faults.md` lists them.
+//! Faults of sources, callers and the machine, and the reaction of the broker. Each test reports a figure;
+//! `docs/faults.md` lists the faults with their tests and figures.
 
 mod batches;
 mod bounds;

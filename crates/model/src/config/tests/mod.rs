@@ -1,4 +1,4 @@
-//! Tests of the config: one for each row of faults, and properties of what is parsed by hand.
+//! Tests of the config: one for each kind of fault, and properties of the hand-written parsers.
 
 use super::{CommandLine, Config, Parsed, Source};
 use crate::codes::DiagnosticCode as Code;

@@ -1,4 +1,4 @@
-//! One test for each row of the table of config faults that parsing decides.
+//! The faults of a config that parsing finds, one test for each.
 
 use super::*;
 use crate::config::TextDrift;
