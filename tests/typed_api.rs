@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use harness::Run;
-use mcp_broker::typed::{Broker, CallCode, CallError, Mode, OpenError, Options, Tool};
+use mcp_broker::typed::{Broker, CallCode, CallError, OpenError, Options, StartMode, Tool};
 use serde_json::{Value, json};
 
 mcp_broker::include_catalog!();
@@ -134,7 +134,7 @@ async fn typed_plain_start_with_an_unchecked_source_is_refused() {
     );
 
     std::fs::write(&config, "{").unwrap();
-    let options = Options::new().config(&config).mode(Mode::Tolerant);
+    let options = Options::new().config(&config).mode(StartMode::Tolerant);
     let error = Broker::open(&CATALOG, options).await.unwrap_err();
     assert!(matches!(error, OpenError::Diagnostics(_)), "{error}");
 }

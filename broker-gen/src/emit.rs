@@ -110,7 +110,7 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
     );
     let tables = render(&quote! {
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
-            use ::mcp_broker::catalog::{Area, Catalog, Entry, Kind, Source, Span, Tool};
+            use ::mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Source, Span, Tool};
             Catalog {
                 format: #CATALOG_FORMAT,
                 catalog_digest: #catalog_digest,
@@ -171,7 +171,7 @@ impl Emitter<'_, '_> {
         quote! {
             Entry {
                 path: #text,
-                kind: Kind::Node { children: &[#(#ids),*], tree: #tree, tree_etag: #tree_etag },
+                kind: EntryKind::Node { children: &[#(#ids),*], tree: #tree, tree_etag: #tree_etag },
                 head: #head, desc: #desc_span, desc_head: #desc_head, desc_etag: #desc_etag,
             }
         }
@@ -198,7 +198,7 @@ impl Emitter<'_, '_> {
         );
         let idempotent = is_idempotent(tool);
         (
-            quote!(Entry { path: #text, kind: Kind::Tool(#id), head: #head, desc: #desc_span, desc_head: #desc_head, desc_etag: #desc_etag }),
+            quote!(Entry { path: #text, kind: EntryKind::Tool(#id), head: #head, desc: #desc_span, desc_head: #desc_head, desc_etag: #desc_etag }),
             quote!(Tool { entry: #entry, source: #source, name: #name, digest: #digest, args_schema: #schema, idempotent: #idempotent, allow: u64::MAX }),
         )
     }

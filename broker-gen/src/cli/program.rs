@@ -16,7 +16,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The exit status and the output of a program.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct ProgramOutput {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
@@ -66,7 +66,7 @@ pub(super) fn command(
 }
 
 /// Runs it to its end, with these bounds on its time and on the bytes of each output.
-pub(super) fn run(mut command: Command, limit: Duration, most: u64) -> io::Result<Output> {
+pub(super) fn run(mut command: Command, limit: Duration, most: u64) -> io::Result<ProgramOutput> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -77,7 +77,7 @@ pub(super) fn run(mut command: Command, limit: Duration, most: u64) -> io::Resul
             let (stdout, stderr) = tokio::join!(read(stdout, most), read(stderr, most));
             let (stdout, stderr) = (stdout?, stderr?);
             let status = child.wait().await?;
-            io::Result::Ok(Output {
+            io::Result::Ok(ProgramOutput {
                 status,
                 stdout,
                 stderr,

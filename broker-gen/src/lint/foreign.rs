@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::texts::{Role, Text, texts_of};
-use super::{Found, path_of, quoted};
+use super::{TextFinding, path_of, quoted};
 use broker_model::lock::LockedSource;
 
 /// Shorter names are ordinary words.
@@ -59,11 +59,11 @@ impl<'a> Named<'a> {
     }
 
     /// The first tool of another source that a text of source `number` names.
-    pub(super) fn check(&self, number: usize, own: &Own<'_>, text: &Text<'_>) -> Vec<Found> {
+    pub(super) fn check(&self, number: usize, own: &Own<'_>, text: &Text<'_>) -> Vec<TextFinding> {
         if text.role != Role::Prose {
             return Vec::new();
         }
-        let found = |at: usize, word: &str, path: &str| Found {
+        let found = |at: usize, word: &str, path: &str| TextFinding {
             rule: "foreign-tool-named",
             at,
             to: at + word.len(),

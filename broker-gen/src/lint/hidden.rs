@@ -1,8 +1,8 @@
 //! Invisible characters, by their effect.
 
-use super::Found;
+use super::TextFinding;
 use broker_model::text::counted;
-use broker_model::unseen::{Spot, Unseen, spelled, spots};
+use broker_model::unseen::{Unseen, UnseenCharacter, spelled, unseen_characters};
 
 const KINDS: [(Unseen, &str, &str); 4] = [
     (Unseen::Hidden, "hidden-code-point", "character"),
@@ -16,10 +16,10 @@ const KINDS: [(Unseen, &str, &str); 4] = [
 ];
 
 /// One finding for each kind.
-pub(super) fn check(text: &str) -> Vec<Found> {
-    let all = spots(text);
+pub(super) fn check(text: &str) -> Vec<TextFinding> {
+    let all = unseen_characters(text);
     let found = KINDS.iter().filter_map(|(kind, rule, what)| {
-        let spots: Vec<Spot> = all
+        let spots: Vec<UnseenCharacter> = all
             .iter()
             .filter(|spot| spot.kind == *kind)
             .copied()
@@ -46,7 +46,7 @@ pub(super) fn check(text: &str) -> Vec<Found> {
             }
             to = spot.at + spot.c.len_utf8();
         }
-        Some(Found {
+        Some(TextFinding {
             rule,
             at: first.at,
             to,

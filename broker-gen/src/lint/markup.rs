@@ -1,6 +1,6 @@
 //! Text that a rendered page does not show, and markup of prompts.
 
-use super::Found;
+use super::TextFinding;
 
 /// A run of blanks or line ends after which a reader expects no more text.
 const WIDE_GAP: usize = 120;
@@ -35,7 +35,7 @@ const MARKS: [&str; 9] = [
 ];
 
 /// At most one finding of each rule.
-pub(super) fn check(text: &str) -> Vec<Found> {
+pub(super) fn check(text: &str) -> Vec<TextFinding> {
     let mut found = Vec::new();
     found.extend(comment(text).or_else(|| gap(text)));
     if text.contains(['<', '[']) {
@@ -45,14 +45,14 @@ pub(super) fn check(text: &str) -> Vec<Found> {
 }
 
 /// A comment of HTML or Markdown that contains words.
-fn comment(text: &str) -> Option<Found> {
+fn comment(text: &str) -> Option<TextFinding> {
     let (at, open, close) = [("<!--", "-->"), ("[//]: #", "\n"), ("[comment]: #", "\n")]
         .into_iter()
         .find_map(|(open, close)| Some((text.find(open)?, open, close)))?;
     let inner = &text[at + open.len()..];
     let length = inner.find(close).unwrap_or(inner.len());
     let words = inner[..length].split_whitespace().count();
-    (words >= 2).then(|| Found {
+    (words >= 2).then(|| TextFinding {
         rule: "hidden-markup",
         at,
         to: at + open.len() + length,
@@ -61,7 +61,7 @@ fn comment(text: &str) -> Option<Found> {
 }
 
 /// A run of blanks that moves the rest of a text off the screen.
-fn gap(text: &str) -> Option<Found> {
+fn gap(text: &str) -> Option<TextFinding> {
     let (mut lines, mut blanks, mut widest) = (0, 0, 0);
     let mut has_begun = false;
     for (at, c) in text.char_indices() {
@@ -72,7 +72,7 @@ fn gap(text: &str) -> Option<Found> {
             widest = blanks.max(widest);
         } else {
             if has_begun && (lines >= LONG_GAP || widest >= WIDE_GAP) {
-                return Some(Found {
+                return Some(TextFinding {
                     rule: "hidden-markup",
                     at,
                     to: at,
@@ -87,11 +87,11 @@ fn gap(text: &str) -> Option<Found> {
     None
 }
 
-fn mark(text: &str) -> Option<Found> {
+fn mark(text: &str) -> Option<TextFinding> {
     let lower = text.to_ascii_lowercase();
     MARKS.iter().find_map(|mark| {
         let at = lower.find(mark)?;
-        Some(Found {
+        Some(TextFinding {
             rule: "instruction-markup",
             at,
             to: at + mark.len(),
@@ -102,7 +102,7 @@ fn mark(text: &str) -> Option<Found> {
 
 /// `<important>`; only if it is closed as well or in capitals, since `<instructions>` alone is often a
 /// placeholder.
-fn tag(text: &str) -> Option<Found> {
+fn tag(text: &str) -> Option<TextFinding> {
     let lower = text.to_ascii_lowercase();
     let closed: Vec<&str> = VOICES
         .into_iter()
@@ -116,7 +116,7 @@ fn tag(text: &str) -> Option<Found> {
         let is_loud = name.len() > 3
             && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
             && VOICES.contains(&known.as_str());
-        (is_loud || closed.contains(&known.as_str())).then(|| Found {
+        (is_loud || closed.contains(&known.as_str())).then(|| TextFinding {
             rule: "instruction-markup",
             at,
             to: at + length + 2,

@@ -49,7 +49,7 @@ pub struct LintResult {
 
 /// A finding in one text.
 #[derive(Debug)]
-struct Found {
+struct TextFinding {
     rule: &'static str,
     /// Byte offset in the text.
     at: usize,
@@ -135,8 +135,8 @@ fn of_text<'a>(text: &Text<'a>, clean: &mut HashSet<&'a str>) -> Vec<Finding> {
     place(text, found)
 }
 
-fn place(text: &Text<'_>, found: Vec<Found>) -> Vec<Finding> {
-    let finding = |one: Found| Finding {
+fn place(text: &Text<'_>, found: Vec<TextFinding>) -> Vec<Finding> {
+    let finding = |one: TextFinding| Finding {
         pointer: text.pointer.clone(),
         new: Some(excerpt(text.text, one.at, one.to).into()),
         ..Finding::of(rule(one.rule), one.message, "")

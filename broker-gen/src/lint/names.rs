@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::rules::rule;
 use super::texts::{Role, Text};
-use super::{CrossSourceFinding, Found, excerpt, path_of, quoted};
+use super::{CrossSourceFinding, TextFinding, excerpt, path_of, quoted};
 use broker_drift::Finding;
 use broker_drift::encoded::{Script, folded};
 use broker_model::lock::{LockedSource, LockedTool};
@@ -91,7 +91,7 @@ fn look(name: &str) -> String {
 
 /// A Latin word in a name that also has look-alike letters of another script. Letters that do not look
 /// Latin, as in `Δt`, are not confusing.
-pub(super) fn check_script(text: &Text<'_>) -> Option<Found> {
+pub(super) fn check_script(text: &Text<'_>) -> Option<TextFinding> {
     if !matches!(text.role, Role::Name | Role::Parameter | Role::Key) || text.text.is_ascii() {
         return None;
     }
@@ -105,7 +105,7 @@ pub(super) fn check_script(text: &Text<'_>) -> Option<Found> {
             && alike
             && word.chars().any(is_latin)
         {
-            return Some(Found {
+            return Some(TextFinding {
                 rule: "mixed-script-name",
                 at,
                 to: at + word.len(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Found;
+use super::TextFinding;
 use super::texts::{Role, Text};
 use broker_model::sensitive_words::{SensitiveKind, of_word, words};
 
@@ -89,7 +89,7 @@ const SPEECH: [&str; 18] = [
 ];
 
 /// Whether a parameter asks for more than its call needs.
-pub(super) fn check(text: &Text<'_>) -> Option<Found> {
+pub(super) fn check(text: &Text<'_>) -> Option<TextFinding> {
     if text.role != Role::Parameter || text.member.is_some_and(is_choice) {
         return None;
     }
@@ -104,7 +104,7 @@ pub(super) fn check(text: &Text<'_>) -> Option<Found> {
     } else {
         return None;
     };
-    Some(Found {
+    Some(TextFinding {
         rule: "parameter-asks",
         at: 0,
         to: text.text.len(),

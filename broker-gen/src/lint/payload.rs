@@ -2,13 +2,13 @@
 
 use broker_drift::encoded;
 
-use super::{Found, phrases};
+use super::{TextFinding, phrases};
 
 /// One finding for each run.
-pub(super) fn check(text: &str) -> Vec<Found> {
+pub(super) fn check(text: &str) -> Vec<TextFinding> {
     let phrased = |decoded: &str| !phrases::check(decoded).is_empty();
     let found = encoded::instructions(text, &phrased).into_iter();
-    let found = found.map(|(run, decoded)| Found {
+    let found = found.map(|(run, decoded)| TextFinding {
         rule: "encoded-payload",
         at: run.at,
         to: run.to,

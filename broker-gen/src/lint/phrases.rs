@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::matcher::Matcher;
 use broker_drift::encoded::words;
 
-use super::Found;
+use super::TextFinding;
 
 const OVERRIDE: &str = "instruction-override";
 const CONCEAL: &str = "instruction-concealment";
@@ -233,7 +233,7 @@ const READING: [&str; 9] = [
 ];
 
 /// At most one finding of each rule: the first.
-pub(super) fn check(text: &str) -> Vec<Found> {
+pub(super) fn check(text: &str) -> Vec<TextFinding> {
     let words = words(text);
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
@@ -242,7 +242,7 @@ pub(super) fn check(text: &str) -> Vec<Found> {
             continue;
         }
         let (at, to) = (words[hit.first].at, words[hit.last].to);
-        found.push(Found {
+        found.push(TextFinding {
             rule: hit.rule,
             at,
             to,
@@ -258,7 +258,7 @@ pub(super) fn check(text: &str) -> Vec<Found> {
             .any(|word| READING.contains(&word.text.as_str()))
     };
     let file = first_of(text, &ALWAYS).or_else(|| first_of(text, &WHEN_READ).filter(|_| reads()));
-    found.extend(file.map(|(at, to)| Found {
+    found.extend(file.map(|(at, to)| TextFinding {
         rule: FILE,
         at,
         to,

@@ -697,7 +697,7 @@ proptest::proptest! {
         let sources = locked(&[
             ("a", Some(&text), vec![json!({"name": "t", "description": text, "inputSchema": {"properties": {text.clone(): {"default": text}}}})]),
         ]);
-        let hidden = !broker_model::unseen::spots(&text).is_empty();
+        let hidden = !broker_model::unseen::unseen_characters(&text).is_empty();
         let linted = lint(&sources);
         let mut found = false;
         for finding in linted.iter().flat_map(|one| &one.findings) {

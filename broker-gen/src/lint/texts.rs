@@ -34,7 +34,7 @@ pub(super) struct Text<'a> {
 
 /// The interpretation of the members of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MemberContext {
     Schema {
         input: bool,
     },
@@ -61,8 +61,8 @@ pub(super) fn texts_of_source(source: &LockedSource) -> Vec<Text<'_>> {
         });
     }
     let own = [
-        (&source.server_info, "/server_info", Place::Itself),
-        (&source.capabilities, "/capabilities", Place::Data),
+        (&source.server_info, "/server_info", MemberContext::Itself),
+        (&source.capabilities, "/capabilities", MemberContext::Data),
     ];
     for (value, at, place) in own {
         below(value, at.to_owned(), place, Role::Prose, &mut texts);
@@ -73,15 +73,20 @@ pub(super) fn texts_of_source(source: &LockedSource) -> Vec<Text<'_>> {
 /// In the order of the tool.
 pub(super) fn texts_of(tool: &LockedTool) -> Vec<Text<'_>> {
     let mut texts = Vec::new();
-    members(&tool.raw, "", Place::Other, &mut texts);
+    members(&tool.raw, "", MemberContext::Other, &mut texts);
     texts
 }
 
-fn members<'a>(object: &'a Map<String, Value>, at: &str, place: Place, texts: &mut Vec<Text<'a>>) {
+fn members<'a>(
+    object: &'a Map<String, Value>,
+    at: &str,
+    place: MemberContext,
+    texts: &mut Vec<Text<'a>>,
+) {
     for (name, value) in object {
         let pointer = child_pointer(at, name);
         let role = match place {
-            Place::Schemas { input: true } => Role::Parameter,
+            MemberContext::Schemas { input: true } => Role::Parameter,
             _ => Role::Key,
         };
         texts.push(Text {
@@ -91,28 +96,38 @@ fn members<'a>(object: &'a Map<String, Value>, at: &str, place: Place, texts: &m
             member: Some(value),
         });
         let inner = match (place, name.as_str()) {
-            (Place::Other, "inputSchema") if at.is_empty() => Place::Schema { input: true },
-            (Place::Other, "outputSchema") if at.is_empty() => Place::Schema { input: false },
-            (Place::Schemas { input }, _) => Place::Schema { input },
-            (Place::Schema { input }, "properties") => Place::Schemas { input },
+            (MemberContext::Other, "inputSchema") if at.is_empty() => {
+                MemberContext::Schema { input: true }
+            }
+            (MemberContext::Other, "outputSchema") if at.is_empty() => {
+                MemberContext::Schema { input: false }
+            }
+            (MemberContext::Schemas { input }, _) => MemberContext::Schema { input },
+            (MemberContext::Schema { input }, "properties") => MemberContext::Schemas { input },
             (
-                Place::Schema { .. },
+                MemberContext::Schema { .. },
                 "enum" | "const" | "default" | "required" | "pattern" | "$ref" | "$schema" | "$id"
                 | "format" | "type",
-            ) => Place::Data,
+            ) => MemberContext::Data,
             (place, _) => place,
         };
         let role = match (inner, name.as_str()) {
-            (Place::Other, "name" | "title") if at.is_empty() => Role::Name,
-            (Place::Itself, "name" | "title") => Role::Name,
-            (Place::Data, _) => Role::Data,
+            (MemberContext::Other, "name" | "title") if at.is_empty() => Role::Name,
+            (MemberContext::Itself, "name" | "title") => Role::Name,
+            (MemberContext::Data, _) => Role::Data,
             _ => Role::Prose,
         };
         below(value, pointer, inner, role, texts);
     }
 }
 
-fn below<'a>(value: &'a Value, at: String, place: Place, role: Role, texts: &mut Vec<Text<'a>>) {
+fn below<'a>(
+    value: &'a Value,
+    at: String,
+    place: MemberContext,
+    role: Role,
+    texts: &mut Vec<Text<'a>>,
+) {
     match value {
         Value::String(text) => texts.push(Text {
             pointer: at,

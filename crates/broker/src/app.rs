@@ -29,7 +29,7 @@ pub(crate) use open::{close, open};
 
 use crate::catalog::{self, Catalog};
 use crate::cli::{Cli, LogLevel, Verb};
-use crate::logging::{self, Output};
+use crate::logging::{self, LogOutput};
 use failure::Failure;
 use startup::{SignalReceivers, Startup};
 
@@ -49,7 +49,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
             return ExitCode::from(error.exit_code() as u8);
         }
     };
-    let output = Output::new(cli.log_format);
+    let output = LogOutput::new(cli.log_format);
     // The log is also written out when a panic ends this function.
     let _finish = FlushOnDrop(&output);
     // Subcommands print their findings; the log would repeat them.
@@ -104,7 +104,7 @@ fn input(cli: &Cli) -> Input {
 fn unguarded(
     catalog: &'static Catalog,
     cli: &Cli,
-    output: &Output,
+    output: &LogOutput,
 ) -> Option<Result<Exit, Failure>> {
     if let Some(Verb::Status(args)) = &cli.verb {
         return Some(in_runtime(output, status::run(args, output)));
@@ -121,7 +121,7 @@ fn unguarded(
 }
 
 /// Writes out the log when it is dropped.
-struct FlushOnDrop<'a>(&'a Output);
+struct FlushOnDrop<'a>(&'a LogOutput);
 
 impl Drop for FlushOnDrop<'_> {
     fn drop(&mut self) {
@@ -131,7 +131,7 @@ impl Drop for FlushOnDrop<'_> {
 
 /// Called after the guard was started, since threads start here, first that of the log.
 fn in_runtime(
-    output: &Output,
+    output: &LogOutput,
     work: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
     output.start().map_err(|error| {
@@ -152,7 +152,7 @@ fn in_runtime(
 async fn start(
     catalog: &'static Catalog,
     cli: &Cli,
-    output: &Output,
+    output: &LogOutput,
     signal_receivers: SignalReceivers,
 ) -> Result<Exit, Failure> {
     reload::check(cli)?;

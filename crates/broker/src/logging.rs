@@ -29,14 +29,14 @@ pub(crate) enum Format {
 
 /// The sink. Cheap to clone; all clones know the same secrets.
 #[derive(Clone, Debug)]
-pub(crate) struct Output {
+pub(crate) struct LogOutput {
     format: Format,
     redactor: Arc<ArcSwap<Redactor>>,
     queue: Arc<Queue>,
 }
 
-impl Output {
-    /// A sink without secrets. It queues lines until [`Output::start`].
+impl LogOutput {
+    /// A sink without secrets. It queues lines until [`LogOutput::start`].
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
@@ -165,7 +165,7 @@ fn notice(format: Format, lost: u64) -> String {
     }
 }
 
-impl<'a> MakeWriter<'a> for Output {
+impl<'a> MakeWriter<'a> for LogOutput {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Line<'a> {
@@ -179,7 +179,7 @@ impl<'a> MakeWriter<'a> for Output {
 /// One event, buffered until it is complete, so that a secret is never split between two writes.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
-    output: &'a Output,
+    output: &'a LogOutput,
     buffer: Vec<u8>,
 }
 

@@ -1,7 +1,7 @@
 //! Admission: which entries a caller may see and call. One decision filters listings, suggestions and
 //! calls; it only removes entries of the catalog.
 
-use crate::catalog::{Catalog, Kind};
+use crate::catalog::{Catalog, EntryKind};
 use crate::identity::AdmissionClass;
 use crate::listing::view::View;
 
@@ -21,12 +21,12 @@ impl Admission {
         // A child's path begins with its parent's, so it comes after it.
         for (at, entry) in catalog.entries.iter().enumerate().rev() {
             match entry.kind {
-                Kind::Tool(tool) => allow[at] = catalog.tool(tool).allow,
-                Kind::Node { children, .. } if !children.is_empty() => {
+                EntryKind::Tool(tool) => allow[at] = catalog.tool(tool).allow,
+                EntryKind::Node { children, .. } if !children.is_empty() => {
                     let below = children.iter().map(|child| allow[*child as usize]);
                     allow[at] = below.fold(0, |all, one| all | one);
                 }
-                Kind::Node { .. } => {}
+                EntryKind::Node { .. } => {}
             }
         }
         // The root exists for every class: an empty listing is an answer.
@@ -50,8 +50,8 @@ impl Admission {
         at: u32,
     ) -> bool {
         let is_hidden = match catalog.entry(at).kind {
-            Kind::Node { .. } => false,
-            Kind::Tool(tool) => view.is_hidden(tool),
+            EntryKind::Node { .. } => false,
+            EntryKind::Tool(tool) => view.is_hidden(tool),
         };
         !is_hidden && class.is_allowed(self.allow[at as usize])
     }

@@ -55,7 +55,7 @@ pub struct Entry {
     /// Its path.
     pub path: &'static str,
     /// A node or a tool.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// `{"path":…,"type":…,"summary":…` without the closing brace.
     pub head: Span,
     /// The complete `meta_desc` reply.
@@ -68,7 +68,7 @@ pub struct Entry {
 
 /// The kind of an entry.
 #[derive(Debug)]
-pub enum Kind {
+pub enum EntryKind {
     /// Navigation.
     Node {
         /// Entries directly below: nodes in the config's order, then tools by leaf name.

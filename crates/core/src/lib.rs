@@ -14,7 +14,7 @@ use broker_model::redact::Redactor;
 use broker_model::{CallCode, Diagnostic};
 use tokio_util::task::TaskTracker;
 
-use crate::catalog::{Catalog, Kind};
+use crate::catalog::{Catalog, EntryKind};
 
 mod admission;
 mod call;
@@ -31,23 +31,25 @@ mod tests;
 
 pub use broker_mcp::{Progress, ProgressSink};
 pub use broker_memory::{
-    Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
+    Account, Charge, ChargeError, MemoryBudget, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
 };
-pub use call::arguments::{Args, ParsedCharge, no_room_for_request};
+pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
 pub use call::context::{CallContext, CancelMode, Operation, Outcome, ResultForm};
 #[doc(hidden)]
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
 pub use drain::Drain;
 pub use errors::error::{CoreError, ErrorMembers};
-pub use errors::failure::no_room_for_result;
+pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
 pub use identity::{AdmissionClass, Identity, Subject};
 pub use sources::examine::{ExamResult, SourceExam, StartedSource};
 pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
 pub use sources::reload::{RefusedSource, ReloadError, ReloadSummary};
 pub use sources::setup::PreparedConfig;
-pub use types::{AreaRef, Describe, EntryRef, Mode, RefusalCause, Reply, Setup, StartOutcome};
+pub use types::{
+    AreaRef, CoreParts, Describe, EntryRef, RefusalCause, Reply, StartMode, StartOutcome,
+};
 
 use admission::Admission;
 use call::arguments;
@@ -102,7 +104,7 @@ struct Inner {
 
 impl Core {
     /// Resolves every source's command and variables; starts nothing. Reports all problems.
-    pub fn new(setup: Setup<'_>) -> Result<Self, Vec<Diagnostic>> {
+    pub fn new(setup: CoreParts<'_>) -> Result<Self, Vec<Diagnostic>> {
         setup::build(setup).map(|inner| Self(Arc::new(inner)))
     }
 
@@ -157,8 +159,8 @@ impl Core {
         let at = lookup::resolve(scope, path)?;
         let entry = self.0.catalog.entry(at);
         match entry.kind {
-            Kind::Tool(_) => Err(lookup::is_tool(entry.path)),
-            Kind::Node { .. } => Ok(scope.tree(at, depth)),
+            EntryKind::Tool(_) => Err(lookup::is_tool(entry.path)),
+            EntryKind::Node { .. } => Ok(scope.tree(at, depth)),
         }
     }
 
@@ -258,8 +260,8 @@ impl Core {
         let at = lookup::resolve(self.0.scope(&view, identity), path)?;
         let entry = self.0.catalog.entry(at);
         let (digest, withdrawn) = match entry.kind {
-            Kind::Node { .. } => (None, false),
-            Kind::Tool(tool) => (
+            EntryKind::Node { .. } => (None, false),
+            EntryKind::Tool(tool) => (
                 Some(self.0.catalog.tool(tool).digest),
                 view.withdrawn(tool).is_some(),
             ),

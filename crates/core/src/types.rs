@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 
 /// The parts of a broker.
 #[derive(Debug)]
-pub struct Setup<'a> {
+pub struct CoreParts<'a> {
     /// The compiled-in catalog.
     pub catalog: &'static Catalog,
     /// The config, which fits the catalog. Tools that its filters do not admit are hidden.
@@ -21,12 +21,12 @@ pub struct Setup<'a> {
     /// The folder for relative paths.
     pub base: &'a Path,
     /// The start mode.
-    pub mode: Mode,
+    pub mode: StartMode,
 }
 
 /// The mode of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum StartMode {
     /// No call is admitted before every required source was compared with the lock, and any difference
     /// refuses the start.
     Plain,
@@ -77,7 +77,7 @@ pub struct EntryRef {
 pub struct StartOutcome {
     /// Everything that differs, over all required sources.
     pub report: Report,
-    /// Why it must be refused; never with [`Mode::Tolerant`].
+    /// Why it must be refused; never with [`StartMode::Tolerant`].
     pub refuse: Option<RefusalCause>,
 }
 

@@ -160,9 +160,9 @@ fn formula(integrity: &str) -> &str {
 mod tests {
     use super::*;
     use crate::FindingSeverity;
-    use broker_model::lock::PackageKind as Kind;
+    use broker_model::lock::PackageKind;
 
-    fn package(kind: Kind, name: &str, version: &str, integrity: &str) -> Package {
+    fn package(kind: PackageKind, name: &str, version: &str, integrity: &str) -> Package {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Package {
             kind,
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn package_change_has_its_rule_and_class() {
-        let npm = |version, integrity| package(Kind::Npm, "p", version, integrity);
+        let npm = |version, integrity| package(PackageKind::Npm, "p", version, integrity);
         let old = npm("1.0.0", "sha512-AA==");
         let found = |new: Package| SeenPackage::Found(new);
         let unseen = SeenPackage::Unseen("the cache is gone".to_owned());
@@ -194,12 +194,12 @@ mod tests {
             ),
             (
                 Some(&old),
-                found(package(Kind::Npm, "q", "1.0.0", "sha512-AA==")),
+                found(package(PackageKind::Npm, "q", "1.0.0", "sha512-AA==")),
                 Some(("package-changed", Security, Error)),
             ),
             (
                 Some(&old),
-                found(package(Kind::File, "p", "", "sha256:1")),
+                found(package(PackageKind::File, "p", "", "sha256:1")),
                 Some(("package-changed", Security, Error)),
             ),
             (
@@ -239,7 +239,7 @@ mod tests {
                 "{seen:?}"
             );
         }
-        let file = |integrity| package(Kind::File, "server.py", "", integrity);
+        let file = |integrity| package(PackageKind::File, "server.py", "", integrity);
         let found = changes(
             Some(&file("sha256:1")),
             &SeenPackage::Found(file("sha256:2")),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::report::Finding;
 use super::rules::rule;
 use crate::encoded;
-use broker_model::unseen::spots;
+use broker_model::unseen::unseen_characters;
 
 /// The findings on one text.
 pub(super) fn change(
@@ -42,7 +42,7 @@ pub(super) fn change(
 pub(super) fn hidden(pointer: &str, old: Option<&Value>, new: Option<&Value>) -> Option<Finding> {
     let count = |value: Option<&Value>, of: fn(&str) -> usize| value.map_or(0, |one| sum(one, of));
     let grew = |of: fn(&str) -> usize| count(new, of) > count(old, of);
-    let (id, message) = if grew(|text| spots(text).len()) {
+    let (id, message) = if grew(|text| unseen_characters(text).len()) {
         (
             "hidden-characters",
             "invisible characters were added to the text",

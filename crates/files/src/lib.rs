@@ -21,7 +21,7 @@ pub enum ReadError {
     Io(#[from] io::Error),
     /// A folder, a device, a pipe or a socket.
     #[error("it is {0}; name a regular file")]
-    Kind(Kind),
+    Kind(FileKind),
     /// Larger than the maximum.
     #[error("it has more than {0} bytes, which is the most that is read")]
     Size(usize),
@@ -35,7 +35,7 @@ pub enum ReadError {
 
 /// The kind of a file that is not a regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A folder.
     Folder,
     /// A named or unnamed pipe.
@@ -46,7 +46,7 @@ pub enum Kind {
     Other,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Folder => "a folder",
@@ -127,7 +127,7 @@ pub fn holds(path: &Path, bytes: &[u8]) -> bool {
 /// Every [`ReadError`].
 pub fn read_text_or_pipe(path: &Path, max: usize) -> Result<String, ReadError> {
     match read_text(path, max) {
-        Err(ReadError::Kind(Kind::Pipe)) => text(read_pipe(&mut open(path)?, max)?),
+        Err(ReadError::Kind(FileKind::Pipe)) => text(read_pipe(&mut open(path)?, max)?),
         outcome => outcome,
     }
 }
@@ -178,19 +178,19 @@ fn is_regular(metadata: &fs::Metadata) -> Result<(), ReadError> {
         return Ok(());
     }
     if kind.is_dir() {
-        return Err(ReadError::Kind(Kind::Folder));
+        return Err(ReadError::Kind(FileKind::Folder));
     }
     #[cfg(unix)]
     {
         use std::os::unix::fs::FileTypeExt as _;
         if kind.is_fifo() {
-            return Err(ReadError::Kind(Kind::Pipe));
+            return Err(ReadError::Kind(FileKind::Pipe));
         }
         if kind.is_char_device() || kind.is_block_device() {
-            return Err(ReadError::Kind(Kind::Device));
+            return Err(ReadError::Kind(FileKind::Device));
         }
     }
-    Err(ReadError::Kind(Kind::Other))
+    Err(ReadError::Kind(FileKind::Other))
 }
 
 #[cfg(test)]
@@ -236,11 +236,11 @@ mod tests {
             symlink(Path::new("/dev").join(device), folder.path().join(device)).unwrap();
         }
         for (name, kind) in [
-            ("full", Kind::Device),
-            ("zero", Kind::Device),
-            ("null", Kind::Device),
-            ("pipe", Kind::Pipe),
-            (".", Kind::Folder),
+            ("full", FileKind::Device),
+            ("zero", FileKind::Device),
+            ("null", FileKind::Device),
+            ("pipe", FileKind::Pipe),
+            (".", FileKind::Folder),
         ] {
             let error = read(&folder.path().join(name), 5).unwrap_err();
             assert!(

@@ -69,7 +69,7 @@ pub enum CallFailure {
         limit: usize,
     },
     /// There is no room in memory for the server's answer.
-    NoRoom,
+    OutOfMemory,
     /// The source is not ready; nothing was sent.
     Unavailable {
         /// Why.
@@ -88,7 +88,7 @@ impl CallFailure {
             Self::Timeout { maybe_executed, .. }
             | Self::Exited { maybe_executed, .. }
             | Self::Protocol { maybe_executed, .. } => *maybe_executed,
-            Self::Rpc { .. } | Self::OutputTooLarge { .. } | Self::NoRoom => true,
+            Self::Rpc { .. } | Self::OutputTooLarge { .. } | Self::OutOfMemory => true,
             Self::Overloaded { .. } | Self::Unavailable { .. } | Self::Stopping => false,
         }
     }
@@ -135,7 +135,7 @@ impl fmt::Display for CallFailure {
             Self::OutputTooLarge { limit } => {
                 write!(f, "the server's answer is longer than {limit} bytes")
             }
-            Self::NoRoom => f.write_str("there is no room for the server's answer"),
+            Self::OutOfMemory => f.write_str("there is no room for the server's answer"),
             Self::Stopping => f.write_str("the source is being stopped"),
         }
     }

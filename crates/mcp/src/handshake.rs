@@ -129,7 +129,7 @@ async fn ask(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
         Err(RequestError::Error(error)) => read_error(era, &error, redactor),
         Err(RequestError::Gone { failure, .. }) => ProbeOutcome::Died(failure),
         Err(RequestError::Broken(reason)) => ProbeOutcome::Refused(refused(reason)),
-        Err(RequestError::NoRoom) => {
+        Err(RequestError::OutOfMemory) => {
             ProbeOutcome::Refused(refused("there is no room for the answer"))
         }
         Err(RequestError::TooLarge) => {

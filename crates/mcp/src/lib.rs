@@ -33,6 +33,6 @@ pub use examine::ServerExam;
 pub use failure::{CallFailure, SourceFailure};
 pub use progress::{Progress, ProgressSink};
 pub use session::{Session, ToolCall};
-pub use source::{DriftCheck, SessionHandle, Settings, Source, Verdict};
+pub use source::{DriftCheck, SessionHandle, Source, SourceSettings, Verdict};
 pub use spec::{Endpoint, SourceSpec, Timing, resolve};
 pub use status::{Counters, State, Status};

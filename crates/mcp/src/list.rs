@@ -322,7 +322,7 @@ fn failure(unanswered: RequestError, redactor: &Redactor) -> SourceFailure {
         ),
         RequestError::Timeout { .. } => "the server did not list its tools in time".to_owned(),
         RequestError::Overloaded { .. } => "too many requests are queued".to_owned(),
-        RequestError::NoRoom => {
+        RequestError::OutOfMemory => {
             "there is no room for the tool list: `limits.memory_bytes` is used up".to_owned()
         }
     };

@@ -29,10 +29,10 @@ struct Total {
 
 /// The account of one caller. Cheap to clone; all clones share one account.
 #[derive(Clone)]
-pub struct Account(Arc<Holder>);
+pub struct Account(Arc<AccountState>);
 
 #[derive(Debug)]
-struct Holder {
+struct AccountState {
     total: Arc<Total>,
     used: AtomicUsize,
     /// Whether the account is limited to a caller's fraction of the budget.
@@ -57,7 +57,7 @@ pub enum Size {
 
 /// The reason why a charge was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoRoom {
+pub enum ChargeError {
     /// The caller already holds its fraction of the budget.
     Caller,
     /// The whole budget is in use.
@@ -105,7 +105,7 @@ impl MemoryBudget {
     }
 
     fn open(&self, is_bounded: bool) -> Account {
-        Account(Arc::new(Holder {
+        Account(Arc::new(AccountState {
             total: Arc::clone(&self.0),
             used: AtomicUsize::new(0),
             is_bounded,
@@ -126,14 +126,14 @@ impl Account {
     }
 
     /// Charges `bytes`.
-    pub fn charge(&self, bytes: usize, size: Size) -> Result<Charge, NoRoom> {
+    pub fn charge(&self, bytes: usize, size: Size) -> Result<Charge, ChargeError> {
         let mut charge = Charge::default();
         charge.grow(self, bytes, size)?;
         Ok(charge)
     }
 
-    fn take(&self, bytes: usize, size: Size) -> Result<(), NoRoom> {
-        let Holder {
+    fn take(&self, bytes: usize, size: Size) -> Result<(), ChargeError> {
+        let AccountState {
             total,
             used,
             is_bounded,
@@ -149,11 +149,11 @@ impl Account {
             Size::Large => limit - limit / RESERVED_PART,
         };
         if !add(used, bytes, own) {
-            return Err(NoRoom::Caller);
+            return Err(ChargeError::Caller);
         }
         if !add(&total.used, bytes, all) {
             used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(NoRoom::Total);
+            return Err(ChargeError::Total);
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl Charge {
     }
 
     /// Charges `bytes` more to `account`, which is always the same account.
-    pub fn grow(&mut self, account: &Account, bytes: usize, size: Size) -> Result<(), NoRoom> {
+    pub fn grow(&mut self, account: &Account, bytes: usize, size: Size) -> Result<(), ChargeError> {
         if bytes > 0 {
             account.take(bytes, size)?;
             self.account.get_or_insert_with(|| account.clone());
@@ -188,7 +188,7 @@ impl Charge {
     }
 
     /// Raises the charge to `bytes`; an uncharged size adds nothing.
-    pub fn cover(&mut self, account: &Account, bytes: usize) -> Result<(), NoRoom> {
+    pub fn cover(&mut self, account: &Account, bytes: usize) -> Result<(), ChargeError> {
         if bytes <= UNCHARGED_BYTES {
             return Ok(());
         }
@@ -254,7 +254,7 @@ impl fmt::Debug for Account {
     }
 }
 
-impl fmt::Display for NoRoom {
+impl fmt::Display for ChargeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Caller => "this caller holds its part of `limits.memory_bytes`",
@@ -274,16 +274,16 @@ mod tests {
         let budget = MemoryBudget::new(64 * MIB);
         let one = budget.account();
         let held = one.charge(16 * MIB, Size::Large).unwrap();
-        assert_eq!(one.charge(1, Size::Small).unwrap_err(), NoRoom::Caller);
+        assert_eq!(one.charge(1, Size::Small).unwrap_err(), ChargeError::Caller);
         let others = [(); 2].map(|()| budget.account().charge(16 * MIB, Size::Large).unwrap());
         let last = budget.account();
         let _rest = last.charge(12 * MIB, Size::Large).unwrap();
-        assert_eq!(last.charge(1, Size::Large).unwrap_err(), NoRoom::Total);
+        assert_eq!(last.charge(1, Size::Large).unwrap_err(), ChargeError::Total);
         let small = budget.account().charge(4 * MIB, Size::Small).unwrap();
         assert_eq!(budget.used(), 64 * MIB);
         assert_eq!(
             budget.account().charge(1, Size::Small).unwrap_err(),
-            NoRoom::Total
+            ChargeError::Total
         );
         drop((held, others, small));
         assert_eq!(budget.used(), 12 * MIB);

@@ -4,5 +4,5 @@
 mod budget;
 mod buffer;
 
-pub use budget::{Account, Charge, MemoryBudget, NoRoom, SMALL_BYTES, Size, UNCHARGED_BYTES};
+pub use budget::{Account, Charge, ChargeError, MemoryBudget, SMALL_BYTES, Size, UNCHARGED_BYTES};
 pub use buffer::reserve;

@@ -18,7 +18,7 @@ pub enum Unseen {
 
 /// One unseen character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct UnseenCharacter {
     /// Its byte offset.
     pub at: usize,
     /// The character.
@@ -31,7 +31,7 @@ pub struct Spot {
 const TAG_FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 
 /// Every unseen character, in order, except line ends and those that emoji and scripts need.
-pub fn spots(text: &str) -> Vec<Spot> {
+pub fn unseen_characters(text: &str) -> Vec<UnseenCharacter> {
     // Nearly every text is ASCII.
     if text
         .bytes()
@@ -48,7 +48,7 @@ pub fn spots(text: &str) -> Vec<Spot> {
             continue;
         }
         if is_invisible(c) && !is_needed(&chars, index) {
-            found.push(Spot {
+            found.push(UnseenCharacter {
                 at,
                 c,
                 kind: kind(c),
@@ -60,7 +60,7 @@ pub fn spots(text: &str) -> Vec<Spot> {
 }
 
 /// The text that tag characters and selectors encode, if any; hidden messages are written this way.
-pub fn spelled(spots: &[Spot]) -> Option<String> {
+pub fn spelled(spots: &[UnseenCharacter]) -> Option<String> {
     let bytes: Vec<u8> = spots
         .iter()
         .filter_map(|spot| match spot.c {
@@ -187,7 +187,10 @@ mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Vec<Unseen> {
-        spots(text).iter().map(|spot| spot.kind).collect()
+        unseen_characters(text)
+            .iter()
+            .map(|spot| spot.kind)
+            .collect()
     }
 
     #[test]
@@ -247,7 +250,7 @@ mod tests {
             .filter_map(|b| char::from_u32(0xe_0000 + u32::from(b)))
             .collect();
         assert_eq!(
-            spelled(&spots(&format!("add{hidden}"))).as_deref(),
+            spelled(&unseen_characters(&format!("add{hidden}"))).as_deref(),
             Some("ignore")
         );
         let selectors: String = "hello"
@@ -255,9 +258,9 @@ mod tests {
             .filter_map(|b| char::from_u32(0xe_0100 + u32::from(b) - 16))
             .collect();
         assert_eq!(
-            spelled(&spots(&format!("😀{selectors}"))).as_deref(),
+            spelled(&unseen_characters(&format!("😀{selectors}"))).as_deref(),
             Some("hello")
         );
-        assert_eq!(spelled(&spots("a\u{200b}")), None);
+        assert_eq!(spelled(&unseen_characters("a\u{200b}")), None);
     }
 }

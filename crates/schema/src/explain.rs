@@ -76,7 +76,7 @@ pub(super) fn explain(
         found: Explanation::default(),
         max,
     };
-    let place = Place {
+    let place = Mismatch {
         schema,
         schema_pointer: String::new(),
         value,
@@ -92,7 +92,7 @@ pub(super) fn explain(
 }
 
 /// A subschema and a value that does not match it.
-struct Place<'a> {
+struct Mismatch<'a> {
     schema: &'a Value,
     schema_pointer: String,
     value: &'a Value,
@@ -100,7 +100,7 @@ struct Place<'a> {
     level: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Mismatch<'a> {
     /// A subschema for the same value.
     fn same(&self, schema: &'a Value, path: &[&str]) -> Self {
         self.part(schema, path, self.value, None)
@@ -151,7 +151,7 @@ impl<'a> Search<'a> {
     }
 
     /// Enters a failing place.
-    fn enter(&mut self, place: &Place<'a>) -> Step {
+    fn enter(&mut self, place: &Mismatch<'a>) -> Step {
         if self
             .parts
             .matches(&place.schema_pointer, place.schema, place.value)?
@@ -162,7 +162,7 @@ impl<'a> Search<'a> {
     }
 
     /// Adds every place at which a value that does not match fails.
-    fn visit(&mut self, place: &Place<'a>) -> Step {
+    fn visit(&mut self, place: &Mismatch<'a>) -> Step {
         let before = self.found.places.len();
         let Value::Object(keywords) = place.schema else {
             let error = SchemaError {
@@ -192,7 +192,7 @@ impl<'a> Search<'a> {
         Some(())
     }
 
-    fn reference(&mut self, place: &Place<'a>, keywords: &'a Map<String, Value>) -> Step {
+    fn reference(&mut self, place: &Mismatch<'a>, keywords: &'a Map<String, Value>) -> Step {
         let Some(Value::String(target)) = keywords.get("$ref") else {
             return Some(());
         };
@@ -200,7 +200,7 @@ impl<'a> Search<'a> {
         let found =
             pointer.and_then(|pointer| Some((self.parts.root().pointer(&pointer)?, pointer)));
         match found {
-            Some((schema, schema_pointer)) => self.enter(&Place {
+            Some((schema, schema_pointer)) => self.enter(&Mismatch {
                 schema_pointer,
                 ..place.same(schema, &[])
             }),
@@ -209,7 +209,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn assertions(&mut self, place: &Place<'a>, keywords: &'a Map<String, Value>) -> Step {
+    fn assertions(&mut self, place: &Mismatch<'a>, keywords: &'a Map<String, Value>) -> Step {
         self.required(place, keywords)?;
         let mut used = Vec::new();
         for group in ASSERTIONS {
@@ -233,7 +233,7 @@ impl<'a> Search<'a> {
         Some(())
     }
 
-    fn required(&mut self, place: &Place<'a>, keywords: &Map<String, Value>) -> Step {
+    fn required(&mut self, place: &Mismatch<'a>, keywords: &Map<String, Value>) -> Step {
         if let (Some(Value::Array(names)), Value::Object(members)) =
             (keywords.get("required"), place.value)
         {
@@ -249,7 +249,7 @@ impl<'a> Search<'a> {
     }
 
     /// Subschemas for the same value.
-    fn in_place(&mut self, place: &Place<'a>, keywords: &'a Map<String, Value>) -> Step {
+    fn in_place(&mut self, place: &Mismatch<'a>, keywords: &'a Map<String, Value>) -> Step {
         if let Some(Value::Array(all)) = keywords.get("allOf") {
             for (index, schema) in all.iter().enumerate() {
                 self.enter(&place.same(schema, &["allOf", &index.to_string()]))?;
@@ -293,7 +293,7 @@ impl<'a> Search<'a> {
         Some(())
     }
 
-    fn members(&mut self, place: &Place<'a>, keywords: &'a Map<String, Value>) -> Step {
+    fn members(&mut self, place: &Mismatch<'a>, keywords: &'a Map<String, Value>) -> Step {
         let Value::Object(members) = place.value else {
             return Some(());
         };
@@ -333,7 +333,7 @@ impl<'a> Search<'a> {
         Some(())
     }
 
-    fn items(&mut self, place: &Place<'a>, keywords: &'a Map<String, Value>) -> Step {
+    fn items(&mut self, place: &Mismatch<'a>, keywords: &'a Map<String, Value>) -> Step {
         let Value::Array(items) = place.value else {
             return Some(());
         };
@@ -363,7 +363,7 @@ impl<'a> Search<'a> {
 
     fn closed(
         &mut self,
-        place: &Place<'a>,
+        place: &Mismatch<'a>,
         keywords: &'a Map<String, Value>,
         before: usize,
     ) -> Step {
@@ -383,7 +383,7 @@ impl<'a> Search<'a> {
 
     fn check_closed(
         &mut self,
-        place: &Place<'a>,
+        place: &Mismatch<'a>,
         keywords: &'a Map<String, Value>,
         keyword: &str,
     ) -> Step {

@@ -282,7 +282,7 @@ pub(super) struct MeteredObject<'a> {
 impl<'a> Object<'a, Metered> for MeteredObject<'a> {
     type Node = MeteredNode<'a>;
     type MemberName = &'a str;
-    type MembersIter = Members<'a>;
+    type MembersIter = MeteredMembers<'a>;
 
     fn len(&self) -> usize {
         self.members.len()
@@ -301,20 +301,20 @@ impl<'a> Object<'a, Metered> for MeteredObject<'a> {
         }
     }
 
-    fn members(&self) -> Members<'a> {
-        Members {
+    fn members(&self) -> MeteredMembers<'a> {
+        MeteredMembers {
             members: self.members.iter(),
             meter: self.meter,
         }
     }
 }
 
-pub(super) struct Members<'a> {
+pub(super) struct MeteredMembers<'a> {
     members: serde_json::map::Iter<'a>,
     meter: Option<&'a Meter<'a>>,
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for MeteredMembers<'a> {
     type Item = (&'a str, MeteredNode<'a>);
 
     #[inline]

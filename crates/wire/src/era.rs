@@ -7,7 +7,7 @@ use crate::protocol::{
     INVALID_PARAMS, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, MODERN,
     UNSUPPORTED_VERSION, legacy_revision,
 };
-use crate::{Era, Members, RpcError};
+use crate::{Era, JsonMembers, RpcError};
 
 /// The revisions that `server/discover` and the error for another revision list.
 pub const SUPPORTED: [&str; 1] = [MODERN];
@@ -27,12 +27,13 @@ const LOG_LEVELS: [&str; 8] = [
 const BATCHING: [&str; 2] = ["2025-03-26", "2024-11-05"];
 
 /// The era of a request with these params. A modern request is checked for all required members.
-pub fn of_request(params: &Members<'_>) -> Result<Era, RpcError> {
+pub fn of_request(params: &JsonMembers<'_>) -> Result<Era, RpcError> {
     let wrong = |message: String| RpcError::new(INVALID_PARAMS, message);
     let Some(meta) = params.given("_meta") else {
         return Ok(Era::Legacy);
     };
-    let meta = Members::parse(meta).map_err(|_| wrong("`_meta` must be an object".to_owned()))?;
+    let meta =
+        JsonMembers::parse(meta).map_err(|_| wrong("`_meta` must be an object".to_owned()))?;
     let version = meta.get(META_PROTOCOL_VERSION);
     let capabilities = meta.get(META_CLIENT_CAPABILITIES);
     if version.is_none() && capabilities.is_none() {
@@ -63,7 +64,7 @@ pub fn of_request(params: &Members<'_>) -> Result<Era, RpcError> {
 }
 
 /// The revision in the answer to `initialize`: the requested one, else the latest one.
-pub fn negotiate(params: &Members<'_>) -> Result<&'static str, RpcError> {
+pub fn negotiate(params: &JsonMembers<'_>) -> Result<&'static str, RpcError> {
     let asked = params
         .given("protocolVersion")
         .and_then(|raw| serde_json::from_str::<Value>(raw).ok());
@@ -86,7 +87,7 @@ mod tests {
 
     fn era(params: &Value) -> Result<Era, i64> {
         let text = params.to_string();
-        of_request(&Members::parse(&text).unwrap()).map_err(|error| error.code)
+        of_request(&JsonMembers::parse(&text).unwrap()).map_err(|error| error.code)
     }
 
     fn meta(version: Value, capabilities: Value) -> Value {
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(era(&params), Err(INVALID_PARAMS));
         for version in ["2025-11-25", "2030-01-01", ""] {
             let params = meta(json!(version), json!({})).to_string();
-            let error = of_request(&Members::parse(&params).unwrap()).unwrap_err();
+            let error = of_request(&JsonMembers::parse(&params).unwrap()).unwrap_err();
             assert_eq!(error.code, UNSUPPORTED_VERSION, "{version}");
             let data = json!({"supported": [MODERN], "requested": version});
             assert_eq!(error.data, Some(data));
@@ -132,7 +133,7 @@ mod tests {
     fn initialize_gets_its_revision_or_the_latest() {
         let negotiated = |version: Value| {
             let params = json!({ "protocolVersion": version }).to_string();
-            negotiate(&Members::parse(&params).unwrap()).map_err(|error| error.code)
+            negotiate(&JsonMembers::parse(&params).unwrap()).map_err(|error| error.code)
         };
         for revision in LEGACY {
             assert_eq!(negotiated(json!(revision)), Ok(revision));

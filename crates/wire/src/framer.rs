@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use broker_memory::{Account, Charge, NoRoom, reserve};
+use broker_memory::{Account, Charge, ChargeError, reserve};
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 
@@ -67,11 +67,11 @@ pub enum Frame {
         id: Option<Id>,
     },
     /// A line for which there is no memory, which was discarded.
-    NoRoom {
+    OutOfMemory {
         /// The id of the request that the line is, or answers, if it can be read.
         id: Option<Id>,
         /// Why there is no memory.
-        no_room: NoRoom,
+        charge_error: ChargeError,
         /// The length of the line.
         needed: usize,
     },
@@ -106,16 +106,22 @@ struct SkippedLine {
 #[derive(Clone, Copy, Debug)]
 enum Reason {
     Oversize,
-    NoRoom { no_room: NoRoom, needed: usize },
+    OutOfMemory {
+        charge_error: ChargeError,
+        needed: usize,
+    },
 }
 
 impl Reason {
     fn frame(self, id: Option<Id>) -> Frame {
         match self {
             Self::Oversize => Frame::Oversize { id },
-            Self::NoRoom { no_room, needed } => Frame::NoRoom {
+            Self::OutOfMemory {
+                charge_error,
+                needed,
+            } => Frame::OutOfMemory {
                 id,
-                no_room,
+                charge_error,
                 needed,
             },
         }
@@ -207,12 +213,12 @@ impl Framer {
             return Err(Reason::Oversize);
         }
         let covered = if self.peer == Peer::Client && length > self.account.request_limit() {
-            Err(NoRoom::Caller)
+            Err(ChargeError::Caller)
         } else {
             self.charge.cover(&self.account, length)
         };
-        covered.map_err(|no_room| Reason::NoRoom {
-            no_room,
+        covered.map_err(|charge_error| Reason::OutOfMemory {
+            charge_error,
             needed: length,
         })
     }

@@ -27,7 +27,7 @@ pub fn frames(peer: Peer, bytes: &[u8], limit: usize, pieces: &[usize]) -> (Vec<
     let (mut out, mut held) = (Vec::new(), 0);
     let piece = |frame| match frame {
         Frame::Line(line) => Piece::Line(line.to_vec()),
-        Frame::Oversize { id } | Frame::NoRoom { id, .. } => {
+        Frame::Oversize { id } | Frame::OutOfMemory { id, .. } => {
             Piece::Oversize(id.map(|id| id.to_string()))
         }
         Frame::Endless => Piece::Endless,
@@ -92,7 +92,7 @@ fn found(message: Incoming) -> ParsedMessage {
                 Problem::Noise => "noise",
                 Problem::Unreadable(_) => "unreadable",
                 Problem::Malformed(_) => "malformed",
-                Problem::NoRoom => "no room",
+                Problem::OutOfMemory => "no room",
             };
             (kind, id, None)
         }

@@ -40,7 +40,7 @@ pub fn read_server_line(line: Bytes, account: &Account) -> ServerLine {
             Ok(text) => read_server_line(text, account).messages,
             Err(_) => Messages::One(Incoming::Invalid {
                 id: answered(&line),
-                problem: Problem::NoRoom,
+                problem: Problem::OutOfMemory,
             }),
         };
         return ServerLine {

@@ -24,7 +24,7 @@ pub use error::RpcError;
 pub use framer::{Frame, Framer, LineLimit, Peer};
 pub use id::{Id, MAX_ID_BYTES};
 pub use lenient::{Messages, ServerLine, read_server_line};
-pub use members::Members;
+pub use members::JsonMembers;
 pub use message::{Incoming, Problem, cancelled_request};
 pub use protocol::Era;
 pub use raw::Raw;

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 
 /// Names and raw values.
 #[derive(Debug, Default)]
-pub struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct JsonMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Members<'a> {
+impl<'a> JsonMembers<'a> {
     /// Reads `text`, which must be one object.
     pub fn parse(text: &'a (impl AsRef<[u8]> + ?Sized)) -> serde_json::Result<Self> {
         let mut members = Vec::new();
@@ -57,17 +57,17 @@ mod tests {
     #[test]
     fn members_keep_their_order_and_bytes() {
         let members =
-            Members::parse(" {\"b\" : 1.00, \"\\u0061\": {\"x\": [ ]}, \"n\":null}").unwrap();
+            JsonMembers::parse(" {\"b\" : 1.00, \"\\u0061\": {\"x\": [ ]}, \"n\":null}").unwrap();
         let all: Vec<_> = members.iter().collect();
         assert_eq!(all, [("b", "1.00"), ("a", "{\"x\": [ ]}"), ("n", "null")]);
         assert_eq!((members.get("n"), members.given("n")), (Some("null"), None));
         assert_eq!(members.first_duplicate(), None);
         assert_eq!(
-            Members::parse("{\"a\":1,\"a\":2}")
+            JsonMembers::parse("{\"a\":1,\"a\":2}")
                 .unwrap()
                 .first_duplicate(),
             Some("a")
         );
-        assert!(Members::parse("[]").is_err());
+        assert!(JsonMembers::parse("[]").is_err());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Id, Members, Raw};
+use crate::{Id, JsonMembers, Raw};
 
 /// One message. Reading it from a client is strict and from a server lenient; see
 /// [`read_client_line`](crate::read_client_line) and [`read_server_line`](crate::read_server_line).
@@ -51,7 +51,7 @@ pub enum Problem {
     /// It is JSON, but not a message; the text says why.
     Malformed(Cow<'static, str>),
     /// It is not UTF-8, and there is no memory for a repaired copy.
-    NoRoom,
+    OutOfMemory,
 }
 
 impl Problem {
@@ -73,6 +73,6 @@ impl Incoming {
 
 /// The request that a `notifications/cancelled` with these params cancels.
 pub fn cancelled_request(params: Option<&Raw>) -> Option<Id> {
-    let members = Members::parse(params?.bytes()).ok()?;
+    let members = JsonMembers::parse(params?.bytes()).ok()?;
     members.get("requestId").and_then(Id::parse)
 }

@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 
-use broker_memory::{Account, Charge, NoRoom};
+use broker_memory::{Account, Charge, ChargeError};
 
 /// Replaces bytes that are not UTF-8.
 const REPLACEMENT: &str = "\u{fffd}";
 
 /// A copy of `line` in which every sequence that is not UTF-8 is replaced. It is charged to `account`
 /// until its last share is dropped.
-pub(crate) fn repaired(line: &[u8], account: &Account) -> Result<Bytes, NoRoom> {
+pub(crate) fn repaired(line: &[u8], account: &Account) -> Result<Bytes, ChargeError> {
     let length = parts(line).map(str::len).sum();
     let mut charge = Charge::default();
     charge.cover(account, length)?;
@@ -76,15 +76,15 @@ mod tests {
         let account = budget.whole_account();
         let taken = account.charge(800_000, Size::Large).unwrap();
         let (line, _) = answer();
-        let no_room = |id: Option<i128>| {
+        let charge_error = |id: Option<i128>| {
             let id = id.map(Id::Integer);
-            let problem = Problem::NoRoom;
+            let problem = Problem::OutOfMemory;
             Messages::One(Incoming::Invalid { id, problem })
         };
         let messages = |line| read_server_line(line, &account).messages;
-        assert_eq!(messages(line.clone()), no_room(Some(3)));
+        assert_eq!(messages(line.clone()), charge_error(Some(3)));
         let batch = [b"[", &line[..], b"]"].concat();
-        assert_eq!(messages(batch.into()), no_room(None));
+        assert_eq!(messages(batch.into()), charge_error(None));
         assert_eq!(budget.used(), taken.bytes());
     }
 

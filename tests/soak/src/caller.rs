@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::account::{Account, CallOutcome};
 use crate::clock::now;
 use crate::http::{Connection, Part, Response};
-use crate::plan::{Call, Kind, Leaves};
+use crate::plan::{Call, CallKind, Leaves};
 
 /// The state that all callers share.
 pub(crate) struct Work<'a> {
@@ -147,9 +147,9 @@ fn evaluate(tally: &mut Tally, call: &Call, response: &Response) -> (CallOutcome
     let code = error["code"].as_str().unwrap_or_default();
     *tally.codes.entry(code.to_owned()).or_default() += 1;
     let served = match call.kind {
-        Kind::Echo(_) => false,
-        Kind::Hang => code == "call_timeout",
-        Kind::Oversize => code == "output_too_large",
+        CallKind::Echo(_) => false,
+        CallKind::Hang => code == "call_timeout",
+        CallKind::Oversize => code == "output_too_large",
     };
     let source_is_down = matches!(
         code,
@@ -171,7 +171,7 @@ fn evaluate(tally: &mut Tally, call: &Call, response: &Response) -> (CallOutcome
 
 /// Whether a result belongs to this call.
 fn check_echo(tally: &mut Tally, call: &Call, body: &Value) -> bool {
-    if !matches!(call.kind, Kind::Echo(_)) {
+    if !matches!(call.kind, CallKind::Echo(_)) {
         tally.wrong(format!("a result for {:?}", call.kind));
         return false;
     }

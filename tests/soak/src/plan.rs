@@ -13,12 +13,12 @@ pub(crate) struct Call {
     pub(crate) number: u64,
     /// The source, counted from 1.
     pub(crate) source: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallKind,
     pub(crate) leaves: Option<Leaves>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CallKind {
     /// Returns a text of this many bytes.
     Echo(usize),
     /// Is never answered by the server.
@@ -41,11 +41,13 @@ impl Call {
     pub(crate) fn new(seed: u64, number: u64) -> Self {
         let mut dice = Dice(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let kind = match dice.below(1000) {
-            0..10 => Kind::Hang,
-            10..20 => Kind::Oversize,
-            20..22 => Kind::Echo(1 << 20),
+            0..10 => CallKind::Hang,
+            10..20 => CallKind::Oversize,
+            20..22 => CallKind::Echo(1 << 20),
             // The same number of calls of each order of magnitude from 1 byte to 64 KiB.
-            _ => Kind::Echo((1 << dice.below(17)) + usize::try_from(dice.below(100)).unwrap_or(0)),
+            _ => CallKind::Echo(
+                (1 << dice.below(17)) + usize::try_from(dice.below(100)).unwrap_or(0),
+            ),
         };
         let leaves = (dice.below(100) < 5).then(|| match dice.below(4) {
             0 => Leaves::HalfWay,
@@ -67,16 +69,16 @@ impl Call {
     /// The path that it calls.
     pub(crate) fn path(&self) -> String {
         let tool = match self.kind {
-            Kind::Echo(_) => "echo",
-            Kind::Hang => "hang",
-            Kind::Oversize => "oversize",
+            CallKind::Echo(_) => "echo",
+            CallKind::Hang => "hang",
+            CallKind::Oversize => "oversize",
         };
         format!("/s{}/{tool}", self.source)
     }
 
     /// The text of the answer: unique to the call.
     pub(crate) fn text(&self) -> String {
-        let Kind::Echo(size) = self.kind else {
+        let CallKind::Echo(size) = self.kind else {
             return String::new();
         };
         let mut text = format!("{:010}é\"", self.number).repeat(size / 13 + 1);
@@ -89,8 +91,8 @@ impl Call {
     pub(crate) fn body(&self) -> String {
         let nonce = self.number.to_string();
         let args = match self.kind {
-            Kind::Echo(_) => serde_json::json!({"nonce": nonce, "text": self.text()}),
-            Kind::Hang | Kind::Oversize => serde_json::json!({"nonce": nonce}),
+            CallKind::Echo(_) => serde_json::json!({"nonce": nonce, "text": self.text()}),
+            CallKind::Hang | CallKind::Oversize => serde_json::json!({"nonce": nonce}),
         };
         serde_json::json!({"path": self.path(), "args": args}).to_string()
     }
@@ -118,17 +120,17 @@ mod tests {
         let calls: Vec<_> = (0..100_000).map(|number| Call::new(1, number)).collect();
         let share = |wanted: fn(&Call) -> bool| calls.iter().filter(|call| wanted(call)).count();
         let about = |count: usize, percent: usize| count.abs_diff(percent * 1000) < 300;
-        assert!(about(share(|call| call.kind == Kind::Hang), 1));
-        assert!(about(share(|call| call.kind == Kind::Oversize), 1));
+        assert!(about(share(|call| call.kind == CallKind::Hang), 1));
+        assert!(about(share(|call| call.kind == CallKind::Oversize), 1));
         assert!(about(share(|call| call.leaves.is_some()), 5));
-        assert!(share(|call| call.kind == Kind::Echo(1 << 20)) > 100);
+        assert!(share(|call| call.kind == CallKind::Echo(1 << 20)) > 100);
         assert_eq!(calls[7], Call::new(1, 7));
         assert!(
             calls
                 .iter()
                 .all(|call| (1..=SOURCES).contains(&call.source))
         );
-        let small = calls.iter().find(|call| call.kind == Kind::Echo(1));
+        let small = calls.iter().find(|call| call.kind == CallKind::Echo(1));
         assert!(small.is_none_or(|call| call.text().len() == 1));
     }
 }

@@ -10,7 +10,7 @@ use broker_drift::{Class, Report};
 use broker_mcp::SourceSpec;
 use broker_model::config::{Config, Source};
 use broker_model::lock::{Lock, LockedSource};
-use broker_model::lock::{Package, PackageKind as Kind};
+use broker_model::lock::{Package, PackageKind};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 use broker_process::ProcessSpec;
@@ -34,7 +34,7 @@ struct Installed {
 }
 
 impl Installed {
-    fn package(self, kind: Kind, pinned: bool) -> Package {
+    fn package(self, kind: PackageKind, pinned: bool) -> Package {
         Package {
             kind,
             name: self.name,
@@ -62,17 +62,16 @@ pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
             specs,
             is_command,
         } => npm::look(&name, &version, &specs, is_command, process)
-            .map(|one| one.package(Kind::Npm, pinned)),
+            .map(|one| one.package(PackageKind::Npm, pinned)),
         Requested::Pypi {
             name,
             version,
             runner,
-        } => {
-            pypi::look(&name, &version, runner, process).map(|one| one.package(Kind::Pypi, pinned))
-        }
+        } => pypi::look(&name, &version, runner, process)
+            .map(|one| one.package(PackageKind::Pypi, pinned)),
         Requested::Image { name, tag, digest } => match digest {
             Some(digest) => Ok(Package {
-                kind: Kind::Oci,
+                kind: PackageKind::Oci,
                 name,
                 version: tag,
                 integrity: Some(digest),
@@ -88,7 +87,7 @@ pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
             shown_line(&without_user(&spec), 200)
         )),
         Requested::Module(name) => match pypi::of_module(&name, process) {
-            Some(one) => Ok(one.package(Kind::Pypi, pinned)),
+            Some(one) => Ok(one.package(PackageKind::Pypi, pinned)),
             None => return SeenPackage::Nothing,
         },
         Requested::Script | Requested::Program => return file(source, process, word),
@@ -182,10 +181,10 @@ fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
         process.cwd.clone().unwrap_or_default().join(argument)
     };
     if let Some(installed) = npm::of_path(&path) {
-        return SeenPackage::Found(installed.package(Kind::Npm, true));
+        return SeenPackage::Found(installed.package(PackageKind::Npm, true));
     }
     if let Some(installed) = pypi::of_script(&path) {
-        return SeenPackage::Found(installed.package(Kind::Pypi, true));
+        return SeenPackage::Found(installed.package(PackageKind::Pypi, true));
     }
     let name = as_written.rsplit('/').next().unwrap_or_default();
     let named_by_path = !is_program || as_written.contains('/');
@@ -196,7 +195,7 @@ fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
     }
     match read(&path, MAX_FILE_BYTES) {
         Ok(content) => SeenPackage::Found(Package {
-            kind: Kind::File,
+            kind: PackageKind::File,
             name: name.to_owned(),
             version: None,
             integrity: Some(provenance::file_integrity(&content)),

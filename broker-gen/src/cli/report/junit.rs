@@ -8,7 +8,7 @@ use broker_drift::{Class, FailOn};
 use broker_model::terminal::Text;
 use broker_model::text;
 
-use super::{Block, Kind, ReportView};
+use super::{Block, BlockKind, ReportView};
 
 /// The result of a case.
 enum Verdict {
@@ -37,8 +37,8 @@ pub(super) fn document(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
     for block in &blocks {
         let cases = suites.entry(block.source).or_default();
         let name = match (block.kind, block.tool) {
-            (Kind::Lint, _) => block.title.as_str(),
-            (Kind::Drift, tool) => tool.unwrap_or("(the source itself)"),
+            (BlockKind::Lint, _) => block.title.as_str(),
+            (BlockKind::Drift, tool) => tool.unwrap_or("(the source itself)"),
         };
         match cases.iter_mut().find(|(known, _)| *known == name) {
             Some((_, found)) => *found = Some(block),

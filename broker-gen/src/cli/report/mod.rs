@@ -33,7 +33,7 @@ pub(super) struct ReportArgs {
     format: Format,
     /// Write the report into a file as well; repeatable.
     #[arg(long = "output", value_name = "FORMAT=PATH")]
-    outputs: Vec<Output>,
+    outputs: Vec<ReportFile>,
     /// Exit with 3 only for these classes and worse ones; `added` includes new tools.
     ///
     /// A source that could not be checked gives 4 in any case.
@@ -78,12 +78,12 @@ fn fail_classes() -> impl TypedValueParser<Value = Class> {
 
 /// `FORMAT=PATH`.
 #[derive(Clone, Debug)]
-struct Output {
+struct ReportFile {
     format: Format,
     path: PathBuf,
 }
 
-impl FromStr for Output {
+impl FromStr for ReportFile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -159,7 +159,7 @@ impl ReportArgs {
         if shown.linted.iter().any(lint::has_errors) {
             exit = exit.or(Exit::Lint);
         }
-        for Output { format, path } in &self.outputs {
+        for ReportFile { format, path } in &self.outputs {
             if let Err(error) = fs::write(path, shown.text(*format, fail_on).as_str()) {
                 let message = format!("`{}` cannot be written: {error}", path.display());
                 // A finding has precedence over a report that could not be written.
@@ -208,7 +208,7 @@ impl ReportView<'_> {
     fn blocks(&self) -> Vec<Block<'_>> {
         let sources = self.report.sources.iter().map(|one| Block {
             class: one.class,
-            kind: Kind::Drift,
+            kind: BlockKind::Drift,
             title: one.title(),
             source: one.source.as_str(),
             tool: None,
@@ -216,7 +216,7 @@ impl ReportView<'_> {
         });
         let tools = self.report.tools.iter().map(|one| Block {
             class: one.class,
-            kind: Kind::Drift,
+            kind: BlockKind::Drift,
             title: one.title(),
             source: one.source.as_str(),
             tool: Some(one.tool.as_str()),
@@ -229,7 +229,7 @@ impl ReportView<'_> {
                 .map(|one| one.class)
                 .max()
                 .unwrap_or(Class::Same),
-            kind: Kind::Lint,
+            kind: BlockKind::Lint,
             title: format!("{} (lint)", shown_line(&one.path, 200)),
             source: one.source.as_str(),
             tool: one.tool.as_deref(),
@@ -243,7 +243,7 @@ impl ReportView<'_> {
 
 /// The subject of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     /// A change.
     Drift,
     /// A text, changed or not.
@@ -254,8 +254,8 @@ impl Block<'_> {
     /// Whether the command fails because of it; sources that could not be checked are separate.
     fn fails(&self, fail_on: FailOn) -> bool {
         match self.kind {
-            Kind::Drift => fail_on.counts(self.class),
-            Kind::Lint => {
+            BlockKind::Drift => fail_on.counts(self.class),
+            BlockKind::Lint => {
                 let mut findings = self.findings.iter();
                 findings.any(|finding| finding.severity == FindingSeverity::Error)
             }
@@ -267,7 +267,7 @@ impl Block<'_> {
 #[derive(Debug)]
 struct Block<'a> {
     class: Class,
-    kind: Kind,
+    kind: BlockKind,
     title: String,
     source: &'a str,
     tool: Option<&'a str>,

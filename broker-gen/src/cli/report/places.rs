@@ -6,7 +6,7 @@ use std::path::Path;
 use broker_model::json::{Position, position_of_pointer};
 use serde_json::value::RawValue;
 
-type Members<'a> = BTreeMap<String, &'a RawValue>;
+type RawMembers<'a> = BTreeMap<String, &'a RawValue>;
 
 /// The places of a lock. The text is parsed once for all findings.
 #[derive(Debug)]
@@ -30,15 +30,15 @@ impl<'a> Places<'a> {
             sources: BTreeMap::new(),
             tools: BTreeMap::new(),
         };
-        let document: Members<'a> =
+        let document: RawMembers<'a> =
             serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default();
         for source in list(document.get("sources")) {
-            let members: Members<'a> = serde_json::from_str(source.get()).unwrap_or_default();
+            let members: RawMembers<'a> = serde_json::from_str(source.get()).unwrap_or_default();
             let Some(path) = string(members.get("path")) else {
                 continue;
             };
             for tool in list(members.get("exposed")) {
-                let members: Members<'a> = serde_json::from_str(tool.get()).unwrap_or_default();
+                let members: RawMembers<'a> = serde_json::from_str(tool.get()).unwrap_or_default();
                 if let Some((name, raw)) =
                     string(members.get("upstream_name")).zip(members.get("raw"))
                 {

@@ -12,13 +12,13 @@ use broker_process::guard::Signals;
 use tokio::time::timeout;
 
 use super::failure::{Failure, unless_refused};
-use super::settings::Settings;
+use super::settings::LoadedConfig;
 use super::tree;
 use crate::catalog::Catalog;
 use crate::cli::{DoctorArgs, Format};
-use crate::core::{Mode, Setup, SourceExam};
+use crate::core::{CoreParts, SourceExam, StartMode};
 use crate::doctor::{self, Diagnosis};
-use crate::logging::Output;
+use crate::logging::LogOutput;
 use crate::secret;
 
 /// How long interrupted servers have to end.
@@ -30,23 +30,23 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) async fn run(
     catalog: &'static Catalog,
     args: &DoctorArgs,
-    output: &Output,
+    output: &LogOutput,
     mut signals: Signals,
 ) -> Result<Exit, Failure> {
     let environment = Environment::capture();
-    let settings = Settings::load(catalog, args.config.as_deref())?;
+    let settings = LoadedConfig::load(catalog, args.config.as_deref())?;
     for warning in &settings.warnings {
         output.report(&warning.text(), &warning.to_json());
     }
     // Problems that refuse a start before any source is started are reported here too.
     let mut diagnostics = Vec::new();
     settings.host_policy(&[], &environment, &mut diagnostics);
-    let exam = SourceExam::new(Setup {
+    let exam = SourceExam::new(CoreParts {
         catalog,
         config: &settings.config,
         environment: &environment,
         base: &settings.base,
-        mode: Mode::Tolerant,
+        mode: StartMode::Tolerant,
     });
     let exam = unless_refused(exam, diagnostics)?;
     let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
@@ -79,7 +79,7 @@ pub(super) async fn run(
 async fn examine(
     catalog: &'static Catalog,
     exam: SourceExam,
-    output: &Output,
+    output: &LogOutput,
 ) -> Vec<crate::core::ExamResult> {
     let waiting: BTreeSet<_> = catalog.sources.iter().map(|source| source.path).collect();
     let waiting = tokio::sync::watch::Sender::new(waiting);
@@ -102,7 +102,7 @@ async fn examine(
 }
 
 /// The exam was dropped, so its processes are being ended.
-async fn interrupted(output: &Output) -> Exit {
+async fn interrupted(output: &LogOutput) -> Exit {
     output.note(&"interrupted: stopping the servers that were started".into());
     if timeout(END_TIMEOUT, broker_process::all_ended())
         .await

@@ -6,7 +6,7 @@ use broker_model::exit::Exit;
 use broker_model::{Diagnostic, text};
 use serde_json::json;
 
-use crate::logging::Output;
+use crate::logging::LogOutput;
 use crate::secret::SecretError;
 
 /// A start that failed.
@@ -53,7 +53,7 @@ impl Failure {
     }
 
     /// Reports the failure completely.
-    pub(super) fn report(&self, output: &Output) {
+    pub(super) fn report(&self, output: &LogOutput) {
         let message = match self {
             Self::Usage(message) | Self::Internal(message) => message.clone(),
             Self::Diagnostics(diagnostics) => {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::failure::Failure;
 use crate::core::{Core, RefusalCause, StartOutcome};
-use crate::logging::Output;
+use crate::logging::LogOutput;
 use crate::surface::Surface;
 
 /// The maximum time from the stop signal to the end, without threads: 12 s with them. The time that the
@@ -60,7 +60,7 @@ impl<S: Surface> Running<S> {
         mut self,
         mut signals: Signals,
         reloads: impl Future<Output = Infallible>,
-        output: &Output,
+        output: &LogOutput,
     ) -> Result<Exit, Failure> {
         let ended = self.surface.ended();
         let outcome = tokio::select! {
@@ -158,7 +158,7 @@ fn time_to_close(elapsed: Duration) -> Duration {
 }
 
 /// Waits for the first verdict; returns only if it refuses the start.
-async fn refusal(core: &Core, output: &Output) -> Exit {
+async fn refusal(core: &Core, output: &LogOutput) -> Exit {
     let StartOutcome { report, refuse } = core.first_verdict().await;
     let Some(reason) = refuse else {
         tracing::info!("ready");

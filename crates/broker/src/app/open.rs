@@ -8,9 +8,9 @@ use broker_mcp::Environment;
 use super::failure::Failure;
 use super::http::DRAIN_TIMEOUT;
 use super::lifecycle::drain;
-use super::settings::Settings;
+use super::settings::LoadedConfig;
 use crate::catalog::{self, Catalog};
-use crate::core::{Core, Mode, Setup, StartOutcome};
+use crate::core::{Core, CoreParts, StartMode, StartOutcome};
 use crate::typed::OpenError;
 
 /// The options of a broker inside a program. The defaults are those of the command line: the
@@ -19,7 +19,7 @@ use crate::typed::OpenError;
 pub struct OpenOptions {
     config: Option<PathBuf>,
     environment: Option<Environment>,
-    mode: Mode,
+    mode: StartMode,
 }
 
 impl OpenOptions {
@@ -28,7 +28,7 @@ impl OpenOptions {
         Self {
             config: None,
             environment: None,
-            mode: Mode::Plain,
+            mode: StartMode::Plain,
         }
     }
 
@@ -49,7 +49,7 @@ impl OpenOptions {
 
     /// Sets the start mode.
     #[must_use]
-    pub const fn mode(mut self, mode: Mode) -> Self {
+    pub const fn mode(mut self, mode: StartMode) -> Self {
         self.mode = mode;
         self
     }
@@ -72,9 +72,9 @@ pub(crate) async fn open(
         });
     }
     let environment = options.environment.unwrap_or_else(Environment::capture);
-    let settings = Settings::load(catalog, options.config.as_deref())?;
+    let settings = LoadedConfig::load(catalog, options.config.as_deref())?;
     settings.warnings.iter().for_each(super::warn);
-    let core = Core::new(Setup {
+    let core = Core::new(CoreParts {
         catalog,
         config: &settings.config,
         environment: &environment,
@@ -83,7 +83,7 @@ pub(crate) async fn open(
     })
     .map_err(OpenError::Diagnostics)?;
     core.start();
-    if options.mode == Mode::Tolerant {
+    if options.mode == StartMode::Tolerant {
         return Ok(core);
     }
     let StartOutcome { report, refuse } = core.first_verdict().await;

@@ -10,7 +10,7 @@ use broker_model::config::MAX_BYTES;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::failure::{Failure, unless_refused};
-use super::settings::Settings;
+use super::settings::LoadedConfig;
 use super::startup::Startup;
 use super::warn;
 use crate::cli::Cli;
@@ -78,7 +78,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
     }
 
     async fn try_reload(&self, file: &Path) -> Result<ReloadSummary, Failure> {
-        let settings = Settings::load(self.startup.catalog, Some(file))?;
+        let settings = LoadedConfig::load(self.startup.catalog, Some(file))?;
         settings.warnings.iter().for_each(warn);
         let mut problems = Vec::new();
         let for_surface = self.startup.for_surface(&settings, &mut problems);

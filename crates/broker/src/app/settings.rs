@@ -17,13 +17,13 @@ use crate::surface::http::{BadEntry, HostPolicy};
 
 /// A config, and the folder of its relative paths.
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(super) struct LoadedConfig {
     pub(super) config: Config,
     pub(super) base: PathBuf,
     pub(super) warnings: Vec<Diagnostic>,
 }
 
-impl Settings {
+impl LoadedConfig {
     /// Reads `file`, if given, and compares it with the compiled-in config.
     pub(super) fn load(catalog: &Catalog, file: Option<&Path>) -> Result<Self, Failure> {
         let compiled = || {
@@ -169,14 +169,14 @@ mod tests {
     }
 
     /// Writes `text` to a file and starts the settings of a broker that was built from `built` with it.
-    fn started(built: &str, text: &str) -> Result<Settings, Failure> {
+    fn started(built: &str, text: &str) -> Result<LoadedConfig, Failure> {
         let config = Config::parse("c.json", built.as_bytes())
             .expect("it can be built")
             .config;
         let folder = tempfile::TempDir::new().expect("a temporary folder");
         let file = folder.path().join("c.json");
         std::fs::write(&file, text).expect("written");
-        Settings::load(built_from(&config), Some(&file))
+        LoadedConfig::load(built_from(&config), Some(&file))
     }
 
     fn paths(config: &Config) -> Vec<&str> {
@@ -274,7 +274,7 @@ mod tests {
                 prop_assert_eq!(paths(&settings.config), expected.clone());
             }
             let config = Config::parse("c.json", built.as_bytes()).expect("right").config;
-            let alone = Settings::load(built_from(&config), None).expect("it starts");
+            let alone = LoadedConfig::load(built_from(&config), None).expect("it starts");
             prop_assert_eq!(paths(&alone.config), expected);
         }
     }

@@ -12,11 +12,11 @@ use broker_process::guard::{ReloadSignals, Signals};
 use super::failure::{Failure, unless_refused};
 use super::lifecycle::Running;
 use super::reload::Reloader;
-use super::settings::Settings;
+use super::settings::LoadedConfig;
 use crate::catalog::Catalog;
 use crate::cli::Cli;
-use crate::core::{Core, Mode, Setup};
-use crate::logging::Output;
+use crate::core::{Core, CoreParts, StartMode};
+use crate::logging::LogOutput;
 use crate::surface::http::HostPolicy;
 use crate::surface::{self, Surface};
 
@@ -25,7 +25,7 @@ pub(super) struct Startup<'a> {
     pub(super) catalog: &'static Catalog,
     pub(super) cli: &'a Cli,
     pub(super) environment: Environment,
-    pub(super) output: &'a Output,
+    pub(super) output: &'a LogOutput,
 }
 
 /// The signals of a running broker.
@@ -36,8 +36,8 @@ pub(super) struct SignalReceivers {
 
 impl<'a> Startup<'a> {
     /// The config of the command line, or the compiled-in one.
-    pub(super) fn settings(&self) -> Result<Settings, Failure> {
-        Settings::load(self.catalog, self.cli.config.as_deref())
+    pub(super) fn settings(&self) -> Result<LoadedConfig, Failure> {
+        LoadedConfig::load(self.catalog, self.cli.config.as_deref())
     }
 
     /// The part of `settings` for the surface; entries that cannot be used are added to `problems`.
@@ -45,10 +45,10 @@ impl<'a> Startup<'a> {
     /// be set.
     pub(super) fn for_surface(
         &self,
-        settings: &Settings,
+        settings: &LoadedConfig,
         problems: &mut Vec<Diagnostic>,
-    ) -> surface::Settings {
-        surface::Settings {
+    ) -> surface::SurfaceSettings {
+        surface::SurfaceSettings {
             hosts: if self.cli.is_stdio() {
                 HostPolicy::default()
             } else {
@@ -62,18 +62,18 @@ impl<'a> Startup<'a> {
     /// ones.
     pub(super) fn core(
         &self,
-        settings: &Settings,
+        settings: &LoadedConfig,
         problems: Vec<Diagnostic>,
     ) -> Result<Core, Failure> {
-        let core = Core::new(Setup {
+        let core = Core::new(CoreParts {
             catalog: self.catalog,
             config: &settings.config,
             environment: &self.environment,
             base: &settings.base,
             mode: if self.cli.ignore_broken_tool {
-                Mode::Tolerant
+                StartMode::Tolerant
             } else {
-                Mode::Plain
+                StartMode::Plain
             },
         });
         let core = unless_refused(core, problems)?;

@@ -7,11 +7,11 @@ use super::failure::Failure;
 use super::http::load_secret;
 use super::tree;
 use crate::cli::{Format, StatusArgs};
-use crate::logging::Output;
+use crate::logging::LogOutput;
 use crate::status::{Target, ask};
 
 /// Requests the state and prints it.
-pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<Exit, Failure> {
+pub(super) async fn run(args: &StatusArgs, output: &LogOutput) -> Result<Exit, Failure> {
     let target = Target::parse(&args.address).map_err(Failure::Usage)?;
     let secret = load_secret(None, args.secret_file.as_deref())?;
     output.mask(&Redactor::new(secret.clone()));

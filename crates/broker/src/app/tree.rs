@@ -4,9 +4,9 @@ use broker_model::exit::Exit;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use crate::catalog::{Catalog, Kind};
+use crate::catalog::{Catalog, EntryKind};
 use crate::cli::TreeForm;
-use crate::logging::Output;
+use crate::logging::LogOutput;
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::{counted, shown_line};
@@ -16,7 +16,7 @@ const MAX_SUMMARY_CHARS: usize = 120;
 
 /// Prints to stdout.
 pub(super) fn print(text: &Text) -> Result<Exit, Failure> {
-    match Output::print(text) {
+    match LogOutput::print(text) {
         Ok(()) => Ok(Exit::Ok),
         // `--dump-tree | head` is not a failure.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
@@ -61,11 +61,11 @@ fn json(catalog: &Catalog, at: u32) -> Value {
     let entry = catalog.entry(at);
     let mut out = head(catalog.text(entry.head));
     match &entry.kind {
-        Kind::Node { children, .. } => {
+        EntryKind::Node { children, .. } => {
             let below = children.iter().map(|child| json(catalog, *child));
             out["children"] = below.collect();
         }
-        Kind::Tool(tool) => out["digest"] = catalog.tool(*tool).digest.into(),
+        EntryKind::Tool(tool) => out["digest"] = catalog.tool(*tool).digest.into(),
     }
     out
 }
@@ -78,7 +78,7 @@ fn human(catalog: &Catalog) -> Text {
     while let Some((at, depth)) = pending.pop() {
         let entry = catalog.entry(at);
         let mut name = format!("{}{}", "  ".repeat(depth), leaf(entry.path));
-        if let Kind::Node { children, .. } = &entry.kind {
+        if let EntryKind::Node { children, .. } = &entry.kind {
             if !name.ends_with('/') {
                 name.push('/');
             }
@@ -130,7 +130,7 @@ mod tests {
     const NONE: Span = Span { at: 0, len: 0 };
     const BLOB: &str = r##"{"path":"/","type":"node","summary":"All"{"path":"/a","type":"node","summary":"A\nnode"{"path":"/a/t","type":"tool","summary":"Tool""##;
 
-    const fn entry(path: &'static str, head: Span, kind: Kind) -> Entry {
+    const fn entry(path: &'static str, head: Span, kind: EntryKind) -> Entry {
         Entry {
             path,
             kind,
@@ -141,8 +141,8 @@ mod tests {
         }
     }
 
-    const fn node(children: &'static [u32]) -> Kind {
-        Kind::Node {
+    const fn node(children: &'static [u32]) -> EntryKind {
+        EntryKind::Node {
             children,
             tree: NONE,
             tree_etag: "",
@@ -160,7 +160,7 @@ mod tests {
         entries: &[
             entry("/", Span { at: 0, len: 41 }, node(&[1])),
             entry("/a", Span { at: 41, len: 46 }, node(&[2])),
-            entry("/a/t", Span { at: 87, len: 45 }, Kind::Tool(0)),
+            entry("/a/t", Span { at: 87, len: 45 }, EntryKind::Tool(0)),
         ],
         tools: &[Tool {
             entry: 2,

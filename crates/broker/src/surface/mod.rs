@@ -14,7 +14,7 @@ mod request_id;
 
 /// The part of a config for surfaces; a reload may replace it.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub(crate) struct SurfaceSettings {
     /// The allowed `Host` and `Origin` headers; without effect if requests have none.
     pub(crate) hosts: http::HostPolicy,
     /// `limits.body_bytes`
@@ -31,7 +31,7 @@ pub(crate) trait Surface: Send + Sync + 'static {
     type Listener: Send;
 
     /// Applies other settings to later requests.
-    fn apply(&self, settings: Settings);
+    fn apply(&self, settings: SurfaceSettings);
 
     /// Serves until the drain is finished, then until the last replies are sent.
     fn serve(

@@ -43,7 +43,7 @@ pub use number::Number;
 pub use result::RawResult;
 
 pub use crate::app::OpenOptions as Options;
-pub use crate::core::{CoreError, Mode};
+pub use crate::core::{CoreError, StartMode};
 
 use crate::catalog::Catalog;
 use crate::core::{
@@ -81,7 +81,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Starts every source of `catalog` and, with [`Mode::Plain`], waits until each required one was
+    /// Starts every source of `catalog` and, with [`StartMode::Plain`], waits until each required one was
     /// compared with the lock; that can take as long as the slowest source's `startup_timeout`.
     ///
     /// Must be called within a tokio runtime with IO and time enabled, which must outlive the broker.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use broker_mcp::CallFailure;
-use broker_memory::{Account, Charge, NoRoom, Size};
+use broker_memory::{Account, Charge, ChargeError, Size};
 use broker_model::CallCode;
 use broker_model::json::Estimate;
 use bytes::Bytes;
@@ -90,16 +90,20 @@ pub(crate) fn charge_parsed(
 ) -> Result<ParsedCharge, Box<CoreError>> {
     let parsed = usize::try_from(size.bytes).unwrap_or(usize::MAX);
     let needed = parsed.saturating_add(length);
-    let refused = |no_room| Box::new(no_room_for_request(no_room, needed, account));
+    let refused = |charge_error| Box::new(memory_error_for_request(charge_error, needed, account));
     if needed > account.request_limit() {
-        return Err(refused(NoRoom::Caller));
+        return Err(refused(ChargeError::Caller));
     }
     let charge = account.charge(parsed, Size::of(length)).map_err(refused)?;
     Ok(ParsedCharge(charge))
 }
 
 /// The refusal of a request that needs this much memory, either for now or always.
-pub fn no_room_for_request(no_room: NoRoom, needed: usize, account: &Account) -> CoreError {
+pub fn memory_error_for_request(
+    charge_error: ChargeError,
+    needed: usize,
+    account: &Account,
+) -> CoreError {
     let limit = account.request_limit();
     if needed > limit {
         let message = format!(
@@ -109,7 +113,7 @@ pub fn no_room_for_request(no_room: NoRoom, needed: usize, account: &Account) ->
             .details(json!({"needed_bytes": needed, "limit_bytes": limit}))
             .maybe_executed(false);
     }
-    CoreError::new(CallCode::Overloaded, no_room.to_string())
+    CoreError::new(CallCode::Overloaded, charge_error.to_string())
         .retry_after(SHORT_RETRY_DELAY)
         .maybe_executed(false)
 }

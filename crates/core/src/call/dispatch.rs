@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::limit::Limits;
 use super::resolve::{Target, out_of_service};
 use crate::Inner;
-use crate::call::arguments::no_room_for_request;
+use crate::call::arguments::memory_error_for_request;
 use crate::call::context::CallContext;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
@@ -30,8 +30,8 @@ impl Inner {
         let mut line_charge = Charge::default();
         line_charge
             .cover(context.account, args.len())
-            .map_err(|no_room| {
-                let error = no_room_for_request(no_room, args.len(), context.account);
+            .map_err(|charge_error| {
+                let error = memory_error_for_request(charge_error, args.len(), context.account);
                 Box::new(error.path(target.path))
             })?;
         let call = ToolCall {

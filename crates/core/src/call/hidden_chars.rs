@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use broker_model::unseen::{Unseen, spots};
+use broker_model::unseen::{Unseen, unseen_characters};
 use memchr::memmem::Finder;
 
 /// The JSON escapes of which an invisible character can consist.
@@ -116,7 +116,7 @@ impl Counter {
     }
 
     fn look(&mut self, to: usize) {
-        for spot in spots(&self.text[..to]) {
+        for spot in unseen_characters(&self.text[..to]) {
             // Only control characters that move the cursor or change colours count.
             let acts = spot.kind != Unseen::Control
                 || matches!(spot.c, '\u{8}' | '\u{1b}' | '\u{80}'..='\u{9f}');

@@ -2,7 +2,7 @@
 
 use super::record::Record;
 use crate::Inner;
-use crate::catalog::{Kind, Tool};
+use crate::catalog::{EntryKind, Tool};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::listing::lookup;
@@ -31,7 +31,7 @@ impl Inner {
         let entry = self
             .catalog
             .entry(lookup::resolve(self.scope(&view, identity), path)?);
-        let Kind::Tool(at) = entry.kind else {
+        let EntryKind::Tool(at) = entry.kind else {
             return Err(lookup::is_node(entry.path));
         };
         let tool = self.catalog.tool(at);

@@ -96,7 +96,9 @@ fn shaped(
     let mut charge = Charge::default();
     charge
         .cover(account, form.working_bytes(result.len()))
-        .map_err(|no_room| Box::new(failure::no_room_for_result(no_room).path(path)))?;
+        .map_err(|charge_error| {
+            Box::new(failure::memory_error_for_result(charge_error).path(path))
+        })?;
     let first = result.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
         let error = CoreError::new(

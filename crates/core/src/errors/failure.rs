@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use broker_mcp::{CallFailure, SourceFailure};
-use broker_memory::NoRoom;
+use broker_memory::ChargeError;
 use broker_model::{CallCode, SourceCause};
 use serde_json::{Map, Value, json};
 
@@ -16,10 +16,10 @@ pub(crate) const SHORT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// There is no memory for a result. The call was executed, so the broker must not send it again by
 /// itself.
-pub fn no_room_for_result(no_room: NoRoom) -> CoreError {
+pub fn memory_error_for_result(charge_error: ChargeError) -> CoreError {
     CoreError::new(
         CallCode::OutputTooLarge,
-        format!("there is no room for the server's answer: {no_room}"),
+        format!("there is no room for the server's answer: {charge_error}"),
     )
     .hint("Ask for less, or call when fewer requests are under way; the operator can raise `limits.memory_bytes`.")
     .maybe_executed(true)
@@ -73,7 +73,7 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
         )
         .details(json!({"limit_bytes": limit}))
         .maybe_executed(true),
-        CallFailure::NoRoom => no_room_for_result(NoRoom::Total),
+        CallFailure::OutOfMemory => memory_error_for_result(ChargeError::Total),
         CallFailure::Unavailable {
             failure,
             retry_after,

@@ -4,7 +4,7 @@ use broker_model::CallCode;
 use broker_model::path;
 use broker_model::text::shown_line;
 
-use crate::catalog::Kind;
+use crate::catalog::EntryKind;
 use crate::errors::error::CoreError;
 use crate::listing::scope::Scope;
 
@@ -96,7 +96,7 @@ fn nearest(scope: Scope<'_>, text: &str, budget: &mut usize) -> Vec<String> {
         }
     };
     let siblings: &[u32] = match catalog.find(parent).map(|at| &catalog.entry(at).kind) {
-        Some(Kind::Node { children, .. }) => children,
+        Some(EntryKind::Node { children, .. }) => children,
         _ => &[],
     };
     for child in siblings {

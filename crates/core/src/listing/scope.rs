@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::Reply;
 use crate::admission::Admission;
-use crate::catalog::{Catalog, Entry, Kind};
+use crate::catalog::{Catalog, Entry, EntryKind};
 use crate::errors::error::{CoreError, ErrorMembers};
 use crate::identity::AdmissionClass;
 use crate::listing::view::View;
@@ -35,7 +35,7 @@ pub(crate) fn heights(catalog: &Catalog) -> Box<[u8]> {
     let mut heights = vec![0u8; catalog.entries.len()].into_boxed_slice();
     // A child's path begins with its parent's, so it comes after it.
     for (at, entry) in catalog.entries.iter().enumerate().rev() {
-        if let Kind::Node { children, .. } = entry.kind {
+        if let EntryKind::Node { children, .. } = entry.kind {
             let below = children.iter().map(|child| heights[*child as usize]).max();
             heights[at] = below.unwrap_or(0).saturating_add(1);
         }
@@ -59,7 +59,7 @@ impl Scope<'_> {
     /// The tree below a node.
     pub(crate) fn tree(&self, at: u32, depth: u8) -> Reply {
         let entry = self.catalog.entry(at);
-        if let Kind::Node {
+        if let EntryKind::Node {
             tree,
             tree_etag,
             children,
@@ -124,14 +124,14 @@ impl Scope<'_> {
     fn changed_description(&self, at: u32, entry: &Entry) -> Option<String> {
         let head = self.catalog.text(entry.desc_head);
         match entry.kind {
-            Kind::Node { children, .. } if self.is_as_compiled(at, children) => None,
-            Kind::Node { children, .. } => {
+            EntryKind::Node { children, .. } if self.is_as_compiled(at, children) => None,
+            EntryKind::Node { children, .. } => {
                 let mut out = head.to_owned();
                 self.push_children(&mut out, children, 0);
                 out.push('}');
                 Some(out)
             }
-            Kind::Tool(tool) => {
+            EntryKind::Tool(tool) => {
                 let withdrawn = self.view.withdrawn(tool)?;
                 Some(format!("{head},{}}}", withdrawn.member))
             }
@@ -141,11 +141,11 @@ impl Scope<'_> {
     fn push_tree(&self, out: &mut String, entry: &Entry, depth: u8) {
         out.push_str(self.catalog.text(entry.head));
         match entry.kind {
-            Kind::Node { children, .. } if depth > 0 => {
+            EntryKind::Node { children, .. } if depth > 0 => {
                 self.push_children(out, children, depth - 1);
             }
-            Kind::Node { .. } => {}
-            Kind::Tool(tool) => {
+            EntryKind::Node { .. } => {}
+            EntryKind::Tool(tool) => {
                 if let Some(withdrawn) = self.view.withdrawn(tool) {
                     out.push(',');
                     out.push_str(&withdrawn.member);

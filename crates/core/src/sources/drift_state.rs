@@ -20,7 +20,7 @@ use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
 use serde_json::Value;
 
-use crate::catalog::{Catalog, Kind};
+use crate::catalog::{Catalog, EntryKind};
 use crate::listing::view::{View, Withdrawal};
 use crate::sources::drift_log;
 use crate::sources::reason::{self, Reason};
@@ -241,8 +241,8 @@ impl DriftState {
 
     fn tool_at(&self, drift: &ToolDrift) -> Option<u32> {
         match self.catalog.entry(self.catalog.find(&drift.path)?).kind {
-            Kind::Tool(tool) => Some(tool),
-            Kind::Node { .. } => None,
+            EntryKind::Tool(tool) => Some(tool),
+            EntryKind::Node { .. } => None,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::listing::view::View;
 use crate::sources::drift_state::{CheckSettings, DriftState};
 use crate::sources::setup::{prepare, tools};
 use crate::sources::startup_gate::StartupGate;
-use crate::{Mode, Setup};
+use crate::{CoreParts, StartMode};
 
 /// Sources that can be examined.
 #[derive(Debug)]
@@ -78,8 +78,8 @@ pub struct ToolComparison {
 impl SourceExam {
     /// Resolves how every source is started. Fails with every problem that a start would report, except
     /// for variables, which concern one source each.
-    pub fn new(setup: Setup<'_>) -> Result<Self, Vec<Diagnostic>> {
-        let Setup {
+    pub fn new(setup: CoreParts<'_>) -> Result<Self, Vec<Diagnostic>> {
+        let CoreParts {
             catalog,
             config,
             environment,
@@ -119,7 +119,7 @@ impl SourceExam {
             });
         }
         let (_, hidden) = tools(catalog, &configured);
-        let gate = StartupGate::new(Mode::Tolerant, Vec::new());
+        let gate = StartupGate::new(StartMode::Tolerant, Vec::new());
         let view = View::new(catalog, hidden);
         Ok(Self {
             drift_state: Arc::new(DriftState::new(catalog, view, gate, check_settings)),

@@ -2,7 +2,7 @@
 //! candidates, are compared with the lock without effect, and become active together; a retired source
 //! finishes its calls first.
 
-use broker_mcp::{Settings, SourceFailure, SourceSpec, State, Verdict};
+use broker_mcp::{SourceFailure, SourceSettings, SourceSpec, State, Verdict};
 use broker_model::SourceCause;
 use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -53,7 +53,7 @@ struct Candidate {
 /// A source that keeps its process, with its new settings.
 struct UnchangedSource {
     source: usize,
-    settings: Settings,
+    settings: SourceSettings,
     check_settings: CheckSettings,
 }
 
@@ -72,7 +72,7 @@ impl Inner {
                 if current.starts_the_same(&spec) {
                     unchanged.push(UnchangedSource {
                         source,
-                        settings: Settings::from(&spec),
+                        settings: SourceSettings::from(&spec),
                         check_settings,
                     });
                     continue;

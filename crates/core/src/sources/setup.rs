@@ -23,7 +23,7 @@ use crate::listing::scope::heights;
 use crate::listing::view::View;
 use crate::sources::drift_state::{CheckSettings, DriftState};
 use crate::sources::startup_gate::StartupGate;
-use crate::{Inner, Setup};
+use crate::{CoreParts, Inner};
 
 /// A config that fits the catalog, resolved and not yet applied.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl PreparedConfig {
     }
 }
 
-pub(crate) fn build(setup: Setup<'_>) -> Result<Inner, Vec<Diagnostic>> {
+pub(crate) fn build(setup: CoreParts<'_>) -> Result<Inner, Vec<Diagnostic>> {
     let catalog = setup.catalog;
     if catalog.format != FORMAT {
         return Err(vec![Diagnostic::error(

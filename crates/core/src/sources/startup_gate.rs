@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use broker_drift::{Report, name_moves};
 use tokio::sync::watch;
 
-use crate::{Mode, RefusalCause, StartOutcome};
+use crate::{RefusalCause, StartMode, StartOutcome};
 
 /// The startup gate of a broker.
 #[derive(Debug)]
 pub(crate) struct StartupGate {
-    mode: Mode,
+    mode: StartMode,
     /// The report on the first outcome of each source.
     first: Box<[OnceLock<Report>]>,
     required: Box<[bool]>,
@@ -23,14 +23,14 @@ pub(crate) struct StartupGate {
 }
 
 impl StartupGate {
-    pub(crate) fn new(mode: Mode, required: Vec<bool>) -> Self {
+    pub(crate) fn new(mode: StartMode, required: Vec<bool>) -> Self {
         let awaited = required.iter().filter(|required| **required).count();
         let gate = Self {
             mode,
             first: required.iter().map(|_| OnceLock::new()).collect(),
             required: required.into(),
             awaited: AtomicUsize::new(awaited),
-            open: AtomicBool::new(mode == Mode::Tolerant),
+            open: AtomicBool::new(mode == StartMode::Tolerant),
             outcome: watch::Sender::new(None),
         };
         if awaited == 0 {
@@ -45,7 +45,7 @@ impl StartupGate {
         let new = self.first[source].set(report.clone()).is_ok();
         if new && self.required[source] && self.awaited.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.decide();
-            return self.mode == Mode::Plain && self.open.load(Ordering::Acquire);
+            return self.mode == StartMode::Plain && self.open.load(Ordering::Acquire);
         }
         false
     }
@@ -64,7 +64,7 @@ impl StartupGate {
     /// Whether a source is under the rules of a plain start: one attempt, and any difference refuses
     /// the start.
     pub(crate) fn is_strict(&self, source: usize) -> bool {
-        self.mode == Mode::Plain && self.required[source] && !self.open.load(Ordering::Acquire)
+        self.mode == StartMode::Plain && self.required[source] && !self.open.load(Ordering::Acquire)
     }
 
     /// Whether calls of a source are admitted.
@@ -95,10 +95,10 @@ impl StartupGate {
         // A tool that moved to another source is found only in the merged report.
         name_moves(&mut report);
         let refuse = match self.mode {
-            Mode::Tolerant => None,
-            Mode::Plain if report.has_unchecked() => Some(RefusalCause::Unchecked),
-            Mode::Plain if report.has_drift() => Some(RefusalCause::Drift),
-            Mode::Plain => None,
+            StartMode::Tolerant => None,
+            StartMode::Plain if report.has_unchecked() => Some(RefusalCause::Unchecked),
+            StartMode::Plain if report.has_drift() => Some(RefusalCause::Drift),
+            StartMode::Plain => None,
         };
         if refuse.is_none() {
             self.open.store(true, Ordering::Release);
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    async fn refusal(mode: Mode, reports: [Report; 2]) -> (Option<RefusalCause>, bool) {
+    async fn refusal(mode: StartMode, reports: [Report; 2]) -> (Option<RefusalCause>, bool) {
         let gate = StartupGate::new(mode, vec![true, true]);
         for (source, report) in reports.iter().enumerate() {
             gate.settle(source, report);
@@ -159,7 +159,7 @@ mod tests {
 
     #[tokio::test]
     async fn plain_start_is_refused_for_drift_and_first_for_unchecked() {
-        use Mode::Plain;
+        use StartMode::Plain;
         let same = Report::default;
         assert_eq!(refusal(Plain, [same(), same()]).await, (None, true));
         assert_eq!(
@@ -204,7 +204,7 @@ mod tests {
                 ..Report::default()
             }
         };
-        let gate = StartupGate::new(Mode::Plain, vec![true, true]);
+        let gate = StartupGate::new(StartMode::Plain, vec![true, true]);
         gate.settle(0, &at("/a", Class::Gone, "sha256/1:0a"));
         gate.settle(1, &at("/b", Class::Added, "sha256/1:0a"));
         let outcome = gate.outcome().await;
@@ -216,26 +216,26 @@ mod tests {
 
     #[tokio::test]
     async fn tolerant_start_is_never_refused() {
-        let outcome = refusal(Mode::Tolerant, [failed(), of_class(Class::Gone)]).await;
+        let outcome = refusal(StartMode::Tolerant, [failed(), of_class(Class::Gone)]).await;
         assert_eq!(outcome, (None, true));
     }
 
     #[test]
     fn startup_gate_in_plain_mode_waits_for_every_required_source() {
-        let gate = StartupGate::new(Mode::Plain, vec![true, true, false]);
+        let gate = StartupGate::new(StartMode::Plain, vec![true, true, false]);
         gate.settle(2, &failed());
         gate.settle(0, &Report::default());
         assert!(!gate.admits(0) && !gate.admits(2) && !gate.is_ready());
         gate.settle(1, &Report::default());
         assert!(gate.admits(0) && gate.admits(1) && gate.admits(2) && gate.is_ready());
-        let gate = StartupGate::new(Mode::Plain, vec![true, false]);
+        let gate = StartupGate::new(StartMode::Plain, vec![true, false]);
         gate.settle(0, &Report::default());
         assert!(gate.admits(0) && !gate.admits(1));
     }
 
     #[test]
     fn startup_gate_in_tolerant_mode_waits_for_the_source_of_a_call() {
-        let gate = StartupGate::new(Mode::Tolerant, vec![true, true]);
+        let gate = StartupGate::new(StartMode::Tolerant, vec![true, true]);
         assert!(!gate.admits(0));
         gate.settle(0, &failed());
         assert!(gate.admits(0) && !gate.admits(1) && !gate.is_ready());
@@ -243,7 +243,7 @@ mod tests {
 
     #[tokio::test]
     async fn startup_gate_without_required_sources_is_open() {
-        let gate = StartupGate::new(Mode::Plain, vec![false]);
+        let gate = StartupGate::new(StartMode::Plain, vec![false]);
         assert!(gate.outcome().await.refuse.is_none());
         assert!(gate.is_ready());
     }

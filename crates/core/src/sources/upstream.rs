@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::{
-    CallFailure, DriftCheck, RawResult, SessionHandle, Settings, Source, SourceSpec, State, Status,
-    ToolCall,
+    CallFailure, DriftCheck, RawResult, SessionHandle, Source, SourceSettings, SourceSpec, State,
+    Status, ToolCall,
 };
 use broker_wire::Era;
 use tokio::sync::watch;
@@ -102,7 +102,7 @@ impl Upstream {
     }
 
     /// Replaces the settings of every instance of the source.
-    pub(crate) fn set(&self, settings: Settings) {
+    pub(crate) fn set(&self, settings: SourceSettings) {
         match self {
             Self::Server(all) => all.iter().for_each(|one| one.set(settings)),
             #[cfg(test)]

@@ -8,14 +8,14 @@ use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use super::fixture::{CALLER, call_in, context, fixture, fixture_of};
-use crate::{CallContext, Mode, ProgressSink};
+use crate::{CallContext, ProgressSink, StartMode};
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn call_passes_arguments_and_result_unchanged() {
     let over = json!({"timeout": 7, "tool_overrides": {"twin": {"timeout": 3}}});
-    let broker = fixture_of(Mode::Plain, over, json!({}));
+    let broker = fixture_of(StartMode::Plain, over, json!({}));
     broker.matches(0);
     broker.matches(1);
     broker.sources[0].answer(Ok(r#"{"content":[],"x":1.0}"#));
@@ -39,7 +39,7 @@ async fn call_passes_arguments_and_result_unchanged() {
 
 #[tokio::test(start_paused = true)]
 async fn call_deadline_of_the_caller_only_shortens_the_timeout() {
-    let broker = fixture_of(Mode::Plain, json!({"timeout": 7}), json!({}));
+    let broker = fixture_of(StartMode::Plain, json!({"timeout": 7}), json!({}));
     broker.matches(0);
     broker.matches(1);
     let now = Instant::now();
@@ -64,7 +64,7 @@ async fn call_deadline_of_the_caller_only_shortens_the_timeout() {
 
 #[tokio::test]
 async fn call_passes_meta_and_the_progress_request_to_the_server() {
-    let broker = fixture(Mode::Plain);
+    let broker = fixture(StartMode::Plain);
     broker.matches(0);
     broker.matches(1);
     let account = broker.core.memory().account();
@@ -91,7 +91,7 @@ async fn call_passes_meta_and_the_progress_request_to_the_server() {
 
 #[tokio::test]
 async fn call_that_is_refused_never_reaches_the_server() {
-    let broker = fixture(Mode::Plain);
+    let broker = fixture(StartMode::Plain);
     let starting = broker
         .call("/a/echo", json!({"text": ""}))
         .await
@@ -127,7 +127,7 @@ async fn call_that_is_refused_never_reaches_the_server() {
 
 #[tokio::test]
 async fn call_in_a_tolerant_start_waits_for_the_verdict_of_its_source() {
-    let broker = fixture(Mode::Tolerant);
+    let broker = fixture(StartMode::Tolerant);
     broker.matches(1);
     broker.sources[1].answer(Ok("{}"));
     assert!(
@@ -168,7 +168,7 @@ async fn call_in_a_tolerant_start_waits_for_the_verdict_of_its_source() {
 
 #[tokio::test]
 async fn drain_finishes_calls_and_close_fails_the_rest() {
-    let broker = fixture(Mode::Plain);
+    let broker = fixture(StartMode::Plain);
     broker.matches(0);
     broker.matches(1);
     let running = tokio::spawn({
@@ -212,7 +212,7 @@ async fn drain_finishes_calls_and_close_fails_the_rest() {
 
 #[tokio::test]
 async fn call_that_its_caller_leaves_is_no_longer_in_flight() {
-    let broker = fixture(Mode::Plain);
+    let broker = fixture(StartMode::Plain);
     broker.matches(0);
     broker.matches(1);
     let call = broker.call("/a/echo", json!({"text": ""}));

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::fixture::{CALLER, catalog, fixture, fixture_of, json_of, setup};
 use crate::listing::lookup;
-use crate::{Describe, Mode};
+use crate::{Describe, StartMode};
 
 #[tokio::test]
 async fn listing_of_an_unchanged_tree_is_the_compiled_bytes() {
-    let core = fixture(Mode::Plain).core;
+    let core = fixture(StartMode::Plain).core;
     let compiled = catalog();
     let reply = core.list(&CALLER, "/a", 1).unwrap();
     assert_eq!(reply.etag.as_deref(), Some(etag(&reply.body).as_str()));
@@ -27,7 +27,7 @@ async fn listing_of_an_unchanged_tree_is_the_compiled_bytes() {
 
 #[tokio::test]
 async fn listing_with_a_depth_opens_nodes_level_by_level() {
-    let core = fixture(Mode::Plain).core;
+    let core = fixture(StartMode::Plain).core;
     let one = json_of(&core.list(&CALLER, "/", 1).unwrap());
     assert_eq!(
         one,
@@ -58,7 +58,7 @@ async fn listing_with_a_depth_opens_nodes_level_by_level() {
 
 #[tokio::test]
 async fn description_of_several_paths_keeps_their_order_and_errors() {
-    let core = fixture(Mode::Plain).core;
+    let core = fixture(StartMode::Plain).core;
     let paths = ["/a/twin", "/nothing", "/empty"].map(str::to_owned);
     let reply = core.describe(&CALLER, Describe::Many(&paths)).unwrap();
     let entries = &json_of(&reply)["entries"];
@@ -75,7 +75,7 @@ async fn description_of_several_paths_keeps_their_order_and_errors() {
 
 #[tokio::test]
 async fn path_invalid_or_unknown_is_refused_with_suggestions() {
-    let core = fixture(Mode::Plain).core;
+    let core = fixture(StartMode::Plain).core;
     for bad in ["", "a", "/a/", "/a/../b", "/%61", "//"] {
         let error = core.lookup(&CALLER, bad).unwrap_err();
         assert_eq!(error.code, CallCode::PathInvalid, "{bad}");
@@ -96,7 +96,7 @@ async fn path_invalid_or_unknown_is_refused_with_suggestions() {
 
 #[tokio::test]
 async fn suggestions_of_one_request_share_a_step_budget() {
-    let core = fixture(Mode::Plain).core;
+    let core = fixture(StartMode::Plain).core;
     let view = core.0.drift_state.view.load();
     let mut budget = 4;
     let mut suggested = |path| {
@@ -111,7 +111,7 @@ async fn suggestions_of_one_request_share_a_step_budget() {
 
 #[tokio::test]
 async fn listing_of_a_tool_is_refused_with_a_hint() {
-    let core = fixture(Mode::Plain).core;
+    let core = fixture(StartMode::Plain).core;
     let error = core.list(&CALLER, "/a/echo", 1).unwrap_err();
     assert_eq!(error.code, CallCode::PathIsTool);
     assert!(
@@ -125,13 +125,17 @@ async fn listing_of_a_tool_is_refused_with_a_hint() {
 
 #[tokio::test]
 async fn filter_that_is_narrower_hides_tools_everywhere() {
-    let narrow = fixture_of(Mode::Plain, json!({"tool_filter": ["!twin"]}), json!({}));
+    let narrow = fixture_of(
+        StartMode::Plain,
+        json!({"tool_filter": ["!twin"]}),
+        json!({}),
+    );
     let core = &narrow.core;
     let tree = core.list(&CALLER, "/a", 1).unwrap();
     assert!(!json_of(&tree).to_string().contains("twin"));
     assert_ne!(
         tree.etag,
-        fixture(Mode::Plain)
+        fixture(StartMode::Plain)
             .core
             .list(&CALLER, "/a", 1)
             .unwrap()
@@ -154,7 +158,7 @@ async fn filter_that_is_narrower_hides_tools_everywhere() {
 fn environment_variables_missing_in_any_source_are_all_reported() {
     let missing = json!({"env": {"X": "${NOT_SET_ONE}", "Y": "${NOT_SET_TWO}"}});
     let problems = setup(
-        Mode::Plain,
+        StartMode::Plain,
         missing,
         json!({"env": {"Z": "${NOT_SET_THREE}"}}),
     )

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::fixture::{CALLER, fixture, fixture_of, json_of, snapshot};
-use crate::{Describe, Mode, RefusalCause};
+use crate::{Describe, RefusalCause, StartMode};
 
 fn edit(tool: &mut ListedTool, change: impl FnOnce(&mut Map<String, Value>)) {
     let mut members = tool.read();
@@ -22,7 +22,7 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn plain_start_with_drift_is_refused_with_every_difference() {
-    let broker = fixture(Mode::Plain);
+    let broker = fixture(StartMode::Plain);
     let mut live = snapshot(&["echo"]);
     edit(&mut live.tools[0], |tool| {
         tool.insert("description".to_owned(), json!("Now deletes."));
@@ -53,7 +53,7 @@ async fn plain_start_with_drift_is_refused_with_every_difference() {
 
 #[tokio::test]
 async fn plain_start_with_a_failed_required_source_is_refused_after_one_try() {
-    let broker = fixture(Mode::Plain);
+    let broker = fixture(StartMode::Plain);
     broker.lists(0, &snapshot(&["echo"]));
     let failure = SourceFailure {
         stderr: vec!["no such file".to_owned()],
@@ -83,7 +83,7 @@ async fn plain_start_with_a_failed_required_source_is_refused_after_one_try() {
 
 #[tokio::test]
 async fn optional_source_that_fails_refuses_no_start_and_is_retried() {
-    let broker = fixture_of(Mode::Plain, json!({}), json!({"required": false}));
+    let broker = fixture_of(StartMode::Plain, json!({}), json!({"required": false}));
     broker.matches(0);
     let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
         .await
@@ -106,7 +106,7 @@ async fn optional_source_that_fails_refuses_no_start_and_is_retried() {
 
 #[tokio::test]
 async fn withdrawn_tool_is_listed_not_callable_and_restored() {
-    let broker = fixture(Mode::Plain);
+    let broker = fixture(StartMode::Plain);
     broker.matches(0);
     broker.matches(1);
     let core = &broker.core;
@@ -197,7 +197,7 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
 
 #[tokio::test]
 async fn source_without_any_served_tool_is_withdrawn() {
-    let broker = fixture(Mode::Tolerant);
+    let broker = fixture(StartMode::Tolerant);
     broker.lists(0, &snapshot(&["new"]));
     broker.matches(1);
     let outcome = broker.core.first_verdict().await;
@@ -216,12 +216,12 @@ async fn source_without_any_served_tool_is_withdrawn() {
 
 #[tokio::test]
 async fn server_info_change_withdraws_nothing() {
-    let broker = fixture(Mode::Tolerant);
+    let broker = fixture(StartMode::Tolerant);
     let mut live = snapshot(&["echo", "twin"]);
     live.server_info = json!({"name": "other", "version": "2"});
     assert_eq!(broker.lists(0, &live), Verdict::Serve);
     assert_eq!(broker.core.health().sources[0].withdrawn, 0);
-    let strict = fixture(Mode::Plain);
+    let strict = fixture(StartMode::Plain);
     strict.lists(0, &live);
     strict.matches(1);
     let outcome = strict.core.first_verdict().await;
@@ -230,7 +230,7 @@ async fn server_info_change_withdraws_nothing() {
 
 #[tokio::test]
 async fn call_waiting_for_a_restart_follows_the_new_verdict() {
-    let broker = fixture(Mode::Plain);
+    let broker = fixture(StartMode::Plain);
     broker.matches(0);
     broker.matches(1);
     let source = &broker.sources[0];
@@ -270,7 +270,7 @@ fn describe_otherwise(live: &mut broker_model::Snapshot, text: &str) {
 async fn text_drift_is_served_or_withdrawn_as_configured() {
     for (policy, withdrawn) in [("serve", 0), ("withdraw", 1)] {
         let broker = fixture_of(
-            Mode::Tolerant,
+            StartMode::Tolerant,
             json!({ "on_text_drift": policy }),
             json!({}),
         );
@@ -302,7 +302,11 @@ async fn text_drift_is_served_or_withdrawn_as_configured() {
 #[tokio::test]
 async fn plain_start_with_text_drift_is_refused_under_any_policy() {
     for policy in ["serve", "withdraw"] {
-        let broker = fixture_of(Mode::Plain, json!({ "on_text_drift": policy }), json!({}));
+        let broker = fixture_of(
+            StartMode::Plain,
+            json!({ "on_text_drift": policy }),
+            json!({}),
+        );
         broker.lists(0, &reworded(|live| describe_otherwise(live, "Other.")));
         broker.matches(1);
         let outcome = broker.core.first_verdict().await;
@@ -392,7 +396,7 @@ async fn text_drift_withdraws_tool_or_source_except_for_white_space() {
         ),
     ];
     for (what, withdrawn, change) in cases {
-        let broker = fixture_of(Mode::Tolerant, withdraw(), json!({}));
+        let broker = fixture_of(StartMode::Tolerant, withdraw(), json!({}));
         assert_eq!(
             broker.lists(0, &reworded(|live| change(live))),
             Verdict::Serve

@@ -12,13 +12,13 @@ use broker_model::lock::LockedSource;
 use broker_model::{NodePath, Snapshot};
 use serde_json::{Value, json};
 
-use crate::catalog::{Area, Catalog, Entry, FORMAT, Kind, Source, Span, Tool};
+use crate::catalog::{Area, Catalog, Entry, EntryKind, FORMAT, Source, Span, Tool};
 use crate::sources::fake::Fake;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
 use crate::{
-    Account, Args, CallContext, CancelMode, Core, CoreError, Identity, Mode, Operation, Outcome,
-    Reply, ResultForm, Setup,
+    Account, Args, CallContext, CancelMode, Core, CoreError, CoreParts, Identity, Operation,
+    Outcome, Reply, ResultForm, StartMode,
 };
 
 pub(super) static CALLER: Identity = Identity::anonymous();
@@ -122,7 +122,11 @@ pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catal
                     len: span.len - 1,
                     ..span
                 };
-                (Kind::Tool(tables.len() as u32 - 1), (span, desc), desc_head)
+                (
+                    EntryKind::Tool(tables.len() as u32 - 1),
+                    (span, desc),
+                    desc_head,
+                )
             } else {
                 let children = children_of(path);
                 let heads: Vec<_> = children
@@ -138,7 +142,7 @@ pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catal
                     len: before.len() as u32,
                     ..span
                 };
-                let kind = Kind::Node {
+                let kind = EntryKind::Node {
                     children: leak(children),
                     tree_etag: text(etag(tree.as_bytes())),
                     tree: blob.push(&tree),
@@ -217,17 +221,21 @@ pub(super) fn config(a: Value, b: Value) -> Config {
 }
 
 /// A core that runs with further members of its sources in its config.
-pub(super) fn setup(mode: Mode, a: Value, b: Value) -> Result<Core, Vec<broker_model::Diagnostic>> {
+pub(super) fn setup(
+    mode: StartMode,
+    a: Value,
+    b: Value,
+) -> Result<Core, Vec<broker_model::Diagnostic>> {
     setup_of(catalog(), mode, a, b)
 }
 
 fn setup_of(
     catalog: &'static Catalog,
-    mode: Mode,
+    mode: StartMode,
     a: Value,
     b: Value,
 ) -> Result<Core, Vec<broker_model::Diagnostic>> {
-    Core::new(Setup {
+    Core::new(CoreParts {
         catalog,
         config: &config(a, b),
         environment: &Environment::new(BTreeMap::new(), None),
@@ -236,13 +244,13 @@ fn setup_of(
     })
 }
 
-pub(super) fn fixture_of(mode: Mode, a: Value, b: Value) -> Fixture {
+pub(super) fn fixture_of(mode: StartMode, a: Value, b: Value) -> Fixture {
     served(setup(mode, a, b).unwrap())
 }
 
 /// A plain broker over another catalog of the same tree.
 pub(super) fn fixture_over(catalog: &'static Catalog) -> Fixture {
-    served(setup_of(catalog, Mode::Plain, json!({}), json!({})).unwrap())
+    served(setup_of(catalog, StartMode::Plain, json!({}), json!({})).unwrap())
 }
 
 fn served(core: Core) -> Fixture {
@@ -255,7 +263,7 @@ fn served(core: Core) -> Fixture {
     Fixture { core, sources }
 }
 
-pub(super) fn fixture(mode: Mode) -> Fixture {
+pub(super) fn fixture(mode: StartMode) -> Fixture {
     fixture_of(mode, json!({}), json!({}))
 }
 

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use super::fixture::{CALLER, call, config, setup, snapshot};
 use crate::listing::view::View;
-use crate::{Core, CoreError, InstanceHealth, Mode, ReloadError};
+use crate::{Core, CoreError, InstanceHealth, ReloadError, StartMode};
 
 const STEPS: usize = 24;
 /// Long enough for every delay of the supervisor and of a source that announces too much.
@@ -315,7 +315,7 @@ impl History {
         let quiet = World::new();
         let beside_program = format!("{program}/beside");
         scripted::register(&beside_program, move |pipes| quiet.clone().serve(pipes));
-        let core = setup(Mode::Tolerant, members, beside(&program)).unwrap();
+        let core = setup(StartMode::Tolerant, members, beside(&program)).unwrap();
         assert!(world.core.set(core.clone()).is_ok());
         core.start();
         Self {

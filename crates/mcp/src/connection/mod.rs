@@ -79,7 +79,7 @@ pub(crate) enum RequestError {
     /// The answer is over the limit.
     TooLarge,
     /// There is no room in memory for the answer.
-    NoRoom,
+    OutOfMemory,
 }
 
 impl Connection {
@@ -250,7 +250,7 @@ impl Connection {
             Ok(Reply::Error(error)) => Err(RequestError::Error(error)),
             Ok(Reply::Broken(reason)) => Err(RequestError::Broken(reason)),
             Ok(Reply::TooLarge) => Err(RequestError::TooLarge),
-            Ok(Reply::NoRoom) => Err(RequestError::NoRoom),
+            Ok(Reply::OutOfMemory) => Err(RequestError::OutOfMemory),
             Ok(Reply::Cancelled { begun }) => Err(RequestError::Timeout { begun }),
             Ok(Reply::Gone { begun }) => Err(self.gone(begun)),
             // The task was dropped with its runtime.

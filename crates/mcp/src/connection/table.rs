@@ -30,7 +30,7 @@ pub(crate) enum Reply {
     /// An answer over the limit.
     TooLarge,
     /// An answer for which there is no room in memory.
-    NoRoom,
+    OutOfMemory,
     /// It was cancelled by its caller.
     Cancelled { begun: bool },
     /// The connection has ended.

@@ -176,7 +176,7 @@ impl ConnectionTask {
                         }
                     }
                 }
-                Some(Frame::NoRoom { id, .. }) => self.refuse_without_room(id.as_ref()),
+                Some(Frame::OutOfMemory { id, .. }) => self.refuse_without_room(id.as_ref()),
                 Some(Frame::Endless) => return TurnOutcome::Endless,
             }
         }
@@ -290,7 +290,7 @@ impl ConnectionTask {
                 self.settle(id, Reply::Broken(reason));
             }
             (Problem::Malformed(_), None) => self.counters.add_unknown_id(),
-            (Problem::NoRoom, _) => self.refuse_without_room(id),
+            (Problem::OutOfMemory, _) => self.refuse_without_room(id),
             (Problem::Noise | Problem::Unreadable(_), _) => self.log_noise(line),
         }
     }
@@ -298,7 +298,7 @@ impl ConnectionTask {
     /// Fails the request for whose answer there is no memory.
     fn refuse_without_room(&mut self, id: Option<&Id>) {
         match id.and_then(Id::number) {
-            Some(id) => self.settle(id, Reply::NoRoom),
+            Some(id) => self.settle(id, Reply::OutOfMemory),
             None => {
                 tracing::warn!(source = %self.source, "a line without an id was discarded: `limits.memory_bytes` is used up");
             }

@@ -326,7 +326,7 @@ impl Scene {
                 }
                 Err(RequestError::Broken(_)) => assert!(matches!(form, Some(Form::Broken))),
                 Err(RequestError::TooLarge) => assert!(matches!(form, Some(Form::Oversize))),
-                Err(RequestError::NoRoom) => panic!("memory is not bounded here"),
+                Err(RequestError::OutOfMemory) => panic!("memory is not bounded here"),
                 Err(RequestError::Overloaded { .. }) => assert!(id.is_none()),
                 Err(RequestError::Timeout { begun } | RequestError::Gone { begun, .. }) => {
                     assert!(

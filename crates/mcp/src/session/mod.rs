@@ -141,7 +141,7 @@ impl Session {
             RequestError::TooLarge => CallFailure::OutputTooLarge {
                 limit: self.spec.line_bytes,
             },
-            RequestError::NoRoom => CallFailure::NoRoom,
+            RequestError::OutOfMemory => CallFailure::OutOfMemory,
         }
     }
 

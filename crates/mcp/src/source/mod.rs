@@ -74,19 +74,19 @@ struct SourceState {
     stopped: CancellationToken,
     tail: StderrTail,
     counters: Arc<Counters>,
-    settings: watch::Sender<Settings>,
+    settings: watch::Sender<SourceSettings>,
 }
 
 /// The settings that may change while the source runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SourceSettings {
     /// The maximum time of its next start, until it has listed its tools.
     pub startup_timeout: Duration,
     /// The interval of listings without an announcement; `None` for never.
     pub relist_interval: Option<Duration>,
 }
 
-impl From<&SourceSpec> for Settings {
+impl From<&SourceSpec> for SourceSettings {
     fn from(spec: &SourceSpec) -> Self {
         Self {
             startup_timeout: spec.startup_timeout,
@@ -151,7 +151,7 @@ impl Source {
             stopped: CancellationToken::new(),
             tail: StderrTail::new(spec.redactor.clone()),
             counters,
-            settings: watch::Sender::new(Settings::from(&spec)),
+            settings: watch::Sender::new(SourceSettings::from(&spec)),
         });
         let supervisor = Supervisor::new(shared.clone(), spec, era, drift_check);
         tasks.spawn(supervisor.run());
@@ -164,7 +164,7 @@ impl Source {
     }
 
     /// Replaces the settings of the running source.
-    pub fn set(&self, settings: Settings) {
+    pub fn set(&self, settings: SourceSettings) {
         self.0.settings.send_replace(settings);
     }
 

@@ -357,7 +357,7 @@ async fn poll_of_an_idle_source_repeats_every_five_minutes_with_jitter() {
     );
     assert!(most - least > 30.0, "from {least} to {most}");
     // A new interval takes effect at once; with no interval the source never polls.
-    let settings = |relist_interval| Settings {
+    let settings = |relist_interval| SourceSettings {
         startup_timeout: STARTUP_TIMEOUT,
         relist_interval,
     };

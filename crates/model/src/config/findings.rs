@@ -16,13 +16,13 @@ const MAX_KEPT: usize = 200;
 pub(super) struct Findings<'t> {
     file: &'t str,
     text: &'t str,
-    kept: Vec<Found>,
+    kept: Vec<PositionedDiagnostic>,
     errors: usize,
     dropped: usize,
 }
 
 #[derive(Debug)]
-struct Found {
+struct PositionedDiagnostic {
     at: usize,
     also: Option<usize>,
     diagnostic: Diagnostic,
@@ -99,7 +99,7 @@ impl<'t> Findings<'t> {
         }
         if self.kept.len() < MAX_KEPT {
             let diagnostic = place(diagnostic);
-            self.kept.push(Found {
+            self.kept.push(PositionedDiagnostic {
                 at,
                 also,
                 diagnostic,
@@ -148,7 +148,7 @@ impl<'t> Findings<'t> {
     }
 }
 
-impl Found {
+impl PositionedDiagnostic {
     fn into_diagnostic(self, file: &str, text: &str) -> Diagnostic {
         let mut diagnostic = self.diagnostic.in_file(file);
         diagnostic.position = Some(position_of_offset(text, self.at));

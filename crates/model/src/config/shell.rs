@@ -14,7 +14,7 @@ mod script;
 mod words;
 
 use flow::{Flow, Names};
-use script::Found;
+use script::VariableUse;
 pub(super) use words::Word;
 
 /// The place of a variable that a pipe or a here-string passes to a shell.
@@ -81,13 +81,13 @@ pub(super) fn rewrite_words(words: &[Word]) -> Result<(Option<usize>, Rewritten)
     let mut rewritten = Rewritten::default();
     match script::find(words, false) {
         // No variable is known to reach its standard input.
-        Found::Data | Found::Input => Ok((None, rewritten)),
-        Found::Foreign(program) => {
+        VariableUse::Data | VariableUse::Input => Ok((None, rewritten)),
+        VariableUse::Foreign(program) => {
             rewritten.foreign.insert(program);
             Ok((None, rewritten))
         }
-        Found::Refused { place, from } => Err(misplaced(&names(&words[from..]), place)),
-        Found::Script(at) => Ok((Some(at), rewrite(words[at].text())?)),
+        VariableUse::Refused { place, from } => Err(misplaced(&names(&words[from..]), place)),
+        VariableUse::Script(at) => Ok((Some(at), rewrite(words[at].text())?)),
     }
 }
 
@@ -245,18 +245,18 @@ impl<'a> Rewriter<'a> {
         let is_pattern = self.flow.is_outermost() && self.text[command.end..].starts_with(')');
         let fed = self.flow.command(&words, &command);
         match script::find(&words, !fed.is_empty() && !is_pattern) {
-            Found::Data => {}
-            Found::Script(at) => {
+            VariableUse::Data => {}
+            VariableUse::Script(at) => {
                 let script = words.swap_remove(at);
                 self.scripts.insert(script.start, (script, fed));
             }
-            Found::Foreign(program) => {
+            VariableUse::Foreign(program) => {
                 self.foreign.insert(program);
             }
-            Found::Refused { place, from } => {
+            VariableUse::Refused { place, from } => {
                 self.errors.extend(misplaced(&names(&words[from..]), place));
             }
-            Found::Input => self.errors.extend(misplaced(&fed, AS_INPUT)),
+            VariableUse::Input => self.errors.extend(misplaced(&fed, AS_INPUT)),
         }
     }
 

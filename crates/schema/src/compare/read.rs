@@ -10,13 +10,13 @@ use super::node::{Conjunction, Group, Node, Opaque, same_value};
 use super::types::Types;
 
 /// `properties` and `additionalProperties` of one subschema, which belong together.
-struct Members<'a> {
+struct ObjectKeywords<'a> {
     properties: Vec<(&'a str, SchemaLocation<'a>)>,
     additional: Option<SchemaLocation<'a>>,
 }
 
 /// Items of one subschema.
-struct Items<'a> {
+struct ArrayKeywords<'a> {
     prefix: Vec<SchemaLocation<'a>>,
     rest: Option<SchemaLocation<'a>>,
 }
@@ -70,8 +70,8 @@ impl<'a> Node<'a> {
         keywords: &'a Map<String, Value>,
         chosen: &BTreeMap<String, usize>,
         open: &mut Vec<SchemaLocation<'a>>,
-        members: &mut Vec<Members<'a>>,
-        items: &mut Vec<Items<'a>>,
+        members: &mut Vec<ObjectKeywords<'a>>,
+        items: &mut Vec<ArrayKeywords<'a>>,
     ) {
         let dialect = location.document.dialect;
         let has = |keyword: &str| keywords.contains_key(keyword);
@@ -144,7 +144,7 @@ impl<'a> Node<'a> {
             },
         );
         if let Some(Value::Object(declared)) = keywords.get("properties") {
-            members.push(Members {
+            members.push(ObjectKeywords {
                 properties: declared
                     .iter()
                     .map(|(name, value)| (name.as_str(), location.below("properties", name, value)))
@@ -152,7 +152,7 @@ impl<'a> Node<'a> {
                 additional,
             });
         } else if additional.is_some() {
-            members.push(Members {
+            members.push(ObjectKeywords {
                 properties: Vec::new(),
                 additional,
             });
@@ -302,7 +302,7 @@ impl<'a> Node<'a> {
     }
 
     /// A member that one subschema declares is an additional one to another that does not.
-    fn join_members(&mut self, all: Vec<Members<'a>>) {
+    fn join_members(&mut self, all: Vec<ObjectKeywords<'a>>) {
         let names: BTreeSet<&'a str> = all
             .iter()
             .flat_map(|one| one.properties.iter().map(|(name, _)| *name))
@@ -332,7 +332,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn join_items(&mut self, all: Vec<Items<'a>>) {
+    fn join_items(&mut self, all: Vec<ArrayKeywords<'a>>) {
         let longest = all.iter().map(|one| one.prefix.len()).max().unwrap_or(0);
         for index in 0..longest {
             let mut place = Conjunction::default();
@@ -352,7 +352,7 @@ fn read_items<'a>(
     keywords: &'a Map<String, Value>,
     dialect: Dialect,
     unevaluated: Option<SchemaLocation<'a>>,
-) -> Option<Items<'a>> {
+) -> Option<ArrayKeywords<'a>> {
     let (tuple, rest) = if dialect == Dialect::Draft202012 {
         ("prefixItems", "items")
     } else {
@@ -366,13 +366,13 @@ fn read_items<'a>(
             .collect(),
         // One schema for all items; `additionalItems` has no effect then.
         Some(value) if tuple == "items" => {
-            return Some(Items {
+            return Some(ArrayKeywords {
                 prefix: Vec::new(),
                 rest: Some(location.child(tuple, value)),
             });
         }
         _ if tuple == "items" => {
-            return unevaluated.map(|rest| Items {
+            return unevaluated.map(|rest| ArrayKeywords {
                 prefix: Vec::new(),
                 rest: Some(rest),
             });
@@ -383,7 +383,7 @@ fn read_items<'a>(
         .get(rest)
         .map(|value| location.child(rest, value))
         .or(unevaluated);
-    (!prefix.is_empty() || rest.is_some()).then_some(Items { prefix, rest })
+    (!prefix.is_empty() || rest.is_some()).then_some(ArrayKeywords { prefix, rest })
 }
 
 /// The types of a schema without other assertions.

@@ -128,13 +128,13 @@ pub(super) fn compare(walk: &mut Walk, from: &Node<'_>, to: &Node<'_>) {
 /// Texts anywhere in the documents that were not compared yet: a new text in an unreachable part is still read
 /// by models.
 pub(super) fn compare_whole(walk: &mut Walk, old: &Value, new: &Value) {
-    let mut sides = [Found::default(), Found::default()];
+    let mut sides = [CollectedTexts::default(), CollectedTexts::default()];
     sides[0].collect(old, String::new());
     sides[1].collect(new, String::new());
     let has = |walk: &Walk, rule: &str| walk.changes.iter().any(|change| change.rule == rule);
     let [before, after] = &sides;
     if before.headers() != after.headers() && !has(walk, "header-changed") {
-        let place = |found: &Found| found.headers.first().cloned();
+        let place = |found: &CollectedTexts| found.headers.first().cloned();
         let (one, other) = (place(before), place(after));
         let at = [&one, &other].map(|side| side.as_ref().map(|(at, value)| (at.clone(), value)));
         let message = format!("`{HEADER}` changed: an argument moves between body and header");
@@ -158,12 +158,12 @@ pub(super) fn compare_whole(walk: &mut Walk, old: &Value, new: &Value) {
 }
 
 #[derive(Default)]
-struct Found {
+struct CollectedTexts {
     headers: Vec<(String, Value)>,
     texts: Vec<(String, Value)>,
 }
 
-impl Found {
+impl CollectedTexts {
     fn headers(&self) -> BTreeSet<String> {
         self.headers
             .iter()

@@ -46,7 +46,7 @@ fn lines(bytes: &[u8], limit: usize) -> Vec<String> {
         .map(|frame| match frame {
             Frame::Line(line) => String::from_utf8(line.to_vec()).unwrap(),
             Frame::Oversize { id } => format!("oversize {}", shown(id.as_ref())),
-            Frame::NoRoom { id, .. } => format!("no room {}", shown(id.as_ref())),
+            Frame::OutOfMemory { id, .. } => format!("no room {}", shown(id.as_ref())),
             Frame::Endless => "endless".to_owned(),
         })
         .collect()
@@ -183,12 +183,12 @@ fn server_line_without_memory_is_skipped_and_reported() {
     framer.buffer().put_slice(b"\"}\nok\n");
     seen.extend(std::iter::from_fn(|| framer.next_frame()));
     let ok = Frame::Line(Bytes::from_static(b"ok"));
-    let no_room = Frame::NoRoom {
+    let charge_error = Frame::OutOfMemory {
         id: number(7),
-        no_room: NoRoom::Total,
+        charge_error: ChargeError::Total,
         needed: (3 << 20) + 18,
     };
-    assert_eq!(seen, [no_room, ok]);
+    assert_eq!(seen, [charge_error, ok]);
     drop(taken);
     assert_eq!(budget.used(), 0);
     assert!(framer.buffer.capacity() < 1 << 20);
@@ -283,7 +283,7 @@ fn client_line_without_memory_is_skipped_and_its_id_reported() {
         let ids: Vec<_> = found
             .iter()
             .map(|line| match line {
-                Frame::NoRoom { id, needed, .. } => {
+                Frame::OutOfMemory { id, needed, .. } => {
                     assert!(*needed > 16 << 10, "{needed}");
                     shown(id.as_ref())
                 }
@@ -303,9 +303,9 @@ fn client_line_over_a_quarter_of_the_memory_is_refused() {
     let budget = MemoryBudget::new(4 << 20);
     let line = vec![b'x'; (1 << 20) + 1];
     let found = pushed_within(&budget, 8 << 20, &[&line, b"\n1\n"]);
-    let refused = Frame::NoRoom {
+    let refused = Frame::OutOfMemory {
         id: None,
-        no_room: NoRoom::Caller,
+        charge_error: ChargeError::Caller,
         needed: (1 << 20) + 1,
     };
     assert_eq!(found, [refused, text("1")]);

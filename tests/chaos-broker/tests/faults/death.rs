@@ -75,7 +75,7 @@ const KILLS_OF_A_BROKER: usize = 125;
 fn server_death_under_load_executes_no_call_twice() {
     let kills = scaled("MCP_BROKER_KILLS", 4);
     let brokers = kills.div_ceil(KILLS_OF_A_BROKER);
-    let fates: Vec<Fates> = thread::scope(|scope| {
+    let outcomes: Vec<CallOutcomes> = thread::scope(|scope| {
         let runs: Vec<_> = (0..brokers)
             .map(|at| {
                 let share = kills / brokers + usize::from(at < kills % brokers);
@@ -86,27 +86,27 @@ fn server_death_under_load_executes_no_call_twice() {
             .map(|run| run.join().expect("a run does not panic"))
             .collect()
     });
-    let sum = |of: fn(&Fates) -> usize| fates.iter().map(of).sum::<usize>();
+    let sum = |of: fn(&CallOutcomes) -> usize| outcomes.iter().map(of).sum::<usize>();
     figure(
         "F-07",
         &format!(
             "{kills} deaths, {} calls: {} answered, {} surely not executed, 0 executed twice",
-            sum(|fates| fates.calls),
-            sum(|fates| fates.answered),
-            sum(|fates| fates.not_executed),
+            sum(|outcomes| outcomes.calls),
+            sum(|outcomes| outcomes.answered),
+            sum(|outcomes| outcomes.not_executed),
         ),
     );
 }
 
 /// The outcomes of the calls to one source that was killed repeatedly.
-struct Fates {
+struct CallOutcomes {
     calls: usize,
     answered: usize,
     /// Refused with the statement that the server did not execute them.
     not_executed: usize,
 }
 
-fn killed_under_load(kills: usize) -> Fates {
+fn killed_under_load(kills: usize) -> CallOutcomes {
     let stage = FaultFixture::with(&json!({"on_call": {"echo": {"delay_ms": 2}}}), |config| {
         source(config, 0)["max_in_flight"] = json!(2);
     });
@@ -136,7 +136,7 @@ fn killed_under_load(kills: usize) -> Fates {
     );
     assert!(not_executed > 0, "no call was waiting: {:?}", tally.codes());
     stage.is_as_before();
-    Fates {
+    CallOutcomes {
         calls: tally.calls(),
         answered: tally.answered(),
         not_executed,

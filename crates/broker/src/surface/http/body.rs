@@ -10,7 +10,7 @@ use broker_model::CallCode;
 use bytes::{Bytes, BytesMut};
 
 use super::respond::Refusal;
-use crate::core::{Account, Charge, NoRoom, no_room_for_request, reserve};
+use crate::core::{Account, Charge, ChargeError, memory_error_for_request, reserve};
 
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -75,7 +75,7 @@ pub(super) async fn read(
         return Err(too_large(limit));
     }
     if announced > account.request_limit() {
-        return Err(no_room(NoRoom::Caller, announced, account));
+        return Err(charge_error(ChargeError::Caller, announced, account));
     }
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, collect(taken, limit, account)).await {
         Ok(outcome) => outcome?,
@@ -98,7 +98,7 @@ async fn collect(body: &mut Body, limit: usize, account: &Account) -> Result<Byt
         let all = held + chunk.len();
         charge
             .cover(account, all)
-            .map_err(|full| no_room(full, all, account))?;
+            .map_err(|full| charge_error(full, all, account))?;
         if held == 0 {
             first = chunk;
         } else {
@@ -116,8 +116,8 @@ async fn collect(body: &mut Body, limit: usize, account: &Account) -> Result<Byt
     })
 }
 
-fn no_room(no_room: NoRoom, needed: usize, account: &Account) -> Refusal {
-    Box::new(no_room_for_request(no_room, needed, account)).into()
+fn charge_error(charge_error: ChargeError, needed: usize, account: &Account) -> Refusal {
+    Box::new(memory_error_for_request(charge_error, needed, account)).into()
 }
 
 async fn next_chunk(body: &mut Body) -> Option<Result<Bytes, Refusal>> {

@@ -33,7 +33,7 @@ pub(crate) use host_policy::{BadEntry, HostPolicy};
 
 use super::meta::{self, MetaCaller, similar_names};
 use super::request_id::RequestIds;
-use super::{Settings, Surface};
+use super::{Surface, SurfaceSettings};
 use crate::core::{Account, Core, Drain};
 use auth::{Auth, Credential};
 use health::{DetailLevel, HealthRoute};
@@ -43,7 +43,7 @@ use routes::{MetaTool, Route, Routes};
 /// The HTTP surface; one for each listener.
 pub(crate) struct HttpSurface {
     core: Core,
-    settings: ArcSwap<Settings>,
+    settings: ArcSwap<SurfaceSettings>,
     auth: Auth,
     /// Whether other machines can reach the listener.
     exposed: bool,
@@ -59,7 +59,7 @@ impl HttpSurface {
     /// must send it.
     pub(crate) fn new(
         core: Core,
-        settings: Settings,
+        settings: SurfaceSettings,
         secret: Option<Secret>,
         address: SocketAddr,
     ) -> Self {
@@ -162,7 +162,7 @@ impl Surface for HttpSurface {
 
     type Listener = TcpListener;
 
-    fn apply(&self, settings: Settings) {
+    fn apply(&self, settings: SurfaceSettings) {
         self.settings.store(Arc::new(settings));
     }
 

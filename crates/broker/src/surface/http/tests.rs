@@ -11,8 +11,8 @@ use broker_model::config::Config;
 use serde_json::Value;
 
 use super::*;
-use crate::catalog::{Catalog, Entry, FORMAT, Kind, Span};
-use crate::core::{Mode, Setup};
+use crate::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
+use crate::core::{CoreParts, StartMode};
 
 /// A surface over a core without sources, whose tree is one node with this summary.
 fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpSurface> {
@@ -24,7 +24,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
     let text: &'static str = format!(r#"{head},"children":[]}}"#).leak();
     let entry = Entry {
         path: "/",
-        kind: Kind::Node {
+        kind: EntryKind::Node {
             children: &[],
             tree: span(text.len()),
             tree_etag: "\"e\"",
@@ -50,15 +50,15 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
     let config = Config::parse("c.json", catalog.config.as_bytes())
         .unwrap()
         .config;
-    let core = Core::new(Setup {
+    let core = Core::new(CoreParts {
         catalog,
         config: &config,
         environment: &Environment::new(Default::default(), None),
         base: Path::new("."),
-        mode: Mode::Tolerant,
+        mode: StartMode::Tolerant,
     })
     .unwrap();
-    let settings = Settings {
+    let settings = SurfaceSettings {
         hosts: HostPolicy::default(),
         body_bytes: 100,
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use broker_model::CallCode;
 use broker_wire::protocol::INVALID_PARAMS;
-use broker_wire::{Era, Members, RpcError};
+use broker_wire::{Era, JsonMembers, RpcError};
 use bytes::Bytes;
 use serde_json::json;
 use tokio::time::timeout;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::reply::{Answer, Text};
 use super::tools::NAMES;
 use super::{ClientContext, result};
-use crate::core::{Charge, CoreError, Outcome, no_room_for_request, no_room_for_result};
+use crate::core::{Charge, CoreError, Outcome, memory_error_for_request, memory_error_for_result};
 use crate::surface::meta::{Listing, MetaCaller, similar_names};
 
 /// How long a call waits for the sources to be compared with the lock: a client calls right after its
@@ -45,7 +45,11 @@ enum Tool {
 
 impl ToolCall {
     /// Reads the parameters of `tools/call` from `line`.
-    pub(super) fn parse(params: &Members<'_>, era: Era, line: &Bytes) -> Result<Self, RpcError> {
+    pub(super) fn parse(
+        params: &JsonMembers<'_>,
+        era: Era,
+        line: &Bytes,
+    ) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let name: String = params
             .get("name")
@@ -107,7 +111,7 @@ impl ToolCall {
         let mut charge = Charge::default();
         charge
             .cover(&shared.account, needed)
-            .map_err(|full| Box::new(no_room_for_request(full, needed, &shared.account)))?;
+            .map_err(|full| Box::new(memory_error_for_request(full, needed, &shared.account)))?;
         Ok(Text::charged(result::own(&reply.body, era), charge))
     }
 }
@@ -123,7 +127,7 @@ async fn forwarded(
     // The result for the era, in addition to the one of the server.
     charge
         .cover(&shared.account, length)
-        .map_err(|full| Box::new(no_room_for_result(full)))?;
+        .map_err(|full| Box::new(memory_error_for_result(full)))?;
     let result = if length > MIN_POOLED_BYTES {
         let render = move || result::of_server(&outcome, era);
         shared.core.shape_long(render).await?

@@ -10,7 +10,8 @@ use broker_wire::protocol::{
 };
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{
-    ClientLine, Era, Id, Incoming, Members, Raw, RpcError, cancelled_request, era, read_client_line,
+    ClientLine, Era, Id, Incoming, JsonMembers, Raw, RpcError, cancelled_request, era,
+    read_client_line,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use super::call::ToolCall;
 use super::in_flight::{BatchId, InFlight, MAX_IN_FLIGHT};
 use super::reply::{self, Answer, NO_ROOM, refusal};
 use super::{ClientContext, result};
-use crate::core::{CoreError, NoRoom, no_room_for_request};
+use crate::core::{ChargeError, CoreError, memory_error_for_request};
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
@@ -81,13 +82,13 @@ impl Connection {
     }
 
     /// Refuses a line for which there was no memory.
-    pub(super) fn no_room_for_line(
+    pub(super) fn memory_error_for_line(
         &mut self,
         id: Option<&Id>,
-        no_room: NoRoom,
+        charge_error: ChargeError,
         needed: usize,
     ) -> Vec<Outgoing> {
-        let error = no_room_for_request(no_room, needed, &self.shared.account);
+        let error = memory_error_for_request(charge_error, needed, &self.shared.account);
         let object = result::error_object(&error, &self.shared.ids.next());
         self.refuse(id, RpcError::new(NO_ROOM, error.message).data(object));
         std::mem::take(&mut self.outgoing)
@@ -157,7 +158,7 @@ impl Connection {
     ) -> Result<Dispatch, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let raw = params.map_or(Bytes::from_static(b"{}"), Raw::into_bytes);
-        let params = Members::parse(&raw).map_err(|_| wrong("`params` must be an object"))?;
+        let params = JsonMembers::parse(&raw).map_err(|_| wrong("`params` must be an object"))?;
         if let Some(name) = params.first_duplicate() {
             let name = broker_model::text::shown_line(name, 80);
             return Err(wrong(&format!("`params` has `{name}` twice")));
@@ -225,7 +226,7 @@ impl Connection {
     fn listen(
         &mut self,
         id: &Id,
-        params: &Members<'_>,
+        params: &JsonMembers<'_>,
         batch: Option<BatchId>,
     ) -> Result<Dispatch, RpcError> {
         if !params

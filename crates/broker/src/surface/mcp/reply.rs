@@ -25,7 +25,7 @@ pub(super) fn refusal(problem: Problem) -> RpcError {
         Problem::Unreadable(reason) => RpcError::new(PARSE_ERROR, reason),
         Problem::Malformed(reason) => RpcError::new(INVALID_REQUEST, reason),
         // Lines of a client are read strictly: noise and missing memory for a copy do not occur.
-        Problem::Noise | Problem::NoRoom => {
+        Problem::Noise | Problem::OutOfMemory => {
             RpcError::new(INVALID_REQUEST, "not a JSON-RPC message")
         }
     }

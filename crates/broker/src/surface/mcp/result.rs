@@ -3,7 +3,7 @@
 
 use broker_model::CallCode;
 use broker_wire::protocol::META_SERVER_INFO;
-use broker_wire::{Era, Members};
+use broker_wire::{Era, JsonMembers};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<Core
         .into_iter()
         .filter_map(|(key, value)| Some((key, value.as_deref()?)))
         .collect();
-    let members = Members::parse(result).map_err(|_| unreadable("it is not a JSON object"))?;
+    let members = JsonMembers::parse(result).map_err(|_| unreadable("it is not a JSON object"))?;
 
     let mut out = Vec::with_capacity(result.len() + 64);
     let mut has_meta = false;
@@ -131,7 +131,7 @@ fn is_legacy(name: &str, value: &str) -> bool {
 /// `_meta` with the notes of the broker and, for a legacy client, without `serverInfo`; `None` if it
 /// does not change.
 fn meta(value: &str, said: &[(&str, &str)], era: Era) -> Option<String> {
-    let members = Members::parse(value).ok()?;
+    let members = JsonMembers::parse(value).ok()?;
     let kept = members
         .iter()
         .filter(|(name, _)| era == Era::Modern || *name != META_SERVER_INFO);

@@ -10,7 +10,7 @@ use super::fields::{DescBody, TreeBody, utf8};
 use super::reply::chars_around;
 use crate::core::{
     Account, Args, CallContext, CancelMode, Charge, Core, CoreError, Describe, Identity, Operation,
-    Outcome, Reply, ResultForm, SMALL_BYTES, no_room_for_request,
+    Outcome, Reply, ResultForm, SMALL_BYTES, memory_error_for_request,
 };
 
 /// The caller of a request.
@@ -103,7 +103,11 @@ impl MetaCaller<'_> {
         let mut charge = Charge::default();
         let needed = reply.body.len();
         if let Err(full) = charge.cover(self.account, needed) {
-            return Err(Box::new(no_room_for_request(full, needed, self.account)));
+            return Err(Box::new(memory_error_for_request(
+                full,
+                needed,
+                self.account,
+            )));
         }
         reply.body = charge.hold(reply.body);
         Ok(reply)

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::core::{
-    Account, Charge, CoreError, Outcome, Reply, UNCHARGED_BYTES, no_room_for_result,
+    Account, Charge, CoreError, Outcome, Reply, UNCHARGED_BYTES, memory_error_for_result,
 };
 
 const PATH: &str = "{\"path\":\"";
@@ -27,7 +27,9 @@ pub(in crate::surface) fn reply(
     let mut charge = Charge::default();
     charge
         .cover(account, result.len() + RESERVED_BYTES)
-        .map_err(|no_room| Box::new(no_room_for_result(no_room).path(outcome.path)))?;
+        .map_err(|charge_error| {
+            Box::new(memory_error_for_result(charge_error).path(outcome.path))
+        })?;
     let mut after = String::new();
     if !outcome.warnings.is_empty() {
         after.push_str(&member("warnings", &outcome.warnings));

@@ -1,8 +1,8 @@
 //! Programs whose scripts cannot be rewritten: interpreters, remote shells, and programs that run another
 //! one elsewhere. Their arguments are only examined.
 
-use super::script::{Found, is_input};
 use super::script::{Given, Runner, SHELLS, program, runner, shell};
+use super::script::{VariableUse, is_input};
 use super::words::Word;
 
 /// Interpreters, with the letters of the options whose word is a script, and the options' long names.
@@ -60,7 +60,7 @@ const SSH: Runner = runner("ssh", "BbcDEeFIiJLlmOopQRSWw", &[], 1);
 /// Whether a program that may not keep the environment, or a program that it runs, gets a script with
 /// a variable. `start` is the index of the command's first word, since options may be unknown; `first`
 /// is that of the presumed program.
-pub(super) fn foreign(words: &[Word], start: usize, first: usize, given: Given) -> Found {
+pub(super) fn foreign(words: &[Word], start: usize, first: usize, given: Given) -> VariableUse {
     for (at, word) in words.iter().enumerate().skip(start) {
         let (name, rest) = (program(word), &words[at + 1..]);
         // Any word may be the name of a shell; the input counts only for the program.
@@ -69,8 +69,8 @@ pub(super) fn foreign(words: &[Word], start: usize, first: usize, given: Given) 
         given.fed &= launched;
         let runs = if SHELLS.contains(&name) {
             match shell(words, at + 1, given) {
-                Found::Data => false,
-                Found::Script(script) => words[script].carries(),
+                VariableUse::Data => false,
+                VariableUse::Script(script) => words[script].carries(),
                 _ => true,
             }
         } else if name == SSH.name {
@@ -85,10 +85,10 @@ pub(super) fn foreign(words: &[Word], start: usize, first: usize, given: Given) 
             runs_script(name, rest, given)
         };
         if runs {
-            return Found::Foreign(name.to_owned());
+            return VariableUse::Foreign(name.to_owned());
         }
     }
-    Found::Data
+    VariableUse::Data
 }
 
 /// Whether the script of such an interpreter contains a variable.

@@ -78,7 +78,7 @@ pub(super) const fn runner(
 
 /// The use that a command makes of its variables.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum VariableUse {
     /// They are data, as far as is known.
     Data,
     /// The word at this index is a script for a shell with the same environment.
@@ -110,9 +110,9 @@ pub(super) struct Given {
 }
 
 /// Examines the words of one command. `fed`: whether a variable may be in its standard input.
-pub(super) fn find(words: &[Word], fed: bool) -> Found {
+pub(super) fn find(words: &[Word], fed: bool) -> VariableUse {
     if !fed && !words.iter().any(Word::carries) {
-        return Found::Data;
+        return VariableUse::Data;
     }
     let is_before = |word: &&Word| {
         is_assignment(word.text()) || (word.is_plain() && RESERVED.contains(&word.text()))
@@ -129,33 +129,35 @@ pub(super) fn find(words: &[Word], fed: bool) -> Found {
         if let Some((_, place)) = evaluator {
             let operands = words.get(rest..).unwrap_or_default();
             return if operands.iter().any(Word::carries) {
-                Found::Refused { place, from: rest }
+                VariableUse::Refused { place, from: rest }
             } else if fed && operands.iter().any(|word| word.dynamic) {
-                Found::Foreign(name.to_owned())
+                VariableUse::Foreign(name.to_owned())
             } else {
-                Found::Data
+                VariableUse::Data
             };
         }
         if matches!(name, "." | "source") {
             let reads = words.get(rest).is_none_or(is_input);
             return if fed && reads {
-                Found::Input
+                VariableUse::Input
             } else {
-                Found::Data
+                VariableUse::Data
             };
         }
         if SHELLS.contains(&name) {
             return match shell(words, rest, given) {
-                Found::Script(at) if given.emptied && words[at].carries() => Found::Refused {
-                    place: "in a script whose environment an option clears",
-                    from: at,
-                },
+                VariableUse::Script(at) if given.emptied && words[at].carries() => {
+                    VariableUse::Refused {
+                        place: "in a script whose environment an option clears",
+                        from: at,
+                    }
+                }
                 found => found,
             };
         }
         if !word.is_plain() {
             return match unknown(words, at, given) {
-                Found::Data => foreign(words, start, at, given),
+                VariableUse::Data => foreign(words, start, at, given),
                 found => found,
             };
         }
@@ -170,7 +172,7 @@ pub(super) fn find(words: &[Word], fed: bool) -> Found {
             let options = &words[rest..words.len().min(next + 1)];
             if name == "env" && splits(options) {
                 let place = "behind `env -S`";
-                return Found::Refused { place, from: rest };
+                return VariableUse::Refused { place, from: rest };
             }
             let options = &words[rest..next.min(words.len())];
             given.emptied |= options.iter().any(|word| empties(name, word.text()));
@@ -183,12 +185,12 @@ pub(super) fn find(words: &[Word], fed: bool) -> Found {
             return foreign(words, start, at, given);
         };
     }
-    Found::Data
+    VariableUse::Data
 }
 
 /// `find`, whose `-exec` runs another program.
-fn of_find(words: &[Word], first: usize, fed: bool) -> Found {
-    let mut found = Found::Data;
+fn of_find(words: &[Word], first: usize, fed: bool) -> VariableUse {
+    let mut found = VariableUse::Data;
     let mut at = first;
     let mut names_carry = false;
     while let Some(word) = words.get(at) {
@@ -200,28 +202,30 @@ fn of_find(words: &[Word], first: usize, fed: bool) -> Found {
         let rest = words.get(at..).unwrap_or_default();
         let is_end = |word: &Word| matches!(word.text(), ";" | "+");
         let command = &rest[..rest.iter().position(is_end).unwrap_or(rest.len())];
-        if let Found::Script(script) = find(command, true)
+        if let VariableUse::Script(script) = find(command, true)
             && names_carry
             && command[script].text().contains("{}")
         {
             let place = "in a name that `find` puts into a script";
-            return Found::Refused { place, from: first };
+            return VariableUse::Refused { place, from: first };
         }
         match find(command, fed) {
-            Found::Data => {}
-            Found::Script(script) if found == Found::Data => found = Found::Script(at + script),
-            Found::Script(script) => {
+            VariableUse::Data => {}
+            VariableUse::Script(script) if found == VariableUse::Data => {
+                found = VariableUse::Script(at + script)
+            }
+            VariableUse::Script(script) => {
                 let place = "in the second script of one `find`";
                 let from = at + script;
-                return Found::Refused { place, from };
+                return VariableUse::Refused { place, from };
             }
-            Found::Refused { place, from } => {
+            VariableUse::Refused { place, from } => {
                 let from = at + from;
-                return Found::Refused { place, from };
+                return VariableUse::Refused { place, from };
             }
-            Found::Input => return Found::Input,
-            program @ Found::Foreign(_) => {
-                if found == Found::Data {
+            VariableUse::Input => return VariableUse::Input,
+            program @ VariableUse::Foreign(_) => {
+                if found == VariableUse::Data {
                     found = program;
                 }
             }
@@ -232,16 +236,16 @@ fn of_find(words: &[Word], first: usize, fed: bool) -> Found {
 }
 
 /// A program that a variable of the shell or of the config names. Only `-c` shows that it gets a script.
-fn unknown(words: &[Word], at: usize, given: Given) -> Found {
+fn unknown(words: &[Word], at: usize, given: Given) -> VariableUse {
     let word = &words[at];
     let found = shell(words, at + 1, given);
     if names_shell(word) {
         return match found {
-            Found::Script(script) if words[script].carries() => Found::Refused {
+            VariableUse::Script(script) if words[script].carries() => VariableUse::Refused {
                 place: "in a script for an unknown shell",
                 from: script,
             },
-            Found::Script(_) => Found::Data,
+            VariableUse::Script(_) => VariableUse::Data,
             found => found,
         };
     }
@@ -251,9 +255,9 @@ fn unknown(words: &[Word], at: usize, given: Given) -> Found {
         word.text().to_owned()
     };
     match found {
-        Found::Script(script) if words[script].carries() => Found::Foreign(name),
-        Found::Refused { .. } => Found::Foreign(name),
-        _ => Found::Data,
+        VariableUse::Script(script) if words[script].carries() => VariableUse::Foreign(name),
+        VariableUse::Refused { .. } => VariableUse::Foreign(name),
+        _ => VariableUse::Data,
     }
 }
 
@@ -305,7 +309,7 @@ impl Runner {
 }
 
 /// A shell's options, and the script behind `-c` or in its standard input.
-pub(super) fn shell(words: &[Word], mut at: usize, given: Given) -> Found {
+pub(super) fn shell(words: &[Word], mut at: usize, given: Given) -> VariableUse {
     let first = at;
     let (mut has_script, mut reads) = (false, false);
     let carries = words
@@ -328,7 +332,7 @@ pub(super) fn shell(words: &[Word], mut at: usize, given: Given) -> Found {
         };
         if may_be_option && carries {
             let place = "in the options of a shell";
-            return Found::Refused { place, from: first };
+            return VariableUse::Refused { place, from: first };
         }
         if !is_option {
             break;
@@ -346,24 +350,24 @@ pub(super) fn shell(words: &[Word], mut at: usize, given: Given) -> Found {
     if !has_script {
         let reads = reads || operand.is_none_or(is_input);
         return if given.fed && !given.as_words && reads {
-            Found::Input
+            VariableUse::Input
         } else {
-            Found::Data
+            VariableUse::Data
         };
     }
     match operand {
-        None if given.fed && given.as_words => Found::Input,
-        Some(_) if given.fed && given.into_words => Found::Input,
-        Some(script) if script.carries() && script.dynamic => Found::Refused {
+        None if given.fed && given.as_words => VariableUse::Input,
+        Some(_) if given.fed && given.into_words => VariableUse::Input,
+        Some(script) if script.carries() && script.dynamic => VariableUse::Refused {
             place: "in a script that the shell puts together",
             from: at,
         },
-        Some(script) if script.carries() => Found::Script(at),
+        Some(script) if script.carries() => VariableUse::Script(at),
         Some(script) if given.fed && script.dynamic => {
-            Found::Foreign(program(&words[first - 1]).to_owned())
+            VariableUse::Foreign(program(&words[first - 1]).to_owned())
         }
-        Some(_) if given.fed => Found::Script(at),
-        _ => Found::Data,
+        Some(_) if given.fed => VariableUse::Script(at),
+        _ => VariableUse::Data,
     }
 }
 

@@ -15,7 +15,7 @@ mod pipes;
 use super::ClientContext;
 use super::connection::Connection;
 use crate::core::{Core, Identity};
-use crate::surface::{Settings, Surface};
+use crate::surface::{Surface, SurfaceSettings};
 
 /// How long the last answers may take to be written.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
@@ -31,7 +31,7 @@ pub(crate) struct StdioSurface {
 
 impl StdioSurface {
     /// A surface over `core`, which accepts lines of at most `limits.body_bytes`.
-    pub(crate) fn new(core: Core, settings: Settings) -> Self {
+    pub(crate) fn new(core: Core, settings: SurfaceSettings) -> Self {
         let account = core.memory().whole_account();
         Self {
             shared: Arc::new(ClientContext::new(core, Identity::local(), account)),
@@ -45,11 +45,11 @@ impl StdioSurface {
     fn take(&self, connection: &mut Connection, frame: Frame) -> Vec<Outgoing> {
         match frame {
             Frame::Line(line) => connection.take(&line),
-            Frame::NoRoom {
+            Frame::OutOfMemory {
                 id,
-                no_room,
+                charge_error,
                 needed,
-            } => connection.no_room_for_line(id.as_ref(), no_room, needed),
+            } => connection.memory_error_for_line(id.as_ref(), charge_error, needed),
             // Lines of a client are skipped at any length.
             Frame::Oversize { .. } | Frame::Endless => {
                 connection.line_too_long(self.line_bytes.get())
@@ -63,7 +63,7 @@ impl Surface for StdioSurface {
 
     type Listener = ();
 
-    fn apply(&self, settings: Settings) {
+    fn apply(&self, settings: SurfaceSettings) {
         self.line_bytes.set(settings.body_bytes);
     }
 

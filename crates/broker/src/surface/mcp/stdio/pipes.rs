@@ -17,7 +17,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// Lines to be written, in their order.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct OutputLines {
     pub(super) lines: mpsc::Sender<Line>,
     /// Resolves once every line is written and the sender is dropped, or the output is closed.
     pub(super) written: oneshot::Receiver<()>,
@@ -59,7 +59,7 @@ pub(super) fn read(
 }
 
 /// Writes lines until the sender is dropped or `output` is closed.
-pub(super) fn write(mut output: impl Write + Send + 'static) -> io::Result<Output> {
+pub(super) fn write(mut output: impl Write + Send + 'static) -> io::Result<OutputLines> {
     let (lines, mut receiver) = mpsc::channel::<Line>(MAX_UNWRITTEN);
     let (done, written) = oneshot::channel();
     thread::Builder::new()
@@ -74,7 +74,7 @@ pub(super) fn write(mut output: impl Write + Send + 'static) -> io::Result<Outpu
             // The receiver may not wait for it.
             let _: Result<(), ()> = done.send(());
         })?;
-    Ok(Output { lines, written })
+    Ok(OutputLines { lines, written })
 }
 
 /// Writes the parts of a line together, so that a long result is not copied into one text.
