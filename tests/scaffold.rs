@@ -43,7 +43,7 @@ fn built(folder: &Path) {
 fn broker_gen(args: &[&str], folder: &Path) -> Output {
     let path = std::env::var("PATH").unwrap_or_default();
     let beside = binary("toolbox-mcp");
-    let beside = beside.parent().expect("it lies in a folder").display();
+    let beside = beside.parent().expect("it is in a folder").display();
     Run::new(&binary("broker-gen"))
         .args(args)
         .folder(folder)

@@ -1,4 +1,4 @@
-//! What a call costs: CPU of the broker for one `meta_call`, beside that of a bare relay, in one run.
+//! The cost of a call: CPU time of the broker for one `meta_call`, compared with that of a bare relay.
 //!
 //! Both are in front of the same tool of `toolbox-mcp` and are driven by the same load: 16 connections,
 //! about 100 bytes of arguments and of result. Rounds alternate, and the medians are compared, so that

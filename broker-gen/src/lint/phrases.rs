@@ -1,4 +1,4 @@
-//! What descriptions say to a model that they should not: phrases known from poisoned tools, and the
+//! Instructions to a model in descriptions: phrases known from poisoned tools, and the
 //! files that those are after.
 
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use super::python::*;
 use super::*;
 use crate::provenance::command::read;
 
-/// What a command, split at blanks, asks for: `kind name version`, with `?` before what may move.
+/// The package that a command asks for: `kind name version`, with `?` before a version that may change.
 fn asked(command: &str) -> String {
     let words: Vec<&str> = command.split(' ').collect();
     let version = |version: &Version| match version {

@@ -72,7 +72,7 @@ pub enum SchemaOf {
     Output,
 }
 
-/// How precisely a type follows its schema. Bounds, patterns and formats are never typed and do not count.
+/// The precision of a type. Bounds, patterns and formats are never typed and do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Precisely.

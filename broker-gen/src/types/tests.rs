@@ -71,7 +71,7 @@ fn listed(tools: &[&str]) -> Vec<String> {
     lines.collect()
 }
 
-/// How many of the six types have members, and how many have setters.
+/// The number of the six types that have members, and of those that have setters.
 fn counted(types: &Types) -> (usize, usize) {
     let text = types.to_text();
     (

@@ -13,7 +13,7 @@ pub(crate) struct Bench {
     folder: TempDir,
 }
 
-/// What a run left behind.
+/// The exit code and the output of a run.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) code: Option<i32>,
@@ -55,7 +55,7 @@ impl Bench {
         );
     }
 
-    /// What the source of this name does from now on.
+    /// Sets the script of the source of this name.
     pub(crate) fn script(&self, name: &str, script: &Value) {
         self.write(&format!("{name}.json"), &script.to_string());
     }
@@ -102,7 +102,7 @@ impl Bench {
 
     pub(crate) fn command(&self, args: &[&str], variables: &[(&str, &str)]) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_broker-gen"));
-        let beside = program.parent().expect("it lies in a folder");
+        let beside = program.parent().expect("it is in a folder");
         assert!(
             beside.join("chaos-mcp").exists(),
             "chaos-mcp is not built; run `cargo test --workspace --locked`"

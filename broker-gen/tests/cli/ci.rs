@@ -27,7 +27,7 @@ fn shell(bench: &Bench, script: &str) -> Output {
     )]
     let mut command = Command::new("/bin/sh");
     let beside = Path::new(env!("CARGO_BIN_EXE_broker-gen"));
-    let beside = beside.parent().expect("it lies in a folder").display();
+    let beside = beside.parent().expect("it is in a folder").display();
     let path = std::env::var("PATH").unwrap_or_default();
     command
         .args(["-c", script])

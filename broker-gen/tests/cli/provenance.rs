@@ -19,7 +19,7 @@ impl Runners {
         let bench = Bench::empty();
         for name in ["npx", "uvx", "pipx", "docker"] {
             let file = bench.path(&format!("bin/{name}"));
-            fs::create_dir_all(file.parent().expect("it lies in a folder")).expect("writable");
+            fs::create_dir_all(file.parent().expect("it is in a folder")).expect("writable");
             let script = "#!/bin/sh\nexec chaos-mcp --script a.json --journal a.log\n";
             fs::write(&file, script).expect("writable");
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("ours");
@@ -33,7 +33,7 @@ impl Runners {
         let home = self.bench.path("home").to_string_lossy().into_owned();
         let path = std::env::var("PATH").unwrap_or_default();
         let beside = Path::new(env!("CARGO_BIN_EXE_broker-gen")).parent();
-        let beside = beside.expect("it lies in a folder").display();
+        let beside = beside.expect("it is in a folder").display();
         let path = format!("{}:{beside}:{path}", self.bench.path("bin").display());
         self.bench
             .run_with(args, &[("HOME", &home), ("PATH", &path)])
@@ -83,11 +83,11 @@ impl Runners {
 
     fn write(&self, name: &str, text: &str) {
         let path = self.bench.path(name);
-        fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("writable");
+        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("writable");
         fs::write(path, text).expect("writable");
     }
 
-    /// What npx installed for this spec.
+    /// Installs a package for this spec, as npx would.
     fn npx_cache(&self, spec: &str, name: &str, version: &str, integrity: &str) {
         let folder = npx_folder(&[spec.to_owned()]);
         let entry = json!({"version": version, "integrity": integrity});

@@ -19,7 +19,7 @@ fn of_the_worst_shape(tools: usize) -> Value {
     json!({"bulk": {"tools": tools, "text": r#"{"":0}"#, "times": OBJECTS}, "page_size": 20})
 }
 
-/// How the verb ended, and the most memory that it had, in KiB.
+/// The exit code of the verb, and its peak of memory in KiB.
 fn run_watched(bench: &Bench, verb: &str) -> (Option<i32>, u64) {
     let mut child = bench
         .command(&[verb], &[])

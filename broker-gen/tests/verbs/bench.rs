@@ -16,7 +16,7 @@ pub(crate) struct Bench {
     folder: TempDir,
 }
 
-/// What a run left behind.
+/// The exit code and the output of a run.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) code: Option<i32>,
@@ -87,12 +87,12 @@ impl Bench {
         self.run_with_input(args, "")
     }
 
-    /// The same with these variables.
+    /// Runs the program with these variables.
     pub(crate) fn run_with_env(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
         self.run_whole(args, "", env)
     }
 
-    /// The same with this on standard input.
+    /// Runs the program with this text on standard input.
     pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Output {
         self.run_whole(args, input, &[])
     }

@@ -134,7 +134,7 @@ fn json_schema_accepts_a_report_with_every_kind_of_entry() {
     valid(Document::Report, &report);
 }
 
-/// What the parser says of unknown keys lists the known ones, level by level.
+/// The parser's message about an unknown key lists the known ones of its level.
 #[test]
 fn json_schema_has_every_key_of_the_config() {
     let schema = Document::Config.schema();

@@ -33,7 +33,7 @@ use crate::logging::{self, LogOutput};
 use failure::Failure;
 use startup::{SignalReceivers, Startup};
 
-/// How long threads may take to end after the shutdown.
+/// Maximum time for threads to end after the shutdown.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Runs a broker over `catalog` until it is stopped. `main` must call it first: on Linux the program

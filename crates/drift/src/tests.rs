@@ -1,4 +1,4 @@
-//! What the classifier says of whole snapshots.
+//! The classifier over complete snapshots.
 
 use serde_json::{Value, json};
 
@@ -571,7 +571,7 @@ fn schema_change_that_depends_on_its_neighbours_withdraws() {
     }
 }
 
-/// What stood plainly is one of several now: it is said once, and compared with its like alone.
+/// A schema became one of several alternatives: it is reported once, and compared with its match only.
 #[test]
 fn schema_turned_into_alternatives_is_compared_with_its_match() {
     let of = |schema: Value| json!({"type": "object", "properties": {"p": schema}});

@@ -38,7 +38,7 @@ fn snapshot(side: &Value) -> Snapshot {
     }
 }
 
-/// What the classifier says where `old` was locked and `new` is found.
+/// The report of the classifier on `new`, with `old` as the lock.
 fn report(old: &Value, new: &Value) -> Report {
     let config = json!({"tree": [{"path": "/s", "type": "node", "source": {"command": "server"}}]});
     let config = Config::parse("c.json", config.to_string().as_bytes())
@@ -247,7 +247,7 @@ fn release_pairs_in_reverse_agree_on_unchanged_tools() {
     assert!(turned > 100, "only {turned} tools");
 }
 
-/// What a person wrote down is tried as well: a witness, and the worst that befell the source.
+/// The notes of a person are tested as well: each witness, and the worst class of the source.
 #[test]
 fn release_pair_verdicts_have_valid_witnesses_and_classes() {
     for pair in pairs() {

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 pub struct SourceFailure {
     /// The stable cause.
     pub cause: SourceCause,
-    /// What happened: a lowercase fragment.
+    /// The event: a lowercase fragment.
     pub message: String,
     /// The exit of the process, if it ended.
     pub exit: Option<ExitReport>,

@@ -34,7 +34,7 @@ const MAX_TOOL_BYTES: usize = 1 << 20;
 const MAX_PARSED_BYTES: u64 = 16 << 20;
 /// The maximum bytes of a cursor.
 const MAX_CURSOR_BYTES: usize = 4 << 10;
-/// How long each page except the first may take.
+/// Maximum time of each page except the first.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// All tools, in the server's order. `meta` is part of every request of the era. The first page has no
 /// timeout here, since a server that works on one request at a time lists its tools after a call, which

@@ -81,11 +81,11 @@ impl SourceSpec {
 /// Times of starting and stopping that have no key in the config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long to wait for an answer in the first era before the other is tried too.
+    /// The wait for an answer in the first era before the other is tried too.
     pub probe: Duration,
-    /// How long a process has to end after its stdin was closed.
+    /// Maximum time for a process to end after its stdin was closed.
     pub close_grace: Duration,
-    /// How long it has to end after SIGTERM, before SIGKILL.
+    /// Maximum time for it to end after SIGTERM, before SIGKILL.
     pub term_grace: Duration,
     /// The minimum time between two listings that `tools/list_changed` asked for; it doubles up to
     /// `recheck_gap_cap` while announcements continue.
@@ -93,7 +93,7 @@ pub struct Timing {
     /// The maximum time between two such listings, and the time without announcements after which the
     /// minimum applies again.
     pub recheck_gap_cap: Duration,
-    /// How long a running server has to answer a listing. If an announced listing is missing after
+    /// Maximum time for a running server to answer a listing. If an announced listing is missing after
     /// that, new calls are refused.
     pub recheck_timeout: Duration,
     /// The first delay before a restart; it doubles up to `backoff_cap`.

@@ -120,7 +120,7 @@ async fn at_rest(source: &Source, before: Option<&Holdings>) -> Holdings {
     now
 }
 
-/// How many crashes there are is in MCP_BROKER_CRASHES; 1000 take minutes.
+/// MCP_BROKER_CRASHES sets the number of crashes; 1000 take minutes.
 #[tokio::test]
 async fn source_after_many_crashes_leaks_nothing() {
     let crashes = std::env::var("MCP_BROKER_CRASHES");

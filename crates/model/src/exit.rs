@@ -3,7 +3,7 @@
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
 
-/// How a program ends.
+/// The exit code of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// 0: success.

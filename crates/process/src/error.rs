@@ -10,7 +10,7 @@ use broker_model::SourceCause;
 pub struct SpawnError {
     /// The stable cause.
     pub cause: SourceCause,
-    /// What happened: a lowercase fragment.
+    /// The event: a lowercase fragment.
     pub message: String,
 }
 

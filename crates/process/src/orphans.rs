@@ -21,10 +21,10 @@ use tokio::process::Child;
 #[cfg(target_os = "linux")]
 use super::unix::await_ended_child;
 
-/// How long a task has to reap its child before the children are checked again.
+/// Maximum time for a task to reap its child before the children are checked again.
 #[cfg(target_os = "linux")]
 const REAP_INTERVAL: Duration = Duration::from_millis(5);
-/// How long a start in progress may delay the shutdown.
+/// Maximum time that a start in progress may delay the shutdown.
 #[cfg(target_os = "linux")]
 const START_TIMEOUT: Duration = Duration::from_millis(200);
 

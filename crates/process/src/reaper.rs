@@ -20,9 +20,9 @@ use crate::{ExitReport, Process, ProcessHandle, StderrTail, StopDeadline, StopGr
 
 /// The interval of checks while a group ends.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long the kernel has to end a killed process.
+/// Maximum time for the kernel to end a killed process.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a member of the group has between SIGTERM and SIGKILL once the leader has ended.
+/// The time of a member of the group between SIGTERM and SIGKILL once the leader has ended.
 const GROUP_END_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The number of running reapers in this process.

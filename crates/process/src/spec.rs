@@ -30,7 +30,7 @@ pub struct ProcessSpec {
     pub redactor: Redactor,
 }
 
-/// How long a process has to end by itself when it is stopped.
+/// Maximum time for a process to end by itself when it is stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct StopGrace {
     /// After its stdin was closed, before SIGTERM.

@@ -185,7 +185,7 @@ impl<'a> Search<'a> {
             self.closed(place, keywords, before)?;
         }
         if self.found.places.len() == before {
-            // The failure lies in a subschema that the search does not enter.
+            // The failure is in a subschema that the search does not enter.
             let keyword = if alone { "$ref" } else { "allOf" };
             self.add(place.error(keyword, "a match of the schema".to_owned()))?;
         }

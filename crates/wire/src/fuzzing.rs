@@ -47,7 +47,7 @@ pub fn frames(peer: Peer, bytes: &[u8], limit: usize, pieces: &[usize]) -> (Vec<
 /// One message of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedMessage {
-    /// What it is.
+    /// The kind of the message.
     pub kind: &'static str,
     /// Its id.
     pub id: Option<Id>,

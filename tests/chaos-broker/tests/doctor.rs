@@ -362,7 +362,7 @@ fn doctor_ends_its_processes_on_a_signal() {
         chaos.script("a", &never);
         let args = "chaos-broker doctor & echo $! > pid; wait $!";
         let folder = binary("chaos-broker");
-        let folder = folder.parent().expect("it lies in a folder");
+        let folder = folder.parent().expect("it is in a folder");
         let path = format!("{}:/usr/bin:/bin", folder.display());
         let shell = Run::new(std::path::Path::new("/bin/sh"))
             .args(["-c", args])

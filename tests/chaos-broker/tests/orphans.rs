@@ -51,7 +51,7 @@ fn stats() -> Vec<(u32, Vec<String>)> {
     pids.filter_map(stat).collect()
 }
 
-/// How many processes have a command line that names this folder.
+/// The number of processes whose command line names this folder.
 fn commands_naming(folder: &Path) -> usize {
     let folder = folder.to_str().expect("the path is text").as_bytes();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -36,7 +36,7 @@ fn tempfile_of(calls: &[Value]) -> tempfile::NamedTempFile {
     file
 }
 
-/// The same calls through the broker.
+/// The calls through the broker.
 fn through(node: &str, calls: &[Value]) -> Vec<Value> {
     let wrap = |call: &Value| {
         let path = format!("{node}/{}", call["tool"].as_str().expect("a name"));

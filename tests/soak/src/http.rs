@@ -4,9 +4,9 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// How long an answer may take; the longest call of the mix is bounded far below.
+/// Maximum time of an answer; the longest call of the mix is bounded far below.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long a closed connection is checked for an extra answer.
+/// The time in which a closed connection is checked for an extra answer.
 const AFTERWARDS: Duration = Duration::from_millis(5);
 
 /// An answer.
@@ -83,7 +83,7 @@ impl Connection {
         !self.reader.buffer().is_empty()
     }
 
-    /// The same check for a connection that is no longer used, after a short wait.
+    /// Checks a connection that is no longer used, after a short wait.
     pub(crate) fn has_more_afterwards(mut self) -> bool {
         let stream = self.reader.get_ref();
         let mut byte = [0];

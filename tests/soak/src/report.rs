@@ -40,7 +40,7 @@ struct Check {
 
 /// The share of calls to untouched sources that must be served, in hundredths of a percent.
 const AVAILABILITY: u64 = 9999;
-/// How much memory may grow, in percent.
+/// Maximum growth of memory, in percent.
 const GROWTH: u64 = 5;
 /// The allowed change of descriptors and threads: connections of disconnected callers, starting
 /// servers.

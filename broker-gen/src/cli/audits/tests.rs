@@ -56,7 +56,7 @@ fn parse(text: &str) -> Audits {
     Audits::parse("c.audits.toml", text).unwrap_or_else(|problems| panic!("{problems:#?}"))
 }
 
-/// What is wrong: line, column, code, message.
+/// The problems: line, column, code, message.
 fn wrong(text: &str) -> Vec<(usize, usize, &'static str, String)> {
     let problems = Audits::parse("c.audits.toml", text).expect_err("it is refused");
     let place = |problem: &Diagnostic| {

@@ -62,7 +62,7 @@ pub(super) fn human(linted: &[LintResult]) -> Text {
     out
 }
 
-/// How to accept a harmless finding; empty without findings.
+/// The command that accepts a harmless finding; empty without findings.
 pub(super) fn settle(linted: &[LintResult], config: &Path) -> Text {
     if linted.is_empty() {
         return Text::new();

@@ -21,7 +21,7 @@ use crate::doctor::{self, Diagnosis};
 use crate::logging::LogOutput;
 use crate::secret;
 
-/// How long interrupted servers have to end.
+/// Maximum time for interrupted servers to end.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval of the progress message at a terminal.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);

@@ -12,7 +12,7 @@ use super::{listen, warn};
 use crate::secret::{self, SecretSources};
 use crate::surface::http::HttpSurface;
 
-/// How long calls in flight may take after a stop signal.
+/// Maximum time of calls in flight after a stop signal.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves until a signal or a refused start.

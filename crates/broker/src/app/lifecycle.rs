@@ -20,13 +20,13 @@ use crate::surface::Surface;
 /// The maximum time from the stop signal to the end, without threads: 12 s with them. The time that the
 /// drain leaves is for the sources, whose graces are shortened to fit, and for the last replies.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(11_500);
-/// How long replies may take to be sent once every call has ended, and the minimum that is reserved for
+/// Maximum time to send replies once every call has ended, and the minimum that is reserved for
 /// them.
 const LAST_REPLIES_TIMEOUT: Duration = Duration::from_secs(1);
 const MIN_LAST_REPLIES_TIMEOUT: Duration = Duration::from_millis(300);
 /// The time that ending a process takes in addition to its graces.
 const PROCESS_END_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long killing all processes may take after the second interrupt.
+/// Maximum time to kill all processes after the second interrupt.
 const FORCED_STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A broker that serves and whose sources are starting.

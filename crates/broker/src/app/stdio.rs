@@ -12,10 +12,10 @@ use super::warn;
 use crate::secret;
 use crate::surface::mcp::stdio::StdioSurface;
 
-/// How long calls may take after the client closed the input. Clients kill a server that has not ended
+/// Maximum time of calls after the client closed the input. Clients kill a server that has not ended
 /// 2 s after that.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(900);
-/// How long a source may take to end by itself, and again after SIGTERM.
+/// Maximum time for a source to end by itself, and again after SIGTERM.
 const SOURCE_STOP_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Serves until the end of input, a signal, or a refused start.

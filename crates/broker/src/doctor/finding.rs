@@ -81,11 +81,11 @@ pub(super) struct Finding {
     /// Why the source is not ready, if the finding is about that.
     pub(super) cause: Option<&'static str>,
     pub(super) severity: Severity,
-    /// What is wrong: a lowercase fragment.
+    /// The problem: a lowercase fragment.
     pub(super) message: String,
     /// Evidence: lines of stderr and stdout, and places of differences.
     pub(super) details: Vec<String>,
-    /// What to do about it.
+    /// The remedy.
     pub(super) remedy: String,
 }
 

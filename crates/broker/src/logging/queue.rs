@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 /// The maximum bytes of log lines that wait to be written.
 const MAX_QUEUE_BYTES: usize = 1 << 20;
-/// How long the end of the process waits for lines of the log, unless standard error has accepted
-/// nothing for that long already.
+/// Maximum time that the end of the process waits for lines of the log, unless standard error has
+/// accepted nothing for that long already.
 const LOG_END_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit at the end of the process if a report waits as well.
 const REPORT_END_TIMEOUT: Duration = Duration::from_secs(10);

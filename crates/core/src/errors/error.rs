@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 pub struct CoreError {
     /// The stable code.
     pub code: CallCode,
-    /// What is wrong: a lowercase fragment.
+    /// The problem: a lowercase fragment.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Option<String>,
     /// The path to which it refers.
     pub path: Option<String>,

@@ -50,7 +50,7 @@ pub struct ExamResult {
 pub struct StartedSource {
     /// The program's name as it was searched.
     pub program: String,
-    /// How long the config lets a start take.
+    /// Maximum time of a start, by the config.
     pub startup_timeout: Duration,
     /// Variables that were not passed to it and look relevant.
     pub withheld: Vec<String>,
@@ -63,13 +63,13 @@ pub struct StartedSource {
 /// The tools of a source that listed them.
 #[derive(Debug)]
 pub struct ToolComparison {
-    /// How many it listed.
+    /// The number of tools that it listed.
     pub listed: usize,
-    /// How many of those would be served.
+    /// The number of those that would be served.
     pub exposed: usize,
-    /// How many of those the filter hides.
+    /// The number of those that the filter hides.
     pub hidden: usize,
-    /// How many tools of the lock would be withdrawn.
+    /// The number of tools of the lock that would be withdrawn.
     pub withdrawn: usize,
     /// Everything that differs from the lock.
     pub report: Report,

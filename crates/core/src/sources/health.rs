@@ -45,9 +45,9 @@ pub struct SourceHealth {
     pub cause: Option<&'static str>,
     /// Since when, RFC 3339 in UTC.
     pub since: String,
-    /// How many tools it exposes.
+    /// The number of tools that it exposes.
     pub tools: usize,
-    /// How many of them are withdrawn.
+    /// The number of them that are withdrawn.
     pub withdrawn: usize,
     /// Counters since the start of the broker; not part of `/readyz`.
     #[serde(skip)]
@@ -60,7 +60,7 @@ pub struct SourceHealth {
 /// One process of a source, as `/sources` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstanceHealth {
-    /// The same values as for a source.
+    /// The state, as for a source.
     pub state: &'static str,
     /// Why it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]

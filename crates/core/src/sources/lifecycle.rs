@@ -14,10 +14,10 @@ use crate::Inner;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
 
-/// How long the tasks of stopped sources have to end. Every step of a stop is bounded; this bound
+/// Maximum time for the tasks of stopped sources to end. Every step of a stop is bounded; this bound
 /// covers a step that is not.
 const TASKS_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a source has to stop when there is no deadline: enough for all of its graces.
+/// Maximum time for a source to stop without a deadline: enough for all of its graces.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 impl Inner {

@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) static CALLER: Identity = Identity::anonymous();
 
-/// What a source lists while nothing has drifted.
+/// The listing of a source without drift.
 pub(super) fn snapshot(names: &[&str]) -> Snapshot {
     let schema =
         json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});

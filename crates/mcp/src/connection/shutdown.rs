@@ -14,9 +14,9 @@ use super::table::{Reply, Request};
 use super::task::{ConnectionTask, answer};
 use crate::failure::SourceFailure;
 
-/// How long the pipes of an ended process are read.
+/// Maximum time that the pipes of an ended process are read.
 const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_millis(30);
-/// How long a process that closed a pipe has to end before it counts as still running.
+/// Maximum time for a process that closed a pipe to end before it counts as still running.
 const PROCESS_END_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Why a connection ended.

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
 
-/// How long the task has to report whether a cancelled request had begun. The task never blocks, so
+/// Maximum time for the task to report whether a cancelled request had begun. The task never blocks, so
 /// this passes only if the machine stalls.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(250);
 

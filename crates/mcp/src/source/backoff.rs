@@ -21,7 +21,7 @@ const JITTER: f64 = 0.2;
 pub(super) struct RetryPlan {
     /// The delay; `None` to wait for a call.
     pub(super) delay: Option<Duration>,
-    /// How long calls do not cause an attempt.
+    /// The time in which calls do not cause an attempt.
     pub(super) wake_interval: Duration,
 }
 

@@ -46,7 +46,7 @@ pub enum Verdict {
     },
 }
 
-/// How long a call waits for a source that must not be woken yet.
+/// Maximum time that a call waits for a source that must not be started yet.
 const WAKE_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The retry delay of a call that was refused because an announced listing is missing.
 const PENDING_RETRY_DELAY: Duration = Duration::from_secs(1);

@@ -20,7 +20,7 @@ use crate::spec::SourceSpec;
 use crate::startup;
 use crate::status::State;
 
-/// How long the tasks of a stopped source have to end; their bounds are below this.
+/// Maximum time for the tasks of a stopped source to end; their bounds are below this.
 const TASKS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Lines of stderr that are logged when a source goes down, and characters of each.

@@ -1,4 +1,4 @@
-//! How a shell script is launched as a server. Several test programs include this file.
+//! Launches a shell script as a server. Several test programs include this file.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a lock keeps, what it refuses to read, and that its bytes are always the same.
+//! The content of a lock, the texts that its reader refuses, and its stable bytes.
 
 use serde_json::{Value, json};
 

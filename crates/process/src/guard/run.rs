@@ -38,7 +38,7 @@ const SIGNAL_EXIT_BASE: i32 = 128;
 /// The time that the broker has to end after the guard has forwarded the first stop signal. The
 /// deadline in the broker is shorter, so this one applies only if no thread of the broker can run.
 const BROKER_END_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long the kernel may take to end a broker that was killed.
+/// Maximum time for the kernel to end a broker that was killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Guards a broker from its start to its end and returns its exit code. Fails only if the broker could

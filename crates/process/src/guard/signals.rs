@@ -18,10 +18,10 @@ const HANDLED_SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 /// the size limit. Such a write fails instead, and so does a read from the terminal.
 const DEFERRED_SIGNALS: [Signal; 3] = [Signal::TTIN, Signal::TTOU, Signal::XFSZ];
 
-/// How long the broker may take to end after the first stop signal: slightly more than the longest
+/// Maximum time for the broker to end after the first stop signal: slightly more than the longest
 /// orderly shutdown. The timeout of the guard is longer.
 const END_TIMEOUT: Duration = Duration::from_secs(13);
-/// How long the broker may take to end after the second stop signal.
+/// Maximum time for the broker to end after the second stop signal.
 const IMMEDIATE_END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Stop signals; none is lost between two waits.

@@ -53,7 +53,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// How well this change explains that a value is refused for these reasons, from 0 to 3: 2 for the
+    /// The score of this change as an explanation of these reasons of a refusal, from 0 to 3: 2 for the
     /// keyword, 1 for the place.
     pub fn explains(&self, reasons: &[SchemaError]) -> u8 {
         let property = self.pointer.rsplit_once("/properties/");

@@ -57,7 +57,7 @@ impl<'s, 'a> Search<'s, 'a> {
         })
     }
 
-    /// The same search over values of every type.
+    /// Searches over values of every type.
     pub(super) fn of_any_type(self) -> Self {
         Self {
             objects_only: false,

@@ -12,9 +12,9 @@ use bytes::{Bytes, BytesMut};
 use super::respond::Refusal;
 use crate::core::{Account, Charge, ChargeError, memory_error_for_request, reserve};
 
-/// How long a body may take to arrive.
+/// Maximum time until a body has arrived.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long, and how many bytes of, a refused body are still read, so that its sender can read the
+/// Maximum time and number of bytes that a refused body is still read, so that its sender can read the
 /// reply instead of a reset.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_LINGER_BYTES: usize = 16 << 20;

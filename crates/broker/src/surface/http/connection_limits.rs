@@ -18,7 +18,7 @@ const MIN_OTHER_FILES: usize = 36;
 const OTHER_FILES: usize = 4;
 /// One slot in this many is reserved for connections that are only refused.
 const REJECT_SLOT_RATIO: usize = 16;
-/// How long a new connection waits for the slot of one that is being closed for it.
+/// Maximum time that a new connection waits for the slot of one that is being closed for it.
 const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
 /// The minimum time between two log lines about too many connections.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);

@@ -20,14 +20,14 @@ use super::peers::{Peer, Peers};
 use super::write_timeout::{WriteBounds, WriteTimeout};
 use super::{Caller, HttpSurface, handle};
 
-/// How long the head of a request may take, from the end of the previous request; so also how long a
+/// Maximum time for the head of a request, from the end of the previous request; so also how long a
 /// connection may be silent.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum bytes of a head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
 /// The maximum bytes that are read ahead on a connection.
 const MAX_READ_BYTES: usize = 32 << 10;
-/// How long a reply waits until its caller accepts the next byte.
+/// Maximum time that a reply waits until its caller accepts the next byte.
 const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The minimum rate at which a caller must read its reply, in bytes per second, on average over
 /// `RATE_INTERVAL`.

@@ -15,8 +15,8 @@ use super::{ClientContext, result};
 use crate::core::{Charge, CoreError, Outcome, memory_error_for_request, memory_error_for_result};
 use crate::surface::meta::{Listing, MetaCaller, similar_names};
 
-/// How long a call waits for the sources to be compared with the lock: a client calls right after its
-/// start, and a wait is better than an error. Shorter than the timeouts of clients.
+/// Maximum time that a call waits for the sources to be compared with the lock: a client calls right
+/// after its start, and a wait is better than an error. Shorter than the timeouts of clients.
 const START_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Results longer than this are processed on another thread, so that other answers do not wait for

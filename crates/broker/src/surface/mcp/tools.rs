@@ -11,8 +11,8 @@ use crate::core::{Core, Identity, MAX_DEPTH, MAX_DESCRIBED};
 /// The names of the three tools.
 pub(super) const NAMES: [&str; 3] = ["meta_tree", "meta_desc", "meta_call"];
 
-/// How long a modern client may cache these texts: they do not change while the broker runs, but may
-/// differ in the next one.
+/// Maximum time that a modern client may cache these texts: they do not change while the broker runs, but
+/// may differ in the next one.
 const TTL_MS: u64 = 300_000;
 /// The maximum number of areas in the texts; the rest is counted.
 const MAX_AREAS: usize = 30;

@@ -32,7 +32,7 @@ pub struct Cut {
     pub limit: usize,
     /// The first parts that were shortened.
     pub cuts: Vec<CutDetail>,
-    /// How many further parts were shortened.
+    /// The number of further parts that were shortened.
     #[serde(rename = "more", skip_serializing_if = "is_zero")]
     pub unnamed: usize,
 }

@@ -1,4 +1,4 @@
-//! What a good config becomes: both shapes of `tree`, defaults, the variables that it names.
+//! Valid configs, parsed: both shapes of `tree`, defaults, the variables that it names.
 
 use std::time::Duration;
 

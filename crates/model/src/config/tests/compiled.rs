@@ -1,4 +1,4 @@
-//! What is compiled in: no secret that was written out, and the same digest.
+//! The compiled-in config: it has no literal secret, and the digest of the original.
 
 use super::*;
 

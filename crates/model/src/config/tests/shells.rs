@@ -136,7 +136,7 @@ fn shell_value_never_becomes_syntax() {
         for value in values {
             #[expect(
                 clippy::disallowed_methods,
-                reason = "a shell is the only judge of its syntax"
+                reason = "only a shell can check its syntax"
             )]
             let mut shell = std::process::Command::new("/bin/sh");
             shell.arg("-c").arg(&rewritten);
@@ -177,7 +177,7 @@ fn run(command: &str, value: &str) -> String {
     };
     #[expect(
         clippy::disallowed_methods,
-        reason = "a shell is the only judge of its syntax"
+        reason = "only a shell can check its syntax"
     )]
     let mut process = std::process::Command::new(program);
     process.args(args).stderr(std::process::Stdio::null());

@@ -17,7 +17,7 @@ use super::connection::Connection;
 use crate::core::{Core, Identity};
 use crate::surface::{Surface, SurfaceSettings};
 
-/// How long the last answers may take to be written.
+/// Maximum time to write the last answers.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The stdio surface.
