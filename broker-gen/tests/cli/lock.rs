@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 
 use broker_model::lock::Lock;
+use harness::on_terminal;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, contains, names, tool};
@@ -459,6 +460,27 @@ fn lock_progress_names_a_slow_source() {
         "{}",
         output.stderr
     );
+}
+
+#[test]
+fn lock_progress_on_a_terminal_is_drawn_in_place_and_removed() {
+    let bench = Bench::new(&["quick", "slow"]);
+    let line = format!("fetching \u{1b}[31m漢字 {}", "x".repeat(100));
+    bench.script(
+        "slow",
+        &json!({"start_delay_ms": 1500, "stderr_lines": [line]}),
+    );
+    let command = bench.command(&["lock", "--once"], &[("TERM", "xterm")]);
+    let (code, screen) = on_terminal(command, "");
+    assert_eq!(code, Some(0), "{screen:?}");
+    let (drawn, rest) = screen
+        .rsplit_once("\u{1b}[2K")
+        .expect("the lines are cleared");
+    contains(drawn, &["/slow 1 s: fetching \\u{1b}[31m漢字 xxx"]);
+    let is_cut = !drawn.contains(&"x".repeat(60));
+    assert!(is_cut && !drawn.contains("\u{1b}[31m"), "{screen:?}");
+    contains(rest, &["/quick: ", "wrote c.lock.json"]);
+    assert!(!rest.contains("fetching"), "{screen:?}");
 }
 
 #[test]
