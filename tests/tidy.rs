@@ -265,7 +265,7 @@ const fn phrase(text: &'static str, advice: &'static str) -> Phrase {
 }
 
 const PEOPLE: &str = "name the caller, the client, the process or the person";
-const PHRASES: [Phrase; 21] = [
+const PHRASES: [Phrase; 22] = [
     phrase("whoever", PEOPLE),
     phrase("nobody", PEOPLE),
     phrase("somebody", PEOPLE),
@@ -284,6 +284,7 @@ const PHRASES: [Phrase; 21] = [
     phrase("of its own", "its, separate"),
     phrase("of their own", "their, separate"),
     phrase("hears", "receives"),
+    phrase("told", "reported, informed"),
     Phrase {
         text: "stands",
         except: [&[], &["for"]],

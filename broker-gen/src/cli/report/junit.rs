@@ -80,7 +80,7 @@ pub(super) fn document(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
                 (Verdict::Passed, Some(block)) => inner.push(text!(
                     "{}><system-out>{}</system-out></testcase>\n",
                     open,
-                    escaped(&told(shown, block))
+                    escaped(&finding_texts(shown, block))
                 )),
                 (verdict, Some(block)) => {
                     let tag = if matches!(verdict, Verdict::Error) {
@@ -99,7 +99,7 @@ pub(super) fn document(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
                         tag,
                         block.class.as_str(),
                         escaped(&message),
-                        escaped(&told(shown, block)),
+                        escaped(&finding_texts(shown, block)),
                         tag
                     ));
                 }
@@ -135,7 +135,7 @@ fn attributes([tests, failures, errors, skipped]: [usize; 4]) -> String {
 }
 
 /// All findings of one tool.
-fn told(shown: &ReportView<'_>, block: &Block<'_>) -> String {
+fn finding_texts(shown: &ReportView<'_>, block: &Block<'_>) -> String {
     let mut out = String::new();
     for finding in block.findings {
         let _ = writeln!(
