@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The schema of the report, draft 7.
 pub fn report() -> Value {
-    broker_model::json_schema::generate::<Report>()
+    broker_model::json_schema::generate::<Report>(broker_model::json_schema::Contract::Deserialize)
 }
 
 /// The differences between some sources and the lock. Members may be added within one version.

@@ -53,7 +53,7 @@ fn changes(old: Option<&Package>, seen: &SeenPackage) -> Vec<Finding> {
         (None, SeenPackage::Nothing | SeenPackage::Unseen(_)) => Vec::new(),
         (None, SeenPackage::Found(new)) => vec![Finding {
             pointer: "/package".to_owned(),
-            new: Some(new.to_json()),
+            new: Some(json!(new)),
             ..finding(
                 "package-unrecorded",
                 format!("the package was not recorded; it is the {new}"),
@@ -81,12 +81,7 @@ fn compare(old: &Package, new: &Package) -> Option<Finding> {
     };
     if (old.kind, &old.name) != (new.kind, &new.name) {
         let message = format!("the command runs the {new} now; it was the {old}");
-        return changed(
-            "package-changed",
-            "",
-            (old.to_json(), new.to_json()),
-            message,
-        );
+        return changed("package-changed", "", (json!(old), json!(new)), message);
     }
     if old.version != new.version {
         let message = format!("it is the {new} now; the lock has the {old}");
@@ -134,7 +129,7 @@ fn compare(old: &Package, new: &Package) -> Option<Finding> {
 fn unseen(old: &Package, what: String) -> Finding {
     Finding {
         pointer: "/package".to_owned(),
-        old: Some(old.to_json()),
+        old: Some(json!(old)),
         ..finding(
             "package-unseen",
             format!("{what}; it may differ from the {old} of the lock"),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -10,8 +11,17 @@ use crate::json::{canonical_object, to_canonical};
 /// The name of the formula. Another algorithm gets another name, so that it is not mistaken for drift.
 pub const HASH_MODEL: &str = "sha256/1";
 
-/// A digest in its written form, `sha256/1:` and 64 hex digits.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The regular expression of a digest in its written form, for JSON Schemas.
+pub const PATTERN: &str = r"^sha256/1:[0-9a-f]{64}$";
+
+/// `sha256/1:` and 64 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend("pattern" = PATTERN))
+)]
 pub struct Digest(String);
 
 impl Digest {
@@ -63,6 +73,20 @@ pub fn hex(bytes: &[u8]) -> String {
     digits
         .map(|digit| char::from(DIGITS[usize::from(digit)]))
         .collect()
+}
+
+impl TryFrom<String> for Digest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::from_written(&text).ok_or("not a digest: `sha256/1:` and 64 hexadecimal digits")
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.0
+    }
 }
 
 impl fmt::Display for Digest {

@@ -5,13 +5,21 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// Maximum length of a path, in bytes.
 pub const MAX_PATH_BYTES: usize = 512;
 /// Maximum length of a segment, in bytes.
 pub const MAX_SEGMENT_BYTES: usize = 128;
 
 /// A checked absolute path in the tree. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(inline, description = "")
+)]
 pub struct NodePath(Arc<str>);
 
 /// The rule that a path breaks.
@@ -132,6 +140,20 @@ fn check_segment(segment: &str) -> Result<(), PathError> {
         return Err(PathError::SegmentTooLong);
     }
     Ok(())
+}
+
+impl TryFrom<String> for NodePath {
+    type Error = PathError;
+
+    fn try_from(text: String) -> Result<Self, PathError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<NodePath> for String {
+    fn from(path: NodePath) -> Self {
+        path.0.as_ref().to_owned()
+    }
 }
 
 impl fmt::Display for NodePath {

@@ -118,5 +118,7 @@ fn lock_v1_with_a_member_of_version_2_is_refused() {
     );
     let problems = refused(&newer);
     assert_eq!(problems[0].code, DiagnosticCode::LockCorrupt);
-    assert_eq!(problems[0].message, "unknown member");
+    let message = &problems[0].message;
+    assert!(message.starts_with("unknown field `command`"), "{message}");
+    assert_eq!(problems[0].pointer.as_deref(), Some("/sources/0/command"));
 }

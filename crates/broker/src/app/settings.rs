@@ -9,8 +9,6 @@ use broker_model::config::{Config, MAX_BYTES, Parsed, Template};
 use broker_model::lock::LockedSource;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
-use serde_json::Value;
-
 use super::failure::Failure;
 use crate::catalog::Catalog;
 use crate::surface::http::{BadEntry, HostPolicy};
@@ -115,8 +113,7 @@ fn known_tools(catalog: &Catalog, path: &NodePath) -> KnownTools {
         .sources
         .iter()
         .find(|source| source.path == path.as_str())
-        .and_then(|source| serde_json::from_str::<Value>(catalog.text(source.lock)).ok())
-        .and_then(|value| LockedSource::from_verified(&value).ok());
+        .and_then(|source| LockedSource::from_compiled(catalog.text(source.lock)).ok());
     let Some(locked) = locked else {
         return KnownTools::default();
     };

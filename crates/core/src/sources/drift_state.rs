@@ -18,7 +18,6 @@ use broker_model::redact::Redactor;
 use broker_model::snapshot::ListedTool;
 use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
-use serde_json::Value;
 
 use crate::catalog::{Catalog, EntryKind};
 use crate::listing::view::{View, Withdrawal};
@@ -218,16 +217,9 @@ impl DriftState {
 
     fn locked(&self, source: usize) -> Result<LockedSource, String> {
         let text = self.catalog.text(self.catalog.sources[source].lock);
-        let value: Value = serde_json::from_str(text)
-            .map_err(|error| format!("the compiled lock cannot be read: {error}"))?;
         // The build verified the digests of the compiled lock.
-        LockedSource::from_verified(&value).map_err(|problems| {
-            let first = problems.first().map(|problem| problem.message.as_str());
-            format!(
-                "the compiled lock cannot be read: {}",
-                first.unwrap_or("no reason given")
-            )
-        })
+        LockedSource::from_compiled(text)
+            .map_err(|error| format!("the compiled lock cannot be read: {error}"))
     }
 
     /// The report without tools that this config hides.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::diagnostic::Diagnostic;
@@ -144,6 +145,21 @@ pub struct Source {
     pub volatile: BTreeSet<String>,
     /// Its JSON pointer in the file.
     pub pointer: String,
+}
+
+/// The transport to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "")
+)]
+pub enum Backend {
+    /// A process: its standard input and output.
+    Stdio,
+    /// HTTP; no config has it yet.
+    Http,
 }
 
 /// The command line of a process.

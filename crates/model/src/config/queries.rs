@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::template::{Part, Template};
-use super::{CommandLine, Config, Node, Source, TextDrift};
+use super::{Backend, CommandLine, Config, Node, Source, TextDrift};
 use crate::diagnostic::Diagnostic;
 use crate::json::position_of_pointer;
 use crate::path::NodePath;
@@ -72,8 +72,8 @@ impl Config {
 
 impl Source {
     /// `stdio`; sources over the network are not supported yet.
-    pub fn backend(&self) -> &'static str {
-        "stdio"
+    pub fn backend(&self) -> Backend {
+        Backend::Stdio
     }
 
     /// Whether a shell runs it.

@@ -1,8 +1,10 @@
 //! JSON Schemas of the files that people and programs read: config and lock.
 //!
-//! The types below describe the files only: domain types are never serialized by derive, so that a
-//! renamed field cannot change a file. `schemas/` contains the output; a test checks it.
+//! The types of `config.rs` describe the config only: its reader keeps the place of every value and is not
+//! made from types. The schema of the lock is made from the types that read and write it. `schemas/` contains
+//! the output; a test checks it.
 
+pub use schemars::generate::Contract;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
@@ -12,57 +14,50 @@ use serde_json::{Value, json};
     reason = "the fields describe a file; nothing is read into them"
 )]
 mod config;
-#[expect(
-    dead_code,
-    reason = "the fields describe a file; nothing is read into them"
-)]
-mod lock;
 
 /// The schema of the config that an operator writes.
 pub fn config() -> Value {
-    config::with_entries(generate::<config::Config>())
+    config::with_entries(generate::<config::Config>(Contract::Deserialize))
 }
 
 /// The schema of the lock beside it.
 pub fn lock() -> Value {
-    generate::<lock::Lock>()
+    generate::<crate::lock::wire::LockWire>(Contract::Deserialize)
 }
 
-/// The schema of a type, draft 7 (which editors understand), as the schemas of this project are written.
-pub fn generate<T: JsonSchema>() -> Value {
-    let schema: Schema = SchemaSettings::draft07()
-        .into_generator()
-        .into_root_schema_for::<T>();
+/// The schema of a type that is read or written, draft 7 (which editors understand), as the schemas of this
+/// project are written.
+pub fn generate<T: JsonSchema>(contract: Contract) -> Value {
+    let mut settings = SchemaSettings::draft07();
+    settings.contract = contract;
+    let schema: Schema = settings.into_generator().into_root_schema_for::<T>();
     let mut value = schema.to_value();
     tidy(&mut value);
     value
 }
 
-/// Removes `null`, which an `Option` adds and these files never contain, and the names of Rust's number
-/// types, which readers of the schema do not know.
+/// Removes the names of Rust's number types, which readers of the schema do not know, the descriptions of
+/// variants, and the `null` of members that are absent instead.
 fn tidy(value: &mut Value) {
-    let null = json!({"type": "null"});
     if let Value::Object(members) = value {
         let is_format = members.get("format").is_some_and(Value::is_string);
         if is_format && members.contains_key("type") {
             members.remove("format");
         }
-        let mut single = None;
-        if let Some(Value::Array(types)) = members.get_mut("type") {
-            types.retain(|name| name != "null");
-            single = (types.len() == 1).then(|| types[0].clone());
+        let variants = members.get("oneOf").and_then(Value::as_array);
+        let names =
+            variants.and_then(|all| all.iter().map(|one| one.get("const").cloned()).collect());
+        if let Some(Value::Array(names)) = names {
+            members.remove("oneOf");
+            members.insert("type".to_owned(), "string".into());
+            members.entry("enum").or_insert(names.into());
         }
-        if let Some(name) = single {
-            members.insert("type".to_owned(), name);
-        }
-        if let Some(Value::Array(alternatives)) = members.get_mut("anyOf")
-            && alternatives.contains(&null)
-        {
-            alternatives.retain(|alternative| *alternative != null);
-            if alternatives.len() == 1
-                && let Some(alternatives) = members.remove("anyOf")
-            {
-                members.insert("allOf".to_owned(), alternatives);
+        let required = members.get("required").and_then(Value::as_array).cloned();
+        let required = required.unwrap_or_default();
+        let properties = members.get_mut("properties").and_then(Value::as_object_mut);
+        for (name, property) in properties.into_iter().flatten() {
+            if !required.contains(&json!(name)) {
+                remove_null(property);
             }
         }
     }
@@ -70,5 +65,27 @@ fn tidy(value: &mut Value) {
         Value::Object(members) => members.values_mut().for_each(tidy),
         Value::Array(items) => items.iter_mut().for_each(tidy),
         _ => {}
+    }
+}
+
+/// Removes `null`, which an `Option` adds.
+fn remove_null(property: &mut Value) {
+    let Some(members) = property.as_object_mut() else {
+        return;
+    };
+    if let Some(Value::Array(names)) = members.get_mut("type") {
+        names.retain(|name| name != "null");
+        if let [name] = &names[..] {
+            let name = name.clone();
+            members.insert("type".to_owned(), name);
+        }
+    }
+    if let Some(Value::Array(alternatives)) = members.get_mut("anyOf") {
+        alternatives.retain(|alternative| *alternative != json!({"type": "null"}));
+        if alternatives.len() == 1
+            && let Some(alternatives) = members.remove("anyOf")
+        {
+            members.insert("allOf".to_owned(), alternatives);
+        }
     }
 }

@@ -1,38 +1,25 @@
 //! The lock file: writing gives deterministic text, reading verifies every digest and refuses unknown members.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use serde_path_to_error::Segment;
 
-use super::{LOCK_VERSION, Lock, LockedSource, MAX_LOCK_VERSION, format2};
+use super::wire::LockWire;
+use super::{LOCK_VERSION, Lock, MAX_LOCK_VERSION, format2};
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
-use crate::json::{parse, position_of_offset, position_of_pointer, to_review_text};
-
-/// The known members of the top level.
-pub(super) const KEYS: [&str; 6] = [
-    "config_digest",
-    "generator",
-    "hash_model",
-    "lock_version",
-    "root_digest",
-    "sources",
-];
+use crate::json::{child_pointer, parse, position_of_offset, position_of_pointer, to_review_text};
+use crate::text::shown_line;
 
 impl Lock {
     /// The file's text. Equal locks give equal bytes on every machine.
     pub fn to_text(&self) -> String {
-        let mut document = self.document();
-        document.insert(
-            "root_digest".to_owned(),
-            root_digest(&document).as_str().into(),
-        );
-        document.insert("generator".to_owned(), self.generator.as_str().into());
-        to_review_text(&Value::Object(document))
+        to_review_text(&json!(LockWire::from(self)))
     }
 
     /// The digest of the lock without `generator` and `root_digest`.
     pub fn root_digest(&self) -> Digest {
-        root_digest(&self.document())
+        LockWire::from(self).computed_root_digest()
     }
 
     /// Reads a lock and verifies every digest. `file` is its name in messages.
@@ -56,126 +43,41 @@ impl Lock {
         refuse_merge_conflict(text)?;
         // The version is checked first: a newer lock is "another version", not "unknown member".
         let loose: Value = serde_json::from_str(text).map_err(|error| vec![torn(text, &error)])?;
+        let corrupt = DiagnosticCode::LockCorrupt;
         let Some(members) = loose.as_object() else {
-            return Err(vec![
-                Diagnostic::error(DiagnosticCode::LockCorrupt, "the lock is not a JSON object")
-                    .at(""),
-            ]);
+            let problem = Diagnostic::error(corrupt, "the lock is not a JSON object");
+            return Err(vec![problem.at("")]);
         };
         let version = read_version(members)?;
         if version > 1 {
             format2::refuse_unknown_members(members)?;
         }
-        let document = parse(text).map_err(|error| {
-            vec![Diagnostic::error(
-                DiagnosticCode::LockCorrupt,
-                error.to_string(),
-            )]
-        })?;
-
-        let mut problems = Vec::new();
-        for key in members.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            problems.push(
-                Diagnostic::error(
-                    DiagnosticCode::LockCorrupt,
-                    format!("unknown member `{key}`"),
-                )
-                .at(crate::json::child_pointer("", key)),
-            );
+        let document =
+            parse(text).map_err(|error| vec![Diagnostic::error(corrupt, error.to_string())])?;
+        let wire: LockWire =
+            serde_path_to_error::deserialize(&document).map_err(|error| vec![malformed(&error)])?;
+        // Serde accepts a list for an object, and `null` for an absent member.
+        if json!(wire) != document {
+            let message = "a member has another form than `broker-gen lock` writes";
+            return Err(vec![Diagnostic::error(corrupt, message).at("")]);
         }
-        let digest_at = |key: &str| {
-            document
-                .get(key)
-                .and_then(Value::as_str)
-                .and_then(Digest::from_written)
-        };
-        let written_root = digest_at("root_digest");
-        let Some(config_digest) = digest_at("config_digest") else {
-            problems.push(
-                Diagnostic::error(
-                    DiagnosticCode::LockCorrupt,
-                    "`config_digest` is not a valid digest",
-                )
-                .at("/config_digest"),
-            );
-            return Err(problems);
-        };
-        let mut lock = Self {
-            version,
-            config_digest,
-            generator: document
-                .get("generator")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
-            sources: Vec::new(),
-        };
-        for (index, value) in document
-            .get("sources")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
-            let at = format!("/sources/{index}");
-            match LockedSource::from_json(value) {
-                Ok(source) if lock.source(source.path.as_str()).is_some() => {
-                    problems.push(
-                        Diagnostic::error(
-                            DiagnosticCode::LockOrphan,
-                            format!("the lock has the source `{}` twice", source.path),
-                        )
-                        .at(at),
-                    );
-                }
-                Ok(source) => lock.sources.push(source),
-                Err(found) => problems.extend(found.into_iter().map(|problem| {
-                    let pointer = format!("{at}{}", problem.pointer.as_deref().unwrap_or_default());
-                    problem.at(pointer)
-                })),
-            }
-        }
-        if problems.is_empty() {
-            let mut covered = document.as_object().cloned().unwrap_or_default();
-            covered.retain(|key, _| !matches!(key.as_str(), "generator" | "root_digest"));
-            let found = root_digest(&covered);
-            if written_root.as_ref() != Some(&found) {
-                let message = format!(
-                    "the lock was edited: the root digest of its content is {found}, and `root_digest` differs"
-                );
-                problems.push(
-                    Diagnostic::error(DiagnosticCode::LockCorrupt, message).at("/root_digest"),
-                );
-            }
-        }
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        lock.sources.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(lock)
-    }
-
-    /// The document that the root digest covers.
-    fn document(&self) -> Map<String, Value> {
-        let mut sources: Vec<_> = self.sources.iter().collect();
-        sources.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut out = Map::new();
-        out.insert(
-            "config_digest".to_owned(),
-            self.config_digest.as_str().into(),
-        );
-        out.insert("hash_model".to_owned(), HASH_MODEL.into());
-        out.insert("lock_version".to_owned(), self.version.into());
-        out.insert(
-            "sources".to_owned(),
-            sources.into_iter().map(LockedSource::to_json).collect(),
-        );
-        out
+        wire.try_into()
     }
 }
 
-fn root_digest(covered: &Map<String, Value>) -> Digest {
-    Digest::of("mcp-broker:lock:1", &Value::Object(covered.clone()))
+/// The place at which the document has not the form of a lock.
+fn malformed(error: &serde_path_to_error::Error<serde_json::Error>) -> Diagnostic {
+    let mut pointer = String::new();
+    for segment in error.path() {
+        let token = match segment {
+            Segment::Seq { index } => index.to_string(),
+            Segment::Map { key } => key.clone(),
+            Segment::Enum { .. } | Segment::Unknown => continue,
+        };
+        pointer = child_pointer(&pointer, &token);
+    }
+    let message = shown_line(&error.inner().to_string(), 300);
+    Diagnostic::error(DiagnosticCode::LockCorrupt, message).at(pointer)
 }
 
 fn torn(text: &str, error: &serde_json::Error) -> Diagnostic {
@@ -250,7 +152,7 @@ fn read_version(members: &Map<String, Value>) -> Result<u64, Vec<Diagnostic>> {
         other => refused(
             format!(
                 "the lock's digests have the formula `{}`, this program uses `{HASH_MODEL}`",
-                crate::text::shown_line(other.unwrap_or("missing"), 40)
+                shown_line(other.unwrap_or("missing"), 40)
             ),
             "Use the broker-gen that wrote it, or make a new lock with this one.",
             "/hash_model",

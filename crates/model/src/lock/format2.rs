@@ -54,7 +54,6 @@
 
 use serde_json::{Map, Value};
 
-use super::file;
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
 use crate::json::child_pointer;
@@ -62,6 +61,29 @@ use crate::text::shown_line;
 
 /// Maximum number of unknown members that a message names.
 const MAX_REPORTED: usize = 20;
+/// Known members of the top level.
+const LOCK_KEYS: [&str; 6] = [
+    "config_digest",
+    "generator",
+    "hash_model",
+    "lock_version",
+    "root_digest",
+    "sources",
+];
+/// Known members of an element of `sources`.
+const SOURCE_KEYS: [&str; 11] = [
+    "backend",
+    "capabilities",
+    "config_digest",
+    "exposed",
+    "hidden",
+    "instructions",
+    "package",
+    "path",
+    "protocol_version",
+    "server_info",
+    "volatile",
+];
 /// Known members of an element of `exposed`.
 const TOOL_KEYS: [&str; 4] = ["digests", "exposed_name", "raw", "upstream_name"];
 /// Known members of an element of `hidden`.
@@ -70,9 +92,9 @@ const HIDDEN_KEYS: [&str; 2] = ["digest", "name"];
 /// Refuses a lock of version 2 with unknown members, and names them.
 pub(super) fn refuse_unknown_members(lock: &Map<String, Value>) -> Result<(), Vec<Diagnostic>> {
     let mut unknown = Unknown::default();
-    unknown.look("", lock, &file::KEYS);
+    unknown.look("", lock, &LOCK_KEYS);
     for (at, source) in elements(lock, "", "sources") {
-        unknown.look(&at, source, &super::source::KEYS);
+        unknown.look(&at, source, &SOURCE_KEYS);
         for (at, tool) in elements(source, &at, "exposed") {
             unknown.look(&at, tool, &TOOL_KEYS);
         }

@@ -7,14 +7,16 @@
 //!
 //! JSON, two spaces, sorted keys, LF; no time, host or path. The top level of `lock_version` 1 has
 //! `config_digest`, `generator` (outside the root digest), `hash_model`, `lock_version`, `root_digest`
-//! and `sources`; `source.rs` and `tool.rs` describe a source and a tool. Each tool is stored whole, with
-//! two changes: `description` is a list of lines, and members that `volatile` names are left out.
+//! and `sources`; `wire.rs` has all members. Each tool is stored whole, with two changes: `description` is
+//! a list of lines, and members that `volatile` names are left out.
 //! Version 2 adds members, which `format2.rs` describes; none is written yet.
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::config::Backend;
 use crate::digest::Digest;
 use crate::path::NodePath;
 
@@ -23,9 +25,10 @@ mod format2;
 mod package;
 mod source;
 mod tool;
+pub(crate) mod wire;
 
 pub use package::{Package, PackageKind};
-pub use tool::{MEMBERS, ToolDigests, strip_volatile};
+pub use tool::{strip_volatile, tool_digests};
 
 /// Maximum size of a lock, in bytes: eight listings of the maximum size of 32 MiB.
 pub const MAX_BYTES: usize = 256 << 20;
@@ -54,8 +57,8 @@ pub struct Lock {
 pub struct LockedSource {
     /// The node on which it is mounted.
     pub path: NodePath,
-    /// `stdio` or `http`.
-    pub backend: String,
+    /// The transport.
+    pub backend: Backend,
     /// The digest of this source's part of the config, so that one source can be locked alone.
     pub config_digest: Digest,
     /// `serverInfo` as sent.
@@ -90,12 +93,14 @@ pub struct LockedTool {
 }
 
 /// A tool that the filter hides, with the data that shows a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HiddenTool {
+    /// The digest of the whole tool.
+    pub digest: Digest,
     /// The server's name of the tool.
     pub name: String,
-    /// The digest of the raw tool without volatile members.
-    pub digest: Digest,
 }
 
 impl Lock {

@@ -1,12 +1,17 @@
-//! The package that a source runs, as the lock records it:
-//! `{"integrity"?, "kind", "name", "pinned", "version"?}`.
+//! The package that a source runs, as the lock records it.
 
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
 use crate::text::shown_line;
 
 /// The registry of a package's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "")
+)]
 pub enum PackageKind {
     /// A registry of npm.
     Npm,
@@ -18,25 +23,27 @@ pub enum PackageKind {
     File,
 }
 
-/// A package that a source runs, as the lock records it. It names no folder of a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A package that a source ran.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Package {
-    /// The kind of its name.
+    /// The integrity of its content, the formula first: `sha512-…`, `sha256:…`, `record-sha256:…`, `git:…`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<String>,
+    /// The kind of the name.
     pub kind: PackageKind,
     /// Its name; for a file, the last part of its path.
     pub name: String,
-    /// Its version, if it has one.
-    pub version: Option<String>,
-    /// The integrity of its content, the formula first: `sha512-…`, `sha256:…`, `record-sha256:…`, `git:…`.
-    pub integrity: Option<String>,
     /// Whether it can only be replaced by hand: the command names this version alone, or runs an installed
     /// package.
     pub pinned: bool,
+    /// Its version, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 impl PackageKind {
-    const ALL: [Self; 4] = [Self::Npm, Self::Pypi, Self::Oci, Self::File];
-
     /// The name in locks and reports.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,64 +51,6 @@ impl PackageKind {
             Self::Pypi => "pypi",
             Self::Oci => "oci",
             Self::File => "file",
-        }
-    }
-}
-
-impl Package {
-    /// The lock's member `package`.
-    pub fn to_json(&self) -> Value {
-        let mut out = Map::new();
-        out.insert("kind".to_owned(), self.kind.as_str().into());
-        out.insert("name".to_owned(), self.name.as_str().into());
-        out.insert("pinned".to_owned(), self.pinned.into());
-        let optional = [("version", &self.version), ("integrity", &self.integrity)];
-        for (key, value) in optional {
-            if let Some(value) = value {
-                out.insert(key.to_owned(), value.as_str().into());
-            }
-        }
-        Value::Object(out)
-    }
-
-    /// Reads it back; the error says what is wrong with it.
-    pub fn from_json(value: &Value) -> Result<Self, String> {
-        let members = value.as_object().ok_or("the package is not an object")?;
-        let mut package = Self {
-            kind: PackageKind::File,
-            name: String::new(),
-            version: None,
-            integrity: None,
-            pinned: false,
-        };
-        let mut seen = (false, false, false);
-        for (key, value) in members {
-            let text = || value.as_str().map(str::to_owned);
-            let wrong = || format!("`{key}` of the package is not what it should be");
-            match key.as_str() {
-                "kind" => {
-                    let kind = PackageKind::ALL
-                        .into_iter()
-                        .find(|kind| *value == kind.as_str());
-                    package.kind = kind.ok_or_else(wrong)?;
-                    seen.0 = true;
-                }
-                "name" => {
-                    package.name = text().ok_or_else(wrong)?;
-                    seen.1 = true;
-                }
-                "pinned" => {
-                    package.pinned = value.as_bool().ok_or_else(wrong)?;
-                    seen.2 = true;
-                }
-                "version" => package.version = Some(text().ok_or_else(wrong)?),
-                "integrity" => package.integrity = Some(text().ok_or_else(wrong)?),
-                _ => return Err(format!("`{key}` of the package is not known")),
-            }
-        }
-        match seen {
-            (true, true, true) => Ok(package),
-            _ => Err("the package lacks `kind`, `name` or `pinned`".to_owned()),
         }
     }
 }
@@ -126,6 +75,7 @@ impl std::fmt::Display for Package {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{from_value, json};
 
     #[test]
     fn lock_package_is_read_back_and_other_forms_are_refused() {
@@ -136,15 +86,17 @@ mod tests {
             integrity: None,
             pinned: true,
         };
-        assert_eq!(Package::from_json(&package.to_json()), Ok(package));
+        let written = json!({"kind": "npm", "name": "p", "pinned": true, "version": "1"});
+        assert_eq!(json!(package), written);
+        assert_eq!(from_value::<Package>(written).unwrap(), package);
         for wrong in [
-            serde_json::json!([]),
-            serde_json::json!({"kind": "npm", "name": "p"}),
-            serde_json::json!({"kind": "cargo", "name": "p", "pinned": true}),
-            serde_json::json!({"kind": "npm", "name": "p", "pinned": true, "path": "/x"}),
-            serde_json::json!({"kind": "npm", "name": "p", "pinned": true, "version": 1}),
+            json!([]),
+            json!({"kind": "npm", "name": "p"}),
+            json!({"kind": "cargo", "name": "p", "pinned": true}),
+            json!({"kind": "npm", "name": "p", "pinned": true, "path": "/x"}),
+            json!({"kind": "npm", "name": "p", "pinned": true, "version": 1}),
         ] {
-            assert!(Package::from_json(&wrong).is_err(), "{wrong}");
+            assert!(from_value::<Package>(wrong.clone()).is_err(), "{wrong}");
         }
     }
 }

@@ -96,7 +96,7 @@ fn lock_root_digest_covers_the_package_if_there_is_one() {
     let edited = text.replace("sha512-AA==", "sha512-BB==");
     assert_eq!(code_of(&edited).0, DiagnosticCode::LockCorrupt);
     let unknown = text.replace("\"kind\": \"npm\"", "\"kind\": \"cargo\"");
-    let line = text.lines().position(|line| line.contains("\"package\""));
+    let line = unknown.lines().position(|line| line.contains("\"cargo\""));
     assert_eq!(
         code_of(&unknown),
         (DiagnosticCode::LockCorrupt, line.map(|at| at + 1))
@@ -189,6 +189,63 @@ fn lock_edited_torn_or_conflicting_is_refused_with_the_line() {
     }
     assert_eq!(code_of("[]").0, DiagnosticCode::LockCorrupt);
     assert_eq!(code_of("{}").0, DiagnosticCode::LockCorrupt);
+}
+
+#[test]
+fn lock_with_a_member_of_a_wrong_form_is_refused_at_its_place() {
+    let text = locked(tools(), &[]).to_text();
+    let edited = |edit: &dyn Fn(&mut Value)| {
+        let mut lock: Value = serde_json::from_str(&text).unwrap();
+        edit(&mut lock);
+        let mut problems = Lock::parse("x.lock.json", &lock.to_string()).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let problem = problems.remove(0);
+        assert_eq!(problem.code, DiagnosticCode::LockCorrupt);
+        (problem.pointer.unwrap(), problem.message)
+    };
+    for (at, value, message) in [
+        ("/backend", json!("x"), "unknown variant `x`"),
+        ("/config_digest", json!("sha256/1:0"), "not a digest"),
+        ("/path", json!("a"), "begins with `/`"),
+        ("/exposed/1/exposed_name", json!(1), "expected a string"),
+        (
+            "/exposed/1/raw",
+            json!({"description": "x"}),
+            "not a list of lines",
+        ),
+        ("/hidden/0/digest", json!(null), "expected a string"),
+    ] {
+        let at = format!("/sources/0{at}");
+        let (pointer, found) = edited(&|lock| *lock.pointer_mut(&at).unwrap() = value.clone());
+        assert_eq!(pointer, at);
+        assert!(found.contains(message), "{found}");
+    }
+    let source = |lock: &mut Value, member: &str, value: Option<Value>| {
+        let source = lock["sources"][0].as_object_mut().unwrap();
+        source.remove(member);
+        source.extend(value.map(|value| (member.to_owned(), value)));
+    };
+    let (pointer, found) = edited(&|lock| source(lock, "hidden", None));
+    assert_eq!(
+        (&pointer[..], &found[..]),
+        ("/sources/0", "missing field `hidden`")
+    );
+    let (pointer, found) = edited(&|lock| source(lock, "a/b", Some(json!(1))));
+    assert_eq!(pointer, "/sources/0/a~1b");
+    assert!(found.starts_with("unknown field `a/b`"), "{found}");
+    // Serde accepts these forms, and a lock never has them.
+    let raw = "/sources/0/exposed/1/raw/description";
+    let (_, found) = edited(&|lock| *lock.pointer_mut(raw).unwrap() = json!([]));
+    assert!(found.contains("another form"), "{found}");
+    for (member, value) in [
+        ("package", json!(null)),
+        ("instructions", json!([])),
+        ("volatile", json!([])),
+    ] {
+        let (pointer, found) = edited(&|lock| source(lock, member, Some(value.clone())));
+        assert_eq!(pointer, "", "{member}");
+        assert!(found.contains("another form"), "{found}");
+    }
 }
 
 #[test]

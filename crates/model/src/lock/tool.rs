@@ -1,13 +1,16 @@
-//! One tool in the lock: `{"digests", "exposed_name", "raw", "upstream_name"}`.
+//! One tool in the lock: its digests, and the form of its raw members.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::LockedTool;
 use crate::digest::Digest;
 use crate::json::{child_pointer, pointer_matches, remove_pointer};
 
 /// Members with their own digest; `other` covers the rest.
-pub const MEMBERS: [&str; 9] = [
+const MEMBERS: [&str; 9] = [
     "name",
     "title",
     "description",
@@ -19,37 +22,22 @@ pub const MEMBERS: [&str; 9] = [
     "execution",
 ];
 
-/// The digests of a tool: `whole`, one for each such member, and `other`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolDigests(pub Vec<(&'static str, Digest)>);
-
-impl ToolDigests {
-    /// The digests of a raw tool.
-    pub fn of(raw: &Map<String, Value>) -> Self {
-        let mut digests = vec![("whole", Digest::of_tool(raw))];
-        for member in MEMBERS {
-            if let Some(value) = raw.get(member) {
-                digests.push((member, Digest::of_member(member, value)));
-            }
+/// The digests of a raw tool: `whole`, one for each member with its own digest, and `other`.
+pub fn tool_digests(raw: &Map<String, Value>) -> BTreeMap<String, Digest> {
+    let mut digests = BTreeMap::from([("whole".to_owned(), Digest::of_tool(raw))]);
+    let mut other = Map::new();
+    for (name, value) in raw {
+        if MEMBERS.contains(&name.as_str()) {
+            digests.insert(name.clone(), Digest::of_member(name, value));
+        } else {
+            other.insert(name.clone(), value.clone());
         }
-        let other: Map<_, _> = raw
-            .iter()
-            .filter(|(key, _)| !MEMBERS.contains(&key.as_str()))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
-        if !other.is_empty() {
-            digests.push(("other", Digest::of_member("other", &Value::Object(other))));
-        }
-        Self(digests)
     }
-
-    fn to_json(&self) -> Value {
-        self.0
-            .iter()
-            .map(|(name, digest)| ((*name).to_owned(), Value::from(digest.as_str())))
-            .collect::<Map<_, _>>()
-            .into()
+    if !other.is_empty() {
+        let other = Digest::of_member("other", &Value::Object(other));
+        digests.insert("other".to_owned(), other);
     }
+    digests
 }
 
 /// Removes the members that `volatile` names (`/tools/NAME/…`, `*` for any token) from a raw tool.
@@ -74,15 +62,6 @@ pub fn strip_volatile<'a>(
     }
 }
 
-/// The handling of a tool's digests while reading.
-#[derive(Clone, Copy)]
-pub(super) enum Digests {
-    /// They are computed again; a difference is an error.
-    Verify,
-    /// They are accepted as written.
-    Trust,
-}
-
 impl LockedTool {
     pub(super) fn new(raw: Map<String, Value>, exposed_name: String) -> Self {
         Self {
@@ -92,84 +71,57 @@ impl LockedTool {
             raw,
         }
     }
+}
 
-    pub(super) fn to_json(&self) -> Value {
-        let mut raw = self.raw.clone();
-        if let Some(Value::String(text)) = raw.get("description") {
-            let lines = to_lines(text);
-            raw.insert("description".to_owned(), lines);
-        }
-        json!({
-            "digests": ToolDigests::of(&self.raw).to_json(),
-            "exposed_name": self.exposed_name,
-            "raw": raw,
-            "upstream_name": self.upstream_name,
-        })
-    }
+/// A text as the list of its lines.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend("minItems" = 1))
+)]
+pub(super) struct Lines(pub(super) String);
 
-    /// Reads one tool. The error is a pointer below the tool and a message.
-    pub(super) fn from_json(value: &Value, digests: Digests) -> Result<Self, (String, String)> {
-        let wrong = |pointer: &str, message: &str| (pointer.to_owned(), message.to_owned());
-        let Some(mut raw) = value.get("raw").and_then(Value::as_object).cloned() else {
-            return Err(wrong("/raw", "a tool is missing"));
-        };
-        if let Some(lines) = raw.get("description") {
-            let text = from_lines(lines).ok_or_else(|| {
-                wrong("/raw/description", "the description is not a list of lines")
-            })?;
-            raw.insert("description".to_owned(), text.into());
-        }
-        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let exposed_name =
-            text("exposed_name").ok_or_else(|| wrong("/exposed_name", "the name is missing"))?;
-        let trusted = match digests {
-            Digests::Verify => None,
-            Digests::Trust => value.pointer("/digests/whole").and_then(Value::as_str),
-        };
-        let trusted = trusted.and_then(Digest::from_written);
-        let verified = trusted.is_some();
-        let tool = Self {
-            upstream_name: crate::snapshot::tool_name(&raw).to_owned(),
-            exposed_name,
-            digest: trusted.unwrap_or_else(|| Digest::of_tool(&raw)),
-            raw,
-        };
-        if text("upstream_name").as_deref() != Some(&tool.upstream_name) {
-            return Err(wrong("/upstream_name", "the name differs from the tool's"));
-        }
-        if verified {
-            return Ok(tool);
-        }
-        let expected = ToolDigests::of(&tool.raw).to_json();
-        if value.get("digests") != Some(&expected) {
-            let member = expected
-                .as_object()
-                .and_then(|digests| {
-                    digests.iter().find(|(name, digest)| {
-                        value.pointer(&format!("/digests/{name}")) != Some(digest)
-                    })
-                })
-                .map_or("whole", |(name, _)| name.as_str());
-            return Err((
-                format!("/digests/{member}"),
-                format!(
-                    "the digest of `{}` does not match the tool",
-                    tool.upstream_name
-                ),
-            ));
-        }
-        Ok(tool)
+impl From<Vec<String>> for Lines {
+    fn from(lines: Vec<String>) -> Self {
+        Self(lines.join("\n"))
     }
 }
 
-/// A text as the list of its lines; joining them with newlines restores it.
-pub(super) fn to_lines(text: &str) -> Value {
-    text.split('\n').map(Value::from).collect()
+impl From<Lines> for Vec<String> {
+    fn from(Lines(text): Lines) -> Self {
+        text.split('\n').map(str::to_owned).collect()
+    }
 }
 
-pub(super) fn from_lines(lines: &Value) -> Option<String> {
-    let lines: Option<Vec<&str>> = lines.as_array()?.iter().map(Value::as_str).collect();
-    lines
-        .filter(|lines| !lines.is_empty())
-        .map(|lines| lines.join("\n"))
+/// A raw tool in the lock: its description is a list of lines.
+pub(super) mod raw_tool {
+    use super::{Lines, Map, Value};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        raw: &Map<String, Value>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut raw = raw.clone();
+        if let Some(description) = raw.get_mut("description")
+            && let Some(text) = description.as_str()
+        {
+            *description = serde_json::json!(Lines(text.to_owned()));
+        }
+        raw.serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Map<String, Value>, D::Error> {
+        let mut raw = Map::deserialize(deserializer)?;
+        if let Some(description) = raw.get_mut("description") {
+            let Lines(text) = Lines::deserialize(&*description)
+                .map_err(|_| D::Error::custom("the description is not a list of lines"))?;
+            *description = text.into();
+        }
+        Ok(raw)
+    }
 }

@@ -2,7 +2,7 @@
 //! inputs get valid digests, since others would be refused there.
 
 use broker_model::digest::Digest;
-use broker_model::lock::{Lock, ToolDigests};
+use broker_model::lock::{Lock, tool_digests};
 use fuzz::behaviour;
 use serde_json::{Value, json};
 
@@ -91,10 +91,7 @@ fn signed(mut lock: Value) -> Value {
                 let lines: Vec<_> = lines.iter().filter_map(Value::as_str).collect();
                 raw.insert("description".to_owned(), json!(lines.concat()));
             }
-            let digests = ToolDigests::of(&raw).0.into_iter();
-            tool["digests"] = digests
-                .map(|(name, digest)| (name.to_owned(), json!(digest.as_str())))
-                .collect();
+            tool["digests"] = json!(tool_digests(&raw));
         }
     }
     if let Some(members) = lock.as_object_mut() {

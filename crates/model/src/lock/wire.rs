@@ -1,0 +1,274 @@
+//! The wire form of the lock: the members of the file and their types. [`Lock`] is its checked form.
+//!
+//! The published JSON Schema is made from the same types.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::tool::{Lines, raw_tool, tool_digests};
+use super::{HiddenTool, Lock, LockedSource, LockedTool, Package};
+use crate::codes::DiagnosticCode;
+use crate::config::Backend;
+use crate::diagnostic::Diagnostic;
+use crate::digest::{Digest, HASH_MODEL};
+use crate::path::NodePath;
+
+/// A lock of mcp-broker: the reviewed tools of every source. Written by `broker-gen lock`, never by hand.
+#[derive(Deserialize, Serialize)]
+#[serde(rename = "Lock", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct LockWire {
+    /// The digest of the config fields that the lock depends on.
+    config_digest: Digest,
+    /// The program that wrote it; outside the root digest.
+    generator: String,
+    /// The formula of the digests.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = HASH_MODEL)))]
+    hash_model: String,
+    /// The version of this format; a lock without the new members of version 2 has version 1.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = [super::LOCK_VERSION, super::MAX_LOCK_VERSION])))]
+    lock_version: u64,
+    /// The digest of all other members except `generator`.
+    root_digest: Digest,
+    /// Sorted by path.
+    sources: Vec<SourceWire>,
+}
+
+/// The reviewed content of one source.
+#[derive(Deserialize, Serialize)]
+#[serde(rename = "Source", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct SourceWire {
+    /// The transport.
+    backend: Backend,
+    /// As the server sent them.
+    capabilities: Value,
+    /// The digest of this source's part of the config.
+    config_digest: Digest,
+    /// Exposed tools, sorted by upstream name.
+    exposed: Vec<ToolWire>,
+    /// Tools that the filter hides, sorted by name.
+    hidden: Vec<HiddenTool>,
+    /// As the server sent them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<Lines>,
+    /// The package of the source, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    package: Option<Package>,
+    /// The node on which it is mounted.
+    path: NodePath,
+    /// The negotiated MCP revision.
+    protocol_version: String,
+    /// As the server sent it.
+    server_info: Value,
+    /// Pointers of members that digests and comparisons leave out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    volatile: Vec<String>,
+}
+
+/// A reviewed tool.
+#[derive(Deserialize, Serialize)]
+#[serde(rename = "Tool", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ToolWire {
+    /// The digests of the whole tool, and of each of its members.
+    digests: BTreeMap<String, Digest>,
+    /// The last segment of its path.
+    exposed_name: String,
+    /// The tool as the server sent it, with the description as a list of lines.
+    #[serde(with = "raw_tool")]
+    #[cfg_attr(feature = "schema", schemars(with = "RawTool"))]
+    raw: Map<String, Value>,
+    /// The server's name of the tool.
+    upstream_name: String,
+}
+
+/// As the server sent it, unknown members included.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "the members of a tool are read as they are")]
+struct RawTool {
+    name: String,
+    description: Option<Lines>,
+    #[serde(rename = "inputSchema")]
+    input_schema: Option<Map<String, Value>>,
+    #[serde(rename = "outputSchema")]
+    output_schema: Option<Map<String, Value>>,
+}
+
+impl From<&Lock> for LockWire {
+    fn from(lock: &Lock) -> Self {
+        let mut sources: Vec<_> = lock.sources.iter().collect();
+        sources.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut wire = Self {
+            config_digest: lock.config_digest.clone(),
+            generator: lock.generator.clone(),
+            hash_model: HASH_MODEL.to_owned(),
+            lock_version: lock.version,
+            root_digest: lock.config_digest.clone(),
+            sources: sources.into_iter().map(SourceWire::from).collect(),
+        };
+        wire.root_digest = wire.computed_root_digest();
+        wire
+    }
+}
+
+impl TryFrom<LockWire> for Lock {
+    type Error = Vec<Diagnostic>;
+
+    fn try_from(wire: LockWire) -> Result<Self, Vec<Diagnostic>> {
+        let mut problems = Vec::new();
+        let mut paths = BTreeSet::new();
+        for (index, source) in wire.sources.iter().enumerate() {
+            let at = format!("/sources/{index}");
+            source.check(&at, &mut problems);
+            if !paths.insert(&source.path) {
+                let message = format!("the lock has the source `{}` twice", source.path);
+                problems.push(Diagnostic::error(DiagnosticCode::LockOrphan, message).at(at));
+            }
+        }
+        let found = wire.computed_root_digest();
+        if problems.is_empty() && found != wire.root_digest {
+            let message = format!(
+                "the lock was edited: the root digest of its content is {found}, and `root_digest` differs"
+            );
+            problems.push(corrupt(message, "/root_digest"));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut sources: Vec<LockedSource> = wire
+            .sources
+            .into_iter()
+            .map(SourceWire::unchecked)
+            .collect();
+        sources.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Self {
+            version: wire.lock_version,
+            config_digest: wire.config_digest,
+            generator: wire.generator,
+            sources,
+        })
+    }
+}
+
+impl LockWire {
+    /// The digest of all members except `generator` and `root_digest`.
+    pub(super) fn computed_root_digest(&self) -> Digest {
+        let covered = json!({
+            "config_digest": self.config_digest,
+            "hash_model": self.hash_model,
+            "lock_version": self.lock_version,
+            "sources": self.sources,
+        });
+        Digest::of("mcp-broker:lock:1", &covered)
+    }
+}
+
+impl From<&LockedSource> for SourceWire {
+    fn from(source: &LockedSource) -> Self {
+        Self {
+            backend: source.backend,
+            capabilities: source.capabilities.clone(),
+            config_digest: source.config_digest.clone(),
+            exposed: source.exposed.iter().map(ToolWire::from).collect(),
+            hidden: source.hidden.clone(),
+            instructions: source.instructions.clone().map(Lines),
+            package: source.package.clone(),
+            path: source.path.clone(),
+            protocol_version: source.protocol_version.clone(),
+            server_info: source.server_info.clone(),
+            volatile: source.volatile.iter().cloned().collect(),
+        }
+    }
+}
+
+impl SourceWire {
+    /// Adds tools that are there twice, and tools that do not match their digests.
+    fn check(&self, at: &str, problems: &mut Vec<Diagnostic>) {
+        let mut names = BTreeSet::new();
+        let exposed = self.exposed.iter().enumerate();
+        let exposed =
+            exposed.map(|(index, tool)| (format!("{at}/exposed/{index}"), &tool.upstream_name));
+        let hidden = self.hidden.iter().enumerate();
+        let hidden = hidden.map(|(index, tool)| (format!("{at}/hidden/{index}"), &tool.name));
+        for (at, name) in exposed.chain(hidden) {
+            if !names.insert(name) {
+                let message = format!("the source has the tool `{name}` twice");
+                problems.push(Diagnostic::error(DiagnosticCode::LockOrphan, message).at(at));
+            }
+        }
+        for (index, tool) in self.exposed.iter().enumerate() {
+            problems.extend(tool.check(&format!("{at}/exposed/{index}")));
+        }
+    }
+
+    /// The source without a verification of its digests.
+    pub(super) fn unchecked(self) -> LockedSource {
+        LockedSource {
+            path: self.path,
+            backend: self.backend,
+            config_digest: self.config_digest,
+            server_info: self.server_info,
+            protocol_version: self.protocol_version,
+            capabilities: self.capabilities,
+            instructions: self.instructions.map(|Lines(text)| text),
+            package: self.package,
+            volatile: self.volatile.into_iter().collect(),
+            exposed: self.exposed.into_iter().map(ToolWire::unchecked).collect(),
+            hidden: self.hidden,
+        }
+    }
+}
+
+impl From<&LockedTool> for ToolWire {
+    fn from(tool: &LockedTool) -> Self {
+        Self {
+            digests: tool_digests(&tool.raw),
+            exposed_name: tool.exposed_name.clone(),
+            raw: tool.raw.clone(),
+            upstream_name: tool.upstream_name.clone(),
+        }
+    }
+}
+
+impl ToolWire {
+    fn check(&self, at: &str) -> Option<Diagnostic> {
+        if self.upstream_name != crate::snapshot::tool_name(&self.raw) {
+            let at = format!("{at}/upstream_name");
+            return Some(corrupt("the name differs from the tool's", at));
+        }
+        let expected = tool_digests(&self.raw);
+        if self.digests == expected {
+            return None;
+        }
+        let differs =
+            |(name, digest): &(&String, &Digest)| self.digests.get(*name) != Some(*digest);
+        let member = expected
+            .iter()
+            .find(differs)
+            .map_or("whole", |(name, _)| name);
+        let name = &self.upstream_name;
+        let message = format!("the digest of `{name}` does not match the tool");
+        Some(corrupt(message, format!("{at}/digests/{member}")))
+    }
+
+    fn unchecked(self) -> LockedTool {
+        let Self {
+            mut digests, raw, ..
+        } = self;
+        let written = digests.remove("whole");
+        LockedTool {
+            upstream_name: self.upstream_name,
+            exposed_name: self.exposed_name,
+            digest: written.unwrap_or_else(|| Digest::of_tool(&raw)),
+            raw,
+        }
+    }
+}
+
+fn corrupt(message: impl Into<String>, at: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(DiagnosticCode::LockCorrupt, message).at(at)
+}
