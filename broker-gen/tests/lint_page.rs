@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use broker_drift::FindingSeverity;
-use broker_gen::lint::{LintResult, advice, lint, rules};
+use broker_drift::LintResult;
+use broker_gen::lint::{advice, lint, rules};
 use broker_model::config::Config;
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::lint::LintResult;
-use broker_drift::Report;
+use broker_drift::{LintResult, Report};
 use broker_mcp::{Endpoint, SourceSpec};
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;

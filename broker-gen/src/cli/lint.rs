@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use crate::lint::{LintResult, lint};
-use broker_drift::{Class, Finding, FindingSeverity};
+use crate::lint::lint;
+use broker_drift::{Class, Finding, FindingSeverity, LintResult};
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
 use broker_model::lock::LockedSource;
@@ -22,8 +22,8 @@ use crate::lock_file;
 
 mod show;
 
+pub(super) use show::has_errors;
 use show::{LintRun, accept, count, human, settle, summary, suppressions, to_json};
-pub(super) use show::{has_errors, one_to_json};
 
 #[derive(Debug, Args)]
 pub(super) struct LintArgs {

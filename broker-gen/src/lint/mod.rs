@@ -4,10 +4,8 @@
 
 use std::collections::HashSet;
 
-use broker_drift::Finding;
-use broker_model::digest::Digest;
+use broker_drift::{Finding, LintResult};
 use broker_model::lock::{LockedSource, LockedTool};
-use broker_model::path::NodePath;
 use broker_model::text::{shell_word, shown, shown_line};
 
 mod alike;
@@ -31,21 +29,6 @@ use texts::{Text, texts_of, texts_of_source};
 const MAX_FINDINGS: usize = 50;
 /// Characters of a text that are shown on each side of a place.
 const AROUND: usize = 40;
-
-/// A tool, or the texts of a source itself, with findings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LintResult {
-    /// The node on which the source is mounted.
-    pub source: NodePath,
-    /// The server's name of the tool; `None` for the source itself.
-    pub tool: Option<String>,
-    /// The path for callers.
-    pub path: String,
-    /// The digest of the tool, or of the source itself, to which a suppression is bound.
-    pub digest: Digest,
-    /// At least one; the errors first.
-    pub findings: Vec<Finding>,
-}
 
 /// A finding in one text.
 #[derive(Debug)]

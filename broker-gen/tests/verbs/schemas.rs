@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use broker_drift::{Class, Finding, FindingSeverity, LintResult, Report};
+use broker_model::NodePath;
 use broker_model::config::Config;
+use broker_model::digest::Digest;
 use broker_model::json::to_review_text;
 use broker_schema::compile;
 use serde_json::{Value, json};
@@ -39,7 +42,7 @@ impl Document {
         match self {
             Self::Config => broker_model::json_schema::config(),
             Self::Lock => broker_model::json_schema::lock(),
-            Self::Report => broker_drift::json_schema::report(),
+            Self::Report => broker_drift::json_schema(),
         }
     }
 
@@ -131,6 +134,31 @@ fn json_schema_accepts_a_report_with_every_kind_of_entry() {
     let report: Value = serde_json::from_str(&output.stdout).expect("a report");
     assert!(!report["tools"].as_array().expect("a list").is_empty());
     assert!(!report["sources"].as_array().expect("a list").is_empty());
+    valid(Document::Report, &report);
+}
+
+#[test]
+fn json_schema_accepts_a_report_with_a_lint_finding_on_a_source_itself() {
+    let finding = Finding {
+        rule: "hidden-text",
+        class: Class::Security,
+        severity: FindingSeverity::Error,
+        pointer: "/instructions".to_owned(),
+        old: None,
+        new: Some(json!("x")),
+        witness: None,
+        message: "m".to_owned(),
+        remedy: "r".to_owned(),
+    };
+    let linted = LintResult {
+        source: NodePath::root(),
+        tool: None,
+        path: "/".to_owned(),
+        digest: Digest::of("test", &json!(null)),
+        findings: vec![finding],
+    };
+    let report = json!(Report::default().wire(&[linted]));
+    assert_eq!(report["lint"][0]["tool"], Value::Null);
     valid(Document::Report, &report);
 }
 

@@ -11,8 +11,6 @@ mod difference;
 pub mod encoded;
 mod human;
 mod icons;
-#[cfg(feature = "schema")]
-pub mod json_schema;
 mod package;
 mod rename;
 mod report;
@@ -21,6 +19,7 @@ mod schema;
 mod source;
 mod text_diff;
 mod tool;
+mod wire;
 mod wording;
 
 pub use classify::{classify, unchecked};
@@ -33,6 +32,9 @@ pub use report::{
 };
 pub use rules::{Rule, rules};
 pub use text_diff::{text_diff, unified};
+#[cfg(feature = "schema")]
+pub use wire::json_schema;
+pub use wire::{LintResult, ReportWire};
 
 #[cfg(test)]
 mod tests;

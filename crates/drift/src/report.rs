@@ -1,8 +1,9 @@
-//! The report: the differences, their severity and their remedies. It has one JSON form everywhere.
+//! The report: the differences, their severity and their remedies. `wire.rs` has its only JSON form.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use broker_model::exit::Exit;
 use broker_model::path::NodePath;
@@ -18,9 +19,14 @@ const STRICT: [&str; 2] = ["input-strictly-narrowed", "output-strictly-widened"]
 /// The version of the JSON form.
 pub const REPORT_VERSION: u64 = 1;
 
-/// The class of a difference, from harmless to worst. A tool has the class of its worst finding. `Added` and
-/// `Unchecked` are outside this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The class of a difference, from harmless to worst; `added` and `unchecked` are outside this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend("enum" = Self::ALL.map(Self::as_str)))
+)]
 pub enum Class {
     /// A new upstream tool that the filter would admit; never exposed.
     Added,
@@ -84,7 +90,13 @@ impl FailOn {
 }
 
 /// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "")
+)]
 pub enum FindingSeverity {
     /// Information.
     Note,
@@ -95,21 +107,26 @@ pub enum FindingSeverity {
 }
 
 /// One difference.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// The rule's stable id, kebab-case.
+    /// The rule's stable id.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(regex(pattern = r"^[a-z0-9]+(-[a-z0-9]+)*$"))
+    )]
     pub rule: &'static str,
     /// The class.
     pub class: Class,
     /// The severity.
     pub severity: FindingSeverity,
-    /// A pointer into the raw tool, or into the source's snapshot.
+    /// A pointer into the raw tool, or into the source's snapshot; empty for the whole.
     pub pointer: String,
-    /// The reviewed value; `None` where there was none.
+    /// The reviewed value; null where there was none.
     pub old: Option<Value>,
-    /// The live value; `None` where there is none.
+    /// The live value; null where there is none.
     pub new: Option<Value>,
-    /// A call or a result that shows it.
+    /// A call or an answer as an example; null if there is none.
     pub witness: Option<Value>,
     /// The difference, in one sentence.
     pub message: String,
@@ -118,7 +135,8 @@ pub struct Finding {
 }
 
 /// A tool that is not the same.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolDrift {
     /// The node on which its source is mounted.
     pub source: NodePath,
@@ -129,17 +147,20 @@ pub struct ToolDrift {
     /// The class of the worst finding.
     pub class: Class,
     /// At least one.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub findings: Vec<Finding>,
 }
 
 /// The differences of a whole source.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SourceDrift {
     /// The node on which it is mounted.
     pub source: NodePath,
     /// The class of the worst finding.
     pub class: Class,
     /// At least one.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub findings: Vec<Finding>,
 }
 
@@ -389,21 +410,6 @@ impl Report {
         *counts.entry(Class::Same).or_default() += self.same;
         counts
     }
-
-    /// `{"format_version", "tools", "sources", "summary"}`.
-    pub fn to_json(&self) -> Value {
-        let summary: Map<_, _> = self
-            .summary()
-            .into_iter()
-            .map(|(class, count)| (class.as_str().to_owned(), count.into()))
-            .collect();
-        json!({
-            "format_version": REPORT_VERSION,
-            "tools": self.tools.iter().map(ToolDrift::to_json).collect::<Vec<_>>(),
-            "sources": self.sources.iter().map(SourceDrift::to_json).collect::<Vec<_>>(),
-            "summary": summary,
-        })
-    }
 }
 
 impl ToolDrift {
@@ -416,16 +422,6 @@ impl ToolDrift {
             class,
             findings,
         }
-    }
-
-    fn to_json(&self) -> Value {
-        json!({
-            "source": self.source.as_str(),
-            "tool": self.tool,
-            "path": self.path,
-            "class": self.class.as_str(),
-            "findings": self.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
-        })
     }
 
     /// The ids of its rules, each once, in order.
@@ -444,31 +440,6 @@ impl SourceDrift {
             class,
             findings,
         }
-    }
-
-    fn to_json(&self) -> Value {
-        json!({
-            "source": self.source.as_str(),
-            "class": self.class.as_str(),
-            "findings": self.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
-        })
-    }
-}
-
-impl Finding {
-    /// Its object in the JSON form.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "rule": self.rule,
-            "class": self.class.as_str(),
-            "severity": self.severity.as_str(),
-            "pointer": self.pointer,
-            "old": self.old,
-            "new": self.new,
-            "witness": self.witness,
-            "message": self.message,
-            "remedy": self.remedy,
-        })
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::lint::{LintResult, advice};
-use broker_drift::{Finding, FindingSeverity};
+use crate::lint::advice;
+use broker_drift::{Finding, FindingSeverity, LintResult};
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::{counted, is_invisible, shell_word, shown, shown_line};
@@ -110,21 +110,10 @@ pub(super) fn summary(linted: &[LintResult], looked: &LintRun) -> Text {
     )
 }
 
-/// The findings in one tool, or in the texts of a source itself.
-pub(in crate::cli) fn one_to_json(one: &LintResult) -> Value {
-    json!({
-        "source": one.source.as_str(),
-        "tool": one.tool,
-        "path": one.path,
-        "digest": one.digest.as_str(),
-        "findings": one.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
-    })
-}
-
 pub(super) fn to_json(linted: &[LintResult], looked: &LintRun) -> Value {
     json!({
         "format_version": FORMAT_VERSION,
-        "linted": linted.iter().map(one_to_json).collect::<Vec<_>>(),
+        "linted": linted,
         "summary": {
             "error": count(linted, FindingSeverity::Error),
             "warning": count(linted, FindingSeverity::Warning),

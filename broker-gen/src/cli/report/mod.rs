@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::lint::LintResult;
-use broker_drift::{BetweenLocks, Class, FailOn, Finding, FindingSeverity, Report};
+use broker_drift::{BetweenLocks, Class, FailOn, Finding, FindingSeverity, LintResult, Report};
 use broker_model::NodePath;
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
@@ -15,7 +14,7 @@ use broker_model::text;
 use broker_model::text::shown_line;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use serde_json::Value;
+use serde_json::json;
 
 use super::{lint, output};
 use places::Places;
@@ -180,7 +179,7 @@ impl ReportView<'_> {
                 }
                 Sides::Locks => BetweenLocks(self.report).text(),
             },
-            Format::Json => Text::json(&self.json()),
+            Format::Json => Text::json(&json!(self.report.wire(self.linted))),
             Format::Sarif => {
                 let document = sarif::document(self, &self.places());
                 Text::json_text(&to_review_text(&document))
@@ -189,14 +188,6 @@ impl ReportView<'_> {
             Format::Github => github::commands(self, &self.places()),
             Format::Markdown => markdown::comment(self, fail_on),
         }
-    }
-
-    fn json(&self) -> Value {
-        let mut report = self.report.to_json();
-        if !self.linted.is_empty() {
-            report["lint"] = self.linted.iter().map(lint::one_to_json).collect();
-        }
-        report
     }
 
     fn places(&self) -> Places<'_> {
