@@ -12,8 +12,8 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::{ArgGroup, Args};
 
 use super::audits::{
-    Audit, AuditStatus, Audits, Date, Decision, Subject, Suppression, append, audits_file,
-    subjects, who,
+    Audit, AuditStatus, Audits, Criteria, Date, Decision, Subject, Suppression, append,
+    audits_file, subjects, who,
 };
 use super::input;
 use super::output::{self, say};
@@ -139,6 +139,7 @@ fn decision(args: &AcceptArgs, subject: &Subject<'_>, who: &str, today: Date) ->
             source,
             tool,
             digest,
+            criteria: Criteria::SafeToExpose,
             who: who.to_owned(),
             date: today,
             looked_at: args

@@ -195,8 +195,8 @@ fn accept_with_invalid_audits_keeps_the_file() {
         &output.stderr,
         &[
             "c.audits.toml:2:1",
+            "`why`, expected one of `source`",
             "did you mean `who`?",
-            "has no `digest`",
         ],
     );
     assert_eq!(bench.read("c.audits.toml"), "[[audits]]\nwhy = 1\n");

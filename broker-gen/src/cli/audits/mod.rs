@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use broker_model::digest::Digest;
 use broker_model::filter::ToolFilter;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+use serde::Deserialize;
 
 mod append;
 mod date;
@@ -23,9 +24,6 @@ pub(super) use status::{AuditStatus, Missing};
 pub(super) use subject::{Subject, subjects};
 pub(super) use who::who;
 
-/// The only criteria that an audit can state.
-pub(super) const CRITERIA: &str = "safe-to-expose";
-
 /// Maximum size, far above any file that people write.
 const MAX_BYTES: usize = 4 << 20;
 
@@ -35,7 +33,7 @@ pub(super) struct Audits {
     /// The file as the user would name it.
     file: String,
     audits: Vec<FileEntry<Audit>>,
-    exemptions: Vec<Exemption>,
+    exemptions: Vec<FileEntry<Exemption>>,
     suppressions: Vec<FileEntry<Suppression>>,
 }
 
@@ -46,41 +44,71 @@ struct FileEntry<T> {
     entry: T,
 }
 
+/// The criteria that an audit states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Criteria {
+    SafeToExpose,
+}
+
 /// A person reviewed a tool, or the texts of a source itself, and approved its exposure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table: `[[audits]]`")]
 pub(super) struct Audit {
     pub(super) source: NodePath,
     /// The server's name of the tool; `None` for the source itself.
+    #[serde(default, deserialize_with = "fields::optional_text")]
     pub(super) tool: Option<String>,
     pub(super) digest: Digest,
+    pub(super) criteria: Criteria,
+    #[serde(deserialize_with = "fields::text")]
     pub(super) who: String,
+    #[serde(deserialize_with = "fields::date")]
     pub(super) date: Date,
+    #[serde(default, deserialize_with = "fields::texts")]
     pub(super) looked_at: Vec<String>,
+    #[serde(default, deserialize_with = "fields::optional_text")]
     pub(super) notes: Option<String>,
     /// The last day of validity.
+    #[serde(default, deserialize_with = "fields::optional_date")]
     pub(super) expires: Option<Date>,
 }
 
 /// Tools that need no audit for some time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table: `[[exemptions]]`")]
 struct Exemption {
+    #[serde(deserialize_with = "fields::glob")]
     source: ToolFilter,
     /// `None` for the source itself.
+    #[serde(default, deserialize_with = "fields::optional_glob")]
     tool: Option<ToolFilter>,
     /// The last day of validity.
+    #[serde(deserialize_with = "fields::date")]
     expires: Date,
+    /// For people, and still required, as is the next one.
+    #[serde(rename = "reason", deserialize_with = "fields::text")]
+    _reason: String,
+    #[serde(rename = "who", deserialize_with = "fields::text")]
+    _who: String,
 }
 
 /// A finding of the lint that a person reviewed and found harmless.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table: `[[suppressions]]`")]
 pub(super) struct Suppression {
+    #[serde(deserialize_with = "fields::text")]
     pub(super) rule: String,
     pub(super) source: NodePath,
     /// `None` for the source itself.
+    #[serde(default, deserialize_with = "fields::optional_text")]
     pub(super) tool: Option<String>,
     pub(super) digest: Digest,
+    #[serde(deserialize_with = "fields::text")]
     pub(super) reason: String,
+    #[serde(deserialize_with = "fields::text")]
     pub(super) who: String,
+    #[serde(deserialize_with = "fields::date")]
     pub(super) date: Date,
 }
 

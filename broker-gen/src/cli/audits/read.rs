@@ -1,27 +1,16 @@
-//! Parses the audits file into checked entries, or returns every problem.
+//! Parses the audits file into checked entries, or returns the first problem of every entry.
 
 use broker_model::json::position_of_offset;
+use broker_model::suggest;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
+use serde::Deserialize;
+use serde::de::Error as _;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 
-use super::fields::{Fields, Problems};
-use super::{Audit, Audits, CRITERIA, Exemption, FileEntry, Suppression};
+use super::{Audits, FileEntry};
 
-const AUDIT: &[&str] = &[
-    "source",
-    "tool",
-    "digest",
-    "criteria",
-    "who",
-    "date",
-    "looked_at",
-    "notes",
-    "expires",
-];
-const EXEMPTION: &[&str] = &["source", "tool", "reason", "expires", "who"];
-const SUPPRESSION: &[&str] = &["rule", "source", "tool", "digest", "reason", "who", "date"];
 const LISTS: &[&str] = &["audits", "exemptions", "suppressions"];
 
 /// The result of a merge of two branches that added entries: git merges lines that both sides share.
@@ -29,49 +18,48 @@ const MIXED: &str = "Keep the entries of both sides, each with a `[[audits]]` li
 
 /// Maximum number of reported syntax errors; later ones follow from the first few.
 const MAX_SYNTAX_ERRORS: usize = 10;
+/// Maximum number of reported problems of one file.
+const MAX_REPORTED: usize = 100;
 
 impl Audits {
     /// Reads a text. `file` is its name in messages.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
-        let mut problems = Problems::new(file, text);
+        let mut problems = Problems {
+            text,
+            found: Vec::new(),
+        };
         if let Some((at, problem)) = merge_conflict(text) {
-            problems.add(at, problem);
-            return Err(problems.finish());
+            problems.found.push((at, problem));
+            return Err(problems.finish(file));
         }
         let (document, errors) = DeTable::parse_recoverable(text);
         for error in errors.iter().take(MAX_SYNTAX_ERRORS) {
             let message = format!("invalid TOML: {}", shown_line(error.message(), 200));
-            let problem = Diagnostic::error(DiagnosticCode::AuditsSyntax, message);
-            let problem = match error.message() {
-                twice if twice.starts_with("duplicate key") => problem.help(MIXED),
-                _ => problem,
-            };
-            problems.add(error.span().map_or(0, |span| span.start), problem);
+            let mut problem = Diagnostic::error(DiagnosticCode::AuditsSyntax, message);
+            if error.message().starts_with("duplicate key") {
+                problem = problem.help(MIXED);
+            }
+            let at = error.span().map_or(0, |span| span.start);
+            problems.found.push((at, problem));
         }
         if !errors.is_empty() {
             // After a syntax error the remaining text would only give false problems.
-            return Err(problems.finish());
+            return Err(problems.finish(file));
         }
-        let document = document.get_ref();
-        problems.unknown_keys(document, LISTS, "the audits file");
         let mut audits = Self {
             file: file.to_owned(),
             ..Self::default()
         };
-        for fields in entries(&mut problems, document, "audits", "an audit") {
-            problems.unknown_keys(fields.table, AUDIT, fields.what);
-            audits.audits.extend(audit(&mut problems, fields));
+        for (key, list) in document.into_inner() {
+            let name: &str = key.get_ref();
+            match name {
+                "audits" => audits.audits = problems.entries(name, list),
+                "exemptions" => audits.exemptions = problems.entries(name, list),
+                "suppressions" => audits.suppressions = problems.entries(name, list),
+                _ => problems.add(key.span().start, &Error::unknown_field(name, LISTS)),
+            }
         }
-        for fields in entries(&mut problems, document, "exemptions", "an exemption") {
-            problems.unknown_keys(fields.table, EXEMPTION, fields.what);
-            audits.exemptions.extend(exemption(&mut problems, fields));
-        }
-        for fields in entries(&mut problems, document, "suppressions", "a suppression") {
-            problems.unknown_keys(fields.table, SUPPRESSION, fields.what);
-            let read = suppression(&mut problems, fields);
-            audits.suppressions.extend(read);
-        }
-        let problems = problems.finish();
+        let problems = problems.finish(file);
         if problems.is_empty() {
             Ok(audits)
         } else {
@@ -80,103 +68,73 @@ impl Audits {
     }
 }
 
-/// The tables of one list.
-fn entries<'d>(
-    problems: &mut Problems<'_>,
-    document: &'d DeTable<'d>,
-    key: &str,
-    what: &'static str,
-) -> Vec<Fields<'d>> {
-    let Some(list) = document.get(key) else {
-        return Vec::new();
-    };
-    let mut wrong = |at: &Spanned<DeValue<'_>>| {
-        let message = format!("`{key}` must be a list of tables; write `[[{key}]]`");
-        problems.add(
-            at.span().start,
-            Diagnostic::error(DiagnosticCode::AuditsValue, message),
-        );
-    };
-    let DeValue::Array(items) = list.get_ref() else {
-        wrong(list);
-        return Vec::new();
-    };
-    let mut out = Vec::new();
-    for item in items.iter() {
-        match item.get_ref() {
-            DeValue::Table(table) => out.push(Fields {
-                what,
-                table,
-                at: item.span().start,
-            }),
-            _ => wrong(item),
+/// The problems of one text, each with its offset.
+struct Problems<'t> {
+    text: &'t str,
+    found: Vec<(usize, Diagnostic)>,
+}
+
+impl Problems<'_> {
+    /// The valid entries of one list.
+    fn entries<'d, T: Deserialize<'d>>(
+        &mut self,
+        name: &str,
+        list: Spanned<DeValue<'d>>,
+    ) -> Vec<FileEntry<T>> {
+        let at = list.span().start;
+        let DeValue::Array(items) = list.into_inner() else {
+            let message = format!("expected a list of tables: `[[{name}]]`");
+            self.add(at, &Error::custom(message));
+            return Vec::new();
+        };
+        let mut entries = Vec::new();
+        for item in items {
+            let at = item.span().start;
+            match T::deserialize(ValueDeserializer::from(item)) {
+                Ok(entry) => entries.push(FileEntry {
+                    line: position_of_offset(self.text, at).line,
+                    entry,
+                }),
+                Err(error) => self.add(at, &error),
+            }
         }
+        entries
     }
-    out
-}
 
-// Every field is read before any missing one returns, so that all problems are reported.
+    fn add(&mut self, entry: usize, error: &Error) {
+        let message = shown_line(error.message(), 300);
+        let mut problem = Diagnostic::error(DiagnosticCode::AuditsValue, message);
+        if let Some(names) = error.message().strip_prefix("unknown field `") {
+            problem.code = DiagnosticCode::AuditsUnknownKey;
+            // The message has the unknown name and the known ones in backticks.
+            let mut names = names.split('`').step_by(2);
+            let name = names.next().unwrap_or_default();
+            if let Some(near) = suggest::nearest(name, names, 1).pop() {
+                problem = problem.help(format!("did you mean `{near}`?"));
+            }
+        }
+        let at = error.span().map_or(entry, |span| span.start);
+        self.found.push((at, problem));
+    }
 
-fn audit(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<FileEntry<Audit>> {
-    let source = fields.path(problems, "source");
-    let tool = fields.optional_text(problems, "tool");
-    let digest = fields.digest(problems, "digest");
-    let criteria = fields.word(problems, "criteria", CRITERIA);
-    let who = fields.text(problems, "who");
-    let date = fields.date(problems, "date");
-    let looked_at = fields.texts(problems, "looked_at");
-    let notes = fields.optional_text(problems, "notes");
-    let expires = fields.optional_date(problems, "expires");
-    criteria?;
-    let line = problems.line(fields.at);
-    let entry = Audit {
-        source: source?,
-        tool: tool?,
-        digest: digest?,
-        who: who?,
-        date: date?,
-        looked_at: looked_at?,
-        notes: notes?,
-        expires: expires?,
-    };
-    Some(FileEntry { line, entry })
-}
-
-fn exemption(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<Exemption> {
-    let source = fields.glob(problems, "source");
-    let tool = fields.optional_glob(problems, "tool");
-    let expires = fields.date(problems, "expires");
-    // These two are only for people, and are still required.
-    let said = fields
-        .text(problems, "reason")
-        .zip(fields.text(problems, "who"));
-    said?;
-    Some(Exemption {
-        source: source?,
-        tool: tool?,
-        expires: expires?,
-    })
-}
-
-fn suppression(problems: &mut Problems<'_>, fields: Fields<'_>) -> Option<FileEntry<Suppression>> {
-    let rule = fields.text(problems, "rule");
-    let source = fields.path(problems, "source");
-    let tool = fields.optional_text(problems, "tool");
-    let digest = fields.digest(problems, "digest");
-    let reason = fields.text(problems, "reason");
-    let who = fields.text(problems, "who");
-    let date = fields.date(problems, "date");
-    let line = problems.line(fields.at);
-    let entry = Suppression {
-        rule: rule?,
-        source: source?,
-        tool: tool?,
-        digest: digest?,
-        reason: reason?,
-        who: who?,
-        date: date?,
-    };
-    Some(FileEntry { line, entry })
+    /// All in the file's order; empty if there are none.
+    fn finish(mut self, file: &str) -> Vec<Diagnostic> {
+        self.found.sort_by_key(|(at, _)| *at);
+        let left_out = self.found.len().saturating_sub(MAX_REPORTED);
+        self.found.truncate(MAX_REPORTED);
+        let found = self.found.into_iter();
+        let mut reported: Vec<_> = found
+            .map(|(at, diagnostic)| Diagnostic {
+                position: Some(position_of_offset(self.text, at)),
+                ..diagnostic.in_file(file)
+            })
+            .collect();
+        if left_out > 0 {
+            let message = format!("and {left_out} more; correct these first");
+            reported.push(Diagnostic::error(DiagnosticCode::AuditsValue, message).in_file(file));
+        }
+        reported
+    }
 }
 
 fn merge_conflict(text: &str) -> Option<(usize, Diagnostic)> {

@@ -61,7 +61,8 @@ impl Audits {
         if of_it().filter(of_its_bytes).any(holds) {
             return AuditStatus::Audited;
         }
-        let exemptions = self.exemptions.iter().filter(|one| {
+        let exemptions = self.exemptions.iter().map(|placed| &placed.entry);
+        let exemptions = exemptions.filter(|one| {
             let tool = match (&one.tool, subject.tool_name()) {
                 (Some(glob), Some(name)) => glob.admits(name),
                 (None, None) => true,

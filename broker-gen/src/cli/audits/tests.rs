@@ -70,58 +70,110 @@ fn wrong(text: &str) -> Vec<(usize, usize, &'static str, String)> {
 
 #[test]
 fn audits_with_several_problems_report_each_with_its_place() {
-    let found = wrong(
-        "[[audits]]\nsource = \"a\"\ndigest = \"sha256/1:0\"\ncriteria = \"fine\"\nlookedAt = []\ndate = \"2026-02-30\"\n\n\
-         [[exemptions]]\nsource = \"/a\"\ntool = \"!x\"\nexpires = 7\nreason = \" \"\n\n\
-         [[suppressions]]\nlooked_at = 1\n\n[[audit]]\n",
-    );
-    let expected = [
-        (1, 1, "audits_value", "an audit has no `who`"),
+    let source = "source = \"/a\"\n";
+    let digest = format!("{source}digest = \"{}\"\n", lock().config_digest);
+    let rows = [
         (
-            2,
-            10,
-            "audits_value",
-            "the path of a source, as `/repo`, got `a`",
-        ),
-        (3, 10, "audits_value", "a digest as the lock has it"),
-        (
-            4,
-            12,
-            "audits_value",
-            "expected `safe-to-expose`, got `fine`",
+            "[[audits]]\n".to_owned(),
+            (0, 1, "audits_value", "missing field `source`"),
         ),
         (
-            5,
-            1,
-            "audits_unknown_key",
-            "`lookedAt` in an audit; did you mean `looked_at`?",
+            format!("[[audits]]\n{digest}criteria = \"safe-to-expose\"\ndate = \"2026-01-01\"\n"),
+            (0, 1, "audits_value", "missing field `who`"),
         ),
         (
-            6,
-            8,
-            "audits_value",
-            "a day that exists, as `2026-11-21`, got `2026-02-30`",
+            "[[audits]]\nsource = \"a\"\n".to_owned(),
+            (1, 10, "audits_value", "begins with `/`"),
         ),
-        (8, 1, "audits_value", "an exemption has no `who`"),
-        (10, 8, "audits_value", "a glob, which cannot deny, got `!x`"),
-        (11, 11, "audits_value", "expected a text, got a number"),
-        (12, 10, "audits_value", "got an empty one"),
-        (14, 1, "audits_value", "a suppression has no `rule`"),
-        (14, 1, "audits_value", "a suppression has no `source`"),
-        (14, 1, "audits_value", "a suppression has no `digest`"),
-        (14, 1, "audits_value", "a suppression has no `reason`"),
-        (14, 1, "audits_value", "a suppression has no `who`"),
-        (14, 1, "audits_value", "a suppression has no `date`"),
-        (15, 1, "audits_unknown_key", "known here: rule, source"),
-        (17, 3, "audits_unknown_key", "did you mean `audits`?"),
+        (
+            "[[audits]]\ndigest = \"sha256/1:0\"\n".to_owned(),
+            (
+                1,
+                10,
+                "audits_value",
+                "`sha256/1:` and 64 hexadecimal digits",
+            ),
+        ),
+        (
+            "[[audits]]\ncriteria = \"fine\"\n".to_owned(),
+            (1, 12, "audits_value", "`fine`, expected `safe-to-expose`"),
+        ),
+        (
+            "[[audits]]\nlookedAt = []\n".to_owned(),
+            (
+                1,
+                1,
+                "audits_unknown_key",
+                "`notes`, `expires`; did you mean `looked_at`?",
+            ),
+        ),
+        (
+            "[[audits]]\nlooked_at = [\"a\", \"\"]\n".to_owned(),
+            (1, 19, "audits_value", "got an empty one"),
+        ),
+        (
+            "[[audits]]\nlooked_at = 1\n".to_owned(),
+            (1, 13, "audits_value", "expected a sequence"),
+        ),
+        (
+            "[[audits]]\ndate = \"2026-02-30\"\n".to_owned(),
+            (
+                1,
+                8,
+                "audits_value",
+                "a day that exists, as `2026-11-21`, got `2026-02-30`",
+            ),
+        ),
+        (
+            "[[audits]]\nexpires = 7\n".to_owned(),
+            (1, 11, "audits_value", "expected a day, as `2026-11-21`"),
+        ),
+        (
+            "[[exemptions]]\ntool = \"!x\"\n".to_owned(),
+            (1, 8, "audits_value", "a glob, which cannot deny, got `!x`"),
+        ),
+        (
+            format!("[[exemptions]]\n{source}expires = 2026-11-21\n"),
+            (0, 1, "audits_value", "missing field `reason`"),
+        ),
+        (
+            "[[exemptions]]\nreason = \" \"\n".to_owned(),
+            (1, 10, "audits_value", "got an empty one"),
+        ),
+        (
+            "[[suppressions]]\nwho = 1\n".to_owned(),
+            (1, 7, "audits_value", "integer `1`, expected a string"),
+        ),
+        (
+            "[[suppressions]]\nlooked_at = 1\n".to_owned(),
+            (1, 1, "audits_unknown_key", "expected one of `rule`"),
+        ),
+        (
+            "[[audit]]\n".to_owned(),
+            (0, 3, "audits_unknown_key", "did you mean `audits`?"),
+        ),
     ];
+    // Alone, and all in one run.
+    let mut all = (String::new(), Vec::new());
+    for (text, (line, column, code, message)) in rows {
+        let before = all.0.matches('\n').count();
+        let expected = |first: usize| (first + line, column, code, message);
+        check(&wrong(&text), &[expected(1)]);
+        all.1.push(expected(before + 1));
+        all.0.push_str(&text);
+    }
+    check(&wrong(&all.0), &all.1);
+}
+
+#[track_caller]
+fn check(
+    found: &[(usize, usize, &'static str, String)],
+    expected: &[(usize, usize, &'static str, &str)],
+) {
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for ((line, column, code, message), want) in found.iter().zip(expected) {
-        assert_eq!(
-            (*line, *column, *code),
-            (want.0, want.1, want.2),
-            "{message}"
-        );
+        let place = (*line, *column, *code);
+        assert_eq!(place, (want.0, want.1, want.2), "{message}");
         assert!(message.contains(want.3), "{message}\nhas no {}", want.3);
     }
 }
@@ -150,7 +202,14 @@ fn audits_with_bad_syntax_or_conflict_markers_are_refused() {
     );
     let found = wrong("audits = 1\nexemptions = [1]\n");
     assert_eq!(found.len(), 2, "{found:#?}");
-    assert!(found[0].3.contains("write `[[audits]]`"), "{found:#?}");
+    assert!(
+        found[0].3.contains("list of tables: `[[audits]]`"),
+        "{found:#?}"
+    );
+    assert!(
+        found[1].3.contains("a table: `[[exemptions]]`"),
+        "{found:#?}"
+    );
 }
 
 #[test]
@@ -277,6 +336,7 @@ fn decision(notes: &str) -> Decision {
         source: subject.source.path.clone(),
         tool: Some(notes.to_owned()),
         digest: subject.digest.clone(),
+        criteria: Criteria::SafeToExpose,
         who: notes.to_owned(),
         date: date(TODAY),
         looked_at: vec!["description".to_owned(), notes.to_owned()],

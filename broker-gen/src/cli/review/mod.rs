@@ -11,7 +11,7 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::accept::{read_lock, refuse_machines};
-use super::audits::{Audit, Audits, Date, Decision, append, audits_file, who};
+use super::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file, who};
 use super::baseline::{is_committed, read_baseline};
 use super::output::{self, say};
 
@@ -84,6 +84,7 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
             source: item.subject.source.path.clone(),
             tool: item.subject.tool_name().map(str::to_owned),
             digest: item.subject.digest.clone(),
+            criteria: Criteria::SafeToExpose,
             who: who.clone(),
             date: today,
             looked_at: accepted.looked_at,
