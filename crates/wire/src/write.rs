@@ -96,9 +96,10 @@ pub fn notification(method: &str, params: Option<&str>) -> Outgoing {
 /// The answer to a request: a result, which is not copied.
 pub fn result(id: &Id, result: Text) -> Outgoing {
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":");
-    Outgoing {
-        parts: vec![Bytes::from(head), result.0, Bytes::from_static(b"}")],
-    }
+    // With room for the line end.
+    let mut parts = Vec::with_capacity(4);
+    parts.extend([Bytes::from(head), result.0, Bytes::from_static(b"}")]);
+    Outgoing { parts }
 }
 
 /// The answer to a request: an error. The id is left out if it could not be read, as in the protocol's

@@ -3,6 +3,7 @@
 
 use broker_model::CallCode;
 use broker_wire::protocol::META_SERVER_INFO;
+use broker_wire::write::push_string;
 use broker_wire::{Era, JsonMembers};
 use serde::Serialize;
 use serde_json::Value;
@@ -164,7 +165,7 @@ fn object<const N: usize>(members: [(&str, String); N], era: Era) -> Vec<u8> {
 
 fn push(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(if out.is_empty() { b'{' } else { b',' });
-    out.extend_from_slice(json(&name).as_bytes());
+    push_string(out, name);
     out.push(b':');
     out.extend_from_slice(value.as_bytes());
 }
