@@ -10,6 +10,9 @@ mod app;
 mod cli;
 mod doctor;
 mod logging;
+#[cfg(feature = "scripted")]
+#[doc(hidden)]
+pub mod scripted;
 mod secret;
 mod status;
 mod surface;

@@ -11,7 +11,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, getrlimit};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
@@ -53,6 +54,9 @@ pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
                     continue;
                 };
                 if let Some(slot) = limits.take(half_open, finished.child_token()).await {
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%error, "a connection keeps its delay");
+                    }
                     connections.spawn(connection(surface.clone(), stream, slot, peer));
                 }
             }
@@ -70,9 +74,25 @@ pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
     connections.wait().await;
 }
 
+/// Serves one connection from a loopback address, over any stream.
+#[cfg(feature = "scripted")]
+pub(super) async fn serve_stream(
+    surface: Arc<HttpSurface>,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+) {
+    let end = surface.drain.finished().child_token();
+    let mut limits = ConnectionLimits::new(max_open_files());
+    let mut peers = Peers::new(surface.core.memory().clone());
+    if let Some((peer, half_open)) = peers.connect(std::net::Ipv4Addr::LOCALHOST.into())
+        && let Some(slot) = limits.take(half_open, end).await
+    {
+        connection(surface, stream, slot, peer).await;
+    }
+}
+
 async fn connection(
     surface: Arc<HttpSurface>,
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     slot: ConnectionSlot,
     peer: Arc<Peer>,
 ) {
@@ -80,9 +100,6 @@ async fn connection(
         account: peer.account().clone(),
         over_limit: slot.over_limit,
     };
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection keeps its delay");
-    }
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         let admitted = slot.phase.begin_request();
         let answer = handle(surface.clone(), request.map(Body::new), caller.clone());

@@ -76,6 +76,15 @@ impl HttpSurface {
         }
     }
 
+    /// Serves one connection without a listener.
+    #[cfg(feature = "scripted")]
+    pub(crate) async fn serve_stream(
+        self: Arc<Self>,
+        stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    ) {
+        connections::serve_stream(self, stream).await;
+    }
+
     /// Makes the checks in the order of `docs/api.md`: host and origin, route, caller, body; then calls
     /// core.
     async fn answer(

@@ -41,38 +41,17 @@ impl StdioSurface {
         }
     }
 
-    /// Passes one line to the connection; returns the lines to send at once.
-    fn take(&self, connection: &mut Connection, frame: Frame) -> Vec<Outgoing> {
-        match frame {
-            Frame::Line(line) => connection.take(&line),
-            Frame::OutOfMemory {
-                id,
-                charge_error,
-                needed,
-            } => connection.memory_error_for_line(id.as_ref(), charge_error, needed),
-            // Lines of a client are skipped at any length.
-            Frame::Oversize { .. } | Frame::Endless => {
-                connection.line_too_long(self.line_bytes.get())
-            }
-        }
-    }
-}
-
-impl Surface for StdioSurface {
-    const NAME: &'static str = "standard input and output";
-
-    type Listener = ();
-
-    fn apply(&self, settings: SurfaceSettings) {
-        self.line_bytes.set(settings.body_bytes);
-    }
-
-    async fn serve(self: Arc<Self>, (): ()) -> io::Result<()> {
+    /// Serves the client at the other ends of `input` and `output`, until the drain is finished.
+    pub(crate) async fn serve_client(
+        &self,
+        input: impl io::Read + Send + 'static,
+        output: impl io::Write + Send + 'static,
+    ) -> io::Result<()> {
         let finished = self.shared.drain.finished();
         let limit = self.line_bytes.clone();
         let framer = Framer::new(Peer::Client, limit, self.shared.account.clone());
-        let mut input = pipes::read(io::stdin(), framer)?;
-        let output = pipes::write(io::stdout())?;
+        let mut input = pipes::read(input, framer)?;
+        let output = pipes::write(output)?;
         let mut connection = Connection::new(Arc::clone(&self.shared));
         loop {
             let ready = tokio::select! {
@@ -120,6 +99,36 @@ impl Surface for StdioSurface {
             tracing::debug!("the client did not read every reply");
         }
         Ok(())
+    }
+
+    /// Passes one line to the connection; returns the lines to send at once.
+    fn take(&self, connection: &mut Connection, frame: Frame) -> Vec<Outgoing> {
+        match frame {
+            Frame::Line(line) => connection.take(&line),
+            Frame::OutOfMemory {
+                id,
+                charge_error,
+                needed,
+            } => connection.memory_error_for_line(id.as_ref(), charge_error, needed),
+            // Lines of a client are skipped at any length.
+            Frame::Oversize { .. } | Frame::Endless => {
+                connection.line_too_long(self.line_bytes.get())
+            }
+        }
+    }
+}
+
+impl Surface for StdioSurface {
+    const NAME: &'static str = "standard input and output";
+
+    type Listener = ();
+
+    fn apply(&self, settings: SurfaceSettings) {
+        self.line_bytes.set(settings.body_bytes);
+    }
+
+    async fn serve(self: Arc<Self>, (): ()) -> io::Result<()> {
+        self.serve_client(io::stdin(), io::stdout()).await
     }
 
     /// Ends when the input has ended, or the output is closed.
