@@ -164,6 +164,18 @@ impl Tree {
     }
 }
 
+/// The tree of a selection of packages along these edges, one package in each line.
+fn cargo_tree(selection: &[&str], edges: &str) -> String {
+    let output = Run::new(Path::new(env!("CARGO")))
+        .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .args(["tree", "--offline", "--locked"])
+        .args(selection)
+        .args(["--edges", edges, "--prefix", "none"])
+        .output();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    output.stdout
+}
+
 fn target() -> &'static str {
     if cfg!(target_os = "macos") {
         if cfg!(target_arch = "aarch64") {
@@ -341,23 +353,11 @@ fn build_script_compiles_no_runtime_and_launches_nothing() {
         }
     }
     assert!(users >= 4, "the manifests were read");
-    let output = Run::new(Path::new(env!("CARGO")))
-        .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
-        .args([
-            "tree",
-            "--offline",
-            "--locked",
-            "--package",
-            "broker-gen",
-            "--no-default-features",
-        ])
-        .args(["--edges", "normal", "--prefix", "none"])
-        .output();
-    assert_eq!(output.code, Some(0), "{}", output.stderr);
-    assert!(
-        output.stdout.contains("prettyplease"),
-        "the tree was printed"
+    let compiled = cargo_tree(
+        &["--package", "broker-gen", "--no-default-features"],
+        "normal",
     );
+    assert!(compiled.contains("prettyplease"), "the tree was printed");
     for heavy in [
         "tokio",
         "clap",
@@ -366,12 +366,26 @@ fn build_script_compiles_no_runtime_and_launches_nothing() {
         "broker-process",
         "rmcp",
     ] {
-        let compiled = output
-            .stdout
+        let is_compiled = compiled
             .lines()
             .any(|line| line.split(' ').next() == Some(heavy));
-        assert!(!compiled, "{heavy} is compiled for build scripts");
+        assert!(!is_compiled, "{heavy} is compiled for build scripts");
     }
+}
+
+#[test]
+fn programs_are_built_without_scripted_servers() {
+    // Features are unified over a selection, so the whole workspace shows that of every build.
+    let has_scripted = |edges| {
+        let tree = cargo_tree(&["--workspace"], edges);
+        assert!(tree.contains("broker-mcp feature"), "the tree was printed");
+        tree.contains(" feature \"scripted\"")
+    };
+    assert!(!has_scripted("normal,build,features"));
+    assert!(
+        has_scripted("normal,build,dev,features"),
+        "tests have the feature under this name"
+    );
 }
 
 #[test]
