@@ -209,7 +209,13 @@ pub fn resolve(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let secrets = expander.secrets;
+    let mut secrets = expander.secrets;
+    secrets.extend(
+        source
+            .literal_secret_arguments()
+            .into_iter()
+            .map(Secret::new),
+    );
 
     if !shell && program.contains('/') {
         program = base.join(program).to_string_lossy().into_owned();

@@ -229,6 +229,23 @@ fn launch_shell_variables_are_private_and_secrets_redacted() {
 }
 
 #[test]
+fn launch_masks_literal_arguments_of_secret_options() {
+    let source = source(
+        "server",
+        &[
+            "--token=canary-1",
+            "--api-key",
+            "canary-2",
+            "--port",
+            "canary-3",
+        ],
+    );
+    let launch = resolved(&source, &WORLD).unwrap();
+    let shown = launch.redactor.redact("canary-1 canary-2 canary-3");
+    assert_eq!(shown, "•••• •••• canary-3");
+}
+
+#[test]
 fn launch_resolves_relative_paths_against_the_config_folder() {
     let mut source = source("./bin/server", &[]);
     let launch = resolved(&source, &WORLD).unwrap();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::template::{Part, Template};
+use super::template::Template;
 use super::{Backend, CommandLine, Config, Node, Source, TextDrift};
 use crate::diagnostic::Diagnostic;
 use crate::json::position_of_pointer;
@@ -95,49 +95,28 @@ impl Source {
             .chain(&self.cwd)
     }
 
-    /// The values to mask in all output of the source: the value of every variable, values of `env` with
-    /// secret-looking names, and arguments after a secret-looking option.
-    ///
-    /// A template with an unset variable has no value to mask.
-    pub fn secret_templates(&self) -> Vec<Template> {
-        let mut out: Vec<Template> = self
-            .templates()
-            .flat_map(Template::variables)
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .map(|name| {
-                Template::from_parts(vec![Part::Variable {
-                    name: name.to_owned(),
-                    default: None,
-                }])
-            })
-            .collect();
-        out.extend(
-            self.env
-                .iter()
-                .filter(|(name, _)| is_secret_name(name))
-                .map(|(_, value)| value.clone()),
-        );
-        if let CommandLine::Direct { args, .. } = &self.command {
-            out.extend(secret_arguments(args));
+    /// Literal arguments after an option with a secret-looking name, such as VALUE in `--token=VALUE` and in
+    /// `--token VALUE`. They are masked in all output of the source, like such values of `env`.
+    pub fn literal_secret_arguments(&self) -> Vec<&str> {
+        match &self.command {
+            CommandLine::Direct { args, .. } => secret_arguments(args),
+            CommandLine::Shell { .. } => Vec::new(),
         }
-        out
     }
 }
 
-/// `--token=VALUE`, and VALUE after `--token`.
-fn secret_arguments(args: &[Template]) -> Vec<Template> {
+fn secret_arguments(args: &[Template]) -> Vec<&str> {
     let mut out = Vec::new();
     let mut before: Option<&str> = None;
     for arg in args {
         let raw = arg.raw();
-        match (raw.starts_with('-'), raw.split_once('=')) {
-            (true, Some((option, value))) if is_secret_name(option) => {
-                out.extend(Template::parse(value));
-            }
-            (false, _) if before.is_some_and(is_secret_name) => out.push(arg.clone()),
-            _ => {}
-        }
+        let secret = match (raw.starts_with('-'), raw.split_once('=')) {
+            (true, Some((option, value))) => is_secret_name(option).then_some(value),
+            (false, _) => before.is_some_and(is_secret_name).then_some(raw),
+            (true, None) => None,
+        };
+        // The value of a variable is always masked.
+        out.extend(secret.filter(|_| arg.variables().next().is_none()));
         before = (raw.starts_with('-') && !raw.contains('=')).then_some(raw);
     }
     out
