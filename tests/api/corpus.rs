@@ -12,7 +12,7 @@ const SERVERS: usize = 55;
 const TOOLS: usize = 1455;
 
 fn folder() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus-broker"))
 }
 
 fn read(path: &Path) -> Value {
@@ -56,7 +56,7 @@ fn gen_run(args: &[&str]) -> harness::Output {
 #[test]
 fn recorded_tools_are_served_as_recorded() {
     let tools = recorded();
-    let run = Run::new(Path::new(env!("CARGO_BIN_EXE_corpus-broker"))).folder(folder());
+    let run = Run::new(&binary("corpus-broker")).folder(folder());
     let broker = Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]));
     the_tree_has_every_tool(&broker, &tools);
     descriptions_are_what_was_recorded(&broker, &tools);

@@ -226,7 +226,10 @@ fn secret_missing_or_wrong_is_refused() {
     let file = chaos.file("secret", "s3cret-for-tests\n");
     let file = file.to_str().expect("the path is text");
     let run = |args: &[&str]| chaos.run("chaos-broker", args);
-    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let config = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    );
     for run in [
         run(&["127.0.0.1:0"]).env("MCP_BROKER_SECRET", SECRET),
         run(&["127.0.0.1:0", "--secret-file", file]),

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 fn started(overrides: &Value, script: &Value) -> (Chaos, Broker) {
     let chaos = Chaos::new();
     chaos.script("a", script);
-    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let compiled = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    );
     let file = chaos.config(compiled, |config| {
         config["limits"]["line_bytes"] = json!(32 << 20);
         for (tool, says) in overrides.as_object().expect("overrides") {

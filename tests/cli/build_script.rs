@@ -4,12 +4,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output};
 use std::time::SystemTime;
 
 use broker_model::config::Config;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::Snapshot;
+use harness::again;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -106,23 +106,15 @@ impl Package {
 
     /// Runs the build script; what it says to cargo.
     fn build(&self, config: &str, variable: Option<&str>) -> (Option<i32>, String) {
-        let mut command = this_program();
-        command
-            .args([
-                "--exact",
-                "build_script_runs_in_this_process",
-                "--nocapture",
-                "--test-threads=1",
-            ])
+        let mut run = again(module_path!(), "build_script_runs_in_this_process")
             .env(AS_SCRIPT, config)
             .env("CARGO_MANIFEST_DIR", self.folder.path())
-            .env("OUT_DIR", self.path("out"))
-            .env_remove("MCP_BROKER_CONFIG");
+            .env("OUT_DIR", self.path("out"));
         if let Some(name) = variable {
-            command.env("MCP_BROKER_CONFIG", name);
+            run = run.env("MCP_BROKER_CONFIG", name);
         }
-        let Output { status, stdout, .. } = command.output().expect("this program starts");
-        (status.code(), String::from_utf8(stdout).expect("text"))
+        let output = run.output();
+        (output.code, output.stdout)
     }
 
     /// A build that must succeed.
@@ -168,14 +160,6 @@ impl Package {
         files.sort();
         files
     }
-}
-
-fn this_program() -> Command {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a build script ends its process, so it needs a separate one"
-    )]
-    Command::new(std::env::current_exe().expect("this program has a path"))
 }
 
 fn lock_name(config: &str) -> String {

@@ -251,7 +251,7 @@ fn command_that_does_not_exist_is_found_in_any_text() {
     for right in [
         "run `broker-gen lock --source /a`, and `broker-gen` alone",
         "broker-gen is built from here",
-        "cargo test -p broker-gen --test verbs",
+        "cargo test -p broker-gen --test program",
     ] {
         assert_eq!(found(right), 0, "{right}");
     }

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use harness::binary;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -27,16 +28,16 @@ done
     clippy::disallowed_methods,
     reason = "tests start the programs that they test"
 )]
-fn command(program: &str) -> Command {
+fn command(program: &Path) -> Command {
     Command::new(program)
 }
 
 /// `broker-gen` in this folder, after this piece of shell.
 fn run(folder: &Path, before: &str, args: &[&str]) -> Output {
-    let mut command = command("/bin/sh");
+    let mut command = command(Path::new("/bin/sh"));
     command
         .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
-        .arg(env!("CARGO_BIN_EXE_broker-gen"))
+        .arg(binary("broker-gen"))
         .args(args)
         .env_remove("CI")
         .current_dir(folder);

@@ -3,25 +3,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
-/// Awaits a condition for a minute.
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..6000 {
-        if condition() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("waited too long: {what}");
-}
+use harness::{binary, wait_until};
 
 #[expect(
     clippy::disallowed_methods,
     reason = "tests start the programs that they test"
 )]
-fn command(program: &str) -> Command {
+fn command(program: &Path) -> Command {
     Command::new(program)
 }
 
@@ -44,7 +33,7 @@ fn interrupt(stderr: Stdio) {
     let source = serde_json::json!({"command": ["/bin/sh", "-c", script], "cwd": "."});
     let tree = serde_json::json!({"tree": [{"path": "/s", "type": "node", "source": source}]});
     fs::write(&config, tree.to_string()).expect("the file system and the shell work");
-    let mut lock = command(env!("CARGO_BIN_EXE_broker-gen"))
+    let mut lock = command(&binary("broker-gen"))
         .args(["lock", "--config"])
         .arg(&config)
         .stderr(stderr)
@@ -61,7 +50,7 @@ fn interrupt(stderr: Stdio) {
         stat.is_ok_and(|stat| !stat.contains(") Z "))
     };
     assert!(running(&pid));
-    let status = command("/bin/kill")
+    let status = command(Path::new("/bin/kill"))
         .args(["-TERM", &lock.id().to_string()])
         .status()
         .expect("the file system and the shell work");

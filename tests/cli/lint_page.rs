@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use broker_drift::FindingSeverity;
@@ -17,7 +17,7 @@ use broker_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Every recording as it would be locked on a separate node.
@@ -160,7 +160,7 @@ fn lint_page_has_every_rule_with_its_counts() {
     }
     assert!(
         page == expected,
-        "docs/lint.md is not current: review the findings with `SHOW_LINT=1`, then run `UPDATE_EXPECT=1 cargo test -p broker-gen --test lint_page`"
+        "docs/lint.md is not current: review the findings with `SHOW_LINT=1`, then run `UPDATE_EXPECT=1 cargo test --test cli lint_page`"
     );
 }
 

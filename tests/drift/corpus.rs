@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const TOOLS: usize = 1455;
 
 fn committed() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus-broker"))
 }
 
 /// The recordings by the name of their node.
@@ -53,7 +53,7 @@ fn name(tool: &Value) -> &str {
 /// The broker over the config in a folder.
 fn run(folder: &Chaos, more: &[&str]) -> Run {
     let args = ["127.0.0.1:0", "config.json", "--log-format", "json"];
-    Run::new(Path::new(env!("CARGO_BIN_EXE_corpus-broker")))
+    Run::new(&binary("corpus-broker"))
         .folder(folder.path())
         .args([&args, more].concat())
 }

@@ -94,7 +94,7 @@ impl Pair {
 }
 
 fn page() -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pairs.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pairs.md");
     fs::read_to_string(page).expect("the page is there")
 }
 

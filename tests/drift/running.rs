@@ -345,7 +345,10 @@ fn optional_source_in_a_plain_start_is_withdrawn_by_tool() {
 
 /// A broker with a changed config of the source `/a`.
 fn configured(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> Broker {
-    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let compiled = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    );
     let file = chaos.config(compiled, |config| change(&mut config["tree"][0]["source"]));
     Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &file]))
 }

@@ -8,7 +8,7 @@ use harness::figure::{Watch, figure, shown};
 use harness::{ResourceUsage, Tally, nonce, read, wait_until};
 use serde_json::json;
 
-use crate::fixture::{ECHO, FaultFixture, scaled, source};
+use harness::faults::{ECHO, FaultFixture, scaled, source};
 
 #[test]
 fn call_beyond_limit_and_queue_is_refused_at_once() {

@@ -6,7 +6,7 @@ use harness::figure::{Watch, figure, shown};
 use harness::{ResourceUsage, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::fixture::{FaultFixture, source};
+use harness::faults::{FaultFixture, source};
 
 #[test]
 fn line_over_the_limit_fails_its_call_and_keeps_the_server() {

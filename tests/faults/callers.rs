@@ -10,7 +10,7 @@ use harness::figure::{Watch, figure, quantiles, shown};
 use harness::{KeepAlive, ResourceUsage, Run, Tally, refusal, request, send, wait_until};
 use serde_json::json;
 
-use crate::fixture::{ECHO, FaultFixture, scaled};
+use harness::faults::{ECHO, FaultFixture, scaled};
 
 /// The broker with at most this many open files.
 fn with_files(files: usize) -> impl FnOnce(Run) -> Run {
@@ -183,7 +183,7 @@ fn broker_without_free_files_refuses_connections_and_recovers() {
     times(&mut kept);
     let connections: Vec<TcpStream> = (0..200).filter_map(|_| idle(address)).collect();
     // Files are reserved for sources: a server that dies meanwhile is started again.
-    crate::fixture::signal(stage.chaos.pids("a")[0], "KILL");
+    harness::faults::signal(stage.chaos.pids("a")[0], "KILL");
     let watch = Watch::start();
     wait_until("the server is back", || {
         let body = json!({"path": "/a/add", "args": {"a": 1, "b": 2}});

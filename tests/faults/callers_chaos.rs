@@ -6,7 +6,7 @@ use std::thread;
 use harness::{Run, binary, wait_until};
 use serde_json::{Value, json};
 
-use crate::fixture::{ECHO, FaultFixture};
+use harness::faults::{ECHO, FaultFixture};
 
 /// Runs one mode; returns its report on its connections.
 fn misbehave(stage: &FaultFixture, mode: &str, more: &[&str]) -> Value {

@@ -8,7 +8,7 @@ use harness::figure::{Watch, figure, shown};
 use harness::{CallOutcome, Tally, is_alive, nonce, processor_time, read, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::fixture::{ECHO, FaultFixture, scaled, signal, source};
+use harness::faults::{ECHO, FaultFixture, scaled, signal, source};
 
 #[test]
 fn server_death_fails_each_call_with_code_and_signal() {

@@ -338,7 +338,10 @@ fn server_texts_reach_no_terminal_of_an_operator_unescaped() {
 #[test]
 fn config_strings_at_a_start_are_shown_escaped() {
     let chaos = Chaos::new();
-    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let compiled = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    );
     let text = fs::read_to_string(compiled).expect("it is there");
     let mut config: Value = serde_json::from_str(&text).expect("it is JSON");
     // The sources are alike: one of them has every kind of place. Its servers never start, so that no

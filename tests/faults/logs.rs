@@ -11,7 +11,7 @@ use harness::{
 };
 use serde_json::json;
 
-use crate::fixture::{ECHO, FaultFixture, config_args, signal};
+use harness::faults::{ECHO, FaultFixture, config_args, signal};
 
 /// A fixed address for a broker that cannot print its address.
 fn free_address() -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use harness::figure::{Watch, figure, shown};
-use harness::{Broker, ResourceUsage, Run, children_of, wait_until};
+use harness::{Broker, ResourceUsage, Run, binary, children_of, wait_until};
 
 const SERVERS: usize = 55;
 /// The maximum number of sources that restart at one time.
@@ -21,8 +21,8 @@ fn states(broker: &Broker, state: &str) -> BTreeSet<String> {
 
 #[test]
 fn servers_that_crash_together_restart_a_few_at_a_time() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let run = Run::new(Path::new(env!("CARGO_BIN_EXE_corpus-broker"))).folder(folder);
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus-broker"));
+    let run = Run::new(&binary("corpus-broker")).folder(folder);
     let broker = Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]));
     wait_until("all are up", || states(&broker, "ready").len() == SERVERS);
     let before = ResourceUsage::measure(broker.pid());

@@ -3,7 +3,7 @@
 use harness::figure::{Watch, figure, quantiles, shown};
 use serde_json::json;
 
-use crate::fixture::FaultFixture;
+use harness::faults::FaultFixture;
 
 fn warnings(stage: &FaultFixture) -> usize {
     let log = stage.broker.stderr();

@@ -51,7 +51,10 @@ fn ends(chaos: &Chaos, code: i32, args: &[&str]) -> Vec<Output> {
 }
 
 fn compiled() -> Value {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+    let text = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    ));
     serde_json::from_str(&text.expect("it is there")).expect("it is JSON")
 }
 

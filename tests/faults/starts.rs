@@ -4,7 +4,7 @@ use harness::figure::{Watch, figure, shown};
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::json;
 
-use crate::fixture::{FaultFixture, config_args, signal, source};
+use harness::faults::{FaultFixture, config_args, signal, source};
 
 fn start(chaos: &Chaos, startup_timeout: u64, args: &[&str]) -> Broker {
     let given = config_args(chaos, |config| {

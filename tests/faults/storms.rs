@@ -6,7 +6,7 @@ use harness::Tally;
 use harness::figure::{Watch, figure, shown};
 use serde_json::json;
 
-use crate::fixture::{ECHO, FaultFixture};
+use harness::faults::{ECHO, FaultFixture};
 
 #[test]
 fn announcements_by_thousands_cause_few_listings() {

@@ -7,7 +7,7 @@ use harness::figure::{Watch, figure, shown};
 use harness::{processor_time, read, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::fixture::{ECHO, FaultFixture, source};
+use harness::faults::{ECHO, FaultFixture, source};
 
 /// Lines that the server reads before any call.
 const LINES_BEFORE_CALLS: u64 = 3;
@@ -223,7 +223,7 @@ fn list_without_end_is_given_up() {
             source(config, 2)["startup_timeout"] = json!(5);
         });
         stage.chaos.script("optional", &script);
-        crate::fixture::signal(stage.chaos.pids("optional")[0], "KILL");
+        harness::faults::signal(stage.chaos.pids("optional")[0], "KILL");
         let watch = Watch::start();
         let mut found = Value::Null;
         wait_until("the list is given up", || {

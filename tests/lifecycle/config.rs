@@ -10,7 +10,13 @@ use serde_json::{Value, json};
 
 /// The compiled-in config with a change, as a file; the three sources by their place in the tree.
 fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
-    chaos.config(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"), change)
+    chaos.config(
+        concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/chaos-broker/config.json"
+        ),
+        change,
+    )
 }
 
 fn started(change: impl FnOnce(&mut Value)) -> (Chaos, Broker) {

@@ -357,7 +357,10 @@ fn guard_variable_set_by_hand_has_no_effect() {
         assert_eq!(alive(&all), [0; 0]);
     }
     let chaos = Chaos::new();
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+    let text = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    ));
     let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
     config["tree"][0]["source"]["env"]["A_TOKEN"] = json!("${MCP_BROKER_GUARD}");
     let file = chaos.file("given.json", &config.to_string());

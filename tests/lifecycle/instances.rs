@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 /// A broker with these settings of the sources `/a` and `/b`.
 fn start(chaos: &Chaos, a: &Value, b: &Value) -> Broker {
-    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let compiled = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    );
     let file = chaos.config(compiled, |config| {
         for (at, more) in [a, b].into_iter().enumerate() {
             let source = config["tree"][at]["source"].as_object_mut();

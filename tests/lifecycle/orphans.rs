@@ -136,7 +136,10 @@ fn descendants_of_a_replaced_source_end_with_it() {
     let chaos = Chaos::new();
     // In a separate session, with an empty environment, and a child of the server.
     chaos.script("a", &json!({"fork_grandchild": "bare"}));
-    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let compiled = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    );
     let file = chaos.config(compiled, |_| {});
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &file]));
     let child = chaos.events("a", "grandchild")[0]["child"].as_u64();

@@ -21,7 +21,10 @@ struct Bench {
 impl Bench {
     fn start(args: &[&str]) -> Self {
         let chaos = Chaos::new();
-        let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+        let text = fs::read_to_string(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/chaos-broker/config.json"
+        ));
         let text = text.expect("the config is there");
         let config: Value = serde_json::from_str(&text).expect("it is JSON");
         let file = chaos.file("given.json", &text);

@@ -8,7 +8,7 @@ use harness::{
 };
 use serde_json::json;
 
-const TOOLS: &str = include_str!("../tools.json");
+const TOOLS: &str = include_str!("../../costly-broker/tools.json");
 
 fn start() -> (Chaos, Broker) {
     let chaos = Chaos::new();

@@ -7,7 +7,7 @@ use std::path::Path;
 use broker_schema::{Budget, MIN_STEPS, STEPS_PER_VALUE, Verdict, compile, count_values};
 use serde_json::{Map, Value, json};
 
-#[path = "../../../tests/corpus-broker/tests/types/samples.rs"]
+#[path = "../../corpus-broker/tests/types/samples.rs"]
 mod samples;
 
 /// Tools that were recorded.
@@ -60,7 +60,7 @@ fn wrong(value: &Value) -> Value {
 
 #[test]
 fn validation_of_recorded_tools_never_reaches_the_budget() {
-    let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus-broker/servers");
+    let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus-broker/servers");
     let (mut tools, mut valid, mut invalid) = (0, 0, 0);
     let mut dearest = (0, String::new());
     let mut share: f64 = 0.0;

@@ -10,7 +10,7 @@ const REQUESTS: usize = 8;
 
 /// The tools from which the lock was made.
 fn tools() -> Value {
-    serde_json::from_str(include_str!("../tools.json")).expect("JSON")
+    serde_json::from_str(include_str!("../../budget-broker/tools.json")).expect("JSON")
 }
 
 fn started() -> (Chaos, Broker) {

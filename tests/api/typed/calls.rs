@@ -6,10 +6,14 @@ use harness::Run;
 use mcp_broker::typed::{Broker, CallCode, CallError, OpenError, Options, StartMode, Tool};
 use serde_json::{Value, json};
 
-mcp_broker::include_catalog!();
+#[expect(unreachable_pub, reason = "generated for the root of a program")]
+mod catalog {
+    mcp_broker::include_catalog!();
+}
 mcp_broker::include_tools!();
 
-use tools::util::{fail, hash_text, time_now};
+use self::catalog::CATALOG;
+use self::tools::util::{fail, hash_text, time_now};
 
 fn hash(text: &str) -> hash_text::Args {
     hash_text::Args {
@@ -122,7 +126,7 @@ async fn typed_output_that_does_not_fit_is_an_error_with_the_result() {
 async fn typed_plain_start_with_an_unchecked_source_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.json");
-    let text = include_str!("../smoke_config.json");
+    let text = include_str!("../../../smoke_config.json");
     std::fs::write(&config, text.replacen("toolbox-mcp", "no-such-program", 1)).unwrap();
     let error = Broker::open(&CATALOG, Options::new().config(&config))
         .await

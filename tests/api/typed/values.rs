@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 macro_rules! golden {
     ($($name:ident),*) => {
         $(mod $name {
-            include!(concat!("../broker-gen/tests/golden/", stringify!($name), ".rs"));
+            include!(concat!("golden/", stringify!($name), ".rs"));
         })*
     };
 }

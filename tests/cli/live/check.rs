@@ -1,8 +1,9 @@
 //! `check`: its report on live sources and the lock, in both formats, and its exit code.
 
+use harness::{Bench, contains};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, contains, tool};
+use super::bench::tool;
 
 const CLASSES: [&str; 10] = [
     "same",
@@ -33,7 +34,7 @@ fn summary(counts: &[(&str, u64)]) -> Value {
 
 #[test]
 fn check_of_unchanged_sources_exits_0_and_writes_nothing() {
-    let bench = Bench::new(&["a", "b"]);
+    let bench = Bench::with_sources(&["a", "b"]);
     bench.lock();
     let before = bench.lock_state();
     let (code, report) = bench.check();
@@ -42,7 +43,7 @@ fn check_of_unchanged_sources_exits_0_and_writes_nothing() {
         report,
         json!({"format_version": 1, "tools": [], "sources": [], "summary": summary(&[("same", 20)])})
     );
-    let human = bench.run(&["check"]);
+    let human = bench.verb(&["check"]);
     assert_eq!(
         (human.code, human.stdout.as_str()),
         (Some(0), "summary: 20 same\n")
@@ -53,7 +54,7 @@ fn check_of_unchanged_sources_exits_0_and_writes_nothing() {
 
 #[test]
 fn check_of_a_changed_tool_reports_class_places_and_values() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([("a", json!({"path_aliases": {"moved": "alias"}}))]);
     let before = [tool("kept"), tool("moved"), tool("gone")];
     bench.script("a", &json!({"tools": before}));
@@ -114,7 +115,7 @@ fn check_of_a_changed_tool_reports_class_places_and_values() {
         (&json!("added"), &json!("/a/new"))
     );
 
-    let human = bench.run(&["check"]);
+    let human = bench.verb(&["check"]);
     assert_eq!(human.code, Some(6));
     contains(
         &human.stdout,
@@ -146,7 +147,7 @@ fn check_of_a_changed_tool_reports_class_places_and_values() {
 
 #[test]
 fn check_fails_for_a_missing_tool_and_not_for_an_added_one() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.script("a", &json!({"tools": [tool("x"), tool("y")]}));
     bench.lock();
     bench.script("a", &json!({"tools": [tool("z"), tool("y"), tool("x")]}));
@@ -165,7 +166,7 @@ fn check_fails_for_a_missing_tool_and_not_for_an_added_one() {
 
 #[test]
 fn check_ignores_changes_of_hidden_tools() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([("a", json!({"tool_filter": ["!secret*"]}))]);
     bench.script("a", &json!({"tools": [tool("x"), tool("secret1")]}));
     bench.lock();
@@ -181,7 +182,7 @@ fn check_ignores_changes_of_hidden_tools() {
 
 #[test]
 fn check_ignores_member_order_and_number_forms() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.write("a.json", r#"{"tools":[{"name":"t","inputSchema":{"minimum":1.0,"type":"object","title":"\u00e9"}}]}"#);
     bench.lock();
     bench.write(
@@ -199,7 +200,7 @@ fn check_ignores_member_order_and_number_forms() {
 
 #[test]
 fn check_of_server_info_fails_only_for_name_and_instructions() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     let with = |members: Value| {
         let mut script = json!({"tools": [tool("x")], "era": "legacy", "instructions": "Be kind."});
         for (key, value) in members.as_object().expect("members") {
@@ -283,7 +284,7 @@ fn check_of_server_info_fails_only_for_name_and_instructions() {
         assert_eq!(report["summary"], counts, "{rule}");
     }
     with(json!({"instructions": "Be rude."}));
-    let human = bench.run(&["check"]).stdout;
+    let human = bench.verb(&["check"]).stdout;
     contains(
         &human,
         &[
@@ -295,7 +296,7 @@ fn check_of_server_info_fails_only_for_name_and_instructions() {
 
 #[test]
 fn check_of_a_failed_source_is_unchecked_and_reports_other_drift() {
-    let bench = Bench::new(&["a", "b"]);
+    let bench = Bench::with_sources(&["a", "b"]);
     bench.one_tool("a", tool("x"));
     bench.one_tool("b", tool("x"));
     bench.lock();
@@ -322,7 +323,7 @@ fn check_of_a_failed_source_is_unchecked_and_reports_other_drift() {
     bench.one_tool("a", tool("y"));
     let (code, report) = bench.check();
     assert_eq!((code, &report["summary"]["gone"]), (Some(4), &json!(1)));
-    let human = bench.run(&["check"]);
+    let human = bench.verb(&["check"]);
     assert_eq!(human.code, Some(4));
     contains(
         &human.stdout,
@@ -330,27 +331,27 @@ fn check_of_a_failed_source_is_unchecked_and_reports_other_drift() {
     );
 
     // Only the one that is asked for.
-    let one = bench.run(&["check", "--source", "/a"]);
+    let one = bench.verb(&["check", "--source", "/a"]);
     assert_eq!(one.code, Some(3), "{}", one.stdout);
 }
 
 #[test]
 fn check_without_any_source_fails() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.write(
         "c.json",
         r#"{"tree":[{"path":"/a","type":"node","summary":"empty"}]}"#,
     );
-    let output = bench.run(&["lock"]);
+    let output = bench.verb(&["lock"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-    let output = bench.run(&["check"]);
+    let output = bench.verb(&["check"]);
     assert_eq!(output.code, Some(4), "{}", output.stderr);
     contains(&output.stderr, &["nothing was checked"]);
 }
 
 #[test]
 fn check_of_a_source_without_tools_succeeds() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.script("a", &json!({"tools": []}));
     bench.lock();
     let (code, report) = bench.check();
@@ -363,7 +364,7 @@ fn check_of_a_source_without_tools_succeeds() {
 
 #[test]
 fn check_with_a_stale_lock_names_the_sources() {
-    let bench = Bench::new(&["a", "b", "old"]);
+    let bench = Bench::with_sources(&["a", "b", "old"]);
     bench.lock();
     let before = bench.lock_state();
     let launched = bench.journal("a", "start").len();
@@ -372,7 +373,7 @@ fn check_with_a_stale_lock_names_the_sources() {
         ("b", json!({"tool_filter": ["echo"]})),
         ("d", json!({})),
     ]);
-    let output = bench.run(&["check"]);
+    let output = bench.verb(&["check"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(5), ""));
     contains(
         &output.stderr,
@@ -394,19 +395,19 @@ fn check_with_a_stale_lock_names_the_sources() {
 
 #[test]
 fn check_accepts_changed_settings_that_the_lock_does_not_cover() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.lock();
     let members = json!({"timeout": 5, "startup_timeout": 9, "required": false, "max_in_flight": 2,
         "tool_overrides": {"echo": {"summary": "Say it"}}});
     bench.configure([("a", members)]);
-    let output = bench.run(&["check"]);
+    let output = bench.verb(&["check"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
 }
 
 #[test]
 fn check_without_a_lock_is_refused() {
-    let bench = Bench::new(&["a"]);
-    let output = bench.run(&["check"]);
+    let bench = Bench::with_sources(&["a"]);
+    let output = bench.verb(&["check"]);
     assert_eq!(output.code, Some(5));
     contains(
         &output.stderr,
@@ -418,7 +419,7 @@ fn check_without_a_lock_is_refused() {
 
 #[test]
 fn check_with_a_damaged_or_other_version_lock_is_refused() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.lock();
     let whole = bench.lock_text();
     for (text, code, part) in [
@@ -449,7 +450,7 @@ fn check_with_a_damaged_or_other_version_lock_is_refused() {
         ),
     ] {
         bench.write("c.lock.json", &text);
-        let output = bench.run(&["check"]);
+        let output = bench.verb(&["check"]);
         assert_eq!(
             (output.code, output.stdout.as_str()),
             (Some(5), ""),
@@ -467,12 +468,12 @@ fn check_with_a_damaged_or_other_version_lock_is_refused() {
     }
     // White space and line ends do not count.
     bench.write("c.lock.json", &whole.replace('\n', "\r\n"));
-    assert_eq!(bench.run(&["check"]).code, Some(0));
+    assert_eq!(bench.verb(&["check"]).code, Some(0));
 }
 
 #[test]
 fn check_of_both_eras_finds_no_drift() {
-    let bench = Bench::new(&["old", "new"]);
+    let bench = Bench::with_sources(&["old", "new"]);
     bench.script(
         "old",
         &json!({"era": "legacy", "protocol_version": "2024-11-05", "tools": [tool("x")]}),

@@ -1,14 +1,14 @@
 //! `docs/ci.md`: its script and the commands of its workflow, run as the page shows them.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
 
+use harness::{Bench, binary, contains};
 use serde_json::json;
 
-use crate::bench::{Bench, contains, tool};
+use super::bench::tool;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ci.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/ci.md");
 
 /// The first block of this language in the page, about the bench's config.
 fn block(language: &str) -> String {
@@ -26,7 +26,7 @@ fn shell(bench: &Bench, script: &str) -> Output {
         reason = "the page's script is for a shell"
     )]
     let mut command = Command::new("/bin/sh");
-    let beside = Path::new(env!("CARGO_BIN_EXE_broker-gen"));
+    let beside = binary("broker-gen");
     let beside = beside.parent().expect("it is in a folder").display();
     let path = std::env::var("PATH").unwrap_or_default();
     command
@@ -55,7 +55,7 @@ fn ends(bench: &Bench, script: &str, code: i32) -> String {
 
 /// A locked source in a repository whose last commit has the lock.
 fn repository() -> Bench {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.one_tool("a", tool("x"));
     bench.lock();
     ends(

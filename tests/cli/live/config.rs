@@ -1,10 +1,10 @@
 //! Problems with the config and the command line: all in one run, each with its place, exit 2.
 
-use crate::bench::{Bench, contains};
+use harness::{Bench, contains};
 
 #[test]
 fn config_with_several_problems_reports_each_with_its_place() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.write(
         "c.json",
         r#"{
@@ -44,13 +44,13 @@ fn config_with_several_problems_reports_each_with_its_place() {
     );
     assert_eq!(errors.matches("error[").count(), 5, "{errors}");
     assert_eq!(errors.matches("\n  help: ").count(), 5, "{errors}");
-    let check = bench.run(&["check"]);
+    let check = bench.verb(&["check"]);
     assert_eq!((check.code, check.stdout.as_str()), (Some(2), ""));
 }
 
 #[test]
 fn config_with_missing_variables_names_each_with_its_place() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.write(
         "c.json",
         r#"{ "tree": [
@@ -72,13 +72,13 @@ fn config_with_missing_variables_names_each_with_its_place() {
     );
     assert!(!errors.contains("HERE"), "{errors}");
     // A source that is not asked for needs no variables.
-    let one = bench.run_with(&["lock", "--source", "/b"], &[("THREE_MISSING", "x")]);
+    let one = bench.verb_with(&["lock", "--source", "/b"], &[("THREE_MISSING", "x")]);
     assert!(!one.stderr.contains("env_missing"), "{}", one.stderr);
 }
 
 #[test]
 fn config_missing_or_with_a_syntax_error_is_refused() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     contains(
         &bench.lock_fails(2),
         &["error[config_unreadable]: ", "`c.json`"],
@@ -92,8 +92,8 @@ fn config_missing_or_with_a_syntax_error_is_refused() {
 
 #[test]
 fn command_line_help_has_options_and_examples() {
-    let bench = Bench::new(&["a"]);
-    let help = bench.run(&["lock", "--help"]);
+    let bench = Bench::with_sources(&["a"]);
+    let help = bench.verb(&["lock", "--help"]);
     assert_eq!(help.code, Some(0));
     contains(
         &help.stdout,
@@ -107,14 +107,14 @@ fn command_line_help_has_options_and_examples() {
             "broker-gen lock --config smoke_config.json",
         ],
     );
-    let help = bench.run(&["check", "--help"]);
+    let help = bench.verb(&["check", "--help"]);
     contains(&help.stdout, &["--format", "human", "json", "Never writes"]);
     for wrong in [
         &["lock", "--nope"][..],
         &["locks"],
         &["check", "--format", "yaml"],
     ] {
-        let output = bench.run(wrong);
+        let output = bench.verb(wrong);
         assert_eq!(
             (output.code, output.stdout.as_str()),
             (Some(2), ""),
@@ -126,7 +126,7 @@ fn command_line_help_has_options_and_examples() {
 
 #[test]
 fn config_of_other_clients_is_accepted() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.write(
         "c.json",
         r#"{"mcpServers": {"my server": {"command": "chaos-mcp", "args": []}}}"#,
@@ -142,7 +142,7 @@ fn config_of_other_clients_is_accepted() {
 
 #[test]
 fn config_variable_in_a_shell_script_reaches_the_server_unchanged() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.write(
         "c.json",
         r#"{"tree": [
@@ -152,7 +152,7 @@ fn config_variable_in_a_shell_script_reaches_the_server_unchanged() {
 ] }"#,
     );
     let value = "log; touch ran $(touch ran) ";
-    let locked = bench.run_with(&["lock"], &[("J", value)]);
+    let locked = bench.verb_with(&["lock"], &[("J", value)]);
     assert_eq!(locked.code, Some(0), "{}", locked.stderr);
     assert!(!bench.path("ran").exists(), "the value was run");
     for number in 1..=3 {

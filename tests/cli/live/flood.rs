@@ -1,10 +1,10 @@
 //! No text of a live server controls a terminal: `lock` and `check` over servers that put control
 //! characters into each field of each message.
 
-use harness::{FLOOD, assert_inert, flooded, flooded_places};
+use harness::{Bench, FLOOD, assert_inert, flooded, flooded_places};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, tool};
+use super::bench::tool;
 
 /// Scripts of servers, each with the name of the field that it floods.
 fn scripts() -> Vec<Value> {
@@ -45,7 +45,7 @@ fn scripts() -> Vec<Value> {
 
 #[test]
 fn live_server_texts_reach_no_terminal_unescaped() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.one_tool("a", tool("x"));
     bench.lock();
     let clean = bench.lock_text();
@@ -59,7 +59,7 @@ fn live_server_texts_reach_no_terminal_unescaped() {
             &["check", "--format", format],
         ] {
             bench.write("c.lock.json", &clean);
-            let output = bench.run(args);
+            let output = bench.verb(args);
             let what = format!("{args:?} of {script}");
             assert_inert(&what, &output.stdout);
             assert_inert(&what, &output.stderr);

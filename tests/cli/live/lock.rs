@@ -5,14 +5,14 @@ use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 
 use broker_model::lock::Lock;
-use harness::on_terminal;
+use harness::{Bench, contains, on_terminal};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, contains, names, tool};
+use super::bench::{names, tool};
 
 #[test]
 fn lock_of_equal_states_has_equal_bytes() {
-    let (first, second) = (Bench::empty(), Bench::empty());
+    let (first, second) = (Bench::new(), Bench::new());
     first.configure([
         ("a", json!({})),
         ("b", json!({"tool_filter": ["x*", "!x2"]})),
@@ -62,7 +62,7 @@ fn lock_of_equal_states_has_equal_bytes() {
 
 #[test]
 fn lock_with_a_type_over_the_limit_is_written_with_a_note() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     let members = (0..3000).map(|index| (format!("m{index}"), json!({"type": "string"})));
     let mut large = tool("large");
     large["inputSchema"]["properties"] = Value::Object(members.collect());
@@ -86,7 +86,7 @@ fn lock_with_a_type_over_the_limit_is_written_with_a_note() {
 
 #[test]
 fn lock_texts_are_split_by_line_and_invisible_characters_escaped() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     let mut odd = tool("odd");
     odd["description"] = "first\nsecond ⚠\u{fe0f} \u{5d0}\u{200f}. \u{845b}\u{e0100}é\n".into();
     odd["title"] = "\u{645}\u{6cc}\u{200c}\u{62e}".into();
@@ -131,7 +131,7 @@ fn odd_again() -> Value {
 
 #[test]
 fn lock_keeps_unknown_members() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     let mut odd = tool("odd");
     odd["_meta"] = json!({"x": [1.5, 9_007_199_254_740_993_i64, null]});
     odd["zz"] = json!({"k": "v"});
@@ -160,10 +160,10 @@ fn lock_keeps_unknown_members() {
 
 #[test]
 fn lock_reads_all_pages_with_an_empty_cursor() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     let tools: Vec<_> = (0..7).map(|n| tool(&format!("t{n}"))).collect();
     bench.script("a", &json!({"tools": tools, "page_size": 3}));
-    assert_eq!(bench.run(&["lock", "--once"]).code, Some(0));
+    assert_eq!(bench.verb(&["lock", "--once"]).code, Some(0));
     let lock = bench.lock_json();
     assert_eq!(
         names(&lock["sources"][0]["exposed"], "upstream_name"),
@@ -179,7 +179,7 @@ fn lock_reads_all_pages_with_an_empty_cursor() {
 
 #[test]
 fn lock_with_a_failed_source_names_it_and_keeps_the_old_lock() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([
         ("good", json!({})),
         ("dies", json!({})),
@@ -209,7 +209,7 @@ fn lock_with_a_failed_source_names_it_and_keeps_the_old_lock() {
         ],
     );
 
-    let bench = Bench::new(&["a", "b"]);
+    let bench = Bench::with_sources(&["a", "b"]);
     bench.lock();
     bench.script("a", &json!({"tools": [tool("new")]}));
     bench.script("b", &json!({"list_error": true}));
@@ -227,7 +227,7 @@ fn lock_with_a_failed_source_names_it_and_keeps_the_old_lock() {
 
 #[test]
 fn lock_is_replaced_atomically() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.lock();
     let file = bench.path("c.lock.json");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("it is ours");
@@ -264,7 +264,7 @@ fn unstable() -> Value {
 
 #[test]
 fn lock_of_an_unstable_source_is_refused_unless_volatile() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     let with = |key: &str, value: Value| {
         let mut source = unstable();
         source[key] = value;
@@ -288,7 +288,7 @@ fn lock_of_an_unstable_source_is_refused_unless_volatile() {
     );
 
     source(unstable());
-    let once = bench.run(&["lock", "--once"]);
+    let once = bench.verb(&["lock", "--once"]);
     assert_eq!(once.code, Some(0), "{}", once.stderr);
     assert_eq!(
         fs::read_to_string(bench.path("launches")).expect("launches"),
@@ -333,7 +333,7 @@ fn lock_of_an_unstable_source_is_refused_unless_volatile() {
 
 #[test]
 fn lock_with_a_secret_is_refused_and_with_another_value_warns() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     let write = r#"printf '{"instructions":"Use %s","tools":[]}'"#;
     let configure = |name: &str, value: &str| {
         let command = format!("{write} \"${name}\" > now.json; exec chaos-mcp --script now.json");
@@ -350,14 +350,14 @@ fn lock_with_a_secret_is_refused_and_with_another_value_warns() {
     assert!(!errors.contains("hush"), "{errors}");
     assert!(bench.lock_state().is_none());
     configure("A_PLACE", "${A_PLACE}");
-    let locked = bench.run_with(&["lock"], &[("A_PLACE", "Atlantis")]);
+    let locked = bench.verb_with(&["lock"], &[("A_PLACE", "Atlantis")]);
     assert_eq!(locked.code, Some(0), "{}", locked.stderr);
     contains(
         &locked.stderr,
         &["warning[machine_text]: `/a` put the value of `A_PLACE` into its instructions"],
     );
     // What a variable held is shown by no report.
-    let drifted = bench.run_with(&["check"], &[("A_PLACE", "Shangri-La")]);
+    let drifted = bench.verb_with(&["check"], &[("A_PLACE", "Shangri-La")]);
     assert_eq!(drifted.code, Some(3), "{}", drifted.stderr);
     let text = drifted.stdout + &drifted.stderr;
     assert!(!text.contains("Shangri-La"), "{text}");
@@ -369,7 +369,7 @@ fn lock_with_a_secret_is_refused_and_with_another_value_warns() {
 
 #[test]
 fn lock_with_unstable_instructions_asks_for_stable_values() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     let write = r#"printf '{"instructions":"launch %s","tools":[]}'"#;
     let command = format!(
         "n=$(wc -l < launches); echo x >> launches; {write} $n > now.json; exec chaos-mcp --script now.json"
@@ -389,16 +389,16 @@ fn lock_with_unstable_instructions_asks_for_stable_values() {
 
 #[test]
 fn lock_launches_each_source_twice_or_once_with_once() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.lock();
     assert_eq!(bench.journal("a", "start").len(), 2);
-    assert_eq!(bench.run(&["lock", "--once"]).code, Some(0));
+    assert_eq!(bench.verb(&["lock", "--once"]).code, Some(0));
     assert_eq!(bench.journal("a", "start").len(), 3);
 }
 
 #[test]
 fn lock_of_one_source_keeps_the_others() {
-    let bench = Bench::new(&["a", "b"]);
+    let bench = Bench::with_sources(&["a", "b"]);
     bench.one_tool("a", tool("old_a"));
     bench.one_tool("b", tool("old_b"));
     bench.lock();
@@ -406,7 +406,7 @@ fn lock_of_one_source_keeps_the_others() {
     bench.one_tool("a", tool("new_a"));
     bench.one_tool("b", tool("new_b"));
     let launched = bench.journal("b", "start").len();
-    let output = bench.run(&["lock", "--source", "/a"]);
+    let output = bench.verb(&["lock", "--source", "/a"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     let after = bench.lock_json();
     assert_eq!(after["sources"][0]["exposed"][0]["upstream_name"], "new_a");
@@ -418,7 +418,7 @@ fn lock_of_one_source_keeps_the_others() {
         "the other is not launched"
     );
 
-    let output = bench.run(&["lock", "--source", "/nope"]);
+    let output = bench.verb(&["lock", "--source", "/nope"]);
     assert_eq!(output.code, Some(2), "{}", output.stderr);
     contains(
         &output.stderr,
@@ -429,7 +429,7 @@ fn lock_of_one_source_keeps_the_others() {
     );
 
     bench.configure([("a", json!({})), ("b", json!({"tool_filter": ["new*"]}))]);
-    let output = bench.run(&["lock", "--source", "/a"]);
+    let output = bench.verb(&["lock", "--source", "/a"]);
     assert_eq!(output.code, Some(5), "{}", output.stderr);
     contains(
         &output.stderr,
@@ -438,18 +438,18 @@ fn lock_of_one_source_keeps_the_others() {
             "Add `--source /b`",
         ],
     );
-    let output = bench.run(&["lock", "--source", "/a", "--source", "/b"]);
+    let output = bench.verb(&["lock", "--source", "/a", "--source", "/b"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
 }
 
 #[test]
 fn lock_progress_names_a_slow_source() {
-    let bench = Bench::new(&["quick", "slow"]);
+    let bench = Bench::with_sources(&["quick", "slow"]);
     bench.script(
         "slow",
         &json!({"start_delay_ms": 5500, "stderr_lines": ["fetching packages"]}),
     );
-    let output = bench.run(&["lock", "--once"]);
+    let output = bench.verb(&["lock", "--once"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     contains(
         &output.stderr,
@@ -464,13 +464,13 @@ fn lock_progress_names_a_slow_source() {
 
 #[test]
 fn lock_progress_on_a_terminal_is_drawn_in_place_and_removed() {
-    let bench = Bench::new(&["quick", "slow"]);
+    let bench = Bench::with_sources(&["quick", "slow"]);
     let line = format!("fetching \u{1b}[31m漢字 {}", "x".repeat(100));
     bench.script(
         "slow",
         &json!({"start_delay_ms": 1500, "stderr_lines": [line]}),
     );
-    let command = bench.command(&["lock", "--once"], &[("TERM", "xterm")]);
+    let command = bench.verb_command(&["lock", "--once"], &[("TERM", "xterm")]);
     let (code, screen) = on_terminal(command, "");
     assert_eq!(code, Some(0), "{screen:?}");
     let (drawn, rest) = screen
@@ -485,13 +485,13 @@ fn lock_progress_on_a_terminal_is_drawn_in_place_and_removed() {
 
 #[test]
 fn lock_contains_no_variable_value_and_no_command() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     let command = json!(["chaos-mcp", "--script", "a.json", "arg-${TOKEN_A}"]);
     let env =
         json!({"API_TOKEN": "${TOKEN_B}", "OTHER_SECRET": "literal-xyzzy", "PLAIN": "plain-plugh"});
     bench.configure([("a", json!({"command": command, "env": env}))]);
     let variables = [("TOKEN_A", "value-of-a-123"), ("TOKEN_B", "value-of-b-456")];
-    let output = bench.run_with(&["lock"], &variables);
+    let output = bench.verb_with(&["lock"], &variables);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     contains(
         &output.stderr,
@@ -517,17 +517,17 @@ fn lock_contains_no_variable_value_and_no_command() {
         bench.lock_json()["config_digest"].clone(),
         [("TOKEN_A", "x"), ("TOKEN_B", "y")],
     );
-    let output = bench.run_with(&["lock"], &changed);
+    let output = bench.verb_with(&["lock"], &changed);
     contains(&output.stderr, &["is up to date"]);
     assert_eq!(bench.lock_json()["config_digest"], digest);
 }
 
 #[test]
 fn lock_error_masks_a_secret_of_stderr() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     let command = "echo \"bad token $T\" >&2; exit 7";
     bench.configure([("a", json!({"command": command, "env": {"T": "${TOKEN}"}}))]);
-    let output = bench.run_with(&["lock"], &[("TOKEN", "s3cret-value-789")]);
+    let output = bench.verb_with(&["lock"], &[("TOKEN", "s3cret-value-789")]);
     assert_eq!(output.code, Some(4), "{}", output.stderr);
     contains(&output.stderr, &["code 7", "bad token "]);
     assert!(
@@ -539,14 +539,14 @@ fn lock_error_masks_a_secret_of_stderr() {
 
 #[test]
 fn lock_warns_about_values_of_the_machine() {
-    let bench = Bench::new(&["a", "b"]);
+    let bench = Bench::with_sources(&["a", "b"]);
     let mut here = tool("here");
     let folder = bench.path("").canonicalize().expect("a folder");
     here["inputSchema"] =
         json!({"properties": {"p": {"default": format!("{}/x", folder.display())}}});
     bench.script("a", &json!({"tools": [here]}));
     bench.script("b", &json!({"instructions": "We are in Europe/Oslo."}));
-    let output = bench.run_with(&["lock"], &[("TZ", "Europe/Oslo")]);
+    let output = bench.verb_with(&["lock"], &[("TZ", "Europe/Oslo")]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     contains(
         &output.stderr,

@@ -1,12 +1,13 @@
 //! Names in the config that do not fit the tools: filters, aliases, overrides, examples.
 
+use harness::{Bench, contains, node};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, contains, node, tool};
+use super::bench::tool;
 
 /// A source `a` with these tools and members, locked; what is said, with the code.
 fn refused(tools: &[Value], members: Value) -> String {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([("a", members)]);
     bench.script("a", &json!({"tools": tools}));
     bench.lock_fails(2)
@@ -24,7 +25,7 @@ fn leaf_of_two_entries_is_refused() {
         ],
     );
 
-    let bench = Bench::empty();
+    let bench = Bench::new();
     let mut parent = node("a", json!({}));
     let mut child = node("b", json!({}));
     child["path"] = "/a/x".into();
@@ -39,7 +40,7 @@ fn leaf_of_two_entries_is_refused() {
 
 #[test]
 fn paths_that_differ_only_in_case_give_a_warning() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     bench.script("a", &json!({"tools": [tool("get"), tool("Get")]}));
     let output = bench.lock();
     contains(
@@ -63,7 +64,7 @@ fn filter_that_matches_no_tool_is_refused() {
     let errors = refused(&tools, json!({"tool_filter": ["!*"]}));
     contains(&errors, &["error[filter_empty]"]);
 
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([(
         "a",
         json!({"tool_filter": ["get_*", "lits_*", "!delete_*"]}),
@@ -115,7 +116,7 @@ fn tool_name_outside_the_path_grammar_needs_an_alias() {
     );
     assert!(!errors.contains('\u{202e}'), "{errors}");
 
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([(
         "a",
         json!({"path_aliases": {"files/read x": "read"}, "tool_filter": ["!.."]}),
@@ -150,7 +151,7 @@ fn example_that_does_not_match_the_schema_is_refused() {
     let errors = refused(std::slice::from_ref(&typed), with(json!({})));
     contains(&errors, &["error[example_invalid]", "the member \"n\""]);
 
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([("a", with(json!({"n": 3})))]);
     bench.one_tool("a", typed);
     bench.lock();
@@ -158,7 +159,7 @@ fn example_that_does_not_match_the_schema_is_refused() {
 
 #[test]
 fn config_problem_is_reported_before_a_failed_source() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([("a", json!({"tool_filter": ["nope"]})), ("b", json!({}))]);
     bench.script("b", &json!({"start_exit": 1}));
     let errors = bench.lock_fails(2);

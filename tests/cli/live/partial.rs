@@ -1,8 +1,9 @@
 //! `lock --dry-run`, and `lock --source S --tool T`.
 
+use harness::{Bench, contains};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, contains, names, tool};
+use super::bench::{names, tool};
 
 fn changed(name: &str) -> Value {
     let mut tool = tool(name);
@@ -12,7 +13,7 @@ fn changed(name: &str) -> Value {
 
 /// A source `a` with three tools, locked; then one changed, one left, one came.
 fn moved() -> Bench {
-    let bench = Bench::new(&["a", "b"]);
+    let bench = Bench::with_sources(&["a", "b"]);
     bench.script(
         "a",
         &json!({"tools": [tool("one"), tool("two"), tool("three")], "instructions": "old"}),
@@ -45,7 +46,7 @@ fn exposed(bench: &Bench) -> Vec<(String, String)> {
 fn lock_dry_run_reports_changes_and_writes_nothing() {
     let bench = moved();
     let before = bench.lock_state();
-    let output = bench.run(&["lock", "--dry-run"]);
+    let output = bench.verb(&["lock", "--dry-run"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     assert_eq!(bench.lock_state(), before);
     contains(&output.stderr, &["would write c.lock.json"]);
@@ -60,23 +61,23 @@ fn lock_dry_run_reports_changes_and_writes_nothing() {
         ],
     );
     // A machine that must not write may still ask.
-    let in_ci = bench.run_with(&["lock", "--dry-run"], &[("CI", "true")]);
+    let in_ci = bench.verb_with(&["lock", "--dry-run"], &[("CI", "true")]);
     assert_eq!((in_ci.code, in_ci.stdout), (Some(0), output.stdout));
     bench.lock();
-    let output = bench.run(&["lock", "--dry-run"]);
+    let output = bench.verb(&["lock", "--dry-run"]);
     assert_eq!((output.code, &*output.stdout), (Some(0), ""));
     contains(&output.stderr, &["c.lock.json is up to date"]);
 
     bench.write("c.lock.json", "{");
-    let output = bench.run(&["lock", "--dry-run"]);
+    let output = bench.verb(&["lock", "--dry-run"]);
     assert_eq!((output.code, bench.lock_text()), (Some(0), "{".to_owned()));
     contains(
         &output.stderr,
         &["would write c.lock.json; the existing one cannot be read"],
     );
 
-    let fresh = Bench::new(&["a"]);
-    let output = fresh.run(&["lock", "--dry-run"]);
+    let fresh = Bench::with_sources(&["a"]);
+    let output = fresh.verb(&["lock", "--dry-run"]);
     assert_eq!(
         (output.code, fresh.lock_state()),
         (Some(0), None),
@@ -95,7 +96,7 @@ fn lock_of_one_tool_keeps_every_other_tool() {
     let old = |name: &str| (name.to_owned(), format!("Does {name}."));
     let new = |name: &str| (name.to_owned(), "Does something else.".to_owned());
 
-    let dry = bench.run(&["lock", "--source", "/a", "--tool", "one", "--dry-run"]);
+    let dry = bench.verb(&["lock", "--source", "/a", "--tool", "one", "--dry-run"]);
     assert_eq!(dry.code, Some(0), "{}", dry.stderr);
     contains(&dry.stdout, &["text: /a/one"]);
     assert!(
@@ -104,7 +105,7 @@ fn lock_of_one_tool_keeps_every_other_tool() {
         dry.stdout
     );
 
-    let output = bench.run(&["lock", "--source", "/a", "--tool", "one"]);
+    let output = bench.verb(&["lock", "--source", "/a", "--tool", "one"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     contains(&output.stderr, &["/a: `one` changed"]);
     assert_eq!(exposed(&bench), [new("one"), old("three"), old("two")]);
@@ -118,14 +119,14 @@ fn lock_of_one_tool_keeps_every_other_tool() {
     let args = [
         "lock", "--source", "/a", "--tool", "three", "--tool", "four",
     ];
-    let output = bench.run(&args);
+    let output = bench.verb(&args);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     contains(
         &output.stderr,
         &["/a: `three` is gone", "/a: `four` is new"],
     );
     assert_eq!(exposed(&bench), [old("four"), new("one"), old("two")]);
-    let again = bench.run(&args[..5]);
+    let again = bench.verb(&args[..5]);
     assert_eq!(
         again.code,
         Some(2),
@@ -139,7 +140,7 @@ fn lock_of_a_tool_or_source_not_separable_is_refused() {
     let bench = moved();
     let before = bench.lock_state();
     let refused = |args: &[&str], code: i32, said: &[&str]| {
-        let output = bench.run(args);
+        let output = bench.verb(args);
         assert_eq!(output.code, Some(code), "{}", output.stderr);
         contains(&output.stderr, said);
         assert_eq!(bench.lock_state(), before);

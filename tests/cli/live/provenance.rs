@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 use broker_gen::provenance::npm::npx_folder;
+use harness::{Bench, Output, binary, contains};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Output, contains, tool};
+use super::bench::tool;
 
 /// A bench whose package runners are scripts that start the scripted server, with a separate home folder.
 struct Runners {
@@ -16,7 +16,7 @@ struct Runners {
 
 impl Runners {
     fn new(command: &Value) -> Self {
-        let bench = Bench::empty();
+        let bench = Bench::new();
         for name in ["npx", "uvx", "pipx", "docker"] {
             let file = bench.path(&format!("bin/{name}"));
             fs::create_dir_all(file.parent().expect("it is in a folder")).expect("writable");
@@ -32,11 +32,11 @@ impl Runners {
     fn run(&self, args: &[&str]) -> Output {
         let home = self.bench.path("home").to_string_lossy().into_owned();
         let path = std::env::var("PATH").unwrap_or_default();
-        let beside = Path::new(env!("CARGO_BIN_EXE_broker-gen")).parent();
-        let beside = beside.expect("it is in a folder").display();
+        let beside = binary("broker-gen");
+        let beside = beside.parent().expect("it is in a folder").display();
         let path = format!("{}:{beside}:{path}", self.bench.path("bin").display());
         self.bench
-            .run_with(args, &[("HOME", &home), ("PATH", &path)])
+            .verb_with(args, &[("HOME", &home), ("PATH", &path)])
     }
 
     /// `lock`, which must succeed, and the recorded package.
@@ -155,9 +155,7 @@ fn npm_package_that_was_replaced_is_a_security_finding() {
         !runners.lock().0.contains("package_changed"),
         "it was taken"
     );
-    let output = runners
-        .bench
-        .run_bare(&["diff", "old.lock.json", "c.lock.json"]);
+    let output = runners.bench.run(&["diff", "old.lock.json", "c.lock.json"]);
     assert_eq!(output.code, Some(3), "{}", output.stderr);
     contains(
         &output.stdout,

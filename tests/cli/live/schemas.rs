@@ -1,8 +1,9 @@
 //! Schemas that `lock` refuses, and unusual ones that it accepts.
 
+use harness::{Bench, contains};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, contains, names};
+use super::bench::names;
 
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!({}), |inner, _| json!({"items": inner}))
@@ -71,7 +72,7 @@ fn hostile() -> Vec<(&'static str, Value, &'static str, &'static str)> {
 
 #[test]
 fn schema_that_is_hostile_is_refused_with_source_and_tool() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     let rows = hostile();
     let tools: Vec<_> = rows
         .iter()
@@ -107,7 +108,7 @@ fn schema_that_is_hostile_is_refused_with_source_and_tool() {
 
 #[test]
 fn schema_of_a_hidden_tool_is_not_checked() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([("a", json!({"tool_filter": ["good"]}))]);
     let rows = hostile();
     let tools = rows
@@ -136,7 +137,7 @@ fn schema_of_a_hidden_tool_is_not_checked() {
 
 #[test]
 fn schema_that_is_odd_is_locked_unchanged() {
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     let schemas = [
         ("a_true", Some(json!(true))),
         ("b_empty", Some(json!({}))),
@@ -188,7 +189,7 @@ fn schema_that_is_odd_is_locked_unchanged() {
 #[test]
 fn schema_number_is_exact_or_refused() {
     for number in ["1e400", "1180591620717411303424", "-1e999"] {
-        let bench = Bench::new(&["a"]);
+        let bench = Bench::with_sources(&["a"]);
         bench.write("a.json", &format!(r#"{{"tools":[{{"name":"wide","inputSchema":{{"properties":{{"n":{{"default":{number}}}}}}}}}]}}"#));
         let errors = bench.lock_fails(4);
         contains(
@@ -200,7 +201,7 @@ fn schema_number_is_exact_or_refused() {
             ],
         );
     }
-    let bench = Bench::new(&["a"]);
+    let bench = Bench::with_sources(&["a"]);
     let exact = r#"{"const":9223372036854775807,"default":18446744073709551615,"minimum":-9223372036854775808,"maximum":1e300,"x":0.1}"#;
     bench.write(
         "a.json",
@@ -232,7 +233,7 @@ fn tool_that_violates_the_protocol_is_refused_by_name() {
             "tool `a`: `description` is not a string",
         ),
     ] {
-        let bench = Bench::new(&["a"]);
+        let bench = Bench::with_sources(&["a"]);
         bench.write("a.json", &format!(r#"{{"tools":{tools}}}"#));
         contains(
             &bench.lock_fails(4),

@@ -6,9 +6,8 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
+use harness::{Bench, contains};
 use serde_json::{Value, json};
-
-use crate::bench::{Bench, contains};
 
 /// Objects in a tool of the worst shape: 140 KB of text that take 14 MiB once parsed.
 const OBJECTS: usize = 20_000;
@@ -22,7 +21,7 @@ fn of_the_worst_shape(tools: usize) -> Value {
 /// The exit code of the verb, and its peak of memory in KiB.
 fn run_watched(bench: &Bench, verb: &str) -> (Option<i32>, u64) {
     let mut child = bench
-        .command(&[verb], &[])
+        .verb_command(&[verb], &[])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -43,7 +42,7 @@ fn run_watched(bench: &Bench, verb: &str) -> (Option<i32>, u64) {
 
 #[test]
 fn tool_list_of_the_worst_shape_stays_within_the_memory_limit() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([("a", json!({"tool_filter": ["echo"]}))]);
     bench.script("a", &of_the_worst_shape(30));
     for verb in ["lock", "check"] {
@@ -55,7 +54,7 @@ fn tool_list_of_the_worst_shape_stays_within_the_memory_limit() {
 
 #[test]
 fn check_parses_at_most_as_many_tools_as_a_lock_may_hold() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([("a", json!({}))]);
     bench.script("a", &json!({}));
     bench.lock();
@@ -63,7 +62,7 @@ fn check_parses_at_most_as_many_tools_as_a_lock_may_hold() {
     let (code, peak) = run_watched(&bench, "check");
     assert_eq!(code, Some(4));
     assert!(peak > 0 && peak <= 160 << 10, "{peak} KiB");
-    let errors = bench.run(&["check"]).stderr;
+    let errors = bench.verb(&["check"]).stderr;
     contains(
         &errors,
         &[
@@ -75,7 +74,7 @@ fn check_parses_at_most_as_many_tools_as_a_lock_may_hold() {
 
 #[test]
 fn lock_over_the_memory_limit_is_refused_with_the_figures() {
-    let bench = Bench::empty();
+    let bench = Bench::new();
     bench.configure([("a", json!({}))]);
     let bulk = json!({"tools": 3, "text": r#"{"":0}"#, "times": OBJECTS});
     bench.script("a", &json!({"bulk": bulk}));

@@ -1,15 +1,16 @@
 //! `lock` on an unattended machine: it never overwrites a reviewed lock.
 
+use harness::{Bench, contains};
 use serde_json::json;
 
-use crate::bench::{Bench, contains, tool};
+use super::bench::tool;
 
 #[test]
 fn lock_on_an_unattended_machine_only_checks() {
     for variable in [("CI", "true"), ("MCP_BROKER_LOCKED", "1")] {
-        let bench = Bench::new(&["a"]);
+        let bench = Bench::with_sources(&["a"]);
         bench.one_tool("a", tool("x"));
-        let output = bench.run_with(&["lock"], &[variable]);
+        let output = bench.verb_with(&["lock"], &[variable]);
         assert_eq!(
             output.code,
             Some(0),
@@ -19,17 +20,17 @@ fn lock_on_an_unattended_machine_only_checks() {
         let before = bench.lock_state();
         assert!(before.is_some());
 
-        let output = bench.run_with(&["lock"], &[variable]);
+        let output = bench.verb_with(&["lock"], &[variable]);
         assert_eq!(
             (output.code, output.stdout.as_str()),
             (Some(0), "summary: 1 same\n")
         );
         bench.one_tool("a", tool("y"));
-        let output = bench.run_with(&["lock"], &[variable]);
+        let output = bench.verb_with(&["lock"], &[variable]);
         assert_eq!(output.code, Some(3), "{}", output.stderr);
         contains(&output.stdout, &["gone: /a/x", "added: /a/y"]);
         bench.configure([("a", json!({"tool_filter": ["y"]}))]);
-        let output = bench.run_with(&["lock"], &[variable]);
+        let output = bench.verb_with(&["lock"], &[variable]);
         assert_eq!(output.code, Some(5), "{}", output.stderr);
         assert_eq!(bench.lock_state(), before, "{variable:?} wrote");
     }
@@ -38,11 +39,11 @@ fn lock_on_an_unattended_machine_only_checks() {
 #[test]
 fn lock_with_other_values_of_the_variables_writes() {
     for variable in [("CI", "false"), ("CI", ""), ("MCP_BROKER_LOCKED", "0")] {
-        let bench = Bench::new(&["a"]);
+        let bench = Bench::with_sources(&["a"]);
         bench.one_tool("a", tool("x"));
         bench.lock();
         bench.one_tool("a", tool("y"));
-        let output = bench.run_with(&["lock", "--once"], &[variable]);
+        let output = bench.verb_with(&["lock", "--once"], &[variable]);
         assert_eq!(output.code, Some(0), "{variable:?}: {}", output.stderr);
         assert!(bench.lock_text().contains("\"y\""), "{variable:?}");
     }
@@ -50,13 +51,13 @@ fn lock_with_other_values_of_the_variables_writes() {
 
 #[test]
 fn lock_with_check_writes_nothing() {
-    let bench = Bench::new(&["a"]);
-    let output = bench.run(&["lock", "--check"]);
+    let bench = Bench::with_sources(&["a"]);
+    let output = bench.verb(&["lock", "--check"]);
     assert_eq!(output.code, Some(5), "{}", output.stderr);
     contains(&output.stderr, &["lock_missing"]);
     assert!(bench.lock_state().is_none(), "check never writes");
     bench.one_tool("a", tool("x"));
     bench.lock();
     bench.one_tool("a", tool("y"));
-    assert_eq!(bench.run(&["lock", "--check"]).code, Some(3));
+    assert_eq!(bench.verb(&["lock", "--check"]).code, Some(3));
 }

@@ -2,15 +2,16 @@
 
 use std::process::Stdio;
 
+use harness::{Bench, contains};
 use serde_json::json;
 
-use crate::bench::{Bench, config, contains, tool};
+use super::bench::{config, tool, write_lock};
 
 /// A folder with a lock of `/a/x` and `/a/y`, `y` also hidden under `z`.
 fn bench() -> Bench {
     let bench = Bench::new();
     let config = config(json!({"tool_filter": ["!z"], "path_aliases": {"y": "why"}}));
-    bench.lock("c", &config, &[tool("x"), tool("y"), tool("z")]);
+    write_lock(&bench, "c", &config, &[tool("x"), tool("y"), tool("z")]);
     bench
 }
 
@@ -207,7 +208,7 @@ fn accept_run_concurrently_writes_every_audit() {
     let bench = Bench::new();
     let names: Vec<String> = (0..8).map(|index| format!("t{index}")).collect();
     let tools: Vec<_> = names.iter().map(|name| tool(name)).collect();
-    bench.lock("c", &config(json!({})), &tools);
+    write_lock(&bench, "c", &config(json!({})), &tools);
     let start = |name: &String| {
         let mut command = bench.command();
         command.args(accept(&["--source", "/a", "--tool", name]));

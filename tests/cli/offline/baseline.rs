@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use harness::{Bench, contains};
 use serde_json::json;
 
-use crate::bench::{Bench, config, contains, tool};
+use super::bench::{config, tool, write_lock};
 
 /// Runs git in a folder of the bench.
 pub(crate) fn git(bench: &Bench, args: &[&str]) {
@@ -27,13 +28,18 @@ pub(crate) fn git(bench: &Bench, args: &[&str]) {
 /// A repository with the lock of `x` in its first commit, and of a changed `x` in the folder.
 pub(crate) fn repository() -> Bench {
     let bench = Bench::new();
-    bench.lock("c", &config(json!({})), &[tool("x"), tool("y")]);
+    write_lock(&bench, "c", &config(json!({})), &[tool("x"), tool("y")]);
     git(&bench, &["init", "-q", "-b", "main"]);
     git(&bench, &["add", "."]);
     git(&bench, &["commit", "-qm", "one"]);
     let mut changed = tool("x");
     changed["description"] = "Does x. And a lot more.".into();
-    bench.lock("c", &config(json!({})), &[changed, tool("y"), tool("z")]);
+    write_lock(
+        &bench,
+        "c",
+        &config(json!({})),
+        &[changed, tool("y"), tool("z")],
+    );
     bench
 }
 
@@ -113,7 +119,7 @@ fn diff_with_an_unknown_git_baseline_shows_the_error_of_git() {
     contains(&output.stderr, &["HEAD:c.json"]);
 
     let outside = Bench::new();
-    outside.lock("c", &config(json!({})), &[tool("x")]);
+    write_lock(&outside, "c", &config(json!({})), &[tool("x")]);
     let output = outside.run(&["diff", "--config", "c.json", "--baseline", "git:HEAD"]);
     assert_eq!(output.code, Some(2));
     contains(&output.stderr, &["not a git repository"]);

@@ -1,14 +1,15 @@
 //! `diff`: the changes between two locks, and the exit code.
 
+use harness::{Bench, Output, contains};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Output, config, contains, tool};
+use super::bench::{config, tool, write_lock};
 
 /// Locks both, and gives the report of `diff` with its exit code.
 fn diff(old: (Value, &[Value]), new: (Value, &[Value])) -> (Option<i32>, Value) {
     let bench = Bench::new();
-    bench.lock("old", &config(old.0), old.1);
-    bench.lock("new", &config(new.0), new.1);
+    write_lock(&bench, "old", &config(old.0), old.1);
+    write_lock(&bench, "new", &config(new.0), new.1);
     let Output {
         code,
         stdout,
@@ -144,8 +145,8 @@ fn diff_reports_added_and_removed_sources() {
     let mut other = two["tree"][0].clone();
     other["path"] = "/b".into();
     two["tree"].as_array_mut().expect("a list").push(other);
-    bench.lock("one", &config(json!({})), &[tool("x")]);
-    bench.lock("two", &two, &[tool("x")]);
+    write_lock(&bench, "one", &config(json!({})), &[tool("x")]);
+    write_lock(&bench, "two", &two, &[tool("x")]);
     let output = bench.run(&["diff", "one.lock.json", "two.lock.json"]);
     assert_eq!(output.code, Some(0), "{}", output.stdout);
     contains(
@@ -168,8 +169,8 @@ fn diff_reports_a_tool_moved_to_another_source() {
         config["tree"][0]["path"] = path.into();
         config
     };
-    bench.lock("old", &at("/a"), &[tool("x")]);
-    bench.lock("new", &at("/b"), &[tool("x")]);
+    write_lock(&bench, "old", &at("/a"), &[tool("x")]);
+    write_lock(&bench, "new", &at("/b"), &[tool("x")]);
     let output = bench.run(&["diff", "old.lock.json", "new.lock.json"]);
     assert_eq!(output.code, Some(3), "{}", output.stdout);
     contains(
@@ -181,7 +182,7 @@ fn diff_reports_a_tool_moved_to_another_source() {
 #[test]
 fn diff_reads_the_old_lock_from_stdin_and_refuses_a_damaged_one() {
     let bench = Bench::new();
-    bench.lock("c", &config(json!({})), &[tool("x")]);
+    write_lock(&bench, "c", &config(json!({})), &[tool("x")]);
     let text = bench.read("c.lock.json");
     let output = bench.run_with_input(&["diff", "-", "c.lock.json"], &text);
     assert_eq!(

@@ -5,12 +5,12 @@ use std::fs;
 use broker_model::config::Config;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::Snapshot;
-use harness::{FLOOD, assert_inert, flooded, flooded_places};
+use harness::{Bench, FLOOD, Output, assert_inert, flooded, flooded_places};
 use serde_json::{Value, json};
 
-use crate::baseline::git;
-use crate::bench::{Bench, Output, config, tool};
-use crate::review::review;
+use super::baseline::git;
+use super::bench::{config, tool};
+use super::review::review;
 
 const FORMATS: [&str; 6] = ["human", "json", "sarif", "junit", "github", "markdown"];
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use broker_schema::compile;
+use harness::{Bench, Output, contains};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Output, config, contains, tool};
+use super::bench::{config, tool, write_lock};
 
 /// Two locks with a change of every kind, in hostile words where a server chooses them.
 fn bench() -> Bench {
@@ -17,12 +18,14 @@ fn bench() -> Bench {
     asked["inputSchema"]["required"] = json!(["a"]);
     let mut said = tool("said");
     said["description"] = format!("Reads. {hostile}").into();
-    bench.lock(
+    write_lock(
+        &bench,
         "old",
         &config(json!({})),
         &[asking, tool("said"), tool("left"), tool("kept")],
     );
-    bench.lock(
+    write_lock(
+        &bench,
         "new",
         &config(json!({"tool_filter": ["!hid"]})),
         &[asked, said, tool("kept"), tool("came"), tool("hid")],
@@ -191,8 +194,8 @@ fn markdown_report_is_short_and_has_no_markup_of_a_server() {
             tool
         })
         .collect();
-    bench.lock("old", &config(json!({})), &tools);
-    bench.lock("new", &config(json!({})), &changed);
+    write_lock(&bench, "old", &config(json!({})), &tools);
+    write_lock(&bench, "new", &config(json!({})), &changed);
     let text = diff(&bench, &["--format", "markdown"]).stdout;
     let folded = text.find("<details>").expect("details");
     let after = text.find("</details>").expect("an end");
@@ -267,8 +270,13 @@ fn fail_on_a_class_fails_for_every_worse_class() {
     let text_only = Bench::new();
     let mut reworded = tool("x");
     reworded["description"] = "Does x otherwise.".into();
-    text_only.lock("old", &config(json!({})), &[tool("x")]);
-    text_only.lock("new", &config(json!({})), &[reworded, tool("came")]);
+    write_lock(&text_only, "old", &config(json!({})), &[tool("x")]);
+    write_lock(
+        &text_only,
+        "new",
+        &config(json!({})),
+        &[reworded, tool("came")],
+    );
     for (classes, expected) in [
         ("text", 3),
         ("equivalent", 3),
@@ -298,8 +306,8 @@ fn strict_report_classifies_the_schemas_as_written() {
         });
         tool
     };
-    bench.lock("old", &config(json!({})), &[with(json!(true))]);
-    bench.lock("new", &config(json!({})), &[with(json!(false))]);
+    write_lock(&bench, "old", &config(json!({})), &[with(json!(true))]);
+    write_lock(&bench, "new", &config(json!({})), &[with(json!(false))]);
     let class = |args: &[&str]| {
         let output = diff(&bench, args);
         let report: Value = serde_json::from_str(&output.stdout).expect("JSON");
@@ -322,8 +330,14 @@ fn human_report_shows_the_changed_sentence_within_80_columns() {
         tool["inputSchema"] = json!({"type": "object", "properties": {"mode": {"enum": ["one", "two", "three of them", "four of them", "five of them", end]}}});
         tool
     };
-    bench.lock("old", &config(json!({})), &[text("It never writes.")]);
-    bench.lock(
+    write_lock(
+        &bench,
+        "old",
+        &config(json!({})),
+        &[text("It never writes.")],
+    );
+    write_lock(
+        &bench,
         "new",
         &config(json!({})),
         &[text("It writes where it has to.")],

@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use harness::{Bench, contains};
 use serde_json::json;
 
-use crate::bench::{Bench, config, contains, tool};
+use super::bench::{config, tool, write_lock};
 
 fn files(bench: &Bench, folder: &str) -> Vec<(String, String)> {
     let mut found: Vec<_> = fs::read_dir(bench.path(folder))
@@ -28,7 +29,7 @@ fn generate_writes_equal_bytes_from_any_folder() {
     let (one, other) = (Bench::new(), Bench::new());
     let source = config(json!({"tool_overrides": {"x": {"summary": "Ex"}}}));
     for bench in [&one, &other] {
-        bench.lock("c", &source, &[tool("x"), tool("y")]);
+        write_lock(&bench, "c", &source, &[tool("x"), tool("y")]);
     }
     one.fine(&["generate", "--config", "c.json", "--out", "made/here"]);
     let absolute = other.path("c.json");
@@ -54,7 +55,7 @@ fn generate_writes_equal_bytes_from_any_folder() {
 #[test]
 fn generate_with_check_reports_stale_files_and_writes_nothing() {
     let bench = Bench::new();
-    bench.lock("c", &config(json!({})), &[tool("x")]);
+    write_lock(&bench, "c", &config(json!({})), &[tool("x")]);
     let run = |check: bool| {
         let mut args = vec!["generate", "--config", "c.json", "--out", "made"];
         args.extend(check.then_some("--check"));
@@ -77,7 +78,7 @@ fn generate_with_check_reports_stale_files_and_writes_nothing() {
     assert_eq!(bench.read("made/catalog.json"), "{}");
     assert_eq!((run(false).code, run(true).code), (Some(0), Some(0)));
 
-    bench.lock("c", &config(json!({})), &[tool("x"), tool("y")]);
+    write_lock(&bench, "c", &config(json!({})), &[tool("x"), tool("y")]);
     assert_eq!(run(true).code, Some(5), "another lock gives other code");
     fs::remove_file(bench.path("c.lock.json")).expect("it was there");
     let none = run(true);
@@ -89,7 +90,12 @@ fn generate_with_check_reports_stale_files_and_writes_nothing() {
 fn tree_shows_exposed_and_on_request_hidden_tools() {
     let bench = Bench::new();
     let source = json!({"tool_filter": ["!h*"], "path_aliases": {"x": "ex"}});
-    bench.lock("c", &config(source), &[tool("x"), tool("y"), tool("hid")]);
+    write_lock(
+        &bench,
+        "c",
+        &config(source),
+        &[tool("x"), tool("y"), tool("hid")],
+    );
     let tree = bench.fine(&["tree", "--config", "c.json"]);
     let lines: Vec<_> = tree.lines().collect();
     let expected = [

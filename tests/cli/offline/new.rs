@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use harness::{Bench, contains};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, contains, workspace};
+use super::bench::workspace;
 
 const FILES: [&str; 11] = [
     "Cargo.toml",

@@ -1,10 +1,10 @@
 //! `review` in a separate terminal: its output, its questions, and the audits that it writes.
 
-use harness::on_terminal;
+use harness::{Bench, contains, on_terminal};
 use serde_json::json;
 
-use crate::baseline::{git, repository};
-use crate::bench::{Bench, config, contains, tool};
+use super::baseline::{git, repository};
+use super::bench::{config, tool, write_lock};
 
 /// A review whose questions get these answers, typed ahead; the exit code, and the screen.
 pub(crate) fn review(
@@ -29,7 +29,7 @@ fn review_shows_the_worst_class_first_and_writes_each_audit() {
         json!({"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]});
     let mut text = tool("x");
     text["description"] = "Does x. And \u{202e}more\u{1b}[31m.".into();
-    bench.lock("c", &config(json!({})), &[text, worse, tool("z")]);
+    write_lock(&bench, "c", &config(json!({})), &[text, worse, tool("z")]);
     // Accept with a note, look at the whole and accept, an unclear answer and skip.
     let (code, screen) = review(
         &bench,
@@ -84,7 +84,7 @@ fn review_shows_the_worst_class_first_and_writes_each_audit() {
         ],
     );
     // The end of the input is quitting, and what came before it stays.
-    bench.lock("c", &config(json!({})), &[tool("z"), tool("w")]);
+    write_lock(&bench, "c", &config(json!({})), &[tool("z"), tool("w")]);
     let (code, screen) = review(&bench, &[], "a\n\u{4}", &[]);
     assert_eq!(code, Some(0), "{screen}");
     contains(
@@ -100,7 +100,7 @@ fn review_shows_the_worst_class_first_and_writes_each_audit() {
 #[test]
 fn review_without_git_shows_every_tool_as_new() {
     let bench = Bench::new();
-    bench.lock("c", &config(json!({})), &[tool("x")]);
+    write_lock(&bench, "c", &config(json!({})), &[tool("x")]);
     let (code, screen) = review(&bench, &[], "a\n", &[]);
     assert_eq!(code, Some(0), "{screen}");
     contains(
@@ -147,7 +147,7 @@ fn review_fits_80_columns_and_respects_no_color() {
     long["inputSchema"] = json!({"type": "object", "description": "x".repeat(300)});
     let mut new = tool("new");
     new["description"] = "No end to it ".repeat(30).into();
-    bench.lock("c", &config(json!({})), &[long, new]);
+    write_lock(&bench, "c", &config(json!({})), &[long, new]);
     let (code, screen) = review(&bench, &[], "d\ns\nd\nq\n", &[("NO_COLOR", "1")]);
     assert_eq!(code, Some(0), "{screen}");
     // The echo of an answer ends its line; here it came before the question.

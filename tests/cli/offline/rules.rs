@@ -6,9 +6,10 @@ use std::fs;
 
 use broker_drift::{Class, rules};
 use broker_gen::lint;
+use harness::{Bench, contains};
 use serde_json::Value;
 
-use crate::bench::{Bench, contains, workspace};
+use super::bench::workspace;
 
 /// Writes the page instead of comparing it.
 const UPDATE: &str = "UPDATE_EXPECT";
@@ -69,7 +70,7 @@ fn drift_rules_page_is_current_and_each_rule_links_to_it() {
     let committed = fs::read_to_string(&path).expect("it is committed");
     assert!(
         committed == made,
-        "docs/drift-rules.md is stale; run: {UPDATE}=1 cargo test -p broker-gen --test verbs rules"
+        "docs/drift-rules.md is stale; run: {UPDATE}=1 cargo test --test cli rules"
     );
     for rule in rules() {
         let page = rule.page();

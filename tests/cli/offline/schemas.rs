@@ -9,9 +9,10 @@ use broker_model::config::Config;
 use broker_model::digest::Digest;
 use broker_model::json::to_review_text;
 use broker_schema::compile;
+use harness::Bench;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, config, tool, workspace};
+use super::bench::{config, tool, workspace, write_lock};
 
 /// Writes the schemas instead of comparing them.
 const UPDATE: &str = "UPDATE_EXPECT";
@@ -77,7 +78,7 @@ fn json_schemas_are_current_and_printed_unchanged() {
         let committed = fs::read_to_string(&path).expect("it is committed");
         assert!(
             committed == document.text(),
-            "schemas/{name} is stale; run: {UPDATE}=1 cargo test -p broker-gen --test verbs schemas"
+            "schemas/{name} is stale; run: {UPDATE}=1 cargo test --test cli offline::schemas"
         );
         let verb = name.split('.').next().expect("a name");
         assert_eq!(bench.fine(&["schema", verb]), committed);
@@ -124,8 +125,14 @@ fn json_schema_accepts_a_report_with_every_kind_of_entry() {
     let bench = Bench::new();
     let mut changed = tool("x");
     changed["title"] = "New".into();
-    bench.lock("old", &config(json!({})), &[tool("x"), tool("gone")]);
-    bench.lock(
+    write_lock(
+        &bench,
+        "old",
+        &config(json!({})),
+        &[tool("x"), tool("gone")],
+    );
+    write_lock(
+        &bench,
         "new",
         &config(json!({"tool_filter": ["!hid"]})),
         &[changed, tool("added"), tool("hid")],
@@ -280,7 +287,7 @@ fn json_schema_and_config_parser_accept_the_same() {
 
 #[test]
 fn json_schema_accepts_lock_v1_and_refuses_a_damaged_one() {
-    let mut lock = read("crates/model/tests/fixtures/lock-v1.json");
+    let mut lock = read("tests/drift/lock_formats/lock-v1.json");
     valid(Document::Lock, &lock);
     lock["sources"][0]["exposed"][0]["raw"]["description"] = "one text".into();
     let validator = compile(&Document::Lock.schema()).expect("the schema compiles");

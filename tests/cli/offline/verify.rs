@@ -4,16 +4,17 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use broker_model::lock::Lock;
+use harness::{Bench, Output, contains};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Output, config, contains, tool};
+use super::bench::{config, tool, write_lock};
 
 /// A config that asks for audits, and its lock with `/a/x` and `/a/y`.
 fn bench() -> Bench {
     let bench = Bench::new();
     let mut config = config(json!({}));
     config["audits_required"] = true.into();
-    bench.lock("c", &config, &[tool("x"), tool("y")]);
+    write_lock(&bench, "c", &config, &[tool("x"), tool("y")]);
     bench
 }
 
@@ -90,7 +91,7 @@ fn verify_of_a_changed_tool_requires_a_new_audit() {
     changed["description"] = "Does something else.".into();
     let mut config = config(json!({}));
     config["audits_required"] = true.into();
-    bench.lock("c", &config, &[changed, tool("y")]);
+    write_lock(&bench, "c", &config, &[changed, tool("y")]);
     let output = bench.run(&VERIFY);
     assert_eq!(output.code, Some(5), "{}", output.stderr);
     contains(
@@ -159,7 +160,7 @@ fn verify_requires_an_audit_of_instructions() {
 #[test]
 fn verify_needs_no_audits_where_the_config_does_not_require_them() {
     let bench = Bench::new();
-    bench.lock("c", &config(json!({})), &[tool("x")]);
+    write_lock(&bench, "c", &config(json!({})), &[tool("x")]);
     contains(
         &bench.fine(&VERIFY),
         &["verified: 1 tool of 1 source, audits 0 of 1, which the config does not require\n"],
@@ -210,7 +211,7 @@ fn verify_reports_each_problem_with_its_exit_code() {
 #[test]
 fn verify_without_any_source_fails() {
     let bench = Bench::new();
-    bench.lock("c", &json!({"tree": [{"path": "/a"}]}), &[]);
+    write_lock(&bench, "c", &json!({"tree": [{"path": "/a"}]}), &[]);
     let output = bench.run(&VERIFY);
     assert_eq!(output.code, Some(4), "{}", output.stdout);
     contains(&output.stdout, &["not verified: there is no source"]);

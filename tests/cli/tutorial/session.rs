@@ -15,8 +15,8 @@ use std::time::Duration;
 use harness::{Run, binary, children_of, is_alive, wait_until};
 use tempfile::TempDir;
 
-use crate::root;
-use crate::stable::stable;
+use super::root;
+use super::stable::stable;
 
 /// The timeout of one block, including builds.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(900);

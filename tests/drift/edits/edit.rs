@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::random::Random;
+use super::random::Random;
 
 const TYPES: [&str; 7] = [
     "string", "integer", "number", "boolean", "array", "object", "null",

@@ -3,11 +3,8 @@
 //! The values come from a separate generator, so that it does not share a blind spot of the
 //! classifier. `DRIFT_EDITS` sets how many edits are tried, `DRIFT_SEED` where to begin.
 
-#[path = "edits/edit.rs"]
 mod edit;
-#[path = "edits/instance.rs"]
 mod instance;
-#[path = "edits/random.rs"]
 mod random;
 
 use std::collections::BTreeMap;
@@ -29,7 +26,7 @@ const MAX_BYTES: usize = 4000;
 const VALUES: usize = 40;
 
 fn corpus() -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus-broker/servers");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus-broker/servers");
     let mut schemas = Vec::new();
     let mut files: Vec<_> = fs::read_dir(folder)
         .expect("the corpus is there")

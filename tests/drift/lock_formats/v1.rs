@@ -7,8 +7,8 @@ use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::Snapshot;
 use broker_model::{Diagnostic, DiagnosticCode};
 
-const LOCK: &str = include_str!("fixtures/lock-v1.json");
-const CONFIG: &str = include_str!("fixtures/lock-v1-config.json");
+const LOCK: &str = include_str!("lock-v1.json");
+const CONFIG: &str = include_str!("lock-v1-config.json");
 
 fn read() -> Lock {
     Lock::parse("lock-v1.json", LOCK).expect("a lock of version 1 is read")

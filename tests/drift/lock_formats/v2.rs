@@ -5,7 +5,7 @@ use broker_model::lock::{LOCK_VERSION, Lock};
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::{Value, json};
 
-const LOCK_V1: &str = include_str!("fixtures/lock-v1.json");
+const LOCK_V1: &str = include_str!("lock-v1.json");
 
 /// The lock of the fixture as version 2, with a root digest that fits.
 fn version_2() -> String {

@@ -3,7 +3,7 @@
 use harness::{Broker, Chaos, Response, wait_until};
 use serde_json::{Value, json};
 
-use crate::replies::events;
+use super::replies::events;
 
 fn start(format: &str) -> (Chaos, Broker) {
     let chaos = Chaos::new();

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use harness::{Broker, Chaos, Run, is_alive, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::replies::{REVIEWED, events, health, only_withdrawn, unreviewed};
+use super::replies::{REVIEWED, events, health, only_withdrawn, unreviewed};
 
 /// The outcome of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

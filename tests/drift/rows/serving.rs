@@ -3,8 +3,8 @@
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::replies::MARK;
-use crate::row::{ADD, About, ECHO, SLOW, row, tool};
+use super::replies::MARK;
+use super::row::{ADD, About, ECHO, SLOW, row, tool};
 
 #[test]
 fn annotations_with_the_same_meaning_are_equivalent() {

@@ -3,8 +3,8 @@
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::replies::MARK;
-use crate::row::{About, row};
+use super::replies::MARK;
+use super::row::{About, row};
 
 #[test]
 fn server_version_or_capabilities_change_is_not_drift() {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::replies::MARK;
-use crate::row::{ADD, ECHO, STRUCTURED, row, tool};
+use super::replies::MARK;
+use super::row::{ADD, ECHO, STRUCTURED, row, tool};
 
 #[test]
 fn argument_that_becomes_required_is_breaking() {

@@ -12,7 +12,7 @@ use harness::figure::{Watch, figure, shown};
 use harness::{Broker, KeepAlive, ResourceUsage, post_bytes, read, refusal, send, wait_until};
 use serde_json::json;
 
-use crate::fixture::{ECHO, FaultFixture, scaled};
+use harness::faults::{ECHO, FaultFixture, scaled};
 
 /// Memory that the process may use in addition to the budget: its code, the stacks and heaps of its
 /// threads, connections.

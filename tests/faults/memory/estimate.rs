@@ -1,11 +1,10 @@
 //! The estimate of parsed JSON, compared with the memory that parsing takes: each shape is parsed in a
 //! separate process, whose peak of memory is read before and after.
-#![cfg(target_os = "linux")]
 
 use std::fmt::Write;
-use std::process::Command;
 
 use broker_model::json::{self, estimate};
+use harness::again;
 
 /// Bytes of each text: a body at its limit.
 const TEXT_BYTES: usize = 4 << 20;
@@ -68,24 +67,15 @@ fn peak_bytes() -> u64 {
 }
 
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a peak is of a whole process: the test starts itself"
-)]
 fn estimate_of_any_shape_is_not_below_what_parsing_takes() {
     if let Ok(path) = std::env::var(SHAPE) {
         return parse_one(&path);
     }
-    let this = std::env::current_exe().expect("the test knows its path");
     for (index, (name, text)) in shapes().into_iter().enumerate() {
         let path = format!("{}/shape-{index}.json", env!("CARGO_TARGET_TMPDIR"));
         std::fs::write(&path, &text).expect("the directory can be written");
-        let output = Command::new(&this)
-            .args(["--exact", "--nocapture"])
-            .arg("estimate_of_any_shape_is_not_below_what_parsing_takes")
-            .env(SHAPE, &path)
-            .output()
-            .expect("the test starts itself");
+        let own = "estimate_of_any_shape_is_not_below_what_parsing_takes";
+        let output = again(module_path!(), own).env(SHAPE, &path).output();
         let taken = std::fs::read_to_string(&path).ok();
         let taken = taken.and_then(|bytes| bytes.parse::<u64>().ok());
         let taken = taken.unwrap_or_else(|| panic!("{name}: {output:?}"));

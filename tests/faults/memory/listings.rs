@@ -6,7 +6,7 @@ use harness::figure::figure;
 use harness::{ResourceUsage, wait_until, wait_within};
 use serde_json::{Value, json};
 
-use crate::fixture::{FaultFixture, scaled, signal, source};
+use harness::faults::{FaultFixture, scaled, signal, source};
 
 /// Memory that a listing may add to the process at its peak, in KiB.
 const MAX_GROWTH: u64 = 128 << 10;

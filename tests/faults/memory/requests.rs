@@ -19,7 +19,8 @@ struct Fixture {
 
 fn started() -> Fixture {
     let chaos = Chaos::new();
-    let tools: Value = serde_json::from_str(include_str!("../tools.json")).expect("JSON");
+    let tools: Value =
+        serde_json::from_str(include_str!("../../budget-broker/tools.json")).expect("JSON");
     chaos.script("t", &json!({"tools": tools}));
     let broker = Broker::start_ready(chaos.run("budget-broker", &["127.0.0.1:0"]));
     let before = ResourceUsage::measure(broker.pid());

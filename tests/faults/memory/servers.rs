@@ -5,7 +5,7 @@ use harness::figure::figure;
 use harness::{ResourceUsage, refusal, wait_until};
 use serde_json::json;
 
-use crate::fixture::{FaultFixture, source};
+use harness::faults::{FaultFixture, source};
 
 /// The line limit, in bytes.
 const LINE_BYTES: usize = 16 << 20;

@@ -3,36 +3,42 @@
 
 use std::fs;
 
-use harness::figure::Watch;
-use harness::{Broker, Chaos, ResourceUsage, Run, wait_until};
+use crate::figure::Watch;
+use crate::{Broker, Chaos, ResourceUsage, Run, wait_until};
 use serde_json::{Value, json};
 
-pub(crate) const ECHO: &str = "/a/echo";
+/// The tool that the rows call.
+pub const ECHO: &str = "/a/echo";
 
-pub(crate) struct FaultFixture {
-    pub(crate) chaos: Chaos,
-    pub(crate) broker: Broker,
-    pub(crate) before: ResourceUsage,
+/// A broker and its scripted servers.
+#[derive(Debug)]
+pub struct FaultFixture {
+    /// The servers.
+    pub chaos: Chaos,
+    /// The broker.
+    pub broker: Broker,
+    /// The resources of the broker at its start.
+    pub before: ResourceUsage,
 }
 
 /// The source of the node at this index of the tree.
-pub(crate) fn source(config: &mut Value, at: usize) -> &mut Value {
+pub fn source(config: &mut Value, at: usize) -> &mut Value {
     &mut config["tree"][at]["source"]
 }
 
 impl FaultFixture {
     /// The broker with this script for `/a`.
-    pub(crate) fn new(script: &Value) -> Self {
+    pub fn new(script: &Value) -> Self {
         Self::with(script, |_| {})
     }
 
     /// The broker with another config.
-    pub(crate) fn with(script: &Value, change: impl FnOnce(&mut Value)) -> Self {
+    pub fn with(script: &Value, change: impl FnOnce(&mut Value)) -> Self {
         Self::begin(script, change, |run| run)
     }
 
     /// The broker, started in another way.
-    pub(crate) fn begin(
+    pub fn begin(
         script: &Value,
         change: impl FnOnce(&mut Value),
         start: impl FnOnce(Run) -> Run,
@@ -57,19 +63,19 @@ impl FaultFixture {
     }
 
     /// The counters of `/a` in `/sources`.
-    pub(crate) fn counter(&self, name: &str) -> u64 {
+    pub fn counter(&self, name: &str) -> u64 {
         let sources = self.broker.get("/sources").json();
         let counter = sources["sources"][0]["counters"][name].as_u64();
         counter.unwrap_or_else(|| panic!("`{name}` is counted: {sources}"))
     }
 
     /// `ECHO` of a text.
-    pub(crate) fn echo(&self, text: &str) -> harness::Response {
+    pub fn echo(&self, text: &str) -> crate::Response {
         self.broker.call(ECHO, json!({ "text": text }))
     }
 
     /// Waits until a call of `/a` succeeds.
-    pub(crate) fn await_answer(&self) {
+    pub fn await_answer(&self) {
         wait_until("`/a` answers again", || {
             let sum = self.broker.call("/a/add", json!({"a": 1, "b": 2}));
             sum.status == 200
@@ -77,7 +83,7 @@ impl FaultFixture {
     }
 
     /// Asserts the conditions of every row; returns the resources of the broker at the end.
-    pub(crate) fn is_as_before(&self) -> ResourceUsage {
+    pub fn is_as_before(&self) -> ResourceUsage {
         let watch = Watch::start();
         self.broker.result("/b/add", json!({"a": 1, "b": 2}));
         let took = watch.passed();
@@ -90,8 +96,11 @@ impl FaultFixture {
 }
 
 /// The broker's arguments with another config.
-pub(crate) fn config_args(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> [String; 2] {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"));
+pub fn config_args(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> [String; 2] {
+    let text = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../chaos-broker/config.json"
+    ));
     let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
     change(&mut config);
     let file = chaos.file("given.json", &config.to_string());
@@ -100,13 +109,13 @@ pub(crate) fn config_args(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> [St
 }
 
 /// A number that a variable may raise, for long runs by hand.
-pub(crate) fn scaled(variable: &str, usual: usize) -> usize {
+pub fn scaled(variable: &str, usual: usize) -> usize {
     let set = std::env::var(variable).ok();
     set.map_or(usual, |set| set.parse().expect("a number"))
 }
 
 /// Sends a signal to a process.
-pub(crate) fn signal(pid: u32, name: &str) {
+pub fn signal(pid: u32, name: &str) {
     let kill = Run::new("/bin/sh".as_ref())
         .args(["-c", &format!("kill -{name} {pid}")])
         .output();

@@ -2,9 +2,13 @@
 //!
 //! Shares no code with the broker, so that both sides cannot be wrong in the same way.
 
+mod alone;
+mod bench;
 mod broker;
 pub mod callers;
 mod chaos;
+mod expected;
+pub mod faults;
 pub mod figure;
 mod flood;
 mod http;
@@ -17,8 +21,11 @@ mod tally;
 mod terminal;
 mod unread;
 
+pub use alone::{again, alone};
+pub use bench::{Bench, contains, node};
 pub use broker::Broker;
 pub use chaos::Chaos;
+pub use expected::assert_expected;
 pub use flood::{FLOOD, assert_inert, flooded, flooded_places};
 pub use http::{Response, get, post, post_bytes, raw, read, request, send};
 pub use keep_alive::KeepAlive;

@@ -108,7 +108,10 @@ fn doctor_names_a_command_that_is_missing_or_not_a_program() {
 #[test]
 fn doctor_distinguishes_a_server_that_waits_for_input() {
     let elsewhere = Elsewhere::new();
-    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/config.json");
+    let compiled = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    );
     let config = &elsewhere.chaos.config(compiled, |config| {
         for at in 0..3 {
             config["tree"][at]["source"]["startup_timeout"] = json!(1);

@@ -68,7 +68,13 @@ fn codes(source: &Value) -> Vec<&str> {
 
 /// The compiled-in config with a change, as a file.
 fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
-    chaos.config(concat!(env!("CARGO_MANIFEST_DIR"), "/config.json"), change)
+    chaos.config(
+        concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/chaos-broker/config.json"
+        ),
+        change,
+    )
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use broker_mcp::{Endpoint, SourceSpec, Timing};
 use broker_process::ProcessSpec;
 
-use crate::shell;
+use super::shell;
 
 /// The longest that anything in a test may take.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,9 +1,5 @@
 //! A source leaks nothing when its server crashes again and again. The test runs in a separate
 //! process, whose files, threads and memory are counted.
-#![cfg(target_os = "linux")]
-
-#[path = "client/shell.rs"]
-mod shell;
 
 use std::fs;
 use std::sync::Arc;
@@ -12,6 +8,8 @@ use std::time::Duration;
 use broker_mcp::{CallFailure, DriftCheck, Source, SourceSpec, State, Timing, ToolCall, Verdict};
 use broker_model::Snapshot;
 use tokio_util::task::TaskTracker;
+
+use super::shell;
 
 /// The longest that anything may take.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -121,8 +119,18 @@ async fn at_rest(source: &Source, before: Option<&Holdings>) -> Holdings {
 }
 
 /// MCP_BROKER_CRASHES sets the number of crashes; 1000 take minutes.
-#[tokio::test]
-async fn source_after_many_crashes_leaks_nothing() {
+#[test]
+fn source_after_many_crashes_leaks_nothing() {
+    let name = "source_after_many_crashes_leaks_nothing";
+    harness::alone(module_path!(), name, || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(crash_often());
+    });
+}
+
+async fn crash_often() {
     let crashes = std::env::var("MCP_BROKER_CRASHES");
     let crashes = crashes.map_or(60, |count| count.parse().expect("a number"));
     let first = FIRST.max(crashes / 10);

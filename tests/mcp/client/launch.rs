@@ -10,7 +10,7 @@ use broker_model::config::{CommandLine, Limits, Source, Template};
 use broker_model::filter::ToolFilter;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, SourceCause};
 
-use crate::common::{Scene, process, process_mut};
+use super::common::{Scene, process, process_mut};
 
 fn template(text: &str) -> Template {
     Template::parse(text).expect("it is a template")

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::common::{Scene, WAIT_TIMEOUT, is_alive};
+use super::common::{Scene, WAIT_TIMEOUT, is_alive};
 
 /// Starts as `$DIR/mode` says; a call does what its arguments say.
 const SERVER: &str = r#"

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::common::{Scene, WAIT_TIMEOUT, eventually, is_alive};
+use super::common::{Scene, WAIT_TIMEOUT, eventually, is_alive};
 use broker_mcp::{CallFailure, ProgressSink, Session, ToolCall};
 use broker_model::SourceCause;
 use broker_wire::Era;

@@ -11,7 +11,7 @@ use broker_mcp::{
 use broker_model::{Snapshot, SourceCause};
 use tokio_util::task::TaskTracker;
 
-use crate::common::{Scene, WAIT_TIMEOUT, eventually, is_alive, process_mut};
+use super::common::{Scene, WAIT_TIMEOUT, eventually, is_alive, process_mut};
 
 /// Withdraws a source that lists a tool named `evil`.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use harness::{Broker, DirectServer, Run, binary};
 use serde_json::{Value, json};
 
 fn folder() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real-broker"))
 }
 
 /// The folder of the servers; fails if `install` has not installed the pinned versions.
@@ -117,7 +117,7 @@ impl Ground {
 
     fn broker(&self) -> Broker {
         servers();
-        let run = self.run(Path::new(env!("CARGO_BIN_EXE_real-broker")));
+        let run = self.run(&binary("real-broker"));
         Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]))
     }
 }

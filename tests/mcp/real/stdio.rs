@@ -8,7 +8,7 @@ use harness::{Run, binary};
 use serde_json::{Value, json};
 
 fn folder() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real-broker"))
 }
 
 /// A folder for one era, with the files of the servers.
@@ -208,13 +208,8 @@ fn check(era: &str) {
         .flat_map(|source| &source.calls)
         .map(|(path, _, args)| json!({"tool": "meta_call", "args": {"path": path, "args": args}}))
         .collect();
-    let broker = [
-        env!("CARGO_BIN_EXE_real-broker"),
-        "stdio",
-        "config.json",
-        "--log-level",
-        "error",
-    ];
+    let program = binary("real-broker").to_string_lossy().into_owned();
+    let broker = [&program, "stdio", "config.json", "--log-level", "error"];
     let mut through = ground.outcomes(era, &broker, &through).into_iter();
     for source in sources {
         let calls: Vec<Value> = source

@@ -1,8 +1,9 @@
 //! The SDK's client against `mcp-broker stdio` on the smoke config, in both eras.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use harness::binary;
 use oracle_mcp::{CallError, Client, Era};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
@@ -10,20 +11,8 @@ use serde_json::{Value, json};
 /// Long, since test machines are shared.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-fn binary(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("the test has a path");
-    let folder = test.parent().and_then(Path::parent);
-    let path = folder.expect("tests lie in target/PROFILE/deps").join(name);
-    assert!(
-        path.exists(),
-        "{} is not built; run `cargo test --workspace --locked`",
-        path.display()
-    );
-    path
-}
-
 async fn broker(era: Era) -> Client {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let args = ["stdio", "smoke_config.json", "--log-level", "error"];
     let program = binary("mcp-broker");
     let client = Client::start(&program, args, Some(&root), era);

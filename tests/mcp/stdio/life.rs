@@ -8,7 +8,7 @@ use std::thread;
 use harness::{Run, UnreadPipe, children_of, guarded_by, is_alive, wait_until};
 use serde_json::{Value, json};
 
-use crate::client::{Client, hello, kill, quick, slow};
+use super::client::{Client, hello, kill, quick, slow};
 
 fn run(args: &[&str]) -> harness::Output {
     Run::new(Path::new(env!("CARGO_BIN_EXE_mcp-broker")))

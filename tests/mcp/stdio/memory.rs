@@ -5,7 +5,7 @@ use std::fs;
 use harness::wait_until;
 use serde_json::{Value, json};
 
-use crate::client::{Client, hello};
+use super::client::{Client, hello};
 
 /// The broker with 16 MiB of memory.
 fn started(folder: &tempfile::TempDir) -> Client {

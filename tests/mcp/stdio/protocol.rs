@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, MODERN, hello, modern, quick};
+use super::client::{Client, MODERN, hello, modern, quick};
 
 #[test]
 fn initialize_negotiates_a_legacy_revision_or_the_latest() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, modern, quick, slow};
+use super::client::{Client, modern, quick, slow};
 
 #[test]
 fn meta_tools_describe_themselves_and_each_other() {

@@ -1,6 +1,6 @@
 //! A tool that the lock no longer has.
 
-include!("../../broker-gen/tests/golden/plain.rs");
+include!("../golden/plain.rs");
 
 use mcp_broker::typed::Broker;
 use tools::plain::hash_file;

@@ -1,7 +1,7 @@
 //! Required arguments with names that differ from those of the reviewed tool: `source` became `src`,
 //! `target` `dest`.
 
-include!("../../broker-gen/tests/golden/plain.rs");
+include!("../golden/plain.rs");
 
 use mcp_broker::typed::Broker;
 use tools::plain::copy;

@@ -1,6 +1,6 @@
 //! An argument that the tool does not have.
 
-include!("../../broker-gen/tests/golden/plain.rs");
+include!("../golden/plain.rs");
 
 use mcp_broker::typed::Broker;
 use tools::plain::hash_text;

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::workspace;
+
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    workspace()
 }
 
 fn below(folder: &str, extension: &str) -> Vec<PathBuf> {

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::workspace;
+
 const ROWS: u32 = 55;
 const ABSENT: [&str; 2] = ["not yet: ", "not now: "];
 
@@ -19,7 +21,7 @@ struct Row {
 }
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    workspace()
 }
 
 fn page() -> String {

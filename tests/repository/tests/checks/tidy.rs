@@ -4,12 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::workspace;
+
 /// Lines of a source file, and of a test file.
 const MOST_LINES: usize = 500;
 const MOST_TEST_LINES: usize = 800;
 
 fn sources() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = workspace();
     let mut folders: Vec<PathBuf> = ["benches", "broker-gen", "crates", "src", "tests"]
         .iter()
         .map(|name| root.join(name))
@@ -308,12 +310,12 @@ const QUOTES: [&str; 4] = [
     "docs/writing.md",
     "broker-gen/src/lint/phrases.rs",
     "broker-gen/src/lint/tests.rs",
-    "tests/tidy.rs",
+    "tests/repository/tests/checks/tidy.rs",
 ];
 
 /// Every text that people write: sources, pages, scripts and templates.
 fn written_texts() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = workspace();
     let mut open = vec![root.to_owned()];
     let mut found = Vec::new();
     while let Some(folder) = open.pop() {

@@ -1,0 +1,6 @@
+//! The check of arguments: its bounds, and other callers while one check is costly.
+
+mod bounds;
+mod costly;
+mod recorded;
+mod step_budget;

@@ -1,0 +1,11 @@
+//! `broker-gen` as a program: its verbs, its build script, the crates that it makes, the tutorial.
+
+mod build_script;
+mod commands;
+mod full_disk;
+mod interrupt;
+mod lint_page;
+mod live;
+mod offline;
+mod scaffold;
+mod tutorial;

@@ -1,0 +1,8 @@
+//! Memory under faults: its estimate, and what callers and servers can make the broker use.
+
+mod callers;
+#[cfg(target_os = "linux")]
+mod estimate;
+mod listings;
+mod requests;
+mod servers;

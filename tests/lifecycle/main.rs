@@ -1,0 +1,10 @@
+//! The life of a broker: its config and start, reload, instances, guard, diagnosis, shutdown.
+
+mod config;
+mod doctor;
+mod guard;
+mod instances;
+mod orphans;
+mod reload;
+mod shutdown;
+mod status;

@@ -1,0 +1,4 @@
+//! `status`: the program, and its report on sources.
+
+mod program;
+mod sources;

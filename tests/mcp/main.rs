@@ -1,0 +1,7 @@
+//! Both sides of MCP: the broker as a server over standard input and output, and as a client of servers.
+
+mod client;
+mod clients;
+mod real;
+mod sdk;
+mod stdio;

@@ -1,0 +1,4 @@
+//! Five public MCP servers behind one broker.
+
+mod http;
+mod stdio;
