@@ -4,6 +4,7 @@
 //! The compiler is called directly, with the libraries that this test is linked with: Cargo would compile
 //! every dependency again.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -35,27 +36,44 @@ fn forms(name: &str) -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, path)| path).collect()
 }
 
+/// The hashes in the names of the libraries that a library was compiled with: each follows a `-`.
+fn dependencies(library: &Path) -> BTreeSet<String> {
+    let bytes = fs::read(library).expect("the library is readable");
+    let hashes = bytes
+        .windows(17)
+        .filter(|window| window[0] == b'-' && window[1..].iter().all(u8::is_ascii_hexdigit));
+    hashes
+        .map(|window| String::from_utf8_lossy(&window[1..]).into_owned())
+        .collect()
+}
+
 impl Libraries {
     /// The newest ones with which correct use of the types compiles.
     fn find() -> Self {
         let mut said = String::new();
-        let (brokers, jsons) = (forms("mcp_broker"), forms("serde_json"));
-        for serde in forms("serde") {
-            for (broker, json) in brokers
-                .iter()
-                .flat_map(|broker| jsons.iter().map(move |json| (broker, json)))
-            {
-                let libraries = Self([
-                    ("mcp_broker", broker.clone()),
-                    ("serde", serde.clone()),
-                    ("serde_json", json.clone()),
-                ]);
-                let output = libraries.compile("use.rs");
-                if output.code == Some(0) {
-                    return libraries;
-                }
-                said = output.stderr;
+        for broker in forms("mcp_broker") {
+            let used = dependencies(&broker);
+            let form = |name: &str| {
+                let mut all = forms(name).into_iter();
+                all.find(|path| {
+                    let file = path.file_stem().unwrap_or_default().to_string_lossy();
+                    file.rsplit_once('-')
+                        .is_some_and(|(_, hash)| used.contains(hash))
+                })
+            };
+            let (Some(serde), Some(json)) = (form("serde"), form("serde_json")) else {
+                continue;
+            };
+            let libraries = Self([
+                ("mcp_broker", broker),
+                ("serde", serde),
+                ("serde_json", json),
+            ]);
+            let output = libraries.compile("use.rs");
+            if output.code == Some(0) {
+                return libraries;
             }
+            said = output.stderr;
         }
         panic!("correct use of the types does not compile: {said}");
     }

@@ -6,10 +6,7 @@ use mcp_broker::typed::Broker;
 use tools::plain::hash_text;
 
 async fn correct(broker: &Broker) {
-    let args = hash_text::Args {
-        algorithm: None,
-        text: "hello".to_owned(),
-    };
+    let args = hash_text::Args::new("hello".to_owned());
     drop(broker.call::<hash_text::Tool>(args).await);
 }
 
