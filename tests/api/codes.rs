@@ -382,21 +382,6 @@ fn call_timeout_is_returned_for_a_call_that_hangs() {
     assert_eq!((calls.len(), cancelled.len()), (1, 1));
 }
 
-/// A caller that disconnects cancels its call.
-#[test]
-fn call_of_a_client_that_disconnects_is_cancelled() {
-    let chaos = Chaos::new();
-    let broker = answering(&chaos, "echo", json!({"delay_ms": 600_000}));
-    let body = json!({"path": "/a/echo", "args": {"text": "x"}}).to_string();
-    let bytes = post_bytes(broker.address(), "/meta_call", &body);
-    let caller = send(broker.address(), &bytes);
-    let calls = chaos.await_events("a", "call", 1);
-    drop(caller);
-    let cancelled = chaos.await_events("a", "cancelled", 1);
-    assert_eq!(cancelled[0]["id"], calls[0]["id"]);
-    broker.result("/a/add", json!({"a": 1, "b": 2}));
-}
-
 #[test]
 fn call_codes_are_all_tested() {
     let source = include_str!("codes.rs").split("#[test]\nfn ").skip(1);

@@ -51,52 +51,6 @@ fn call_beyond_limit_and_queue_is_refused_at_once() {
 }
 
 #[test]
-fn calls_of_clients_that_leave_are_cancelled_and_free_their_slots() {
-    let stage = FaultFixture::new(&json!({"on_call": {"echo": {"delay_ms": 60_000}}}));
-    let rounds = scaled("MCP_BROKER_LEAVERS", 100) / 25;
-    let mut slowest = Duration::ZERO;
-    for round in 1..=rounds {
-        let args = json!({"text": "x"});
-        let calls: Vec<_> = (0..25)
-            .map(|_| call_and_leave(stage.broker.address(), ECHO, &args))
-            .collect();
-        stage.chaos.await_events("a", "call", 25 * round);
-        let watch = Watch::start();
-        drop(calls);
-        stage.chaos.await_events("a", "cancelled", 25 * round);
-        slowest = slowest.max(watch.passed());
-    }
-    let ids = |event: &str| {
-        let events = stage.chaos.events("a", event);
-        let mut ids: Vec<_> = events
-            .iter()
-            .filter_map(|event| event["id"].as_u64())
-            .collect();
-        ids.sort_unstable();
-        ids
-    };
-    assert_eq!(
-        ids("call"),
-        ids("cancelled"),
-        "each call is cancelled by its own id"
-    );
-    // More rounds than calls may be in flight: none is left in flight.
-    assert!(25 * rounds > 32);
-    stage.chaos.script("a", &json!({}));
-    Tally::flood(stage.broker.address(), 8, 10, ECHO).is_clean();
-    figure(
-        "F-37",
-        &format!(
-            "{} of {} cancelled by their own ids, 25 of them within {}",
-            ids("cancelled").len(),
-            25 * rounds,
-            shown(slowest)
-        ),
-    );
-    stage.is_as_before();
-}
-
-#[test]
 fn client_that_does_not_read_is_dropped_and_delays_no_other() {
     let size = 15 << 20;
     let stage = FaultFixture::with(&json!({"on_call": {"echo": {"big": size}}}), |config| {

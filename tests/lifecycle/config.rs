@@ -9,7 +9,7 @@ use harness::{Broker, Chaos, Output, Run, binary, refusal};
 use serde_json::{Value, json};
 
 /// The compiled-in config with a change, as a file; the three sources by their place in the tree.
-fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
+pub(crate) fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
     chaos.config(
         concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -19,7 +19,7 @@ fn changed(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> String {
     )
 }
 
-fn started(change: impl FnOnce(&mut Value)) -> (Chaos, Broker) {
+pub(crate) fn started(change: impl FnOnce(&mut Value)) -> (Chaos, Broker) {
     let chaos = Chaos::new();
     let config = changed(&chaos, change);
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &config]));
@@ -43,7 +43,7 @@ fn diagnostics(output: &Output) -> Vec<Value> {
     report["diagnostics"].as_array().expect("a list").clone()
 }
 
-fn refused(change: impl FnOnce(&mut Value)) -> Vec<Value> {
+pub(crate) fn refused(change: impl FnOnce(&mut Value)) -> Vec<Value> {
     let chaos = Chaos::new();
     let config = changed(&chaos, change);
     let args = ["127.0.0.1:0", &config, "--log-format", "json"];
@@ -56,7 +56,7 @@ fn refused(change: impl FnOnce(&mut Value)) -> Vec<Value> {
     found
 }
 
-fn codes(diagnostics: &[Value]) -> Vec<&str> {
+pub(crate) fn codes(diagnostics: &[Value]) -> Vec<&str> {
     diagnostics
         .iter()
         .filter_map(|diagnostic| diagnostic["code"].as_str())
@@ -67,76 +67,6 @@ fn codes(diagnostics: &[Value]) -> Vec<&str> {
 fn config_equal_to_the_compiled_one_is_accepted() {
     let (_chaos, broker) = started(|_| {});
     broker.result("/a/echo", json!({"text": "x"}));
-}
-
-#[test]
-fn config_with_a_narrower_filter_hides_tools() {
-    let (chaos, broker) = started(|config| {
-        config["tree"][0]["source"]["tool_filter"] = json!(["ech*"]);
-        config["tree"][1]["source"]["tool_filter"] =
-            json!(["echo", "add", "slow", "structured", "!add"]);
-    });
-    refusal(
-        &broker.call("/a/add", json!({"a": 1, "b": 2})),
-        404,
-        "path_not_found",
-    );
-    refusal(
-        &broker.call("/b/add", json!({"a": 1, "b": 2})),
-        404,
-        "path_not_found",
-    );
-    refusal(
-        &broker.post("/meta_desc", &json!({"path": "/a/add"})),
-        404,
-        "path_not_found",
-    );
-    broker.result("/a/echo", json!({"text": "x"}));
-    let tree = broker.post("/meta_tree", &json!({"depth": 2})).json();
-    let paths = |at: usize| -> Vec<&Value> {
-        tree["children"][at]["children"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .map(|tool| &tool["path"])
-            .collect()
-    };
-    assert_eq!(paths(0), ["/a/echo"]);
-    assert_eq!(paths(1), ["/b/echo", "/b/slow", "/b/structured"]);
-    assert_eq!(broker.source("/a")["tools"], 1);
-    assert_eq!(chaos.events("a", "call").len(), 1);
-}
-
-#[test]
-fn config_that_hides_a_drifted_tool_starts() {
-    let chaos = Chaos::new();
-    chaos.script("a", &json!({"tools": Chaos::tools_without("fail")}));
-    let config = changed(&chaos, |config| {
-        config["tree"][0]["source"]["tool_filter"] = json!(["!fail"])
-    });
-    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &config]));
-    broker.result("/a/echo", json!({"text": "x"}));
-}
-
-#[test]
-fn config_with_a_wider_filter_is_refused() {
-    let found = refused(|config| {
-        config["tree"][1]["source"]["tool_filter"] =
-            json!(["echo", "add", "slow", "structured", "env_dump"])
-    });
-    assert_eq!(codes(&found), ["lock_widen"]);
-    let widen = &found[0];
-    assert_eq!(widen["pointer"], "/tree/1/source/tool_filter");
-    assert!(
-        widen["message"]
-            .as_str()
-            .is_some_and(|message| message.contains("env_dump")),
-        "{widen}"
-    );
-    assert!(
-        widen["help"].is_string() && widen["line"].is_number() && widen["file"].is_string(),
-        "{widen}"
-    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod config;
 mod doctor;
+mod filters;
 mod guard;
 mod instances;
 mod orphans;

@@ -1,5 +1,6 @@
 //! Both sides of MCP: the broker as a server over standard input and output, and as a client of servers.
 
+mod cancel;
 mod client;
 mod clients;
 mod real;

@@ -102,23 +102,6 @@ fn lock_with_lint_warnings_is_refused_only_with_strict() {
 }
 
 #[test]
-fn lock_refused_for_a_secret_does_not_print_it() {
-    let bench = Bench::new();
-    bench.configure([("a", json!({"env": {"API_TOKEN": "${API_TOKEN}"}}))]);
-    let mut tool = hidden();
-    tool["description"] =
-        "Adds\u{200b} two numbers, with a-very-secret-value-that-is-long now.".into();
-    bench.one_tool("a", tool);
-    let output = bench.verb_with(
-        &["lock"],
-        &[("API_TOKEN", "a-very-secret-value-that-is-long")],
-    );
-    assert_eq!(output.code, Some(4), "{}", output.stderr);
-    contains(&output.stderr, &["error[source_secret]"]);
-    assert!(!output.stderr.contains("a-very"), "{}", output.stderr);
-}
-
-#[test]
 fn lint_of_a_lock_launches_nothing() {
     let bench = Bench::with_sources(&["a"]);
     bench.one_tool("a", suspect());

@@ -1,10 +1,10 @@
 //! The client against scripted servers, as others use it: by its public interface alone.
 
-mod common;
+pub(crate) mod common;
 #[cfg(target_os = "linux")]
 mod crashes;
 mod launch;
 mod life;
-mod session;
+pub(crate) mod session;
 mod shell;
 mod source;

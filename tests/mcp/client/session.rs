@@ -9,7 +9,7 @@ use broker_mcp::{CallFailure, ProgressSink, Session, ToolCall};
 use broker_model::SourceCause;
 use broker_wire::Era;
 
-async fn open(launch: &broker_mcp::SourceSpec) -> Session {
+pub(crate) async fn open(launch: &broker_mcp::SourceSpec) -> Session {
     Session::open(launch, None).await.expect("it opens")
 }
 
@@ -281,63 +281,6 @@ async fn exit_during_calls_fails_each_with_the_same_cause() {
         assert_eq!(failure.exit.unwrap().signal, Some(11));
         assert_eq!(failure.stderr, ["last words"]);
     }
-    session.stop().await;
-}
-
-#[tokio::test]
-async fn call_that_hangs_times_out_and_is_cancelled_at_the_server() {
-    let scene = Scene::new();
-    let session = open(&scene.server("call() { :; }")).await;
-    let timeout = Duration::from_millis(50);
-    let failure = session
-        .call(ToolCall::new("echo", b"{}"), timeout)
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(
-            failure,
-            CallFailure::Timeout {
-                maybe_executed: true,
-                ..
-            }
-        ),
-        "{failure:?}"
-    );
-    eventually("the cancel arrives", || {
-        scene.read("log").contains("notifications/cancelled")
-    })
-    .await;
-    let log = scene.read("log");
-    let sent = log
-        .lines()
-        .find(|line| line.contains("tools/call"))
-        .unwrap();
-    let id = sent
-        .split(r#""id":"#)
-        .nth(1)
-        .unwrap()
-        .split(',')
-        .next()
-        .unwrap();
-    assert!(log.contains(&format!(r#""requestId":{id},"#)), "{log}");
-    session.stop().await;
-}
-
-#[tokio::test]
-async fn call_of_a_caller_that_leaves_is_cancelled_at_the_server() {
-    let scene = Scene::new();
-    let session = open(&scene.server("call() { :; }")).await;
-    {
-        let mut leaving = Box::pin(session.call(ToolCall::new("echo", b"{}"), WAIT_TIMEOUT));
-        tokio::select! {
-            _ = &mut leaving => panic!("it hangs"),
-            () = eventually("the call arrives", || scene.read("log").contains("tools/call")) => {}
-        }
-    }
-    eventually("the cancel arrives", || {
-        scene.read("log").contains("notifications/cancelled")
-    })
-    .await;
     session.stop().await;
 }
 

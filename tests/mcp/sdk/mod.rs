@@ -1,4 +1,4 @@
 //! Client and server of the official Rust SDK, with the broker between them or alone.
 
-mod client;
+pub(crate) mod client;
 mod equality;

@@ -1,6 +1,6 @@
 //! `mcp-broker stdio` as a program: both protocol eras with hand-written lines, over the smoke config.
 
-mod client;
+pub(crate) mod client;
 mod life;
 mod memory;
 mod protocol;

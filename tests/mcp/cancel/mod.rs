@@ -1,0 +1,7 @@
+//! A call whose caller cancels it or leaves: it ends, and its server gets `notifications/cancelled`. One file
+//! for each kind of caller.
+
+mod http;
+mod sdk;
+mod session;
+mod stdio;
