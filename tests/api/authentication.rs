@@ -1,7 +1,10 @@
 //! The secret of the API: required on a public address, and what a caller without it may see.
 
-use harness::{Broker, Chaos, raw, refusal, request};
-use serde_json::json;
+use harness::{Broker, Chaos, get, named, refusal, request, wait_until};
+use serde_json::{Value, json};
+
+use crate::heads::{HEALTH, JSON, post};
+use crate::replies::paths;
 
 #[test]
 fn secret_missing_or_wrong_is_refused() {

@@ -1,10 +1,10 @@
 //! Invalid heads of HTTP requests: hosts, origins, types, methods, secrets.
 
-use harness::{Broker, Chaos, Response, named, raw, refusal, request};
+use harness::{Broker, Chaos, Response, raw, refusal, request};
 
-const JSON: (&str, &str) = ("Content-Type", "application/json");
+pub(crate) const JSON: (&str, &str) = ("Content-Type", "application/json");
 const ROUTES: [&str; 3] = ["/meta_tree", "/meta_desc", "/meta_call"];
-const HEALTH: [&str; 3] = ["/healthz", "/readyz", "/sources"];
+pub(crate) const HEALTH: [&str; 3] = ["/healthz", "/readyz", "/sources"];
 
 /// A broker that answers from its catalog, with its folder.
 fn listening(more: &[&str]) -> (Chaos, Broker) {
@@ -26,7 +26,12 @@ fn with_head(broker: &Broker, lines: &str) -> Vec<Response> {
         .collect()
 }
 
-fn post(broker: &Broker, route: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+pub(crate) fn post(
+    broker: &Broker,
+    route: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Response {
     request(broker.address(), "POST", route, headers, body)
 }
 

@@ -1,6 +1,6 @@
 //! The replies of the meta API without faults: shapes, tags, bytes, health.
 
-use harness::{Broker, Chaos, Response, get, named, raw, request, wait_until};
+use harness::{Broker, Chaos, Response, named, raw, request, wait_until};
 use serde_json::{Value, json};
 
 fn listening() -> (Chaos, Broker) {
@@ -13,7 +13,7 @@ fn ready(chaos: &Chaos) -> Broker {
     Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]))
 }
 
-fn paths(entries: &Value) -> Vec<&str> {
+pub(crate) fn paths(entries: &Value) -> Vec<&str> {
     let entries = entries.as_array().expect("a list of entries");
     entries
         .iter()

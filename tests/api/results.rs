@@ -1,7 +1,5 @@
 //! The forms of a result.
 
-use std::fs;
-
 use harness::{Broker, Chaos, DirectServer, refusal};
 use serde_json::{Value, json};
 

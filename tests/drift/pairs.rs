@@ -14,7 +14,7 @@ use broker_schema::compile;
 use serde_json::{Value, json};
 
 /// Where the pairs are that were found and judged here.
-const OWN: &str = "tests/pairs/own";
+const OWN: &str = "tests/drift/pairs/own";
 
 struct Pair {
     name: String,
@@ -51,7 +51,7 @@ fn report(old: &Value, new: &Value) -> Report {
 
 /// The pairs that were given, and those that were found and judged here.
 fn pairs() -> Vec<Pair> {
-    let mut pairs = pairs_of("tests/pairs");
+    let mut pairs = pairs_of("tests/drift/pairs");
     pairs.extend(pairs_of(OWN));
     pairs
 }

@@ -29,7 +29,7 @@ fn generate_writes_equal_bytes_from_any_folder() {
     let (one, other) = (Bench::new(), Bench::new());
     let source = config(json!({"tool_overrides": {"x": {"summary": "Ex"}}}));
     for bench in [&one, &other] {
-        write_lock(&bench, "c", &source, &[tool("x"), tool("y")]);
+        write_lock(bench, "c", &source, &[tool("x"), tool("y")]);
     }
     one.fine(&["generate", "--config", "c.json", "--out", "made/here"]);
     let absolute = other.path("c.json");

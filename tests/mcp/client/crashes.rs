@@ -130,6 +130,10 @@ fn source_after_many_crashes_leaks_nothing() {
     });
 }
 
+#[expect(
+    clippy::print_stdout,
+    reason = "a long run by hand reports its figures"
+)]
 async fn crash_often() {
     let crashes = std::env::var("MCP_BROKER_CRASHES");
     let crashes = crashes.map_or(60, |count| count.parse().expect("a number"));

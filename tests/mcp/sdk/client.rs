@@ -15,7 +15,7 @@ pub(crate) async fn broker(era: Era) -> Client {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let args = ["stdio", "smoke_config.json", "--log-level", "error"];
     let program = binary("mcp-broker");
-    let client = Client::start(&program, args, Some(&root), era);
+    let client = Client::start(&program, args, Some(root), era);
     let started = tokio::time::timeout(CALL_TIMEOUT, client).await;
     started.expect("in time").expect("it connects")
 }
