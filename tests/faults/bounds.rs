@@ -12,6 +12,7 @@ use harness::faults::{ECHO, FaultFixture, scaled, source};
 
 #[test]
 fn call_beyond_limit_and_queue_is_refused_at_once() {
+    let _machine = harness::whole_machine();
     let slow = json!({"on_call": {"echo": {"delay_ms": 6000}}});
     let stage = FaultFixture::with(&slow, |config| {
         source(config, 0)["max_in_flight"] = json!(16);

@@ -121,6 +121,7 @@ fn openable(wanted: usize) -> usize {
 
 #[test]
 fn half_open_connections_leave_room_for_callers() {
+    let _machine = harness::whole_machine();
     let stage = FaultFixture::new(&json!({}));
     let address = stage.broker.address();
     let wanted = openable(scaled("MCP_BROKER_HALF_OPEN", 3000));

@@ -73,13 +73,18 @@ const KILLS_OF_A_BROKER: usize = 125;
 
 #[test]
 fn server_death_under_load_executes_no_call_twice() {
+    let machine = harness::whole_machine();
     let kills = scaled("MCP_BROKER_KILLS", 4);
     let brokers = kills.div_ceil(KILLS_OF_A_BROKER);
     let outcomes: Vec<CallOutcomes> = thread::scope(|scope| {
         let runs: Vec<_> = (0..brokers)
             .map(|at| {
                 let share = kills / brokers + usize::from(at < kills % brokers);
-                scope.spawn(move || killed_under_load(share))
+                let machine = &machine;
+                scope.spawn(move || {
+                    machine.share();
+                    killed_under_load(share)
+                })
             })
             .collect();
         runs.into_iter()

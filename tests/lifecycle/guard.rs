@@ -461,6 +461,7 @@ fn guard_kills_a_broker_that_ignores_sigterm() {
 /// MCP_BROKER_RESTARTS sets the number of restarts; 1000 takes minutes.
 #[test]
 fn restarts_of_a_broker_leave_no_process() {
+    let _machine = harness::whole_machine();
     let restarts = std::env::var("MCP_BROKER_RESTARTS");
     let restarts = restarts.map_or(51, |count| count.parse().expect("a number"));
     let chaos = Chaos::new();

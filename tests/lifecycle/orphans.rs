@@ -76,6 +76,7 @@ fn daemon_with_an_empty_environment_ends_with_broker_and_guard() {
 
 #[test]
 fn fork_loop_ends_with_broker_and_guard() {
+    let _machine = harness::whole_machine();
     for way in ENDS {
         let chaos = Chaos::new();
         let folder = chaos.path().to_str().expect("the path is text");
@@ -97,6 +98,7 @@ fn fork_loop_ends_with_broker_and_guard() {
 /// MCP_BROKER_DAEMONS sets the number of daemons; 10000 take a minute.
 #[test]
 fn daemons_leave_no_zombie_and_lose_no_exit_status() {
+    let _machine = harness::whole_machine();
     let count = std::env::var("MCP_BROKER_DAEMONS");
     let count = count.map_or(500, |count| count.parse::<u32>().expect("a number"));
     let chaos = Chaos::new();

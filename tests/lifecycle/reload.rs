@@ -416,6 +416,7 @@ fn reload_without_a_config_file_changes_nothing() {
 
 #[test]
 fn reloads_under_load_fail_no_call_and_keep_other_processes() {
+    let _machine = harness::whole_machine();
     let mut bench = Bench::start(&[]);
     let reloads = match std::env::var("MCP_BROKER_RELOADS") {
         Ok(set) => set.parse().expect("a number"),

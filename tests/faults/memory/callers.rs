@@ -43,6 +43,7 @@ fn is_served(broker: &Broker) {
 
 #[test]
 fn memory_of_many_callers_stays_within_its_budget() {
+    let _machine = harness::whole_machine();
     // The number that a loaded machine handles in seconds; 1000 by hand.
     let callers = scaled("MCP_BROKER_MEMORY_CALLERS", 120);
     let full = callers >= 1000;
@@ -184,6 +185,7 @@ fn fill(stage: &FaultFixture) -> Vec<TcpStream> {
 
 #[test]
 fn small_requests_and_health_are_served_while_memory_is_used_up() {
+    let _machine = harness::whole_machine();
     let big = 400 << 10;
     let stage = FaultFixture::with(&json!({"on_call": {"fail": {"big": big}}}), |config| {
         config["limits"] =

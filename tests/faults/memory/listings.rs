@@ -31,6 +31,7 @@ fn grown(stage: &FaultFixture) -> u64 {
 
 #[test]
 fn list_of_the_worst_shape_stays_within_the_memory_limit() {
+    let _machine = harness::whole_machine();
     // 200 are 31 MiB, which take more than a minute in a debug build.
     let tools = scaled("MCP_BROKER_LISTED", 60);
     let bulk = json!({"tools": tools, "text": r#"{"":0}"#, "times": OBJECTS});

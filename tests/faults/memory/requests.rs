@@ -94,6 +94,7 @@ fn arguments_of_more_than_a_million_values_are_refused() {
 
 #[test]
 fn request_of_the_worst_shape_stays_within_the_memory_limit() {
+    let _machine = harness::whole_machine();
     let requests = [
         // Sent to the server.
         ("plain", 200, r#"{"":0}"#, 2),

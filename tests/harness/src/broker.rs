@@ -9,6 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::http::{self, Response};
+use crate::load::BrokerSlot;
 use crate::program::{Run, WAIT_TIMEOUT, guarded_by, now, wait_until};
 
 /// A running broker; killed when dropped.
@@ -20,12 +21,14 @@ pub struct Broker {
     address: String,
     stderr: Arc<Mutex<String>>,
     deaf: Arc<AtomicBool>,
+    _slot: BrokerSlot,
 }
 
 impl Broker {
     /// Starts it and waits until it prints its address. `run` has the program, `127.0.0.1:0` and
     /// further arguments of the test.
     pub fn start(run: Run) -> Self {
+        let slot = BrokerSlot::take();
         let mut child = run.into_command().spawn().expect("the broker starts");
         let stderr = Arc::new(Mutex::new(String::new()));
         let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped"));
@@ -51,6 +54,7 @@ impl Broker {
             address: String::new(),
             stderr,
             deaf,
+            _slot: slot,
         };
         let deadline = now() + WAIT_TIMEOUT;
         while broker.address.is_empty() {

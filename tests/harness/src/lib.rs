@@ -13,6 +13,7 @@ pub mod figure;
 mod flood;
 mod http;
 mod keep_alive;
+mod load;
 mod mcp;
 mod program;
 mod refusal;
@@ -29,6 +30,7 @@ pub use expected::assert_expected;
 pub use flood::{FLOOD, assert_inert, flooded, flooded_places};
 pub use http::{Response, get, post, post_bytes, raw, read, request, send};
 pub use keep_alive::KeepAlive;
+pub use load::{WholeMachine, whole_machine};
 pub use mcp::DirectServer;
 pub use program::{
     Daemon, Output, Run, binary, children_of, guarded_by, is_alive, wait_until, wait_within,

@@ -25,6 +25,7 @@ fn call_of_a_client_that_disconnects_is_cancelled() {
 
 #[test]
 fn calls_of_clients_that_leave_are_cancelled_and_free_their_slots() {
+    let _machine = harness::whole_machine();
     let stage = FaultFixture::new(&json!({"on_call": {"echo": {"delay_ms": 60_000}}}));
     let rounds = scaled("MCP_BROKER_LEAVERS", 100) / 25;
     let mut slowest = Duration::ZERO;
