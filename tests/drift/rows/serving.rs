@@ -137,6 +137,9 @@ fn order_change_at_run_time_is_not_logged() {
     wait_until("the next change is known", || {
         broker.source("/a")["withdrawn"] == 1
     });
+    wait_until("the withdrawal is logged", || {
+        broker.stderr().contains("tool withdrawn")
+    });
     let log = broker.stderr();
     assert_eq!(log.matches("tool withdrawn").count(), 1, "{log}");
     assert!(!log.contains("differs") && !log.contains("news"), "{log}");
