@@ -41,15 +41,16 @@ fn calls_of_a_sequential_server_go_to_a_free_instance() {
     wait_until("all are up", || all_ready(&broker, "/b", 3));
     assert_eq!(chaos.pids("b").len(), 3);
     thread::scope(|scope| {
-        let slow = || broker.call("/b/slow", json!({"ms": 5000}));
+        let slow = || broker.call("/b/slow", json!({"ms": 10_000}));
         let calls = [(); 3].map(|()| scope.spawn(slow));
         // None of them waits for another: each has reached a process before any has ended.
         wait_until("all three run at one time", || {
             chaos.events("b", "call").len() == 3
         });
-        assert!(calls.iter().all(|call| !call.is_finished()));
+        let early = calls.iter().filter(|call| call.is_finished()).count();
         for call in calls {
-            assert_eq!(call.join().expect("it ended").status, 200);
+            let reply = call.join().expect("it ended");
+            assert_eq!((reply.status, early), (200, 0), "{}", reply.text());
         }
     });
     let (status, stderr) = broker.terminate();
