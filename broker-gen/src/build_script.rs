@@ -14,19 +14,27 @@ use broker_model::terminal::Text;
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
+use crate::default_config::{CONFIG_VARIABLE, default_config};
 use crate::emit::{self, Emitted};
 use crate::plan;
+#[cfg(feature = "cli")]
+use crate::tables::{self, Tables};
 
-/// The variable that names the config of a build.
-const CONFIG_VARIABLE: &str = "MCP_BROKER_CONFIG";
-const DEFAULT_CONFIG: &str = "smoke_config.json";
-
-/// Compiles the config that `MCP_BROKER_CONFIG` names, by default `smoke_config.json`, relative to the
-/// package's folder. Call it from a build script; a failure ends the process.
+/// Compiles the config that `MCP_BROKER_CONFIG` names, by default `config.json` or `smoke_config.json`,
+/// relative to the package's folder. Call it from a build script; a failure ends the process.
 pub fn build() {
     tell_cargo(&text!("cargo::rerun-if-env-changed={}", CONFIG_VARIABLE));
-    let config = env::var_os(CONFIG_VARIABLE).filter(|name| !name.is_empty());
-    run(config.as_deref().unwrap_or(OsStr::new(DEFAULT_CONFIG)));
+    let config = default_config(&package_folder());
+    if !config.is_from_variable {
+        // A warning is the only output that cargo shows. It also says why a `config.json` that is created
+        // later has no effect: cargo cannot watch a file that does not exist.
+        tell_cargo(&text!(
+            "cargo::warning={} is compiled in; {} names another config",
+            config.file.display(),
+            CONFIG_VARIABLE
+        ));
+    }
+    run(config.file.as_os_str());
 }
 
 /// Compiles this config, relative to the package's folder, regardless of the environment.
@@ -34,8 +42,12 @@ pub fn build_config(config: &str) {
     run(OsStr::new(config));
 }
 
+fn package_folder() -> PathBuf {
+    env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default().into()
+}
+
 fn run(config: &OsStr) {
-    let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let folder = package_folder();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
     let file = folder.join(config);
     for input in [&file, &lock_file(&file)] {
@@ -64,6 +76,14 @@ pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnosti
     let (config, lock) = read(file, shown)?;
     let plan = plan::plan(&config, &lock.sources)?;
     Ok(emit::emit(&config, &lock, &plan))
+}
+
+/// Reads config and lock, and computes the catalog.
+#[cfg(feature = "cli")]
+pub(crate) fn read_tables(file: &Path, shown: &str) -> Result<Tables, Vec<Diagnostic>> {
+    let (config, lock) = read(file, shown)?;
+    let plan = plan::plan(&config, &lock.sources)?;
+    Ok(tables::tables(&config, &lock, &plan))
 }
 
 /// Reads config and lock, and checks that they match.
@@ -119,18 +139,14 @@ fn command(folder: &Path, config: &OsStr) -> String {
     // In the broker's workspace broker-gen is built first; elsewhere it is installed.
     let own =
         folder.join("broker-gen/Cargo.toml").exists() && folder.join("crates/toolbox").exists();
-    let mut command = if own {
-        "cargo build -p broker-gen -p toolbox-mcp && target/debug/broker-gen lock".to_owned()
+    let command = if own {
+        "cargo build -p broker-gen -p toolbox-mcp && target/debug/broker-gen lock"
     } else {
-        "broker-gen lock".to_owned()
+        "broker-gen lock"
     };
-    if config != DEFAULT_CONFIG {
-        command.push_str(&format!(
-            " --config {}",
-            shell_word(&config.to_string_lossy())
-        ));
-    }
-    command
+    // The shell may have another default than the build.
+    let config = shell_word(&config.to_string_lossy());
+    format!("{command} --config {config}")
 }
 
 fn unreadable(code: DiagnosticCode, what: &str, file: &str, error: &ReadError) -> Diagnostic {

@@ -9,6 +9,8 @@ use broker_model::lock::{Lock, LockedSource, LockedTool};
 use broker_model::suggest;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
+use crate::settings;
+
 /// The checked tree: every path names one entry, and every name in the config exists.
 #[derive(Debug)]
 pub struct Plan<'a> {
@@ -57,8 +59,9 @@ pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> 
             None => format!("the source `{}` is not in the lock", source.path),
             Some(locked) if locked.config_digest != source.digest() => {
                 format!(
-                    "the config of the source `{}` has changed since it was locked",
-                    source.path
+                    "the config of the source `{}` has changed since it was locked{}",
+                    source.path,
+                    settings::shown_changes(config, source, locked)
                 )
             }
             Some(_) => continue,

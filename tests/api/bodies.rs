@@ -247,6 +247,74 @@ fn body_with_an_invalid_or_unknown_path_is_refused() {
         "path_not_found",
     );
     assert_eq!(error.get("did_you_mean"), None);
+    let hint = error["hint"].as_str().unwrap_or_default();
+    assert!(!hint.contains("did_you_mean"), "{error}");
+    assert_eq!(error["details"]["node"], "/");
+}
+
+#[test]
+fn path_that_is_incomplete_gets_its_candidates() {
+    let (_chaos, broker) = listening();
+    for (wanted, code, status, nearest) in [
+        ("a/echo", "path_invalid", 400, "/a/echo"),
+        ("/a/echo/", "path_invalid", 400, "/a/echo"),
+        ("/a/ec", "path_not_found", 404, "/a/echo"),
+        ("/echo", "path_not_found", 404, "/a/echo"),
+        ("a_echo", "path_invalid", 400, "/a/echo"),
+        ("/b/struct", "path_not_found", 404, "/b/structured"),
+        ("b/struct", "path_invalid", 400, "/b/structured"),
+    ] {
+        for route in ROUTES {
+            let response = broker.post(route, &json!({"path": wanted}));
+            let error = refusal(&response, status, code);
+            assert_eq!(error["did_you_mean"][0], nearest, "{wanted}: {error}");
+        }
+    }
+}
+
+#[test]
+fn path_of_an_unknown_tool_gets_the_entries_of_its_node() {
+    let (_chaos, broker) = listening();
+    let listed = broker.post("/meta_tree", &json!({"path": "/a"})).json();
+    let mut entries: Vec<_> = listed["children"]
+        .as_array()
+        .expect("entries")
+        .iter()
+        .collect();
+    let more = entries.len().saturating_sub(20);
+    entries.truncate(20);
+    let entries: Vec<_> = entries.iter().map(|entry| entry["path"].clone()).collect();
+    for path in ["/a/zzzzzz", "/a/zzzzzz/yyyyyy", "a/zzzzzz"] {
+        let error = broker.call(path, json!({})).json()["error"].clone();
+        assert_eq!(error["details"]["node"], "/a", "{error}");
+        assert_eq!(error["details"]["children"], json!(entries), "{error}");
+        assert_eq!(error["details"]["more"].as_u64().unwrap_or(0), more as u64);
+        let hint = error["hint"].as_str().expect("there is a hint");
+        assert!(hint.contains("details.children"), "{hint}");
+    }
+    // A request with several paths lists a node once.
+    let body = json!({"paths": ["/a/zzzzzz", "/a/yyyyyy"]});
+    let described = broker.post("/meta_desc", &body).json();
+    let of = |at: usize| described["entries"][at]["error"]["details"]["node"].clone();
+    assert_eq!((of(0), of(1)), (json!("/a"), Value::Null));
+}
+
+#[test]
+fn args_under_another_name_or_as_text_are_explained() {
+    let (_chaos, broker) = listening();
+    for name in ["arguments", "params", "input"] {
+        let response = broker.post("/meta_call", &json!({"path": "/a/echo", name: {}}));
+        let error = refusal(&response, 400, "field_unknown");
+        let message = error["message"].as_str().expect("there is a message");
+        assert!(message.contains("it is called `args`"), "{message}");
+        assert_eq!(error["did_you_mean"], json!(["args"]));
+    }
+    let long = format!("{{\"text\":\"{}\"}}", "x".repeat(100_000));
+    for args in ["{\"text\":\"x\"}", " {}", &long] {
+        let error = refusal(&broker.call("/a/echo", json!(args)), 400, "field_invalid");
+        let message = error["message"].as_str().expect("there is a message");
+        assert!(message.contains("a string that contains JSON"), "{message}");
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::net::TcpStream;
 
 use broker_model::CallCode;
 use harness::{
-    Broker, Chaos, Run, post, post_bytes, raw, read, refusal, request, send, wait_until,
+    Broker, Chaos, DirectServer, Run, post, post_bytes, raw, read, refusal, request, send,
+    wait_until,
 };
 use serde_json::{Value, json};
 
@@ -337,6 +338,25 @@ fn starting_is_returned_for_a_call_before_the_verdict() {
         "starting",
     );
     assert_eq!(error["retryable"], true);
+}
+
+#[test]
+fn start_refused_is_returned_for_a_call_after_a_refused_start() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"tools": Chaos::tools_without("echo")}));
+    // A listener ends with the refusal; over stdio the broker answers until its client leaves.
+    let mut broker = DirectServer::start(chaos.run("chaos-broker", &["stdio"]));
+    let call = json!({"path": "/b/echo", "args": {"text": "x"}});
+    let answer = broker.call("meta_call", &call);
+    let text = answer["result"]["content"][0]["text"].as_str();
+    let error: Value = serde_json::from_str(text.expect("a text")).expect("an error object");
+    assert_eq!(
+        (&error["code"], &error["details"]["class"]),
+        (&json!("start_refused"), &json!("gone")),
+        "{error}"
+    );
+    assert_eq!(error["details"]["source"], "/a");
+    assert_eq!(error["retryable"], false);
 }
 
 #[test]

@@ -250,23 +250,24 @@ fn recorded_servers_match_the_lock() {
     );
 }
 
+/// A lock made from nothing in a folder of this name.
+fn new_lock(name: &str) -> Vec<u8> {
+    let copy =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    fs::create_dir_all(&copy).expect("a folder");
+    let config = copy.join("config.json");
+    fs::copy(folder().join("config.json"), &config).expect("the config is copied");
+    std::os::unix::fs::symlink(folder().join("servers"), copy.join("servers")).expect("a link");
+    let output = gen_run(&["lock", "--config", &config.to_string_lossy()]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let lock = fs::read(copy.join("config.lock.json")).expect("a lock");
+    fs::remove_dir_all(&copy).expect("the folder is removed");
+    lock
+}
+
 #[test]
 fn lock_made_in_another_folder_has_the_same_bytes() {
-    let copy =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("relock-{}", std::process::id()));
-    fs::create_dir_all(&copy).expect("a folder");
-    fs::copy(folder().join("config.json"), copy.join("config.json")).expect("the config is copied");
-    std::os::unix::fs::symlink(folder().join("servers"), copy.join("servers")).expect("a link");
-    let output = gen_run(&[
-        "lock",
-        "--config",
-        &copy.join("config.json").to_string_lossy(),
-    ]);
-    assert_eq!(output.code, Some(0), "{}", output.stderr);
-    let bytes = |folder: &Path| fs::read(folder.join("config.lock.json")).expect("a lock");
-    assert!(
-        bytes(&copy) == bytes(folder()),
-        "the new lock differs from the committed one"
-    );
-    fs::remove_dir_all(&copy).expect("removed");
+    let (one, other) = (new_lock("relock"), new_lock("a-longer-name-of-a-relock"));
+    assert!(one == other, "two locks of one config differ");
+    assert!(one.len() > 1 << 20, "{} bytes", one.len());
 }

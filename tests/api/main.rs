@@ -9,5 +9,6 @@ mod cutting;
 mod heads;
 mod replies;
 mod results;
+mod serve;
 mod smoke;
 mod typed;

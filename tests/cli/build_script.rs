@@ -88,7 +88,11 @@ impl Package {
         };
         let mut sources: Vec<_> = parsed
             .sources()
-            .map(|source| LockedSource::from_snapshot(source, &snapshot))
+            .map(|source| {
+                let mut locked = LockedSource::from_snapshot(source, &snapshot);
+                locked.describe(&parsed, "/folder", |_, tool| tool.upstream_name.clone());
+                locked
+            })
             .collect();
         sources.sort_by(|a, b| a.path.cmp(&b.path));
         let lock = Lock {
@@ -299,8 +303,21 @@ fn build_config_is_named_by_variable_or_call() {
         "{said}"
     );
     assert!(said.contains("smoke_config.lock.json\n"), "{said}");
+    let names = |said: &str, config: &str| {
+        said.contains(&format!("cargo::warning={config} is compiled in; "))
+    };
+    assert!(names(&said, "smoke_config.json"), "{said}");
     let (code, said) = package.build("default", Some(""));
     assert_eq!(code, Some(0), "{said}");
+    assert!(names(&said, "smoke_config.json"), "{said}");
+    let (code, said) = package.build("default", Some("smoke_config.json"));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("cargo::warning"), "{said}");
+    let both = Package::new("config.json");
+    both.write("smoke_config.json", "{}");
+    let (code, said) = both.build("default", None);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(names(&said, "config.json"), "{said}");
     let (code, said) = package.build("default", Some("other.json"));
     assert_eq!(code, Some(1), "{said}");
     assert!(
@@ -334,7 +351,7 @@ fn lock_missing_is_refused_with_the_command_that_writes_it() {
     one(
         &errors,
         "[lock_missing] the lock `smoke_config.lock.json` cannot be read: ",
-        &format!("; run: {OWN}"),
+        &format!("; run: {OWN} --config smoke_config.json"),
     );
 
     // The command can be typed as it is shown, for any name of the config.
@@ -365,7 +382,7 @@ fn lock_of_another_version_is_refused() {
         package.write(
             "c.lock.json",
             &whole.replace(
-                "\"lock_version\": 1",
+                "\"lock_version\": 2",
                 &format!("\"lock_version\": {version}"),
             ),
         );
@@ -442,7 +459,7 @@ fn lock_stale_orphaned_or_duplicate_fails_the_build() {
     let errors = package.refuses("c.json");
     one(
         &errors,
-        "[lock_stale] the config of the source `/a` has changed since it was locked (c.json:1:",
+        "[lock_stale] the config of the source `/a` has changed since it was locked: `tool_filter` has the new pattern `x` (c.json:1:",
         "; run: broker-gen lock --config c.json",
     );
 

@@ -152,8 +152,12 @@ fn generated_files_are_unchanged_when_the_disk_is_full() {
 fn new_crate_leaves_no_files_when_the_disk_is_full() {
     let scene = scene();
     let folder = scene.path();
-    is_refused(&run(folder, LIMIT, &["new", "of-my-own"]));
-    let output = run(folder, "", &["new", "of-my-own"]);
+    is_refused(&run(
+        folder,
+        LIMIT,
+        &["new", "of-my-own", "--broker", "0.1.0"],
+    ));
+    let output = run(folder, "", &["new", "of-my-own", "--broker", "0.1.0"]);
     assert!(output.status.success(), "{output:?}");
 }
 

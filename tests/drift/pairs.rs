@@ -328,11 +328,11 @@ fn release_pair_renames_are_recognised() {
     let all = pairs();
     let successor = |pair: &str, tool: &str| {
         let pair = all.iter().find(|one| one.name == pair).expect("the pair");
-        let found = &pair.found(tool).expect("it is gone").findings[0];
-        (found.class == Class::Gone)
-            .then(|| found.new.clone())
-            .flatten()
-            .map(|new| new["name"].clone())
+        let gone = pair.found(tool).expect("it is gone");
+        assert_eq!(gone.class, Class::Gone, "{tool}");
+        let mut findings = gone.findings.iter();
+        let note = findings.find(|found| found.rule == "tool-renamed")?;
+        note.new.as_ref().map(|new| new["name"].clone())
     };
     for (pair, old, new) in [
         ("tavily-2-renamed", "tavily-search", "tavily_search"),

@@ -6,6 +6,8 @@ mod filters;
 mod guard;
 mod instances;
 mod orphans;
+mod readiness;
 mod reload;
+mod serve;
 mod shutdown;
 mod status;

@@ -6,3 +6,4 @@ mod clients;
 mod real;
 mod sdk;
 mod stdio;
+mod unreachable;

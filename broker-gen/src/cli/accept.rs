@@ -49,16 +49,17 @@ pub(super) struct AcceptArgs {
     /// The last day of validity: `2027-06-30`.
     #[arg(long, value_name = "DATE")]
     expires: Option<Date>,
-    /// Suppress this rule of the lint instead, for the locked bytes; needs `--reason`.
+    /// Suppress this rule of the lint instead, for the locked bytes; needs `--reason`; repeatable. With
+    /// `--all`, at each tool and source in which the lint finds it now.
     #[arg(
-        long,
+        long = "rule",
         value_name = "RULE",
-        requires_all = ["source", "reason"],
-        conflicts_with_all = ["all", "notes", "looked_at", "expires"]
+        requires = "reason",
+        conflicts_with_all = ["notes", "looked_at", "expires"]
     )]
-    rule: Option<String>,
+    rules: Vec<String>,
     /// The reason why the finding is harmless.
-    #[arg(long, value_name = "TEXT", requires = "rule")]
+    #[arg(long, value_name = "TEXT", requires = "rules")]
     reason: Option<String>,
 }
 
@@ -94,23 +95,20 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     refuse_nonsense(args, today)?;
     let lock = read_lock(config)?;
     let audits = Audits::read(config)?;
-    let mut open = targets(args, &lock)?;
-    open.retain(|subject| match &args.rule {
-        Some(rule) => !audits.suppresses(
-            rule,
-            subject.source.path.as_str(),
-            subject.tool_name(),
-            &subject.digest,
-        ),
-        None => audits.status(subject, today) != AuditStatus::Audited,
-    });
+    let open = if args.rules.is_empty() {
+        let mut open = targets(args, &lock)?;
+        open.retain(|subject| audits.status(subject, today) != AuditStatus::Audited);
+        open.into_iter().map(|subject| (subject, None)).collect()
+    } else {
+        findings(args, &lock, &audits)?
+    };
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
     if open.is_empty() {
         say(text!("nothing to do: {} already has these entries", shown));
         return Ok(());
     }
     let who = who(args.who.as_deref(), config)?;
-    let decide = |subject: &Subject<'_>| decision(args, subject, &who, today);
+    let decide = |(subject, rule): &(Subject<'_>, _)| decision(args, subject, *rule, &who, today);
     let decisions: Vec<_> = open.iter().map(decide).collect();
     output::data(&Text::lines("", &append(config, &decisions)?));
     let entries = match decisions.len() {
@@ -121,13 +119,51 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
-fn decision(args: &AcceptArgs, subject: &Subject<'_>, who: &str, today: Date) -> Decision {
+/// The subjects and the rules to suppress there.
+fn findings<'a, 'b>(
+    args: &'b AcceptArgs,
+    lock: &'a Lock,
+    audits: &Audits,
+) -> Result<Vec<(Subject<'a>, Option<&'b str>)>, Vec<Diagnostic>> {
+    let linted = if args.all {
+        lint::lint(&lock.sources)
+    } else {
+        Vec::new()
+    };
+    let is_found = |subject: &Subject<'_>, rule: &str| {
+        linted.iter().any(|one| {
+            one.source == subject.source.path
+                && one.tool.as_deref() == subject.tool_name()
+                && one.findings.iter().any(|finding| finding.rule == rule)
+        })
+    };
+    let is_open = |subject: &Subject<'_>, rule: &str| {
+        let source = subject.source.path.as_str();
+        !audits.suppresses(rule, source, subject.tool_name(), &subject.digest)
+    };
+    let mut open = Vec::new();
+    for subject in targets(args, lock)? {
+        let of_it = args.rules.iter().map(String::as_str);
+        let of_it =
+            of_it.filter(|rule| is_open(&subject, rule) && (!args.all || is_found(&subject, rule)));
+        open.extend(of_it.map(|rule| (subject.clone(), Some(rule))));
+    }
+    Ok(open)
+}
+
+fn decision(
+    args: &AcceptArgs,
+    subject: &Subject<'_>,
+    rule: Option<&str>,
+    who: &str,
+    today: Date,
+) -> Decision {
     let source = subject.source.path.clone();
     let tool = subject.tool_name().map(str::to_owned);
     let digest = subject.digest.clone();
-    match &args.rule {
+    match rule {
         Some(rule) => Decision::Suppression(Suppression {
-            rule: rule.clone(),
+            rule: rule.to_owned(),
             source,
             tool,
             digest,
@@ -179,7 +215,8 @@ fn refuse_nonsense(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>
         }
     }
     let known: Vec<&str> = lint::rules().iter().map(|rule| rule.id).collect();
-    if let Some(rule) = args.rule.as_deref().filter(|rule| !known.contains(rule)) {
+    let rules = args.rules.iter().map(String::as_str);
+    for rule in rules.filter(|rule| !known.contains(rule)) {
         let message = format!(
             "`--rule {}` is not a rule of the lint",
             shown_line(rule, 80)
@@ -220,7 +257,7 @@ fn targets<'a>(args: &AcceptArgs, lock: &'a Lock) -> Result<Vec<Subject<'a>>, Ve
     match &args.tool {
         Some(name) => tool(source, name).map(|subject| vec![subject]),
         // A suppression names one source or tool.
-        None if args.itself || args.rule.is_some() => Ok(vec![Subject::itself(source)]),
+        None if args.itself || !args.rules.is_empty() => Ok(vec![Subject::itself(source)]),
         None => {
             let mut of_it = subjects(lock);
             of_it.retain(|subject| subject.source.path == source.path);

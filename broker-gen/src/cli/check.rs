@@ -105,15 +105,13 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     for answer in snapshot_all(jobs).await {
         let snapshot = match answer.outcome {
             Ok(snapshot) => snapshot,
-            Err(Failure::Source(failure)) => {
-                let (message, last_words) = with_stderr(&failure);
-                let cause = failure.cause;
-                report.merge(broker_drift::unchecked(
-                    &answer.source,
-                    cause,
-                    &message,
-                    &last_words,
-                ));
+            Err(Failure::Source(failed)) => {
+                let (notes, remedy) = failed.explained(input.spec(&answer.source));
+                let cause = failed.failure.cause;
+                let mut found =
+                    broker_drift::unchecked(&answer.source, cause, &failed.message(), &notes);
+                found.set_remedy(&remedy);
+                report.merge(found);
                 continue;
             }
             // A check launches each source once.
@@ -136,8 +134,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
             }
             Err(too_large) => refused = refused.or(output::diagnostics(&[unlinted(&too_large)])),
         }
-        let mut specs = input.specs.iter();
-        if let Some(spec) = specs.find(|spec| spec.source == answer.source) {
+        if let Some(spec) = input.spec(&answer.source) {
             let Endpoint::Process(process) = &spec.endpoint;
             found.add_package(locked, &provenance::look(source, process));
         }
@@ -178,18 +175,4 @@ fn is_news(one: &LintResult, lock: &Lock) -> bool {
         }
     });
     !known
-}
-
-/// The reason of a failure, and the last lines that the server wrote to stderr, without duplicates.
-pub(super) fn with_stderr(failure: &broker_mcp::SourceFailure) -> (String, Vec<String>) {
-    let message = format!("{}: {}", failure.cause, failure.message);
-    let mut lines = failure.stderr.as_slice();
-    if let [before @ .., _] = lines
-        && failure.quotes_stderr
-    {
-        lines = before;
-    }
-    let last = lines[lines.len().saturating_sub(3)..].iter();
-    let last = last.map(|line| format!("    stderr: {line}"));
-    (message, last.collect())
 }

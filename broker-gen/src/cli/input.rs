@@ -6,7 +6,7 @@ use broker_files::ReadError;
 use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec, resolve};
 use broker_model::config::{Config, Source};
 use broker_model::lock::{Lock, MAX_BYTES};
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use super::ConfigArgs;
 use crate::build_script::{lock_text, read_config};
@@ -28,9 +28,20 @@ pub(super) fn lock_exists(config: &Path) -> bool {
     lock_file(config).exists()
 }
 
-impl Input {
-    /// Reads the config and expands the variables of its sources. Warnings are printed.
-    pub(super) fn read(args: &ConfigArgs) -> Result<Self, Vec<Diagnostic>> {
+/// A config and the launch settings of the selected sources, or why a source cannot be launched.
+#[derive(Debug)]
+pub(super) struct Selection {
+    pub(super) config: Config,
+    pub(super) lock_path: PathBuf,
+    /// In tree order; only the sources that `--source` names, if it is given.
+    pub(super) specs: Vec<(NodePath, Result<SourceSpec, Vec<Diagnostic>>)>,
+    concurrency: ConcurrencyLimits,
+}
+
+impl Selection {
+    /// Reads the config and expands the variables of its sources. Warnings are printed. Also returns a
+    /// problem for each `--source` that is not in the config.
+    pub(super) fn read(args: &ConfigArgs) -> Result<(Self, Vec<Diagnostic>), Vec<Diagnostic>> {
         let shown = args.file.config.to_string_lossy();
         let bytes = read_config(&args.file.config, &shown)?;
         let parsed = Config::parse(&shown, &bytes)?;
@@ -52,29 +63,55 @@ impl Input {
             }
         }
         let environment = Environment::capture();
-        let base = args.file.config.parent().unwrap_or(Path::new(""));
+        let base = config.base(&args.file.config);
         let wanted = |source: &&Source| {
             args.sources.is_empty() || args.sources.iter().any(|name| name == source.path.as_str())
         };
         let concurrency = ConcurrencyLimits::new();
+        let specs = config.sources().filter(wanted).map(|source| {
+            let spec = resolve(source, &config.limits, &environment, &base, &concurrency);
+            let spec = spec.map_err(|problems| {
+                let problems = problems.into_iter();
+                problems.map(|problem| config.place(problem)).collect()
+            });
+            (source.path.clone(), spec)
+        });
+        let specs = specs.collect();
+        let selection = Self {
+            lock_path: lock_file(&args.file.config),
+            config,
+            specs,
+            concurrency,
+        };
+        Ok((selection, problems))
+    }
+}
+
+impl Input {
+    /// Reads the config and expands the variables of its sources. Warnings are printed.
+    pub(super) fn read(args: &ConfigArgs) -> Result<Self, Vec<Diagnostic>> {
+        let (selection, mut problems) = Selection::read(args)?;
         let mut specs = Vec::new();
-        for source in config.sources().filter(wanted) {
-            match resolve(source, &config.limits, &environment, base, &concurrency) {
+        for (_, spec) in selection.specs {
+            match spec {
                 Ok(spec) => specs.push(spec),
-                Err(found) => {
-                    problems.extend(found.into_iter().map(|problem| config.place(problem)))
-                }
+                Err(found) => problems.extend(found),
             }
         }
         if !problems.is_empty() {
             return Err(problems);
         }
         Ok(Self {
-            lock_path: lock_file(&args.file.config),
-            config,
+            lock_path: selection.lock_path,
+            config: selection.config,
             specs,
-            concurrency,
+            concurrency: selection.concurrency,
         })
+    }
+
+    /// The launch settings of a selected source.
+    pub(super) fn spec(&self, source: &NodePath) -> Option<&SourceSpec> {
+        self.specs.iter().find(|spec| spec.source == *source)
     }
 
     /// Reads the lock; `lock_missing` if there is none.

@@ -10,7 +10,7 @@ use broker_model::json::to_review_text;
 use broker_model::lock::LockedSource;
 use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
-use broker_model::text::{counted, shown_line};
+use broker_model::text::{counted, shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 use serde_json::Value;
@@ -32,6 +32,9 @@ pub(super) struct LintArgs {
     /// Treat warnings as errors.
     #[arg(long)]
     strict: bool,
+    /// Show every finding in full, also of a rule with many.
+    #[arg(long)]
+    all: bool,
     /// The format of the findings on standard output.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -65,7 +68,7 @@ pub(super) fn run(args: &LintArgs) -> Exit {
     };
     match args.format {
         Format::Human => {
-            output::data(&human(&linted));
+            output::data(&human(&linted, &show_all(&args.file.config), args.all));
             output::data(&settle(&linted, &args.file.config));
             output::data(&summary(&linted, &looked));
         }
@@ -138,7 +141,7 @@ pub(super) fn report(linted: &[LintResult], config: &Path) -> Text {
         [FindingSeverity::Error, FindingSeverity::Warning].map(|severity| count(linted, severity));
     text!(
         "{}{}lint: {}, {}\n",
-        human(linted),
+        human(linted, "`--format json` has all", false),
         settle(linted, config),
         counted(errors, "error"),
         counted(warnings, "warning")
@@ -160,7 +163,7 @@ pub(super) fn before_lock(
         Err(problems) => return problems,
     };
     if !linted.is_empty() {
-        output::say(human(&linted).trimmed());
+        output::say(human(&linted, &show_all(config), false).trimmed());
     }
     let refused: Vec<&LintResult> = linted.iter().filter(|one| has_errors(one)).collect();
     if refused.is_empty() {
@@ -189,6 +192,14 @@ pub(super) fn before_lock(
     );
     let help = "Hide the tools with `tool_filter`, or suppress the findings as shown above.";
     vec![Diagnostic::error(DiagnosticCode::LintRefused, message).help(help)]
+}
+
+/// The command that shows the findings that were folded.
+fn show_all(config: &Path) -> String {
+    format!(
+        "`broker-gen lint --config {} --all` shows each",
+        shell_word(&config.to_string_lossy())
+    )
 }
 
 /// Masks secrets in shown text.

@@ -9,12 +9,11 @@ use broker_mcp::Endpoint;
 use broker_model::config::Source;
 use broker_model::exit::Exit;
 use broker_model::lock::Package;
-use broker_model::lock::{LOCK_VERSION, Lock, LockedSource, MAX_BYTES};
+use broker_model::lock::{LOCK_VERSION, Lock, LockedSource, MAX_BYTES, MIN_LOCK_VERSION};
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use broker_process::ProcessSpec;
 
-use super::check::with_stderr;
 use super::input::Input;
 use super::live::TooLarge;
 use super::lock_diff::diff_locks;
@@ -22,7 +21,7 @@ use super::output::{self, say};
 use super::snapshot_all::{Failure, SnapshotJob, SnapshotResult, snapshot_all};
 use super::whole_file::write_whole;
 use super::{LockArgs, host_leaks, lint, live, partial, provenance, schemas};
-use crate::plan;
+use crate::{plan, settings};
 
 pub(super) async fn run(args: &LockArgs) -> Exit {
     match lock(args).await {
@@ -51,6 +50,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     output::diagnostics(&unpinned);
     let (_, literal_secrets) = input.config.compiled();
     output::diagnostics(&literal_secrets);
+    output::diagnostics(&input.config.literal_secrets_in_commands());
 
     let jobs = input.specs.iter().map(|spec| {
         let volatile = input
@@ -106,13 +106,25 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         return Err(problems);
     }
 
-    let lock = Lock {
-        version: LOCK_VERSION,
+    let mut lock = Lock {
+        version: MIN_LOCK_VERSION,
         config_digest: input.config.digest(),
         generator: concat!("broker-gen ", env!("CARGO_PKG_VERSION")).to_owned(),
         sources,
     };
     let shown = input.lock_path.display();
+    // An unreadable lock cannot be compared with.
+    let old = input.read_lock().ok().map(|file| file.lock);
+    let was_version_1 = old.as_ref().is_some_and(|old| old.version < LOCK_VERSION);
+    if let Some(old) = &old
+        && old.version == lock.version
+        && old.root_digest() == lock.root_digest()
+    {
+        say(text!("{} is up to date", shown));
+        return Ok(());
+    }
+    lock.version = LOCK_VERSION;
+    settings::describe(&mut lock, &input.config);
     let text = lock.to_text();
     if text.len() > MAX_BYTES {
         let message = format!(
@@ -128,9 +140,8 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         say(text!("{} is up to date", shown));
         return Ok(());
     }
-    // An unreadable lock cannot be compared with.
-    if let Ok(old) = input.read_lock() {
-        output::diagnostics(&provenance::swapped(&old.lock, &lock.sources));
+    if let Some(old) = &old {
+        output::diagnostics(&provenance::swapped(old, &lock.sources));
     }
     if args.dry_run {
         would_write(&input, &lock);
@@ -143,6 +154,12 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         )]
     })?;
     say(text!("wrote {}: review and commit it, then build", shown));
+    if was_version_1 {
+        say(text!(
+            "note: the lock had format version 1 and has version {} now, so its lines moved; `broker-gen diff --baseline git:HEAD` shows what changed",
+            LOCK_VERSION
+        ));
+    }
     Ok(())
 }
 
@@ -179,7 +196,9 @@ fn one_source(args: &LockArgs, input: &Input) -> Result<Option<LockedSource>, Ve
         .config
         .source(&spec.source)
         .expect("only sources of the config are launched");
-    Ok(Some(partial::locked_source(&lock, source)?.clone()))
+    Ok(Some(
+        partial::locked_source(&lock, &input.config, source)?.clone(),
+    ))
 }
 
 /// Host-specific values and secrets in the tools of the launched servers.
@@ -211,10 +230,13 @@ fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
     {
         match old.source(source.path.as_str()) {
             Some(locked) if locked.config_digest == source.digest() => kept.push(locked.clone()),
-            _ => {
+            other => {
+                let changes =
+                    other.map(|locked| settings::shown_changes(&input.config, source, locked));
                 let message = format!(
-                    "the config of the source `{}` has changed since it was locked, so the others cannot be locked alone",
-                    source.path
+                    "the config of the source `{}` has changed since it was locked, so the others cannot be locked alone{}",
+                    source.path,
+                    changes.unwrap_or_default()
                 );
                 let help = format!("Add `--source {}`, or lock all.", source.path);
                 problems.push(Diagnostic::error(DiagnosticCode::LockStale, message).help(help));
@@ -233,14 +255,11 @@ async fn take(input: &Input, result: SnapshotResult) -> Result<LockedSource, Box
     let (path, took) = (&result.source, result.took.as_secs_f64());
     let snapshot = match result.outcome {
         Ok(snapshot) => snapshot,
-        Err(Failure::Source(failure)) => {
-            let (message, last_words) = with_stderr(&failure);
-            let message = format!("`{path}` failed after {took:.1} s: {message}");
-            return Err(Box::new(
-                Diagnostic::error(DiagnosticCode::SourceFailed, message)
-                    .notes(last_words)
-                    .help(failure.cause.remedy()),
-            ));
+        Err(Failure::Source(failed)) => {
+            let (notes, remedy) = failed.explained(input.spec(path));
+            let message = format!("`{path}` failed after {took:.1} s: {}", failed.message());
+            let problem = Diagnostic::error(DiagnosticCode::SourceFailed, message);
+            return Err(Box::new(problem.notes(notes).help(remedy)));
         }
         Err(Failure::Unstable(pointers)) => {
             let message = format!(
@@ -273,8 +292,7 @@ async fn take(input: &Input, result: SnapshotResult) -> Result<LockedSource, Box
             let problem = Diagnostic::error(DiagnosticCode::SourceFailed, too_large.message());
             Box::new(problem.help(TooLarge::HELP))
         })?;
-    let spec = input.specs.iter().find(|spec| spec.source == *path);
-    let process = spec.map(|spec| {
+    let process = input.spec(path).map(|spec| {
         let Endpoint::Process(process) = &spec.endpoint;
         process
     });

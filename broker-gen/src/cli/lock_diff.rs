@@ -28,9 +28,7 @@ pub(super) fn diff_locks(old: &Lock, new: &Lock) -> Report {
     let tools = report.tools.iter_mut().map(|tool| &mut tool.findings);
     let sources = report.sources.iter_mut().map(|source| &mut source.findings);
     for finding in tools.chain(sources).flatten() {
-        if finding.class != Class::Same {
-            finding.remedy = REMEDY.to_owned();
-        }
+        finding.remedy = remedy(finding.class).to_owned();
     }
     report
 }
@@ -70,6 +68,15 @@ fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
             moved(&mut report, old, tool, other);
         }
     }
+    for tool in &new.exposed {
+        let is_added = |drift: &&mut ToolDrift| {
+            drift.class == Class::Added && drift.tool == tool.upstream_name
+        };
+        // The classifier saw a live server, whose new tools are not exposed.
+        if let Some(drift) = report.tools.iter_mut().find(is_added) {
+            *drift = exposed(new, tool, "which the old one does not have");
+        }
+    }
     for hidden in &old.hidden {
         match new
             .exposed
@@ -82,25 +89,58 @@ fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
             None => hidden_change(&mut report, new, hidden),
         }
     }
-    if (old.config_digest.as_str(), &old.backend) != (new.config_digest.as_str(), &new.backend) {
-        let message = "its part of the config changed: command, arguments, names of variables, filter, aliases or `volatile`; compare the configs, since the locks do not contain these values";
-        about(
-            &mut report,
-            old,
-            finding(
-                "source-config-changed",
-                Class::Unknown,
-                FindingSeverity::Error,
-                message.to_owned(),
-            )
-            .of(
-                json!(old.config_digest.as_str()),
-                json!(new.config_digest.as_str()),
-                "/config_digest",
-            ),
-        );
-    }
+    config_changes(&mut report, old, new);
     report
+}
+
+/// The changes of the config's part for a source: each field that both locks have in plain text, else the digests.
+fn config_changes(report: &mut Report, old: &LockedSource, new: &LockedSource) {
+    let changed = |member: &str, message: String, old_value: Value, new_value: Value| {
+        finding(
+            "source-config-changed",
+            Class::Unknown,
+            FindingSeverity::Error,
+            message,
+        )
+        .of(old_value, new_value, &format!("/{member}"))
+    };
+    let mut found = Vec::new();
+    if let (Some(before), Some(after)) = (&old.settings, &new.settings) {
+        for one in before.changes(after) {
+            found.push(changed(one.member, one.message, one.old, one.new));
+        }
+    }
+    if old.volatile != new.volatile {
+        let message = "`volatile` has other pointers".to_owned();
+        found.push(changed(
+            "volatile",
+            message,
+            json!(old.volatile),
+            json!(new.volatile),
+        ));
+    }
+    if old.backend != new.backend {
+        let message = "it has another `backend`".to_owned();
+        found.push(changed(
+            "backend",
+            message,
+            json!(old.backend),
+            json!(new.backend),
+        ));
+    }
+    let both_described = old.settings.is_some() && new.settings.is_some();
+    if old.config_digest != new.config_digest && (found.is_empty() || !both_described) {
+        let message = if both_described {
+            "its part of the config changed: names of variables in `env` or `inherit_env`"
+        } else {
+            "its part of the config changed: command, arguments, names of variables, filter, aliases or `volatile`; compare the configs, since a lock of format version 1 does not contain these values"
+        };
+        let [before, after] = [old, new].map(|one| json!(one.config_digest.as_str()));
+        found.push(changed("config_digest", message.to_owned(), before, after));
+    }
+    for one in found {
+        about(report, old, one);
+    }
 }
 
 /// Of a tool that the new filter hides only the digest is known, so the classifier reported it as gone.
@@ -282,13 +322,15 @@ fn finding(rule: &'static str, class: Class, severity: FindingSeverity, message:
         new: None,
         witness: None,
         message,
-        remedy: if class == Class::Same {
-            "none; the new lock records it"
-        } else {
-            REMEDY
-        }
-        .to_owned(),
+        remedy: remedy(class).to_owned(),
     })
+}
+
+fn remedy(class: Class) -> &'static str {
+    match class {
+        Class::Same => "none; the new lock records it",
+        _ => REMEDY,
+    }
 }
 
 impl Draft {

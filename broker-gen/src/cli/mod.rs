@@ -1,23 +1,31 @@
 //! The command line: one verb per file, and the only part that launches servers.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use broker_model::exit::Exit;
+use broker_model::text;
 use broker_process::guard::{Deadline, fail_large_writes};
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{
+    ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+};
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::default_config::{CONFIG_VARIABLE, default_config};
 
 mod accept;
 mod audits;
 mod baseline;
 mod check;
 mod diff;
+mod doctor;
 mod generate;
 mod host_leaks;
 mod input;
+mod launch_all;
 mod lint;
 mod live;
 mod lock;
@@ -33,8 +41,10 @@ mod review;
 mod rules;
 mod schema;
 mod schemas;
+mod serve;
 mod snapshot_all;
 mod tree;
+mod usage;
 mod verify;
 mod whole_file;
 
@@ -72,6 +82,24 @@ enum Verb {
         after_help = "Examples:\n  broker-gen check\n  broker-gen check --format github --output sarif=drift.sarif --fail-on breaking"
     )]
     Check(CheckArgs),
+    /// Run the lock without compiling it, for clients on this machine.
+    ///
+    /// Serves like the compiled broker, over HTTP on a loopback address or over stdio, and compares the
+    /// sources with the lock in the same way. The lock is read once, at the start; a process that can write
+    /// it decides which tools are served, so deploy a compiled broker. Exits with the codes of the broker,
+    /// and with 5 if the lock is missing, damaged or stale.
+    #[command(
+        after_help = "Examples:\n  broker-gen serve\n  broker-gen serve 8200 --config config.json\n  broker-gen serve stdio --config /home/me/config.json      for the client that starts it"
+    )]
+    Serve(serve::ServeArgs),
+    /// Start every source once and report what is wrong with it, and what fixes it. Never writes.
+    ///
+    /// Lists the tools and compares them with the lock, if there is one. Calls no tool. Exits with 0 if nothing
+    /// needs attention, 1 if something does, 2 if the config is not valid.
+    #[command(
+        after_help = "Examples:\n  broker-gen doctor --config config.json\n  broker-gen doctor --source /repo --format json"
+    )]
+    Doctor(doctor::DoctorArgs),
     /// Show the differences between two locks, as a report like that of `check`. Launches nothing.
     ///
     /// Exits with 0 if every call of the old lock is served as reviewed under the new one, 3 on a difference,
@@ -127,12 +155,13 @@ enum Verb {
     /// An editor that has the schema completes and checks a config: name it as `$schema`.
     #[command(after_help = "Example:\n  broker-gen schema config > config.schema.json")]
     Schema(schema::SchemaArgs),
-    /// Create a crate that builds a broker with your own config. Starts no program and downloads nothing.
+    /// Create a crate that builds a broker with your own config. Starts no program except `git init`, and downloads
+    /// nothing.
     ///
     /// The crate has ten lines of Rust, a config, a CI workflow, a Dockerfile, a systemd unit and a README with
     /// the next steps. No file is overwritten.
     #[command(
-        after_help = "Examples:\n  broker-gen new my-broker\n  broker-gen new my-broker --from ~/.cursor/mcp.json\n  broker-gen new my-broker --broker ../mcp-broker"
+        after_help = "Examples:\n  broker-gen new my-broker\n  broker-gen new my-broker --from ~/.cursor/mcp.json\n  broker-gen new my-broker --broker https://example.org/mcp-broker#v0.1.0"
     )]
     New(new::NewArgs),
     /// List the rules of reports, or explain one. Launches nothing.
@@ -140,24 +169,28 @@ enum Verb {
         after_help = "Examples:\n  broker-gen rules\n  broker-gen rules input-required-added"
     )]
     Rules(rules::RulesArgs),
-    /// Print completions for a shell.
+    /// Print completions for a shell, of this program or of a broker.
     #[command(
-        after_help = "Examples:\n  source <(broker-gen completions bash)\n  broker-gen completions fish > ~/.config/fish/completions/broker-gen.fish"
+        after_help = "Examples:\n  source <(broker-gen completions bash)\n  broker-gen completions fish --program mcp-broker > ~/.config/fish/completions/mcp-broker.fish"
     )]
-    Completions {
-        /// The shell.
-        shell: clap_complete::Shell,
-    },
+    Completions(usage::CompletionsArgs),
+    /// Print a man page, of this program or of a broker.
+    #[command(
+        after_help = "Examples:\n  broker-gen man --program mcp-broker > mcp-broker.1\n  broker-gen man --out man1      one page for each verb"
+    )]
+    Man(usage::ManArgs),
 }
 
 #[derive(Debug, Args)]
 struct ConfigFile {
-    /// The config; its lock is `<stem>.lock.json` beside it.
+    /// The config; its lock is `<stem>.lock.json` beside it. Default: the file that MCP_BROKER_CONFIG names,
+    /// else `config.json`, else `smoke_config.json`.
     #[arg(
         long,
         value_name = "FILE",
-        env = "MCP_BROKER_CONFIG",
-        default_value = "smoke_config.json"
+        default_value_os_t = default_config(Path::new("")).file,
+        // It depends on the working folder.
+        hide_default_value = true
     )]
     config: PathBuf,
 }
@@ -217,19 +250,20 @@ enum Format {
 
 /// Runs the program with this process's arguments.
 pub fn main() -> ExitCode {
-    output::settle(run(std::env::args_os())).into()
+    run(std::env::args_os())
 }
 
-fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
+fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     // A write to a file that has reached the size limit gives an error instead of a signal.
     if let Err(error) = fail_large_writes() {
-        return output::failure(&format!("signals cannot be blocked: {error}"));
+        return output::failure(&format!("signals cannot be blocked: {error}")).into();
     }
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match parse(args) {
         Ok(cli) => cli,
-        Err(error) => return output::usage(&error),
+        Err(error) => return output::settle(output::usage(&error)).into(),
     };
-    match cli.verb {
+    let exit = match cli.verb {
+        Verb::Serve(args) => return serve::run(args),
         // A CI run never overwrites a reviewed lock.
         Verb::Lock(args)
             if args.check
@@ -240,6 +274,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         }
         Verb::Lock(args) => launching(lock::run(&args)),
         Verb::Check(args) => launching(check::run(&args.config, &args.report)),
+        Verb::Doctor(args) => launching(doctor::run(&args)),
         Verb::Diff(args) => diff::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Generate(args) => generate::run(&args),
@@ -250,10 +285,35 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Verb::Schema(args) => schema::run(&args),
         Verb::New(args) => new::run(&args),
         Verb::Rules(args) => rules::run(&args),
-        Verb::Completions { shell } => {
-            output::completions(shell, &mut Cli::command());
-            Exit::Ok
-        }
+        Verb::Completions(args) => usage::completions(&args, Cli::command()),
+        Verb::Man(args) => usage::man(&args, Cli::command()),
+    };
+    output::settle(exit).into()
+}
+
+fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches_from(args)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    // The log of `serve` names its config.
+    if let Some((_, verb)) = matches.subcommand()
+        && !matches!(cli.verb, Verb::Serve(_))
+    {
+        say_default_config(verb);
+    }
+    Ok(cli)
+}
+
+/// Names the config of a verb if the command line does not name it.
+fn say_default_config(verb: &ArgMatches) {
+    let has_config = verb.try_contains_id("config").is_ok();
+    if has_config && verb.value_source("config") == Some(ValueSource::DefaultValue) {
+        let default = default_config(Path::new(""));
+        let file = default.file.display();
+        output::say(if default.is_from_variable {
+            text!("config: {}, from {}", file, CONFIG_VARIABLE)
+        } else {
+            text!("config: {}", file)
+        });
     }
 }
 

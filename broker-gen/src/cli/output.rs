@@ -8,7 +8,11 @@ use broker_model::Diagnostic;
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
 use broker_model::text;
+use broker_model::text::counted;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Maximum number of consecutive warnings of one kind that are printed.
+const MAX_WARNINGS: usize = 5;
 
 /// A line for people.
 pub(super) fn say(line: impl Into<Text>) {
@@ -95,15 +99,31 @@ impl LiveLines {
             self.lines[index].set_message(text.as_str().to_owned());
         }
         if lines.is_empty() {
-            // As with other output, there is no other place to report an error.
+            // An error of standard error cannot be reported anywhere else.
             let _ = self.all.clear();
         }
     }
 }
 
-/// Prints every diagnostic in order; returns their exit code.
+/// Prints the diagnostics in order, the remedy once for consecutive ones of one kind, and of many warnings of
+/// one kind their number; returns their exit code.
 pub(super) fn diagnostics(list: &[Diagnostic]) -> Exit {
-    list.iter().for_each(|problem| say(problem.text()));
+    for kind in list.chunk_by(Diagnostic::is_like) {
+        let [first, ..] = kind else { continue };
+        let shown = match kind.len() {
+            many if many > MAX_WARNINGS && !first.is_error() => MAX_WARNINGS,
+            all => all,
+        };
+        let (shown, folded) = kind.split_at(shown);
+        shown.iter().for_each(|problem| say(problem.problem()));
+        if !folded.is_empty() {
+            say(text!(
+                "  … and {} of this kind",
+                counted(folded.len(), "more warning")
+            ));
+        }
+        say(text!("  help: {}", first.remedy()));
+    }
     Exit::of_diagnostics(list)
 }
 
@@ -124,9 +144,7 @@ pub(super) fn usage(error: &clap::Error) -> Exit {
     Exit::Ok
 }
 
-/// Completions for a shell, generated from the command line's definition.
-pub(super) fn completions(shell: clap_complete::Shell, command: &mut clap::Command) {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, command, "broker-gen", &mut script);
-    note(io::stdout().lock().write_all(&script));
+/// Prints a text that is generated from literals of this program, as it is.
+pub(super) fn bytes(text: &[u8]) {
+    note(io::stdout().lock().write_all(text));
 }

@@ -1,24 +1,28 @@
 //! `lock --source S --tool T`: updates these tools and keeps everything else of the source as it is locked.
 
-use broker_model::config::Source;
+use broker_model::config::{Config, Source};
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use super::output::say;
 use crate::plan::nearest;
+use crate::settings;
 
 /// The locked source, whose config must be unchanged.
 pub(super) fn locked_source<'a>(
     lock: &'a Lock,
+    config: &Config,
     source: &Source,
 ) -> Result<&'a LockedSource, Vec<Diagnostic>> {
     match lock.source(source.path.as_str()) {
         Some(locked) if locked.config_digest == source.digest() => Ok(locked),
-        _ => {
+        other => {
+            let changes = other.map(|locked| settings::shown_changes(config, source, locked));
             let message = format!(
-                "the config of the source `{}` has changed since it was locked, so its tools cannot be locked one by one",
-                source.path
+                "the config of the source `{}` has changed since it was locked, so its tools cannot be locked one by one{}",
+                source.path,
+                changes.unwrap_or_default()
             );
             let help = format!(
                 "Lock the whole source: `--source {}` without `--tool`.",

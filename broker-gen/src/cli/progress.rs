@@ -1,5 +1,5 @@
 //! Shows the sources that have not answered: on a terminal one updated line per source, else a plain line
-//! per source every few seconds. Makes no decision about sources.
+//! per source when it has written another line to stderr. Makes no decision about sources.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::output::{LiveLines, say};
 
-/// Time between two plain progress lines.
+/// Time between two searches for news, and until a source without news is named.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between two updates on a terminal.
 const DRAW_INTERVAL: Duration = Duration::from_millis(200);
@@ -33,6 +33,8 @@ struct PendingSource {
     index: usize,
     source: NodePath,
     tail: StderrTail,
+    /// The last line on stderr when its plain line was written; `None` before.
+    shown: Option<String>,
 }
 
 impl Progress {
@@ -52,6 +54,7 @@ impl Progress {
             index,
             source,
             tail,
+            shown: None,
         });
     }
 
@@ -73,20 +76,32 @@ impl Progress {
     pub(super) fn tick(&mut self) {
         let seconds = self.started.elapsed().as_secs();
         self.frame += 1;
-        let lines = self.lines(seconds);
-        match &mut self.drawn {
-            Some(drawn) => drawn.show(&lines),
-            None => {
-                for PendingSource { source, tail, .. } in &self.waiting {
-                    say(text!(
-                        "waiting for {} ({} s){}",
-                        source,
-                        seconds,
-                        last(tail)
-                    ));
-                }
+        if self.drawn.is_some() {
+            let lines = self.lines(seconds);
+            if let Some(drawn) = &mut self.drawn {
+                drawn.show(&lines);
+            }
+        } else {
+            self.news(seconds).into_iter().for_each(say);
+        }
+    }
+
+    /// A plain line for each source that was not named before, or has written another line to stderr since.
+    fn news(&mut self, seconds: u64) -> Vec<Text> {
+        let mut lines = Vec::new();
+        for waiting in &mut self.waiting {
+            let last = last(&waiting.tail);
+            if waiting.shown.as_ref() != Some(&last) {
+                lines.push(text!(
+                    "waiting for {} ({} s){}",
+                    waiting.source,
+                    seconds,
+                    last
+                ));
+                waiting.shown = Some(last);
             }
         }
+        lines
     }
 
     /// Removes the lines, so that other output begins on a clean line.
@@ -138,5 +153,21 @@ mod tests {
         );
         progress.remove(0);
         assert_eq!(progress.lines(3)[0].as_str(), "| /s1 3 s");
+    }
+    #[test]
+    fn progress_without_a_terminal_is_shown_only_after_a_change() {
+        let mut progress = Progress::new();
+        let tail = StderrTail::new(Default::default());
+        let path = NodePath::parse("/s").unwrap();
+        progress.add(0, path, tail.clone());
+        let mut news = |seconds| -> Vec<String> {
+            let lines = progress.news(seconds);
+            lines.iter().map(|line| line.as_str().to_owned()).collect()
+        };
+        assert_eq!(news(5), ["waiting for /s (5 s)"]);
+        assert_eq!(news(10), [""; 0]);
+        tail.push(b"fetching 1 of 2\n");
+        assert_eq!(news(15), ["waiting for /s (15 s): fetching 1 of 2"]);
+        assert_eq!(news(20), [""; 0]);
     }
 }

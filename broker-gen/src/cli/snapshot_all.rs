@@ -1,27 +1,21 @@
-//! Launches sources concurrently and collects their snapshots; shows meanwhile which ones have not
-//! answered. The failure of one source does not stop the others.
+//! Takes the snapshots of sources. The failure of one source does not stop the others.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{Session, SourceFailure, SourceSpec};
+use broker_doctor::FailedStart;
+use broker_mcp::{Endpoint, ServerExam, SourceFailure, SourceSpec};
 use broker_model::json::child_pointer;
 use broker_model::lock::strip_volatile;
 use broker_model::snapshot::{ListedTool, Snapshot};
-use broker_model::{NodePath, SourceCause, text};
+use broker_model::{NodePath, SourceCause};
 use broker_process::StderrTail;
 use broker_wire::Era;
 use serde_json::Value;
-use tokio::sync::Semaphore;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
-use super::output::say;
-use super::progress::Progress;
-
-/// Maximum number of servers that start at one time.
-const MAX_CONCURRENT_STARTS: usize = 8;
+use super::launch_all::launch_all;
 
 /// The snapshot of one source to take.
 #[derive(Clone, Debug)]
@@ -47,76 +41,100 @@ pub(super) struct SnapshotResult {
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The source could not be started or listed.
-    Source(SourceFailure),
+    Source(Box<FailedSource>),
     /// Two launches gave different tools; these pointers differ.
     Unstable(Vec<String>),
 }
 
+/// A source that could not be started or listed, with its output.
+#[derive(Debug)]
+pub(super) struct FailedSource {
+    pub(super) failure: SourceFailure,
+    /// The last lines on stderr, redacted and printable.
+    stderr: Vec<String>,
+    /// The first lines on stdout that are not messages, redacted and printable.
+    noise: Vec<String>,
+}
+
+impl FailedSource {
+    fn new(failure: SourceFailure, stderr: Vec<String>, noise: Vec<String>) -> Box<Self> {
+        Box::new(Self {
+            failure,
+            stderr,
+            noise,
+        })
+    }
+
+    /// The cause and the message, in one line.
+    pub(super) fn message(&self) -> String {
+        format!("{}: {}", self.failure.cause, self.failure.message)
+    }
+
+    /// The lines below the message, and the remedy: the findings of `doctor` on a failed start. `spec` is
+    /// that of the source.
+    pub(super) fn explained(&self, spec: Option<&SourceSpec>) -> (Vec<String>, String) {
+        let program = spec.map_or("", |spec| {
+            let Endpoint::Process(process) = &spec.endpoint;
+            process.program.as_str()
+        });
+        let explained = broker_doctor::explain(FailedStart {
+            failure: &self.failure,
+            program,
+            withheld: spec.map_or(&[], |spec| spec.withheld.as_slice()),
+            stderr: &self.stderr,
+            stdout: &self.noise,
+        });
+        let reason = explained
+            .reason
+            .map(|(code, reason)| format!("{code}: {reason}"));
+        let noise = self.noise.first();
+        let noise = noise.map(|line| format!("stdout, not a message of MCP: {line}"));
+        let notes = reason.into_iter().chain(noise).chain(explained.lines);
+        // The causes name the program that is installed with a broker.
+        let remedy = explained.remedy;
+        let remedy = remedy.replace("`mcp-broker doctor`", "`broker-gen doctor`");
+        (notes.map(|line| format!("    {line}")).collect(), remedy)
+    }
+}
+
 /// Takes all snapshots; results have the order of the jobs.
 pub(super) async fn snapshot_all(jobs: Vec<SnapshotJob>) -> Vec<SnapshotResult> {
-    let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_STARTS));
-    let mut tasks = JoinSet::new();
-    let mut progress = Progress::new();
-    let started = Instant::now();
+    let began = Instant::now();
     let sources: Vec<_> = jobs.iter().map(|job| job.spec.source.clone()).collect();
-    for (index, job) in jobs.into_iter().enumerate() {
-        let tail = StderrTail::new(job.spec.redactor.clone());
-        progress.add(index, job.spec.source.clone(), tail.clone());
-        let permits = Arc::clone(&permits);
-        tasks.spawn(async move {
-            let _permit = permits.acquire_owned().await;
+    let results = launch_all(
+        jobs,
+        |job| &job.spec,
+        |job, tail| async move {
             let started = Instant::now();
-            let source = job.spec.source.clone();
             let outcome = take_snapshot(&job, &tail).await;
-            (
-                index,
-                SnapshotResult {
-                    source,
-                    outcome,
-                    took: started.elapsed(),
-                },
-            )
-        });
-    }
-    let mut results: Vec<Option<SnapshotResult>> = sources.iter().map(|_| None).collect();
-    loop {
-        match tokio::time::timeout(progress.pause(), tasks.join_next()).await {
-            Ok(Some(Ok((index, result)))) => {
-                progress.remove(index);
-                results[index] = Some(result);
-            }
-            Ok(Some(Err(panicked))) => {
-                progress.clear();
-                say(text!("error: a task of broker-gen failed: {}", panicked));
-            }
-            Ok(None) => break,
-            Err(_) => progress.tick(),
-        }
-    }
-    progress.clear();
+            (outcome, started.elapsed())
+        },
+    );
+    let results = results.await.into_iter();
     // A failed task must not drop its source silently.
-    for (index, source) in sources.into_iter().enumerate() {
-        results[index].get_or_insert_with(|| SnapshotResult {
+    let lost = || {
+        let failure = SourceFailure::new(SourceCause::ListFailed, "broker-gen failed meanwhile");
+        let failed = FailedSource::new(failure, Vec::new(), Vec::new());
+        (Err(Failure::Source(failed)), began.elapsed())
+    };
+    let results = results.map(|result| result.unwrap_or_else(lost));
+    let results = sources.into_iter().zip(results);
+    results
+        .map(|(source, (outcome, took))| SnapshotResult {
             source,
-            outcome: Err(Failure::Source(SourceFailure::new(
-                SourceCause::ListFailed,
-                "broker-gen failed meanwhile",
-            ))),
-            took: started.elapsed(),
-        });
-    }
-    results.into_iter().flatten().collect()
+            outcome,
+            took,
+        })
+        .collect()
 }
 
 async fn take_snapshot(job: &SnapshotJob, tail: &StderrTail) -> Result<Snapshot, Failure> {
-    let first = snapshot(job, job.era, tail)
-        .await
-        .map_err(Failure::Source)?;
+    let first = snapshot(job, job.era, tail).await?;
     if !job.twice {
         return Ok(first);
     }
     let era = Era::of_revision(&first.protocol_version);
-    let second = snapshot(job, era, tail).await.map_err(Failure::Source)?;
+    let second = snapshot(job, era, tail).await?;
     let volatile = job.volatile.clone();
     let concurrency = &job.spec.concurrency;
     let compared = concurrency.parse_aside(move || {
@@ -143,11 +161,13 @@ async fn snapshot(
     job: &SnapshotJob,
     era: Option<Era>,
     tail: &StderrTail,
-) -> Result<Snapshot, SourceFailure> {
-    let session = Session::open_watched(&job.spec, era, tail).await?;
-    let snapshot = session.snapshot().await;
-    session.stop().await;
-    snapshot
+) -> Result<Snapshot, Failure> {
+    let exam = ServerExam::run(&job.spec, era, tail).await;
+    let (stderr, noise) = (exam.stderr, exam.noise);
+    match exam.outcome {
+        Ok((_, snapshot)) => Ok(snapshot),
+        Err(failure) => Err(Failure::Source(FailedSource::new(failure, stderr, noise))),
+    }
 }
 
 /// The pointers at which two launches differ: into a tool (`/tools/NAME/…`) or into the source, without

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::output;
 use crate::plan::{self, Entry, Plan};
-use crate::{build_script, emit};
+use crate::{build_script, tables};
 
 /// Maximum length of a summary in a line.
 const SUMMARY: usize = 120;
@@ -83,7 +83,7 @@ fn walk(
             } else {
                 format!(" (`{}`)", shown_line(name, 100))
             };
-            let summary = shown_line(&emit::tool_summary(tool), SUMMARY);
+            let summary = shown_line(&tables::tool_summary(tool), SUMMARY);
             lines.push((format!("{indent}{leaf}{origin}"), summary));
         }
         Entry::Node { node, children } => {
@@ -92,7 +92,7 @@ fn walk(
             } else {
                 format!("{}/", path.leaf())
             };
-            let summary = shown_line(&emit::node_summary(path, node), SUMMARY);
+            let summary = shown_line(&tables::node_summary(path, node), SUMMARY);
             lines.push((format!("{indent}{name}"), summary));
             for child in children {
                 walk(plan, child, depth + 1, hidden, lines);

@@ -1,12 +1,14 @@
 //! The composition root: connects command line, config, secret, listener, core, surface and shutdown.
 //! It makes no decisions about tools or requests.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
+use broker_model::terminal::Text;
 use broker_process::guard::{self, Input, ProcessRole};
 use clap::Parser as _;
 use tokio::runtime;
@@ -28,10 +30,10 @@ pub use open::OpenOptions;
 pub(crate) use open::{close, open};
 
 use crate::catalog::{self, Catalog};
-use crate::cli::{Cli, LogLevel, Verb};
+use crate::cli::{Cli, LogLevel, ServeOptions, Verb};
 use crate::logging::{self, LogOutput};
 use failure::Failure;
-use startup::{SignalReceivers, Startup};
+use startup::{CatalogOrigin, SignalReceivers, Startup};
 
 /// Maximum time for threads to end after the shutdown.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
@@ -49,41 +51,63 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
             return ExitCode::from(error.exit_code() as u8);
         }
     };
-    let output = LogOutput::new(cli.log_format);
+    run(&cli, CatalogOrigin::Compiled, || Ok(catalog))
+}
+
+/// Runs a broker over the catalog that `read` makes of `config` and its lock, on this machine only. As
+/// [`main`], except that the program may have read its command line before.
+pub fn serve(
+    options: ServeOptions,
+    config: PathBuf,
+    read: impl FnOnce() -> Result<&'static Catalog, Vec<Diagnostic>>,
+) -> ExitCode {
+    guard::deny_inspection();
+    run(&options.into_cli(config), CatalogOrigin::Lock, read)
+}
+
+/// Runs a command line. `read` is called at most once, in the process that uses the catalog.
+fn run(
+    cli: &Cli,
+    origin: CatalogOrigin,
+    read: impl FnOnce() -> Result<&'static Catalog, Vec<Diagnostic>>,
+) -> ExitCode {
+    let output = LogOutput::new(cli.options.log_format);
     // The log is also written out when a panic ends this function.
     let _finish = FlushOnDrop(&output);
     // Subcommands print their findings; the log would repeat them.
     let level = match cli.verb {
-        None => cli.log_level,
+        None => cli.options.log_level,
         Some(Verb::Doctor(_)) => LogLevel::Error,
         Some(Verb::Status(_)) => LogLevel::Warn,
     };
     output.install(level.into());
-    let outcome = match unguarded(catalog, &cli, &output) {
-        Some(outcome) => outcome,
-        None => match guard::enter(input(&cli)) {
+    let read = || usable(read().map_err(Failure::Diagnostics)?);
+    let outcome = if let Some(Verb::Status(args)) = &cli.verb {
+        in_runtime(&output, status::run(args, &output))
+    } else if cli.version || cli.options.dump_tree.is_some() {
+        // Starts no source, and so needs no guard.
+        read().and_then(|catalog| tree::print(&printed(catalog, cli)))
+    } else {
+        match guard::enter(input(cli)) {
             Ok(ProcessRole::Guard(code)) => return ExitCode::from(code),
-            Ok(ProcessRole::Broker(signals, reload_signals)) => in_runtime(&output, async {
-                match &cli.verb {
-                    Some(Verb::Doctor(args)) => doctor::run(catalog, args, &output, signals).await,
-                    _ => {
-                        start(
-                            catalog,
-                            &cli,
-                            &output,
-                            SignalReceivers {
-                                signals,
-                                reload_signals,
-                            },
-                        )
-                        .await
-                    }
-                }
+            Ok(ProcessRole::Broker(signals, reload_signals)) => read().and_then(|catalog| {
+                let startup = Startup {
+                    catalog,
+                    origin,
+                    cli,
+                    environment: Environment::capture(),
+                    output: &output,
+                };
+                let signal_receivers = SignalReceivers {
+                    signals,
+                    reload_signals,
+                };
+                in_runtime(&output, start(startup, signal_receivers))
             }),
             Err(error) => Err(Failure::Internal(format!(
                 "cannot install signal handlers: {error}"
             ))),
-        },
+        }
     };
     let exit = outcome.unwrap_or_else(|failure| {
         failure.report(&output);
@@ -100,24 +124,20 @@ fn input(cli: &Cli) -> Input {
     }
 }
 
-/// Runs commands that start no source and so need no guard.
-fn unguarded(
-    catalog: &'static Catalog,
-    cli: &Cli,
-    output: &LogOutput,
-) -> Option<Result<Exit, Failure>> {
-    if let Some(Verb::Status(args)) = &cli.verb {
-        return Some(in_runtime(output, status::run(args, output)));
+/// The text that a command line asks for in place of a start.
+fn printed(catalog: &Catalog, cli: &Cli) -> Text {
+    match cli.options.dump_tree {
+        Some(form) if !cli.version => tree::render(catalog, form),
+        _ => tree::version(catalog),
     }
-    if catalog.format != catalog::FORMAT {
-        let found = catalog.format;
-        return Some(Err(Failure::Catalog { found }));
+}
+
+/// A catalog that this library can read.
+fn usable(catalog: &'static Catalog) -> Result<&'static Catalog, Failure> {
+    match catalog.format {
+        catalog::FORMAT => Ok(catalog),
+        found => Err(Failure::Catalog { found }),
     }
-    if cli.version {
-        return Some(tree::print(&tree::version(catalog)));
-    }
-    let form = cli.dump_tree?;
-    Some(tree::print(&tree::render(catalog, form)))
 }
 
 /// Writes out the log when it is dropped.
@@ -149,19 +169,14 @@ fn in_runtime(
     outcome
 }
 
-async fn start(
-    catalog: &'static Catalog,
-    cli: &Cli,
-    output: &LogOutput,
-    signal_receivers: SignalReceivers,
-) -> Result<Exit, Failure> {
+async fn start(startup: Startup<'_>, signal_receivers: SignalReceivers) -> Result<Exit, Failure> {
+    let cli = startup.cli;
+    if let Some(Verb::Doctor(args)) = &cli.verb {
+        let signals = signal_receivers.signals;
+        return doctor::run(startup.catalog, args, startup.output, signals).await;
+    }
     reload::check(cli)?;
-    let startup = Startup {
-        catalog,
-        cli,
-        environment: Environment::capture(),
-        output,
-    };
+    startup.announce();
     if cli.is_stdio() {
         stdio::start(startup, signal_receivers).await
     } else {

@@ -3,13 +3,14 @@
 use broker_model::suggest;
 use std::path::PathBuf;
 
-use clap::Parser;
-use tracing::Level;
+use clap::{CommandFactory as _, Parser};
 
-use crate::logging;
-
+mod options;
+mod serve;
 mod verbs;
 
+pub(crate) use options::{LogLevel, RunOptions, TreeForm};
+pub use serve::ServeOptions;
 pub(crate) use verbs::{DoctorArgs, Format, StatusArgs, Verb};
 
 /// Serves reviewed, locked MCP tools through three stable meta-tools.
@@ -25,8 +26,8 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
 
-    /// Where to listen: `host:port`, for example `127.0.0.1:8100`; port 0 takes a free one. Or
-    /// `stdio`: be an MCP server on standard input and output, for the client that starts it.
+    /// Where to listen: `host:port`, or a port of 127.0.0.1; port 0 takes a free one. Or `stdio`: be an
+    /// MCP server on standard input and output, for the client that starts it.
     #[arg(value_name = "ADDR", required_unless_present_any = ["dump_tree", "version"])]
     pub(crate) address: Option<String>,
 
@@ -38,39 +39,12 @@ pub(crate) struct Cli {
     #[arg(value_name = "SECRET")]
     pub(crate) secret: Option<String>,
 
-    /// Apply changes of CONFIG while running, as SIGHUP does at any time: timeouts, limits, render modes,
-    /// `env`, a tighter filter. A change that needs a new lock or a new build is refused as a whole.
-    #[arg(long)]
-    pub(crate) reload: bool,
-
-    /// Start even if tools differ from the lock, which are withdrawn, or if sources fail, whose tools
-    /// stay listed.
-    #[arg(long)]
-    pub(crate) ignore_broken_tool: bool,
-
-    /// The least severe level that is logged.
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub(crate) log_level: LogLevel,
-
-    /// The format of the log.
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) log_format: logging::Format,
-
-    /// Print the compiled-in tree and exit; start no source.
-    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "human")]
-    pub(crate) dump_tree: Option<TreeForm>,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
 
     /// Let other machines call without a secret.
     #[arg(long)]
     pub(crate) allow_unauthenticated: bool,
-
-    /// A name that the `Host` header may have, with or without a port; may be repeated.
-    #[arg(long, value_name = "HOST")]
-    pub(crate) allow_host: Vec<String>,
-
-    /// A file that holds the secret.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) secret_file: Option<PathBuf>,
 
     /// Print the version, the catalog's digest, and what it was built from.
     #[arg(short = 'V', long)]
@@ -84,40 +58,9 @@ Examples:
   mcp-broker stdio                             serves the client that starts it
   mcp-broker status 127.0.0.1:8100             shows how a running broker is doing";
 
-/// The form of the printed tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum TreeForm {
-    /// One line for each entry.
-    Human,
-    /// One JSON object.
-    Json,
-}
-
-/// The least severe level that is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum LogLevel {
-    /// Failures of the broker.
-    Error,
-    /// Problems that an operator should look at.
-    Warn,
-    /// Normal operation.
-    Info,
-    /// Details of the operation.
-    Debug,
-    /// Everything.
-    Trace,
-}
-
-impl From<LogLevel> for Level {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Error => Self::ERROR,
-            LogLevel::Warn => Self::WARN,
-            LogLevel::Info => Self::INFO,
-            LogLevel::Debug => Self::DEBUG,
-            LogLevel::Trace => Self::TRACE,
-        }
-    }
+/// The definition of the command line, for completions and man pages.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 impl Cli {
@@ -130,16 +73,19 @@ impl Cli {
     pub(crate) fn only_for_listeners(&self) -> Vec<&'static str> {
         let given = [
             (self.secret.is_some(), "SECRET"),
-            (self.secret_file.is_some(), "`--secret-file`"),
+            (self.options.secret_file.is_some(), "`--secret-file`"),
             (self.allow_unauthenticated, "`--allow-unauthenticated`"),
-            (!self.allow_host.is_empty(), "`--allow-host`"),
+            (!self.options.allow_host.is_empty(), "`--allow-host`"),
         ];
         let given = given.into_iter().filter(|(given, _)| *given);
         given.map(|(_, name)| name).collect()
     }
 }
 
-/// Splits `host:port`; fails with a message.
+/// The host of an address that is only a port.
+const DEFAULT_HOST: &str = "127.0.0.1";
+
+/// Splits `host:port`; a port alone is one of 127.0.0.1. Fails with a message.
 pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
     let wrong = || {
         let hint = nearest_word(text).map_or_else(String::new, |word| {
@@ -150,11 +96,11 @@ pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
             }
         });
         format!(
-            "`{}` is not `host:port`, for example `127.0.0.1:8100`{hint}",
+            "`{}` is not a port or `host:port`, for example `127.0.0.1:8100`{hint}",
             text.escape_debug()
         )
     };
-    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let (host, port) = text.rsplit_once(':').unwrap_or((DEFAULT_HOST, text));
     let bare = match host.strip_prefix('[') {
         Some(inner) => inner.strip_suffix(']').ok_or_else(wrong)?,
         None if host.contains(':') => return Err(wrong()),
@@ -177,7 +123,6 @@ fn nearest_word(text: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
         Cli::try_parse_from(std::iter::once("mcp-broker").chain(args.iter().copied()))
@@ -202,12 +147,12 @@ mod tests {
         .unwrap();
         assert_eq!(cli.address.as_deref(), Some("127.0.0.1:8100"));
         assert_eq!(cli.secret.as_deref(), Some("s"));
-        assert_eq!(cli.allow_host, ["a", "b:1"]);
+        assert_eq!(cli.options.allow_host, ["a", "b:1"]);
         assert_eq!(
-            (cli.log_level, cli.log_format),
-            (LogLevel::Info, logging::Format::Human)
+            (cli.options.log_level, cli.options.log_format),
+            (LogLevel::Info, crate::logging::Format::Human)
         );
-        let tree = |arg| parse(&[arg]).unwrap().dump_tree;
+        let tree = |arg| parse(&[arg]).unwrap().options.dump_tree;
         assert_eq!(tree("--dump-tree"), Some(TreeForm::Human));
         assert_eq!(tree("--dump-tree=json"), Some(TreeForm::Json));
         assert!(parse(&["--dump-tree"]).unwrap().address.is_none());
@@ -277,12 +222,16 @@ mod tests {
             ("127.0.0.1:8100", ("127.0.0.1", 8100)),
             ("localhost:0", ("localhost", 0)),
             ("[::1]:8100", ("::1", 8100)),
+            ("8100", ("127.0.0.1", 8100)),
+            ("0", ("127.0.0.1", 0)),
         ] {
             assert_eq!(split_address(text), Ok(expected));
         }
         for text in [
             "",
-            "8100",
+            " 8100",
+            "65536",
+            "+1",
             ":8100",
             "localhost",
             "localhost:",

@@ -1,6 +1,7 @@
 //! A typed MCP broker: reviewed, locked MCP tools behind three stable meta-tools.
 //!
-//! The library embeds no catalog; a binary does, by [`include_catalog!`]. [`core`] is the only way to a
+//! The library embeds no catalog: a binary includes its own by [`include_catalog!`], and a program can make
+//! one at its start and give it to [`serve`]. [`core`] is the only way to a
 //! server and names no transport of callers; surfaces translate protocols, and only `app` connects all
 //! parts.
 
@@ -8,7 +9,6 @@ pub mod typed;
 
 mod app;
 mod cli;
-mod doctor;
 mod logging;
 #[cfg(feature = "scripted")]
 #[doc(hidden)]
@@ -17,9 +17,12 @@ mod secret;
 mod status;
 mod surface;
 
-pub use app::main;
+pub use app::{main, serve};
 pub use broker_core as core;
 pub use broker_core::catalog;
+pub use cli::ServeOptions;
+#[doc(hidden)]
+pub use cli::command;
 
 /// Includes the catalog that the build script of the calling crate wrote, as `CATALOG`.
 #[macro_export]

@@ -43,9 +43,10 @@ pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
 pub use identity::{AdmissionClass, Identity, Subject};
-pub use sources::examine::{ExamResult, SourceExam, StartedSource};
+pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
 pub use sources::reload::{RefusedSource, ReloadError, ReloadSummary};
+pub use sources::served::ServedCounts;
 pub use sources::setup::PreparedConfig;
 pub use types::{
     AreaRef, CoreParts, Describe, EntryRef, RefusalCause, Reply, StartMode, StartOutcome,
@@ -56,6 +57,7 @@ use call::arguments;
 use call::validator::LazyValidator;
 use call::work::WorkPool;
 use listing::lookup;
+use listing::nearest::Budget;
 use listing::scope::Scope;
 use listing::view::View;
 use sources::drift_state::DriftState;
@@ -138,7 +140,8 @@ impl Core {
         self.0.reload(prepared).await
     }
 
-    /// Waits until every required source was checked, or failed to start, once.
+    /// Waits until no source is awaited any longer: each required one was checked, failed to start, or,
+    /// if the start can go on without it, was not reached in time.
     pub async fn first_verdict(&self) -> StartOutcome {
         self.0.drift_state.gate.outcome().await
     }
@@ -186,7 +189,7 @@ impl Core {
                 Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)))
             }
             Describe::Many(paths) => {
-                let mut budget = lookup::MAX_COMPARED;
+                let mut budget = Budget::default();
                 let found = paths
                     .iter()
                     .map(|path| lookup::resolve_within(scope, path, &mut budget));
@@ -278,9 +281,27 @@ impl Core {
         self.0.health()
     }
 
+    /// The number of sources and tools that are served once [`Core::first_verdict`] has an outcome.
+    pub fn served(&self) -> ServedCounts {
+        self.0.served()
+    }
+
     /// The phases of the shutdown. From draining on, new calls fail with `shutting_down`.
     pub fn drain(&self) -> &Drain {
         &self.0.drain
+    }
+
+    /// The error of every call after a refused start; `None` unless the start was refused.
+    pub fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
+        self.0.start_refusal(identity)
+    }
+
+    /// Stops all sources after a refused start, in which no call was sent. Calls fail with
+    /// `start_refused` until [`Core::close`].
+    pub async fn stop_after_refusal(&self) {
+        self.0
+            .stop_upstreams(sources::lifecycle::STOP_TIMEOUT)
+            .await;
     }
 
     /// Fails the remaining calls with `shutting_down` and stops all sources concurrently. Idempotent.

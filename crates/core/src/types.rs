@@ -4,7 +4,7 @@ use std::path::Path;
 
 use broker_drift::Report;
 use broker_mcp::Environment;
-use broker_model::config::Config;
+use broker_model::config::{Config, Unreachable};
 use bytes::Bytes;
 
 use crate::catalog::Catalog;
@@ -22,13 +22,15 @@ pub struct CoreParts<'a> {
     pub base: &'a Path,
     /// The start mode.
     pub mode: StartMode,
+    /// The reaction to sources that cannot be reached, if the config sets none.
+    pub unreachable: Unreachable,
 }
 
 /// The mode of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartMode {
     /// No call is admitted before every required source was compared with the lock, and any difference
-    /// refuses the start.
+    /// refuses the start. For a source with `on_unreachable: serve` the start waits only a limited time.
     Plain,
     /// Each source is admitted at its own verdict; tools that do not match are withdrawn.
     Tolerant,
@@ -72,10 +74,10 @@ pub struct EntryRef {
     pub withdrawn: bool,
 }
 
-/// The outcome of a start, once every required source was checked or failed.
+/// The outcome of a start, once no source is awaited any longer.
 #[derive(Clone, Debug)]
 pub struct StartOutcome {
-    /// Everything that differs, over all required sources.
+    /// Everything that differs, over all required sources, also those that could not be compared.
     pub report: Report,
     /// Why it must be refused; never with [`StartMode::Tolerant`].
     pub refuse: Option<RefusalCause>,
@@ -86,6 +88,6 @@ pub struct StartOutcome {
 pub enum RefusalCause {
     /// A source differs from the lock.
     Drift,
-    /// A source could not be started or listed.
+    /// A source that the start needs could not be started or listed.
     Unchecked,
 }

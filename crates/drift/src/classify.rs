@@ -117,32 +117,33 @@ fn leaf(source: &NodePath, name: &str) -> String {
     }
 }
 
+/// A tool that the server no longer lists. Its probable successor is a separate note, so that neither class
+/// nor exit code depends on the guess.
 fn gone(locked: &LockedSource, tool: &LockedTool, successor: Option<&str>) -> ToolDrift {
     let name = &tool.upstream_name;
-    let (rule, message) = match successor {
-        None => ("tool-gone", format!("the server no longer lists `{name}`")),
-        Some(new) => (
-            "tool-renamed",
-            format!("the server no longer lists `{name}`; it seems to be `{new}` now"),
-        ),
-    };
-    let found = Finding {
+    let names: Vec<_> = [Some(name.as_str()), successor]
+        .into_iter()
+        .flatten()
+        .collect();
+    let remedy = relock_tools(&locked.path, &names);
+    let mut findings = vec![Finding {
         old: Some(json!({"digest": tool.digest.as_str()})),
-        new: successor.map(|new| json!({"name": new})),
         ..Finding::of(
-            rules::rule(rule),
-            message,
-            &relock_tools(
-                &locked.path,
-                &[Some(name.as_str()), successor]
-                    .into_iter()
-                    .flatten()
-                    .collect::<Vec<_>>(),
-            ),
+            rules::rule("tool-gone"),
+            format!("the server no longer lists `{name}`"),
+            &remedy,
         )
-    };
+    }];
+    findings.extend(successor.map(|new| Finding {
+        new: Some(json!({"name": new})),
+        ..Finding::of(
+            rules::rule("tool-renamed"),
+            format!("`{name}` seems to be `{new}` now"),
+            &remedy,
+        )
+    }));
     let path = leaf(&locked.path, &tool.exposed_name);
-    ToolDrift::new(&locked.path, name, path, vec![found])
+    ToolDrift::new(&locked.path, name, path, findings)
 }
 
 fn added(locked: &LockedSource, name: &str, raw: &Map<String, Value>) -> ToolDrift {

@@ -1,12 +1,15 @@
-//! The report for a terminal of 80 columns without colour: the worst first, one block per tool.
+//! The report for a terminal of 80 columns without colour: the worst first, one block per tool. Tools with
+//! equal findings share a block, and each remedy is written once, at the end.
 //!
 //! All text of a server is escaped and cut.
 
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use serde_json::Value;
 
-use super::report::{Class, Finding, Report, SourceDrift, ToolDrift};
+use super::report::{Class, Finding, RELOCK, Report, SourceDrift, ToolDrift};
 use super::text_diff::{text_diff, unified};
 use broker_model::json::to_review_text;
 use broker_model::terminal::Text;
@@ -18,8 +21,16 @@ use broker_terminal::{Layout as _, WIDTH, columns};
 const WITNESS: usize = 400;
 /// Maximum number of shown findings of one tool; the JSON form has all.
 const SHOWN_FINDINGS: usize = 8;
+/// Maximum number of tools that are named if they share their findings.
+const SHOWN_TITLES: usize = 20;
+/// Maximum characters of a shown remedy.
+const MAX_HELP: usize = 1000;
 /// Maximum number of shown lines of one change.
 const SHOWN_LINES: usize = 30;
+
+/// Maximum number of shown lines about a source that could not be checked: its message, the likely reason,
+/// and its output.
+const UNCHECKED_LINES: usize = 14;
 
 /// The names of the two sides of a report.
 type Sides = [&'static str; 2];
@@ -136,50 +147,162 @@ fn is_long(text: &str) -> bool {
     text.contains('\n') || columns(text) > 60
 }
 
+/// The blocks of a report, and the remedies that are not yet written.
+#[derive(Default)]
+struct Blocks<'a> {
+    /// The title with the names, and the findings, of tools whose findings read the same.
+    folded: Vec<(Class, Vec<String>, Text)>,
+    /// The place in `folded` of findings that read the same.
+    places: HashMap<(Class, String), usize>,
+    /// Each text once, in the order of the blocks.
+    remedies: Vec<&'a str>,
+}
+
 fn render(report: &Report, sides: Sides) -> Text {
-    let sources = report
-        .sources
-        .iter()
-        .map(|source| (source.class, source.title(), source.findings.as_slice()));
-    let tools = report
-        .tools
-        .iter()
-        .map(|tool| (tool.class, tool.title(), tool.findings.as_slice()));
-    let mut blocks: Vec<_> = sources.chain(tools).collect();
+    let sources = report.sources.iter().map(|source| {
+        (
+            source.class,
+            source.title(),
+            None,
+            source.findings.as_slice(),
+        )
+    });
+    let tools = report.tools.iter().map(|tool| {
+        let name = Some(tool.tool.as_str());
+        (tool.class, tool.title(), name, tool.findings.as_slice())
+    });
+    let mut all: Vec<_> = sources.chain(tools).collect();
     // Stable, so that blocks of one class stay in the lock's order.
-    blocks.sort_by_key(|(class, ..)| std::cmp::Reverse(*class));
+    all.sort_by_key(|(class, ..)| std::cmp::Reverse(*class));
+    let mut blocks = Blocks::default();
+    for (class, title, name, findings) in all {
+        blocks.add(class, title, name, findings, sides);
+    }
     let mut out = Text::new();
-    for (class, title, findings) in blocks {
-        out.wrap("", "  ", &format!("{}: {title}", class.as_str()));
-        let mut remedy = "";
-        for (index, finding) in findings.iter().take(SHOWN_FINDINGS).enumerate() {
-            if finding.remedy != remedy && !remedy.is_empty() {
-                help(&mut out, remedy);
+    for (class, titles, body) in &blocks.folded {
+        let class = class.as_str();
+        match titles.as_slice() {
+            [title] => out.wrap("", "  ", &format!("{class}: {title}")),
+            _ => {
+                let named = titles[..titles.len().min(SHOWN_TITLES)].join(", ");
+                let more = match titles.len().saturating_sub(SHOWN_TITLES) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let title = format!("{class}: {} tools: {named}{more}", titles.len());
+                out.wrap("", "  ", &title);
             }
-            remedy = &finding.remedy;
-            write_finding(&mut out, finding, &findings[..index], sides);
         }
-        if findings.len() > SHOWN_FINDINGS {
-            out.push(text!(
-                "  … and {} more places\n",
-                findings.len() - SHOWN_FINDINGS
-            ));
-        }
-        help(&mut out, remedy);
+        out.push(body.clone());
+    }
+    for remedy in remedies(report, &blocks.remedies) {
+        out.wrap("help: ", "      ", &shown_line(&remedy, MAX_HELP));
     }
     out.push(text!("summary: {}\n", report.counts()));
     out
 }
 
-fn help(out: &mut Text, remedy: &str) {
-    out.wrap("  help: ", "        ", &shown_line(remedy, 400));
+impl<'a> Blocks<'a> {
+    fn add(
+        &mut self,
+        class: Class,
+        title: String,
+        name: Option<&str>,
+        findings: &'a [Finding],
+        sides: Sides,
+    ) {
+        let mut body = Text::new();
+        for (index, finding) in findings.iter().take(SHOWN_FINDINGS).enumerate() {
+            write_finding(&mut body, finding, &findings[..index], sides);
+        }
+        if findings.len() > SHOWN_FINDINGS {
+            body.push(text!(
+                "  … and {} more places\n",
+                findings.len() - SHOWN_FINDINGS
+            ));
+        }
+        for finding in findings.iter().take(SHOWN_FINDINGS) {
+            let remedy = finding.remedy.as_str();
+            // The remedy of a source that could not be started depends on its output.
+            if class == Class::Unchecked {
+                body.wrap("  help: ", "        ", &shown_line(remedy, MAX_HELP));
+            } else if !self.remedies.contains(&remedy) {
+                self.remedies.push(remedy);
+            }
+        }
+        // Only the name differs between tools that were added, or that changed in the same way.
+        let Some(name) = name else {
+            return self.folded.push((class, vec![title], body));
+        };
+        let name = format!("`{}`", shown_line(name, usize::MAX));
+        let neutral = body.as_str().replace(&name, "`…`");
+        match self.places.entry((class, neutral)) {
+            Entry::Vacant(place) => {
+                place.insert(self.folded.len());
+                self.folded.push((class, vec![title], body));
+            }
+            Entry::Occupied(place) => {
+                let (_, titles, body) = &mut self.folded[*place.get()];
+                titles.push(title);
+                if titles.len() == 2 {
+                    *body = Text::lines("", &place.key().1);
+                }
+            }
+        }
+    }
+}
+
+/// Each remedy once. Several that lock again are one, whose command names all of their sources.
+fn remedies(report: &Report, all: &[&str]) -> Vec<String> {
+    let is_relock = |remedy: &&&str| remedy.contains(RELOCK);
+    let (relocks, others): (Vec<_>, Vec<_>) = all.iter().partition(is_relock);
+    // A difference that needs no action says so.
+    let is_action = |remedy: &&&str| !remedy.is_empty() && !remedy.starts_with("none");
+    let others = others.into_iter().filter(is_action);
+    let mut out: Vec<String> = others.map(|remedy| (*remedy).to_owned()).collect();
+    match relocks.as_slice() {
+        [] => {}
+        [one] => out.push((**one).to_owned()),
+        _ => out.push(relock_all(report)),
+    }
+    out
+}
+
+fn relock_all(report: &Report) -> String {
+    let of_tools = report.tools.iter().map(|one| (&one.source, &one.findings));
+    let of_sources = report
+        .sources
+        .iter()
+        .map(|one| (&one.source, &one.findings));
+    let relocked = of_sources.chain(of_tools).filter(|(_, findings)| {
+        let mut findings = findings.iter();
+        findings.any(|finding| finding.remedy.contains(RELOCK))
+    });
+    let sources: BTreeSet<_> = relocked.map(|(source, _)| source.as_str()).collect();
+    let sources: String = sources
+        .iter()
+        .map(|source| format!(" --source {source}"))
+        .collect();
+    let config = report.config.as_ref();
+    let config = config
+        .map(|file| format!(" --config {file}"))
+        .unwrap_or_default();
+    let added = report.tools.iter().any(|tool| tool.class == Class::Added);
+    let deny = if added {
+        "; deny new tools in `tool_filter` to keep them hidden"
+    } else {
+        ""
+    };
+    format!(
+        "review the changes, then run {RELOCK}{config}{sources}`, commit the lock and build again{deny}"
+    )
 }
 
 fn write_finding(out: &mut Text, finding: &Finding, before: &[Finding], sides: Sides) {
     // Only the message of a source that could not be started or listed has several lines, each already
     // escaped.
     let lines = match finding.class {
-        Class::Unchecked => finding.message.lines().take(8).collect(),
+        Class::Unchecked => finding.message.lines().take(UNCHECKED_LINES).collect(),
         _ => vec![finding.message.as_str()],
     };
     for (index, line) in lines.into_iter().enumerate() {

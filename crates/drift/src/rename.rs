@@ -1,5 +1,5 @@
 //! Finds removed tools under another name or at another source, by name, members and text, since real
-//! renames never keep all bytes. The tools count as gone in any case.
+//! renames never keep all bytes. The tools count as gone in any case; another name is only a note.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -98,6 +98,10 @@ pub fn name_moves(report: &mut Report) {
         .iter_mut()
         .filter(|tool| tool.class == Class::Gone)
     {
+        // A tool of the same source with nearly the same content is the better guess.
+        if tool.findings.iter().any(|one| one.rule == "tool-renamed") {
+            continue;
+        }
         let Some(found) = tool.findings.iter_mut().find(|one| one.rule == "tool-gone") else {
             continue;
         };

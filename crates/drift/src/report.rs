@@ -173,6 +173,8 @@ pub struct Report {
     pub sources: Vec<SourceDrift>,
     /// The number of unchanged tools.
     pub same: usize,
+    /// The config for the commands in remedies, as a word of a shell.
+    pub config: Option<String>,
 }
 
 impl Class {
@@ -315,6 +317,13 @@ impl Report {
         self.same += other.same;
     }
 
+    /// Sets the remedy of every finding, where it is known better than by its rule.
+    pub fn set_remedy(&mut self, remedy: &str) {
+        for finding in self.findings_mut() {
+            remedy.clone_into(&mut finding.remedy);
+        }
+    }
+
     /// Masks secrets: a server may have put one into its texts.
     pub fn mask(&mut self, redactor: &Redactor) {
         for finding in self.findings_mut() {
@@ -334,6 +343,7 @@ impl Report {
                 .remedy
                 .replace(RELOCK, &format!("{RELOCK} --config {file}"));
         }
+        self.config = Some(file);
     }
 
     fn findings_mut(&mut self) -> impl Iterator<Item = &mut Finding> {
@@ -385,6 +395,11 @@ impl Report {
     /// Whether a source could not be compared with the lock.
     pub fn has_unchecked(&self) -> bool {
         self.classes().any(|class| class == Class::Unchecked)
+    }
+
+    /// The worst class that refuses a plain start, unless there is none.
+    pub fn refusing_class(&self) -> Option<Class> {
+        self.classes().filter(|class| class.refuses()).max()
     }
 
     fn classes(&self) -> impl Iterator<Item = Class> {

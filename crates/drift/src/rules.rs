@@ -74,8 +74,8 @@ const RULES: &[Rule] = table! {
     // A tool as a whole.
     "tool-gone" Gone Error
         "Calls to a tool that is no longer listed cannot succeed."
-    "tool-renamed" Gone Error
-        "A tool under another name is a new tool until it is reviewed."
+    "tool-renamed" Same Note
+        "A guess about a tool that is gone; under another name it is a new tool until it is reviewed."
     "tool-moved" Gone Error
         "The tool is now offered by another source, so another server would run it."
     "tool-hidden" Gone Error

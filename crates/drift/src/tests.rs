@@ -401,6 +401,60 @@ fn text_with_a_hidden_character_is_a_security_change() {
 }
 
 #[test]
+fn tool_under_another_name_is_gone_with_a_note() {
+    let schema = json!({"type": "object", "properties": {"path": {}, "lines": {}}});
+    let of =
+        |name: &str| json!([{"name": name, "description": "Reads a file.", "inputSchema": schema}]);
+    let plain = check(of("read_file"), json!([]));
+    let renamed = check(of("read_file"), of("read_text_file"));
+    assert_eq!(renamed.tools[0].rules(), ["tool-gone", "tool-renamed"]);
+    assert_eq!(renamed.tools[0].class, plain.tools[0].class);
+    assert_eq!(
+        renamed.exit(Default::default()),
+        plain.exit(Default::default())
+    );
+    let note = &renamed.tools[0].findings[1];
+    assert_eq!(
+        (note.class, note.severity),
+        (Class::Same, FindingSeverity::Note)
+    );
+    assert_eq!(note.new, Some(json!({"name": "read_text_file"})));
+}
+
+#[test]
+fn tools_with_equal_findings_share_a_block_and_a_command() {
+    let names = ["b", "c", "d"];
+    let of = |kind: &str| -> Value {
+        let tools = names.map(
+            |name| json!({"name": name, "inputSchema": {"properties": {"x": {"type": kind}}}}),
+        );
+        tools.to_vec().into()
+    };
+    let mut new = of("number");
+    let more = (0..30).map(|at| json!({"name": format!("new{at:02}")}));
+    new.as_array_mut().unwrap().extend(more);
+    let mut report = check(of("string"), new);
+    report.name_config("c.json");
+    let text = report.to_string();
+    assert!(
+        text.starts_with("breaking: 3 tools: /s/b, /s/c, /s/d\n"),
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("error[input-type-changed]").count(),
+        1,
+        "{text}"
+    );
+    assert!(text.contains("added: 30 tools: /s/new00, "), "{text}");
+    assert!(text.contains("/s/new19 and 10\n  more\n"), "{text}");
+    assert!(text.contains("a new tool `…`, which"), "{text}");
+    assert_eq!(text.matches("help: ").count(), 1, "{text}");
+    let command = "`broker-gen lock --config c.json --source /s`";
+    assert!(text.contains(command), "{text}");
+    assert_eq!(report.tools.len(), 33, "the report has each tool");
+}
+
+#[test]
 fn tool_moved_to_another_source_is_named() {
     let mut report = check(json!([{"name": "a"}]), json!([]));
     let mut other = check(json!([]), json!([{"name": "a"}]));

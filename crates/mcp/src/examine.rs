@@ -15,8 +15,9 @@ use crate::spec::SourceSpec;
 use crate::status::Counters;
 use broker_process::{StderrTail, StopDeadline};
 
-/// The maximum number of stderr lines in an exam.
-const MAX_STDERR_LINES: usize = 20;
+/// The maximum number of stderr lines in an exam: above the length of usual stack traces, which come after
+/// the line that names the error.
+const MAX_STDERR_LINES: usize = 200;
 
 /// The observations during one start of a source.
 #[derive(Clone, Debug)]
@@ -36,13 +37,12 @@ pub struct ServerExam {
 }
 
 impl ServerExam {
-    /// Starts `spec` once, as one process, and ends it again; `era` is tried first. Dropping the
-    /// future ends the process at once.
-    pub async fn run(spec: &SourceSpec, era: Option<Era>) -> Self {
-        let tail = StderrTail::new(spec.redactor.clone());
+    /// Starts `spec` once, as one process, and ends it again; `era` is tried first, and stderr goes into
+    /// `tail`. Dropping the future ends the process at once.
+    pub async fn run(spec: &SourceSpec, era: Option<Era>, tail: &StderrTail) -> Self {
         let counters = Arc::<Counters>::default();
         let opening = Opening {
-            tail: &tail,
+            tail,
             counters: &counters,
             tasks: &TaskTracker::new(),
             stop_deadline: &StopDeadline::never(),

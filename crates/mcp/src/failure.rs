@@ -135,7 +135,7 @@ impl fmt::Display for CallFailure {
             Self::OutputTooLarge { limit } => {
                 write!(f, "the server's answer is longer than {limit} bytes")
             }
-            Self::OutOfMemory => f.write_str("there is no room for the server's answer"),
+            Self::OutOfMemory => f.write_str("the server's answer does not fit into memory"),
             Self::Stopping => f.write_str("the source is being stopped"),
         }
     }

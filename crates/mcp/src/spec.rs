@@ -134,7 +134,7 @@ pub fn resolve(
         base
     })
     .unwrap_or_else(|_| base.to_owned());
-    let mut expander = Expander::new(environment);
+    let mut expander = Expander::new(environment, &base);
     let at = |place: &str| format!("{}{place}", source.pointer);
 
     let mut env = inherited(source, environment, &mut expander);
@@ -286,6 +286,8 @@ fn inherited(
 /// Expands templates; collects all problems and all secret values.
 struct Expander<'a> {
     environment: &'a Environment,
+    /// The value of `${workspaceFolder}`.
+    base: &'a Path,
     problems: Vec<Diagnostic>,
     /// Variables that are not set, by place, in the order found.
     missing: Vec<(String, Vec<String>)>,
@@ -293,9 +295,10 @@ struct Expander<'a> {
 }
 
 impl<'a> Expander<'a> {
-    fn new(environment: &'a Environment) -> Self {
+    fn new(environment: &'a Environment, base: &'a Path) -> Self {
         Self {
             environment,
+            base,
             problems: Vec::new(),
             missing: Vec::new(),
             secrets: Vec::new(),
@@ -350,19 +353,24 @@ impl<'a> Expander<'a> {
     /// text is a secret. A value from a variable is always a secret, except for variables that every
     /// child inherits.
     fn expand(&mut self, template: &Template, place: &str, secret: bool) -> String {
+        let (environment, base) = (self.environment, self.base);
+        let value_of = |name: &str| match name {
+            config::WORKSPACE_FOLDER => base.to_str(),
+            name => environment.get(name),
+        };
         for name in template.variables() {
-            let Some(value) = self.environment.get(name) else {
+            let Some(value) = value_of(name) else {
                 continue;
             };
             if value.contains(['\n', '\r', '\0']) {
                 let message = format!("the value of `{name}` holds a newline or a NUL");
                 self.problem(DiagnosticCode::EnvValue, &message, place);
             }
-            if !is_base(name) {
+            if !is_base(name) && name != config::WORKSPACE_FOLDER {
                 self.secrets.push(Secret::new(value));
             }
         }
-        let text = match template.expand(&|name| self.environment.get(name).map(str::to_owned)) {
+        let text = match template.expand(&|name| value_of(name).map(str::to_owned)) {
             Ok(text) => text,
             Err(missing) => {
                 self.missing(missing.into_iter().map(|name| name.0), place);

@@ -257,8 +257,8 @@ impl fmt::Debug for Account {
 impl fmt::Display for ChargeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Caller => "this caller holds its part of `limits.memory_bytes`",
-            Self::Total => "the broker's memory, `limits.memory_bytes`, is in use",
+            Self::Caller => "the requests of this caller use its part of the broker's memory",
+            Self::Total => "the broker's memory is in use",
         })
     }
 }

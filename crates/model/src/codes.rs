@@ -1,9 +1,16 @@
 //! The registry of codes, three closed lists: errors of calls, causes of sources that are not ready,
 //! diagnostics of config and lock. A test checks `docs/errors.md` against it.
 
-/// Declares one closed list: the enum, and for each code its wire name, its cause and its remedy.
+/// The hint to callers on a source that only the operator can correct.
+const OPERATOR_HINT: &str =
+    "Only the operator can correct the source: use other tools, and report this error.";
+/// The hint to callers on a source that starts again by itself.
+const RESTART_HINT: &str = "The broker starts the source again: call again in a few seconds.";
+
+/// Declares one closed list: the enum, and for each code its wire name, its cause, its remedy, and the
+/// remedy for callers if it differs.
 macro_rules! closed_list {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $code:literal, $cause:literal, $remedy:literal;)* }) => {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $code:literal, $cause:literal, $remedy:literal $(, $hint:expr)?;)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
@@ -28,6 +35,11 @@ macro_rules! closed_list {
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy),* }
             }
+
+            /// The remedy for callers, who have neither the config nor the log nor these pages.
+            pub const fn hint(self) -> &'static str {
+                match self { $(Self::$variant => [$($hint,)? $remedy][0]),* }
+            }
         }
 
         impl std::fmt::Display for $name {
@@ -45,52 +57,53 @@ closed_list! {
         PathInvalid = "path_invalid", "The path is missing, not a string, or outside the grammar.", "Use a path as `meta_tree` prints it.";
         PathIsTool = "path_is_tool", "`meta_tree` was asked for a tool.", "Describe it with `meta_desc` or call it with `meta_call`.";
         PathIsNode = "path_is_node", "`meta_call` was asked for a node.", "List it with `meta_tree` and call one of its tools.";
-        FieldUnknown = "field_unknown", "The body has a member that the call does not know.", "Remove or rename it; `did_you_mean` names the nearest.";
-        FieldInvalid = "field_invalid", "A member has the wrong type or range, or members exclude each other.", "See the message and `docs/api.md`.";
+        FieldUnknown = "field_unknown", "The body has a member that the call does not know.", "Remove or rename it; `did_you_mean` names the nearest.", "Remove or rename it.";
+        FieldInvalid = "field_invalid", "A member has the wrong type or range, or members exclude each other.", "See the message and `docs/api.md`.", "Correct the member that the message names.";
         HeaderInvalid = "header_invalid", "`Host` is missing, doubled or malformed, or the query contains a secret.", "Send one `Host`, and the secret as a header.";
         Unauthorized = "unauthorized", "The secret is missing or wrong.", "Send `Authorization: Bearer SECRET` or `X-API-Key: SECRET`.";
         Forbidden = "forbidden", "The caller may not use this entry.", "Ask the operator.";
-        HostForbidden = "host_forbidden", "The `Host` header names a host that is not allowed.", "Use a loopback name or address, or start with `--allow-host`.";
-        OriginForbidden = "origin_forbidden", "The `Origin` header names a web page that is not allowed.", "List it in `allowed_origins`.";
-        PathNotFound = "path_not_found", "No entry has this path.", "`did_you_mean` has the nearest; list with `meta_tree`.";
+        HostForbidden = "host_forbidden", "The `Host` header names a host that is not allowed.", "Use a loopback name or address, or start with `--allow-host`.", "Use a loopback name or address, or ask the operator to allow this host.";
+        OriginForbidden = "origin_forbidden", "The `Origin` header names a web page that is not allowed.", "List it in `allowed_origins`.", "Ask the operator to allow this origin.";
+        PathNotFound = "path_not_found", "No entry has this path.", "`did_you_mean` has the nearest; list with `meta_tree`.", "List the entries with `meta_tree`, and use a path as it prints it.";
         RouteNotFound = "route_not_found", "There is no such route.", "Use `/meta_tree`, `/meta_desc` or `/meta_call`.";
         MethodNotAllowed = "method_not_allowed", "The route does not take this method.", "See the `Allow` header.";
-        ToolWithdrawn = "tool_withdrawn", "The server's tool no longer matches the lock.", "Review the drift: `broker-gen check`, then `broker-gen lock` and a new build.";
-        BodyTooLarge = "body_too_large", "The body is larger than `limits.body_bytes`, or the request takes more than a quarter of `limits.memory_bytes`.", "Send less, or raise the limit.";
+        ToolWithdrawn = "tool_withdrawn", "The server's tool no longer matches the lock.", "Review the drift: `broker-gen check`, then `broker-gen lock` and a new build.", "Do not repeat the call: the operator must review the change. Use another tool.";
+        BodyTooLarge = "body_too_large", "The body is larger than `limits.body_bytes`, or the request takes more than a quarter of `limits.memory_bytes`.", "Send less, or raise the limit.", "Send less in one request.";
         ContentType = "content_type", "The body is not `application/json`, or is encoded.", "Send `Content-Type: application/json` and no `Content-Encoding`.";
         ArgsInvalid = "args_invalid", "The arguments do not match the tool's schema.", "Correct them; see `details.errors` and `details.args_schema`.";
-        Overloaded = "overloaded", "The source's queue is full, the broker has too many connections or long requests, or its memory (`limits.memory_bytes`) is in use.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.";
-        Internal = "internal", "The broker failed; the log has the request id.", "Report it with the log line.";
+        Overloaded = "overloaded", "The source's queue is full, the broker has too many connections or long requests, or its memory (`limits.memory_bytes`) is in use.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.", "Wait for `Retry-After` seconds, then call again.";
+        Internal = "internal", "The broker failed; the log has the request id.", "Report it with the log line.", "Report `request_id` to the operator.";
         SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc`: the server's own text, known secrets masked, message and data cut to 16 KiB together.", "See `details.rpc`.";
         SourceExited = "source_exited", "The server's process ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";
         SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
-        OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`, or there is no room for it in `limits.memory_bytes`.", "Ask for less, or raise the limit.";
-        SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Fix the cause, which `GET /readyz` shows; or wait for `Retry-After` seconds.";
+        OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`, or there is no room for it in `limits.memory_bytes`.", "Ask for less, or raise the limit.", "Ask for less in one call.";
+        SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Fix the cause, which `GET /readyz` shows; or wait for `Retry-After` seconds.", "Wait for `Retry-After` seconds, then call again; `details.cause` says why.";
         Starting = "starting", "The required sources have not yet been compared with the lock.", "Wait for `Retry-After` seconds.";
+        StartRefused = "start_refused", "The start was refused: a source differs from the lock or could not be compared with it; `details` has the source and the class.", "Read the report in the broker's log; review the differences with `broker-gen check`, or fix the source, then start the broker again.", OPERATOR_HINT;
         ShuttingDown = "shutting_down", "The broker is shutting down.", "Call again when it has restarted.";
-        CallTimeout = "call_timeout", "The call's time limit passed before its arguments were checked or the server answered.", "Raise `timeout`. The server may have executed the call: check before you repeat it.";
+        CallTimeout = "call_timeout", "The call's time limit passed before its arguments were checked or the server answered.", "Raise `timeout`. The server may have executed the call: check before you repeat it.", "Ask for less in one call. If `maybe_executed` is true, check what the call did before you repeat it.";
     }
 }
 
 closed_list! {
     /// Why a source is not ready.
     SourceCause {
-        SpawnNotFound = "spawn_not_found", "The command was not found.", "Install it, or correct `command`; the log and `mcp-broker doctor` list the folders that were searched.";
-        SpawnDenied = "spawn_denied", "The command may not be executed.", "Make it executable.";
-        SpawnFormat = "spawn_format", "The file is not a program that this machine can run.", "Check its first line and its architecture.";
-        SpawnFailed = "spawn_failed", "The operating system refused to start the command.", "See the log or `mcp-broker doctor`.";
-        ExitBeforeReady = "exit_before_ready", "The process ended before it answered.", "Read the end of its stderr in the log or with `mcp-broker doctor`; a server that exits with 0 is not a stdio MCP server.";
-        StartupTimeout = "startup_timeout", "The server did not answer within `startup_timeout`.", "Raise `startup_timeout`, or run the command once by hand so that it can install.";
-        HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "Read the server's message in the log or with `mcp-broker doctor`; it may be too old or too new.";
-        ListFailed = "list_failed", "The server could not list its tools.", "Read the server's message in the log or with `mcp-broker doctor`.";
-        ListInvalid = "list_invalid", "The server's tool list breaks the protocol.", "Report it to the server's maintainers.";
-        NeedsAuth = "needs_auth", "The server refused the credentials.", "Correct them and reload.";
-        EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it.";
-        Exited = "exited", "The process ended while it was in use.", "Read its exit status and the end of its stderr in the log or with `mcp-broker doctor`; the broker starts it again.";
-        Protocol = "protocol", "The server broke the protocol, and the connection was closed.", "Report it to the server's maintainers.";
-        StdinStalled = "stdin_stalled", "The server sends requests and does not read the answers: 32 MiB of answers are unread.", "Report it to the server's maintainers; the broker starts it again.";
-        RecheckPending = "recheck_pending", "The server announced that its tools changed and has not listed them since.", "Wait for `Retry-After` seconds: the source is ready again when its listing has arrived and matches. If it does not arrive, find out why the server does not answer `tools/list`.";
-        DriftSource = "drift_source", "The source itself no longer matches the lock.", "Review the drift: `broker-gen check`.";
+        SpawnNotFound = "spawn_not_found", "The command was not found.", "Install it, or correct `command`; the log and `mcp-broker doctor` list the folders that were searched.", OPERATOR_HINT;
+        SpawnDenied = "spawn_denied", "The command may not be executed.", "Make it executable.", OPERATOR_HINT;
+        SpawnFormat = "spawn_format", "The file is not a program that this machine can run.", "Check its first line and its architecture.", OPERATOR_HINT;
+        SpawnFailed = "spawn_failed", "The operating system refused to start the command.", "See the log or `mcp-broker doctor`.", OPERATOR_HINT;
+        ExitBeforeReady = "exit_before_ready", "The process ended before it answered.", "Read the end of its stderr in the log or with `mcp-broker doctor`; a server that exits with 0 is not a stdio MCP server.", OPERATOR_HINT;
+        StartupTimeout = "startup_timeout", "The server did not list its tools in time.", "Raise `startup_timeout`, or run the command once by hand so that it can install.", OPERATOR_HINT;
+        HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "Read the server's message in the log or with `mcp-broker doctor`; it may be too old or too new.", OPERATOR_HINT;
+        ListFailed = "list_failed", "The server could not list its tools.", "Read the server's message in the log or with `mcp-broker doctor`.", OPERATOR_HINT;
+        ListInvalid = "list_invalid", "The server's tool list breaks the protocol.", "Report it to the server's maintainers.", OPERATOR_HINT;
+        NeedsAuth = "needs_auth", "The server refused the credentials.", "Correct them and reload.", OPERATOR_HINT;
+        EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it.", OPERATOR_HINT;
+        Exited = "exited", "The process ended while it was in use.", "Read its exit status and the end of its stderr in the log or with `mcp-broker doctor`; the broker starts it again.", RESTART_HINT;
+        Protocol = "protocol", "The server broke the protocol, and the connection was closed.", "Report it to the server's maintainers.", RESTART_HINT;
+        StdinStalled = "stdin_stalled", "The server sends requests and does not read the answers: 32 MiB of answers are unread.", "Report it to the server's maintainers; the broker starts it again.", RESTART_HINT;
+        RecheckPending = "recheck_pending", "The server announced that its tools changed and has not listed them since.", "Wait for `Retry-After` seconds: the source is ready again when its listing has arrived and matches. If it does not arrive, find out why the server does not answer `tools/list`.", "Call again in a few seconds: the source is ready when its new tool list has arrived and matches.";
+        DriftSource = "drift_source", "The source itself no longer matches the lock.", "Review the drift: `broker-gen check`.", OPERATOR_HINT;
         Stopped = "stopped", "The broker is stopping the source.", "None: the source is stopping.";
     }
 }
@@ -110,10 +123,12 @@ closed_list! {
         ConfigSourceKind = "config_source_kind", "A source has both `command` and `url`, or neither, or not the one that its backend needs.", "Give exactly one.";
         NotSupportedYet = "not_supported_yet", "This version of the broker does not support the key yet.", "Remove the key.";
         KeyIgnored = "key_ignored", "A key that other clients read has no meaning here.", "Remove it if you like.";
+        TimeoutUnit = "timeout_unit", "A `timeout` in a file of another client is above 3600: it is in seconds, and some clients count milliseconds.", "Write seconds.";
         LiteralSecret = "literal_secret", "The config contains a secret.", "Write `${NAME}`; the compiled-in config takes the value from the environment.";
         EnvMissing = "env_missing", "Variables that the config names are not set.", "Set them, or give a default: `${NAME:-default}`.";
         EnvSyntax = "env_syntax", "A `${…}` is not `${NAME}` or `${NAME:-default}`, or names a variable of the broker itself (`MCP_BROKER_…`).", "Close it, do not nest, or name another variable.";
         EnvValue = "env_value", "A variable's value cannot be used there: it holds a newline or a NUL.", "Correct the value.";
+        TextVariable = "text_variable", "A summary, a description, a path or an alias has a `${…}`, and variables are not expanded there.", "Write the text itself; write `$${` for the characters `${`.";
         ShellPlace = "shell_place", "The value of a `${NAME}` could become code: in a here-document, in backticks, in `eval`, in text that is piped into a shell, or in a script that cannot be rewritten.", "Pass it as an argument or in `env`.";
         PathInvalid = "path_invalid", "A path is outside the grammar.", "Write `/` or segments of letters, digits, `_`, `.` and `-`.";
         PathDup = "path_dup", "Two entries have the same path.", "Rename one of them.";
@@ -127,6 +142,7 @@ closed_list! {
         OverrideUnknown = "override_unknown", "An alias or override names a tool that is not exposed.", "Correct the name.";
         ExampleInvalid = "example_invalid", "An example does not match its tool's schema.", "Correct `example_args`; models copy them.";
         BindOpen = "bind_open", "The address is reachable from other machines and no secret is set.", "Set MCP_BROKER_SECRET or `--secret-file`, bind to 127.0.0.1, or pass `--allow-unauthenticated`.";
+        ServeOpen = "serve_open", "`broker-gen serve` was asked to listen on an address that other machines can reach.", "Listen on 127.0.0.1, or build the broker, which other machines may use: `broker-gen new`.";
         SecretPermissions = "secret_permissions", "Other users can read the secret file.", "Run `chmod 600` on it.";
         SecretEmpty = "secret_empty", "The secret is empty.", "Give a secret, or remove the setting.";
         SecretUnexpanded = "secret_unexpanded", "The secret holds a literal `${`.", "Expand the variable before you pass the secret.";

@@ -108,9 +108,15 @@ impl Diagnostic {
         whole
     }
 
-    /// `error[code]: message`, its notes, the place, and the remedy: one line each, the last one without a
-    /// line end.
+    /// [`Diagnostic::problem`], and the remedy in a further line.
     pub fn text(&self) -> Text {
+        let mut out = self.problem();
+        out.push(text!("\n  help: {}", self.remedy()));
+        out
+    }
+
+    /// `error[code]: message`, its notes and the place: one line each, the last one without a line end.
+    pub fn problem(&self) -> Text {
         let mut out = text!(
             "{}[{}]: {}",
             self.severity.as_str(),
@@ -132,8 +138,12 @@ impl Diagnostic {
         } else if let Some(pointer) = pointer {
             out.push(text!("\n  --> {}", pointer));
         }
-        out.push(text!("\n  help: {}", self.remedy()));
         out
+    }
+
+    /// Whether another one is of the same kind, so that one remedy is enough for both.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.code, self.severity, self.remedy()) == (other.code, other.severity, other.remedy())
     }
 
     /// The diagnostic as one JSON object: `code`, `severity`, `file`, `line`, `column`, `pointer`,

@@ -127,7 +127,7 @@ fn check_of_a_changed_tool_reports_class_places_and_values() {
             "  warning[description-changed] the description changed\n",
             "broker-gen lock --config c.json --source /a",
             "summary: 1 same, 1 security, 1 gone, 1 added\n",
-            "/a/alias\n  error[control-sequence] ",
+            "error[control-sequence] /a/alias: ",
             "lint: 1 error, 0 warnings\n",
         ],
     );
@@ -378,7 +378,7 @@ fn check_with_a_stale_lock_names_the_sources() {
     contains(
         &output.stderr,
         &[
-            "error[lock_stale]: the config of the source `/b` has changed since it was locked\n  --> c.json:1:",
+            "error[lock_stale]: the config of the source `/b` has changed since it was locked: `tool_filter` has the new pattern `echo`\n  --> c.json:1:",
             "error[lock_stale]: the source `/d` is not in the lock",
             "error[lock_orphan]: the lock has the source `/old`, which the config does not have",
             "broker-gen lock",
@@ -424,12 +424,12 @@ fn check_with_a_damaged_or_other_version_lock_is_refused() {
     let whole = bench.lock_text();
     for (text, code, part) in [
         (
-            whole.replace("\"lock_version\": 1", "\"lock_version\": 3"),
+            whole.replace("\"lock_version\": 2", "\"lock_version\": 3"),
             "lock_version",
             "Upgrade",
         ),
         (
-            whole.replace("\"lock_version\": 1", "\"lock_version\": 0"),
+            whole.replace("\"lock_version\": 2", "\"lock_version\": 0"),
             "lock_version",
             "broker-gen lock",
         ),

@@ -1,6 +1,7 @@
 //! Problems with the config and the command line: all in one run, each with its place, exit 2.
 
 use harness::{Bench, contains};
+use serde_json::json;
 
 #[test]
 fn config_with_several_problems_reports_each_with_its_place() {
@@ -74,6 +75,31 @@ fn config_with_missing_variables_names_each_with_its_place() {
     // A source that is not asked for needs no variables.
     let one = bench.verb_with(&["lock", "--source", "/b"], &[("THREE_MISSING", "x")]);
     assert!(!one.stderr.contains("env_missing"), "{}", one.stderr);
+}
+
+#[test]
+fn config_text_with_a_variable_is_refused_by_every_verb() {
+    let bench = Bench::new();
+    bench.write(
+        "c.json",
+        r#"{ "tree": [
+  { "path": "/a", "type": "node", "summary": "Files in ${HOME}", "source": { "command": "chaos-mcp" } }
+] }"#,
+    );
+    let errors = bench.lock_fails(2);
+    contains(
+        &errors,
+        &[
+            "error[text_variable]: a summary has `${HOME}`",
+            "c.json:2:46 at /tree/0/summary",
+            "write `$${`",
+        ],
+    );
+    for verb in ["check", "tree", "verify"] {
+        let output = bench.verb(&[verb]);
+        assert_eq!(output.code, Some(2), "{verb}");
+        contains(&output.stderr, &["error[text_variable]"]);
+    }
 }
 
 #[test]
@@ -159,4 +185,40 @@ fn config_variable_in_a_shell_script_reaches_the_server_unchanged() {
         let journal = bench.path(&format!("{value}{number}"));
         assert!(journal.exists(), "{}", journal.display());
     }
+}
+
+#[test]
+fn config_of_vscode_is_locked_where_it_is() {
+    let bench = Bench::new();
+    bench.one_tool(
+        "a",
+        json!({"name": "only", "inputSchema": {"type": "object"}}),
+    );
+    std::fs::create_dir(bench.path(".vscode")).expect("writable");
+    let text = r#"{
+  // The file as the editor writes it.
+  "inputs": [],
+  "servers": {
+    "a": {
+      "type": "stdio", "command": "chaos-mcp",
+      "args": ["--script", "${workspaceFolder}/a.json",],
+      "env": { "X": "${env:HOME}" }
+    },
+  },
+}"#;
+    bench.write(".vscode/mcp.json", text);
+    let output = bench.run(&["lock", "--config", ".vscode/mcp.json"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let lock = bench.read(".vscode/mcp.lock.json");
+    assert!(lock.contains("\"only\""), "{lock}");
+    let folder = bench.path("");
+    assert!(!lock.contains(&*folder.to_string_lossy()), "{lock}");
+    let asks = text.replace("${env:HOME}", "${input:api-key}");
+    bench.write(".vscode/mcp.json", &asks);
+    let output = bench.run(&["check", "--config", ".vscode/mcp.json"]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &["mcp.json:8:21 at /servers/a/env/X", "${API_KEY}"],
+    );
 }

@@ -407,6 +407,50 @@ fn lock_of_one_source_keeps_the_others() {
 }
 
 #[test]
+fn lock_and_check_explain_a_failed_source_like_doctor() {
+    let bench = Bench::with_sources(&["a"]);
+    bench.lock();
+    let frames = (1..=14).map(|at| format!("at frame {at}"));
+    let mut lines = vec![
+        "loading".to_owned(),
+        "Error: MY_API_KEY is required".to_owned(),
+    ];
+    lines.extend(frames);
+    bench.script("a", &json!({"start_exit": 1, "stderr_lines": lines}));
+    let env = [("MY_API_KEY", "hunter2-hunter2")];
+    let lock = bench.verb_with(&["lock"], &env);
+    assert_eq!(lock.code, Some(4), "{}", lock.stderr);
+    let remedy = "It is set here and is not passed on: add `\"MY_API_KEY\": \"${MY_API_KEY}\"` to the source's `env`.";
+    contains(
+        &lock.stderr,
+        &[
+            "exit_before_ready: ",
+            "    variable_missing: it needs the variable `MY_API_KEY`\n    stderr: Error: MY_API_KEY is required\n    stderr: at frame 5\n",
+            "    stderr: at frame 13\n  help: ",
+            remedy,
+        ],
+    );
+    assert!(!lock.stderr.contains("hunter2"), "{}", lock.stderr);
+    let check = bench.verb_with(&["check", "--format", "json"], &env);
+    assert_eq!(check.code, Some(4), "{}", check.stderr);
+    let report: Value = serde_json::from_str(&check.stdout).expect("JSON");
+    let found = &report["sources"][0]["findings"][0];
+    assert_eq!(found["remedy"], remedy);
+    contains(
+        found["message"].as_str().expect("a text"),
+        &[
+            "variable_missing: it needs",
+            "stderr: Error: MY_API_KEY is required",
+        ],
+    );
+    let human = bench.verb_with(&["check"], &env).stdout;
+    contains(
+        &human,
+        &["variable_missing: it needs", "stderr: at frame 13"],
+    );
+}
+
+#[test]
 fn lock_progress_names_a_slow_source() {
     let bench = Bench::with_sources(&["quick", "slow"]);
     bench.script(
@@ -464,5 +508,31 @@ fn lock_warns_about_values_of_the_machine() {
             "warning[machine_text]: `/a` put the config's folder into its tool `here` at /inputSchema/properties/p/default",
             "warning[machine_text]: `/b` put the time zone into its instructions",
         ],
+    );
+}
+
+#[test]
+fn lock_warnings_of_one_kind_share_their_help_and_are_counted() {
+    let bench = Bench::with_sources(&["a"]);
+    let folder = bench.path("").canonicalize().expect("a folder");
+    let tools: Vec<_> = (0..8)
+        .map(|at| {
+            let mut here = tool(&format!("t{at}"));
+            here["description"] = format!("Reads {}/{at}.", folder.display()).into();
+            here
+        })
+        .collect();
+    bench.script("a", &json!({"tools": tools}));
+    let output = bench.lock();
+    let machine = "warning[machine_text]: ";
+    assert_eq!(
+        output.stderr.matches(machine).count(),
+        5,
+        "{}",
+        output.stderr
+    );
+    contains(
+        &output.stderr,
+        &["`t4` at /description\n  … and 3 more warnings of this kind\n  help: "],
     );
 }

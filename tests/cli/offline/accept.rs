@@ -133,7 +133,7 @@ fn accept_with_wrong_arguments_is_refused_and_writes_nothing() {
             "Did you mean `same-name`?",
         ),
         (
-            &["--all", "--rule", "r", "--reason", "r"],
+            &["--all", "--rule", "r", "--reason", "r", "--notes", "n"],
             "cannot be used with",
         ),
     ] {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use broker_model::Snapshot;
 use broker_model::config::Config;
-use broker_model::lock::{Lock, LockedSource};
+use broker_model::lock::{LOCK_VERSION, Lock, LockedSource};
 use harness::Bench;
 use serde_json::{Value, json};
 
@@ -15,6 +15,17 @@ pub(crate) fn workspace() -> &'static Path {
 
 /// Writes a config and the lock that a server with these tools gives.
 pub(crate) fn write_lock(bench: &Bench, stem: &str, config: &Value, tools: &[Value]) {
+    write_lock_of_version(LOCK_VERSION, bench, stem, config, tools);
+}
+
+/// [`write_lock`] with a lock of this format version.
+pub(crate) fn write_lock_of_version(
+    version: u64,
+    bench: &Bench,
+    stem: &str,
+    config: &Value,
+    tools: &[Value],
+) {
     let text = config.to_string();
     let parsed = Config::parse("c.json", text.as_bytes()).expect("the config is valid");
     let snapshot = Snapshot {
@@ -34,11 +45,17 @@ pub(crate) fn write_lock(bench: &Bench, stem: &str, config: &Value, tools: &[Val
     };
     let sources = parsed.config.sources();
     let lock = Lock {
-        version: broker_model::lock::LOCK_VERSION,
+        version,
         config_digest: parsed.config.digest(),
         generator: "broker-gen test".to_owned(),
         sources: sources
-            .map(|source| LockedSource::from_snapshot(source, &snapshot))
+            .map(|source| {
+                let mut locked = LockedSource::from_snapshot(source, &snapshot);
+                locked.describe(&parsed.config, "/folder", |_, tool| {
+                    tool.upstream_name.clone()
+                });
+                locked
+            })
             .collect(),
     };
     bench.write(&format!("{stem}.json"), &text);

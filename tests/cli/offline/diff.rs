@@ -3,7 +3,7 @@
 use harness::{Bench, Output, contains};
 use serde_json::{Value, json};
 
-use super::bench::{config, tool, write_lock};
+use super::bench::{config, tool, write_lock, write_lock_of_version};
 
 /// Locks both, and gives the report of `diff` with its exit code.
 fn diff(old: (Value, &[Value]), new: (Value, &[Value])) -> (Option<i32>, Value) {
@@ -72,6 +72,26 @@ fn diff_reports_changed_removed_and_added_tools() {
         (code, one(&report)),
         (Some(0), ("added", "tool-added", "/a/y"))
     );
+    let message = &report["tools"][0]["findings"][0]["message"];
+    assert_eq!(
+        message,
+        "the new lock exposes `y`, which the old one does not have"
+    );
+}
+
+#[test]
+fn diff_names_the_path_of_an_added_tool_with_an_alias() {
+    let alias = |of: &str| json!({"path_aliases": {of: "z"}});
+    let (_, report) = diff(
+        (alias("x"), &[tool("x")]),
+        (alias("y"), &[tool("x"), tool("y")]),
+    );
+    let tools = report["tools"].as_array().expect("a list").iter();
+    let paths: Vec<_> = tools.map(|tool| (&tool["class"], &tool["path"])).collect();
+    assert!(
+        paths.contains(&(&json!("added"), &json!("/a/z"))),
+        "{paths:?}"
+    );
 }
 
 #[test]
@@ -135,6 +155,90 @@ fn diff_with_another_command_fails() {
     assert_eq!(
         (&finding["rule"], &finding["class"]),
         (&json!("source-config-changed"), &json!("unknown"))
+    );
+}
+
+#[test]
+fn diff_shows_the_changed_fields_of_a_source() {
+    let tools = [tool("x"), tool("y")];
+    let old = json!({"command": "npx -y server@1.0.0 --token=canary1 --dir /a/b", "tool_filter": ["x", "y"]});
+    let new = json!({"command": "npx -y server@2.0.0 --token=canary2 --dir /a/b", "tool_filter": ["*", "x"],
+        "path_aliases": {"x": "ax"}});
+    let (code, report) = diff((old, &tools), (new, &tools));
+    assert_eq!(code, Some(3), "{report:#}");
+    let findings = report["sources"][0]["findings"].as_array().expect("a list");
+    let shown: Vec<_> = findings
+        .iter()
+        .map(|one| {
+            assert_eq!(one["rule"], "source-config-changed");
+            let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+            (text("pointer"), text("message"))
+        })
+        .collect();
+    assert_eq!(shown.len(), 3, "{report:#}");
+    assert_eq!(shown[0].0, "/command");
+    let command = &shown[0].1;
+    contains(
+        command,
+        &[
+            "the words `server@1.0.0` `[sha256/1:",
+            " are now `server@2.0.0` `[sha256/1:",
+        ],
+    );
+    assert!(!command.contains("--dir"), "{command}");
+    assert_eq!(
+        shown[1],
+        (
+            "/tool_filter".to_owned(),
+            "`tool_filter` has the new pattern `*`, and no longer has the pattern `y`".to_owned()
+        )
+    );
+    assert_eq!(
+        shown[2],
+        (
+            "/path_aliases".to_owned(),
+            "in `path_aliases`, `x` is `ax` now".to_owned()
+        )
+    );
+    assert_eq!(findings[1]["old"], json!(["x", "y"]));
+    let text = report.to_string();
+    assert!(!text.contains("canary") && !text.contains("/a/b"), "{text}");
+    assert!(!text.contains("config_digest"), "{text}");
+}
+
+#[test]
+fn diff_with_a_lock_of_version_1_compares_digests() {
+    let bench = Bench::new();
+    write_lock_of_version(1, &bench, "old", &config(json!({})), &[tool("x")]);
+    let new = config(json!({"command": "other"}));
+    write_lock(&bench, "new", &new, &[tool("x")]);
+    let output = bench.run(&["diff", "old.lock.json", "new.lock.json"]);
+    assert_eq!(output.code, Some(3), "{}", output.stdout);
+    contains(
+        &output.stdout,
+        &["at  /config_digest", "of format version 1 does not"],
+    );
+    // The version alone is not a difference.
+    write_lock(&bench, "same", &config(json!({})), &[tool("x")]);
+    let output = bench.run(&["diff", "old.lock.json", "same.lock.json"]);
+    assert_eq!(
+        (output.code, output.stdout.as_str()),
+        (Some(0), "summary: 1 same\n")
+    );
+}
+
+#[test]
+fn diff_with_other_names_in_env_says_so() {
+    let tools = [tool("x")];
+    let (code, report) = diff(
+        (json!({}), &tools),
+        (json!({"env": {"LEVEL": "1"}}), &tools),
+    );
+    assert_eq!(code, Some(3), "{report:#}");
+    let finding = &report["sources"][0]["findings"][0];
+    contains(
+        finding["message"].as_str().expect("a text"),
+        &["names of variables in `env` or `inherit_env`"],
     );
 }
 

@@ -354,7 +354,7 @@ fn human_report_shows_the_changed_sentence_within_80_columns() {
             "    -It never writes.\n    +It writes where it has to.\n",
             "    -  \"It never writes.\"\n    +  \"It writes where it has to.\"\n",
             "    for example the call {\"mode\":\"It never writes.\"}\n",
-            "  help: review it;",
+            "\nhelp: review it;",
         ],
     );
 }

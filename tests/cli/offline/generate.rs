@@ -131,3 +131,29 @@ fn completions_contain_every_verb() {
     }
     assert_eq!(bench.run(&["completions", "tcsh"]).code, Some(2));
 }
+
+#[test]
+fn completions_and_man_pages_exist_for_both_programs() {
+    let bench = Bench::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = bench.fine(&["completions", shell, "--program", "mcp-broker"]);
+        for word in ["doctor", "status", "log-level", "mcp-broker"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let page = bench.fine(&["man", "--program", "my-broker"]);
+    assert!(
+        page.contains(".TH my-broker 1") && page.contains("doctor"),
+        "{page}"
+    );
+    assert!(bench.fine(&["man"]).contains(".TH broker-gen 1"));
+    bench.fine(&["man", "--out", "pages"]);
+    for file in ["broker-gen.1", "broker-gen-lock.1", "broker-gen-new.1"] {
+        assert!(
+            bench.read(&format!("pages/{file}")).contains(".SH"),
+            "{file}"
+        );
+    }
+    let output = bench.run(&["completions", "bash", "--program", "$(x)"]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+}

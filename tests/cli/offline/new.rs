@@ -21,10 +21,18 @@ const FILES: [&str; 11] = [
     "README.md",
 ];
 
+/// A repository that is not reached: `new` downloads nothing.
+const BROKER: [&str; 2] = ["--broker", "https://example.org/b#v1"];
+
+/// `new` with these arguments and a repository.
+fn new(bench: &Bench, args: &[&str]) -> harness::Output {
+    bench.run(&[&["new"][..], args, &BROKER].concat())
+}
+
 #[test]
 fn new_crate_is_complete_and_prints_the_next_steps() {
     let bench = Bench::new();
-    let output = bench.run(&["new", "mine"]);
+    let output = new(&bench, &["mine"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     contains(
         &output.stderr,
@@ -43,12 +51,11 @@ fn new_crate_is_complete_and_prints_the_next_steps() {
             "{file} names a folder"
         );
     }
-    let version = env!("CARGO_PKG_VERSION");
     contains(
         &bench.read("mine/Cargo.toml"),
         &[
-            &format!("mcp-broker = {{ version = \"{version}\" }}"),
-            &format!("broker-gen = {{ version = \"{version}\", default-features = false }}"),
+            r#"mcp-broker = { git = "https://example.org/b", rev = "v1" }"#,
+            r#"broker-gen = { git = "https://example.org/b", rev = "v1", default-features = false }"#,
         ],
     );
     let main = bench.read("mine/src/main.rs");
@@ -66,7 +73,7 @@ fn new_crate_is_complete_and_prints_the_next_steps() {
 #[test]
 fn new_crate_has_the_main_of_this_workspace() {
     let bench = Bench::new();
-    bench.fine(&["new", "mine"]);
+    assert_eq!(new(&bench, &["mine"]).code, Some(0));
     let code = |text: &str| {
         text.lines()
             .filter(|line| !line.starts_with("//!"))
@@ -84,7 +91,7 @@ fn new_crate_overwrites_no_file() {
         let path = folder.join(file);
         fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
         fs::write(&path, "mine").expect("writable");
-        let output = bench.run(&["new", "mine"]);
+        let output = new(&bench, &["mine"]);
         assert_eq!(output.code, Some(2), "{file}: {}", output.stderr);
         contains(
             &output.stderr,
@@ -100,7 +107,7 @@ fn new_crate_overwrites_no_file() {
     }
     fs::create_dir_all(bench.path("mine")).expect("writable");
     bench.write("mine/notes.txt", "kept");
-    bench.fine(&["new", "mine"]);
+    assert_eq!(new(&bench, &["mine"]).code, Some(0));
     assert_eq!(bench.read("mine/notes.txt"), "kept");
 }
 
@@ -159,7 +166,7 @@ fn new_crate_keeps_a_schema_that_the_config_names() {
     let config =
         json!({"$schema": "./mine.json", "tree": [{"path": "/a", "source": {"command": "./x"}}]});
     bench.write("c.json", &config.to_string());
-    let output = bench.run(&["new", "mine", "--from", "c.json"]);
+    let output = new(&bench, &["mine", "--from", "c.json"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     contains(&output.stderr, &["relative path"]);
     let written: Value = serde_json::from_str(&bench.read("mine/config.json")).expect("JSON");
@@ -172,11 +179,11 @@ fn new_crate_with_wrong_arguments_is_refused_before_any_write() {
     bench.write("broken.json", r#"{"mcpServers": {"a": {"comand": "x"}}}"#);
     for (args, says) in [
         (
-            &["new", "mine", "--from", "none.json"][..],
+            &["new", "mine", "--from", "none.json", "--broker", "0.1.0"][..],
             "config_unreadable",
         ),
         (
-            &["new", "mine", "--from", "broken.json"],
+            &["new", "mine", "--from", "broken.json", "--broker", "0.1.0"],
             "did you mean `command`",
         ),
         (
@@ -195,4 +202,75 @@ fn new_crate_with_wrong_arguments_is_refused_before_any_write() {
             "{args:?}"
         );
     }
+}
+
+#[test]
+fn new_crate_without_a_broker_has_a_repository_or_a_remedy() {
+    let bench = Bench::new();
+    let output = bench.run(&["new", "mine"]);
+    // This program was built from a clone with an origin, or from a copy without one.
+    if output.code == Some(0) {
+        let manifest = bench.read("mine/Cargo.toml");
+        contains(&manifest, &["mcp-broker = { git = \"http", "rev = \""]);
+    } else {
+        assert_eq!(output.code, Some(2), "{}", output.stderr);
+        contains(
+            &output.stderr,
+            &["does not know its repository", "--broker https://"],
+        );
+        assert!(!bench.path("mine").exists());
+    }
+}
+
+#[test]
+fn new_crate_from_a_file_of_vscode_is_a_config_without_secrets() {
+    let bench = Bench::new();
+    let text = r#"{
+  // "servers" of the team
+  "inputs": [],
+  "servers": {
+    "zeta": {"command": "npx", "args": ["-y", "z@1", "${workspaceFolder}"], "env": {"Z_TOKEN": "s3cret", "A": "${env:A_KEY}"}},
+    "alpha": {"command": "uvx", "args": ["a@1"],},
+  }
+}"#;
+    bench.write("mcp.json", text);
+    let output = new(&bench, &["mine", "--from", "mcp.json"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    contains(&output.stderr, &["Z_TOKEN"]);
+    let written = bench.read("mine/config.json");
+    assert!(!written.contains("s3cret") && !output.stderr.contains("s3cret"));
+    let order = written.find("zeta").zip(written.find("alpha"));
+    assert!(order.is_some_and(|(zeta, alpha)| zeta < alpha), "{written}");
+    let written: Value = serde_json::from_str(&written).expect("JSON without comments");
+    let env = &written["mcpServers"]["zeta"]["env"];
+    assert_eq!(*env, json!({"A": "${A_KEY}", "Z_TOKEN": "${Z_TOKEN}"}));
+    let readme = bench.read("mine/README.md");
+    contains(&readme, &["`A_KEY`, `Z_TOKEN`"]);
+    assert!(!readme.contains("workspaceFolder"), "it is not a variable");
+}
+
+#[test]
+fn new_crate_is_a_git_repository_unless_it_is_in_one() {
+    let bench = Bench::new();
+    let git = |crate_folder: &str| bench.path(crate_folder).join(".git").exists();
+    let output = new(&bench, &["mine"]);
+    contains(&output.stderr, &["made a git repository"]);
+    assert!(git("mine"));
+    // The first crate is a work tree.
+    assert_eq!(new(&bench, &["mine/inner"]).code, Some(0));
+    assert!(!git("mine/inner"));
+    assert_eq!(new(&bench, &["plain", "--no-git"]).code, Some(0));
+    assert!(!git("plain"));
+}
+
+#[test]
+fn new_crate_with_a_folder_says_what_it_means() {
+    let bench = Bench::new();
+    let folder = workspace().to_string_lossy().into_owned();
+    let output = bench.run(&["new", "mine", "--no-git", "--broker", &folder]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &["Dockerfile and workflow fail elsewhere", "git URL"],
+    );
 }

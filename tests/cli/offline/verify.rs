@@ -191,7 +191,7 @@ fn verify_reports_each_problem_with_its_exit_code() {
     contains(&edited.stderr, &["lock_corrupt", "c.lock.json:"]);
     let newer = run(
         &text,
-        &lock.replace("\"lock_version\": 1", "\"lock_version\": 9"),
+        &lock.replace("\"lock_version\": 2", "\"lock_version\": 9"),
     );
     assert_eq!(newer.code, Some(5));
     contains(&newer.stderr, &["lock_version"]);

@@ -73,8 +73,6 @@ impl Session {
             .env("no_proxy", "127.0.0.1")
             .env("CARGO_TARGET_DIR", target())
             .env("CARGO_NET_OFFLINE", "true")
-            // As in this workspace, so that its build is reused.
-            .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0)

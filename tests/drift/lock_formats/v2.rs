@@ -1,16 +1,31 @@
-//! Locks of format version 2: read as long as they use none of its new members, else refused with the
-//! member and what to upgrade. None is written yet.
+//! Locks of format version 2: their members and their order, and the refusal of members that this program does
+//! not know. A lock of version 1 never has them.
 
-use broker_model::lock::{LOCK_VERSION, Lock};
+use broker_model::config::Config;
+use broker_model::lock::{LOCK_VERSION, Lock, MIN_LOCK_VERSION};
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::{Value, json};
 
+const CONFIG: &str = include_str!("lock-v1-config.json");
 const LOCK_V1: &str = include_str!("lock-v1.json");
 
 /// The lock of the fixture as version 2, with a root digest that fits.
 fn version_2() -> String {
     let mut lock = Lock::parse("lock.json", LOCK_V1).expect("a lock of version 1 is read");
     lock.version = 2;
+    lock.to_text()
+}
+
+/// The lock of the fixture as `broker-gen lock` writes it now.
+fn described() -> String {
+    let mut lock = Lock::parse("lock.json", LOCK_V1).expect("a lock of version 1 is read");
+    let config = Config::parse("c.json", CONFIG.as_bytes()).expect("a config");
+    lock.version = LOCK_VERSION;
+    for source in &mut lock.sources {
+        source.describe(&config.config, "/folder", |_, tool| {
+            format!("Summary of {}", tool.upstream_name)
+        });
+    }
     lock.to_text()
 }
 
@@ -43,11 +58,88 @@ fn lock_v2_without_new_members_is_read_and_written_unchanged() {
 }
 
 #[test]
-fn lock_v2_is_not_written_while_its_members_are_unused() {
-    assert_eq!(LOCK_VERSION, 1);
-    let lock = Lock::parse("lock.json", LOCK_V1).expect("version 1 is read");
-    assert_eq!(lock.version, LOCK_VERSION);
-    assert_eq!(lock.to_text(), LOCK_V1);
+fn lock_v2_is_read_and_written_with_the_same_bytes() {
+    let text = described();
+    let lock = Lock::parse("lock.json", &text).expect("version 2 is read");
+    assert_eq!(lock.to_text(), text);
+    let settings = lock.sources[0].settings.as_ref().expect("its fields");
+    assert!(!settings.command.words().is_empty());
+    // The same lock in version 1 has the bytes of the fixture.
+    let mut old = lock.clone();
+    old.version = MIN_LOCK_VERSION;
+    assert_eq!(old.to_text(), LOCK_V1);
+    // Any order of members is read.
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(Lock::parse("x", &value.to_string()).expect("read"), lock);
+}
+
+#[test]
+fn lock_v2_blocks_begin_with_what_they_are_about() {
+    let text = described();
+    let order = |from: &str, indent: &str| -> Vec<String> {
+        let at = text.find(from).expect("the block");
+        let lines = text[at..].lines().skip(1);
+        let begin = format!("{indent}\"");
+        lines
+            .take_while(|line| {
+                line.len() > indent.len() - 2 && !line.starts_with(&format!("{}}}", &indent[2..]))
+            })
+            .filter(|line| line.starts_with(&begin))
+            .map(|line| line.trim().split('"').nth(1).expect("a key").to_owned())
+            .collect()
+    };
+    assert_eq!(
+        order("\"sources\": [\n    {", "      ")[..4],
+        ["path", "command", "tool_filter", "path_aliases"]
+    );
+    assert_eq!(
+        order("        {\n          \"exposed_name\"", "          "),
+        ["exposed_name", "summary", "upstream_name", "raw", "digests"]
+    );
+}
+
+#[test]
+fn lock_v2_members_are_covered_by_the_root_digest() {
+    let text = described();
+    for (old, new) in [
+        ("\"Summary of ", "\"Title of "),
+        ("\"command\": [\n        \"", "\"command\": [\n        \"x"),
+        (
+            "\"tool_filter\": [\n        \"",
+            "\"tool_filter\": [\n        \"x",
+        ),
+    ] {
+        assert!(text.contains(old), "{old}");
+        let problems = refused(&text.replacen(old, new, 1));
+        assert_eq!(problems[0].code, DiagnosticCode::LockCorrupt, "{old}");
+        assert_eq!(problems[0].pointer.as_deref(), Some("/root_digest"));
+    }
+}
+
+#[test]
+fn lock_v2_word_of_another_form_is_refused() {
+    let digest = json!({"digest": format!("sha256/1:{}", "0".repeat(64))});
+    for command in [
+        json!([["one"]]),
+        json!([[]]),
+        json!([["a", "b"]]),
+        json!([["", digest]]),
+        json!([{"digest": "x"}]),
+        json!([{"digest": digest["digest"], "more": 1}]),
+        json!([null]),
+        json!({"shell": ["a"], "more": 1}),
+        json!("npx"),
+    ] {
+        let mut lock: Value = serde_json::from_str(&described()).expect("JSON");
+        lock["sources"][0]["command"] = command.clone();
+        let problems = refused(&lock.to_string());
+        assert_eq!(problems[0].code, DiagnosticCode::LockCorrupt, "{command}");
+    }
+    let mut lock: Value = serde_json::from_str(&described()).expect("JSON");
+    let source = lock["sources"][0].as_object_mut().expect("a source");
+    source.remove("command");
+    let problems = refused(&lock.to_string());
+    assert!(problems[0].message.contains("no `command`"), "{problems:?}");
 }
 
 #[test]
@@ -55,14 +147,10 @@ fn lock_v2_with_a_new_member_is_refused_with_its_name() {
     let tool = "/sources/0/exposed/0";
     for (pointer, name, value) in [
         ("", "tokenizer_version", json!(1)),
-        ("/sources/0", "command", json!(["npx", "server"])),
-        ("/sources/0", "tool_filter", json!(["*"])),
-        ("/sources/0", "path_aliases", json!({"a": "b"})),
         ("/sources/0", "url", json!("https://${HOST}/mcp")),
         ("/sources/0", "header_names", json!(["Authorization"])),
         ("/sources/1", "trust", json!("untrusted")),
         (tool, "kind", json!("resource")),
-        (tool, "summary", json!("Finds a place.")),
         (tool, "search_hints", json!(["where is it"])),
         ("/sources/0/hidden/0", "kind", json!("prompt")),
         ("/sources/0", "of_a_later_day", Value::Null),
@@ -93,9 +181,9 @@ fn lock_v2_with_a_new_member_is_refused_with_its_name() {
 fn lock_v2_with_several_new_members_names_each_once() {
     let mut lock: Value = serde_json::from_str(&version_2()).expect("JSON");
     for source in lock["sources"].as_array_mut().expect("sources") {
-        source["command"] = json!(["x"]);
+        source["url"] = json!("https://h");
         for tool in source["exposed"].as_array_mut().expect("tools") {
-            tool["summary"] = json!("x");
+            tool["kind"] = json!("prompt");
         }
     }
     let problems = refused(&lock.to_string());
@@ -103,10 +191,7 @@ fn lock_v2_with_several_new_members_names_each_once() {
         .iter()
         .map(|problem| problem.pointer.as_deref().unwrap_or_default())
         .collect();
-    assert_eq!(
-        pointers,
-        ["/sources/0/command", "/sources/0/exposed/0/summary"]
-    );
+    assert_eq!(pointers, ["/sources/0/url", "/sources/0/exposed/0/kind"]);
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn caller_holds_at_most_a_quarter_of_the_memory() {
     });
     let error = refusal(&stage.echo("x"), 502, "output_too_large");
     let message = error["message"].as_str().unwrap_or_default();
-    assert!(message.contains("this caller holds its part"), "{message}");
+    assert!(message.contains("the requests of this caller"), "{message}");
     let small = stage.broker.call("/a/slow", json!({"ms": 0}));
     assert_eq!(small.status, 200, "{}", small.text());
     // A request that can never fit gets an error with both figures.

@@ -28,7 +28,7 @@ fn lock_with_a_secret_is_refused_and_with_another_value_warns() {
         &locked.stderr,
         &["warning[machine_text]: `/a` put the value of `A_PLACE` into its instructions"],
     );
-    // What a variable held is shown by no report.
+    // No report shows the value of a variable.
     let drifted = bench.verb_with(&["check"], &[("A_PLACE", "Shangri-La")]);
     assert_eq!(drifted.code, Some(3), "{}", drifted.stderr);
     let text = drifted.stdout + &drifted.stderr;
@@ -40,7 +40,7 @@ fn lock_with_a_secret_is_refused_and_with_another_value_warns() {
 }
 
 #[test]
-fn lock_contains_no_variable_value_and_no_command() {
+fn lock_contains_the_command_as_written_and_no_variable_value() {
     let bench = Bench::new();
     let command = json!(["chaos-mcp", "--script", "a.json", "arg-${TOKEN_A}"]);
     let env =
@@ -59,8 +59,6 @@ fn lock_contains_no_variable_value_and_no_command() {
         "value-of-b-456",
         "literal-xyzzy",
         "plain-plugh",
-        "chaos-mcp --",
-        "--script",
     ] {
         assert!(!lock.contains(value), "{value} is in the lock");
         assert!(
@@ -69,6 +67,8 @@ fn lock_contains_no_variable_value_and_no_command() {
             output.stderr
         );
     }
+    contains(&lock, &["\"--script\"", "\"arg-${TOKEN_A}\""]);
+    assert!(!output.stderr.contains("--script"), "{}", output.stderr);
     let (digest, changed) = (
         bench.lock_json()["config_digest"].clone(),
         [("TOKEN_A", "x"), ("TOKEN_B", "y")],

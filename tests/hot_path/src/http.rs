@@ -72,7 +72,7 @@ impl HttpCaller {
         }
     }
 
-    /// What follows the head in its part, and the length of the body.
+    /// The bytes of the body that came with the head, and the length of the whole body.
     fn take_head<'a>(&self, part: &'a [u8]) -> (&'a [u8], usize) {
         const LENGTH: &[u8] = b"content-length: ";
         let end = memmem::find(part, b"\r\n\r\n").expect("the head is in one part");

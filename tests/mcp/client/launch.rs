@@ -37,6 +37,7 @@ fn source(program: &str, args: &[&str]) -> Source {
         startup_timeout: Duration::from_secs(20),
         relist_interval: None,
         on_text_drift: None,
+        on_unreachable: None,
         timeout: Duration::from_secs(20),
         instances: 1,
         retry_idempotent: false,

@@ -197,12 +197,22 @@ fn stdio_start_that_is_refused_reports_on_stderr() {
     let folder = tempfile::tempdir().expect("a folder");
     let alone = folder.path().join("mcp-broker");
     fs::copy(env!("CARGO_BIN_EXE_mcp-broker"), &alone).expect("a copy");
-    let client = Client::start_program(
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/smoke_config.json"));
+    let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("JSON");
+    config["on_unreachable"] = json!("refuse");
+    let file = folder.path().join("config.json");
+    fs::write(&file, config.to_string()).expect("it can be written");
+    let mut client = Client::start_program(
         &alone,
-        &["--log-format", "json"],
+        &[file.to_str().expect("UTF-8"), "--log-format", "json"],
         &[("PATH", "/nonexistent")],
     );
-    let end = client.wait();
+    client.ask(json!(0), "initialize", hello("2025-11-25"));
+    client.answer(&json!(0));
+    let error = client.tool_error("meta_call", quick()["arguments"].clone());
+    assert_eq!(error["code"], "start_refused", "{error}");
+    assert_eq!(error["details"]["cause"], "spawn_not_found", "{error}");
+    let end = client.end();
     assert_eq!(end.status.code(), Some(4), "{}", end.stderr);
     assert_eq!(end.rest, [] as [Value; 0]);
     assert!(
@@ -217,11 +227,7 @@ fn stdio_start_that_is_refused_reports_on_stderr() {
     let report: Value = serde_json::from_str(report.expect("one line")).expect("JSON");
     assert_eq!(report["sources"].as_array().map(Vec::len), Some(2));
 
-    let mut client = Client::start_program(
-        &alone,
-        &["--ignore-broken-tool"],
-        &[("PATH", "/nonexistent")],
-    );
+    let mut client = Client::start_program(&alone, &[], &[("PATH", "/nonexistent")]);
     client.ask(json!(0), "initialize", hello("2025-11-25"));
     client.answer(&json!(0));
     let error = client.tool_error("meta_call", quick()["arguments"].clone());

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Client, modern, quick, slow};
+use super::client::{Client, hello, modern, quick, slow};
 
 #[test]
 fn meta_tools_describe_themselves_and_each_other() {
@@ -181,4 +181,30 @@ fn requests_over_the_limit_are_refused_as_overloaded() {
         (&json!("overloaded"), &json!(true))
     );
     assert!(client.request(json!("p"), "ping", json!({}))["result"].is_object());
+}
+
+#[test]
+fn result_over_its_limit_ends_with_a_note_within_the_limit() {
+    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/smoke_config.json");
+    let text = std::fs::read_to_string(compiled).expect("the config is there");
+    let mut config: Value = serde_json::from_str(&text).expect("JSON");
+    let tools = &mut config["tree"][0]["source"]["tool_overrides"];
+    tools["text_lorem"]["max_output_chars"] = json!(1500);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("config.json");
+    std::fs::write(&file, config.to_string()).expect("the config is written");
+
+    let mut client = Client::start(&[file.to_str().expect("a name in UTF-8")]);
+    client.request(json!(0), "initialize", hello("2025-11-25"));
+    let call = |paragraphs| json!({"path": "/text/text_lorem", "args": {"paragraphs": paragraphs}});
+    let result = client.tool("meta_call", call(50));
+    assert!(result.to_string().chars().count() <= 1500, "{result}");
+    let text = result["content"][0]["text"].as_str().expect("a text");
+    let note = text.rsplit("\n\n").next().expect("the last part");
+    for part in ["The broker cut this result", "1500", "Ask for less"] {
+        assert!(note.contains(part) && note.ends_with(']'), "{text}");
+    }
+    assert!(result["_meta"]["dev.mcp-broker/truncated"].is_object());
+    let whole = client.tool("meta_call", call(1));
+    assert!(!whole.to_string().contains("Ask for less"), "{whole}");
 }

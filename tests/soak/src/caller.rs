@@ -16,9 +16,19 @@ use crate::plan::{Call, CallKind, Leaves};
 pub(crate) struct Work<'a> {
     pub(crate) address: &'a str,
     pub(crate) seed: u64,
-    pub(crate) calls: u64,
+    /// The number of the first call that must wait.
+    pub(crate) limit: AtomicU64,
     pub(crate) next: AtomicU64,
     pub(crate) account: Account,
+}
+
+impl Work<'_> {
+    /// Lets callers make the calls up to `limit`. No caller may be running.
+    pub(crate) fn begin_until(&self, limit: u64) {
+        // Each caller of the previous part has taken a number that it did not use.
+        let previous = self.limit.swap(limit, Ordering::Relaxed);
+        self.next.store(previous, Ordering::Relaxed);
+    }
 }
 
 /// The observations of one caller.
@@ -62,13 +72,13 @@ impl Tally {
     }
 }
 
-/// Makes calls until none is left.
+/// Makes calls up to the limit.
 pub(crate) fn run(work: &Work<'_>) -> Tally {
     let mut tally = Tally::default();
     let mut connection = None;
     loop {
         let number = work.next.fetch_add(1, Ordering::Relaxed);
-        if number >= work.calls {
+        if number >= work.limit.load(Ordering::Relaxed) {
             break;
         }
         let call = Call::new(work.seed, number);

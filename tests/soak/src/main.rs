@@ -9,6 +9,7 @@ mod http;
 mod plan;
 mod report;
 mod resources;
+mod rest;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -78,26 +79,35 @@ fn soak(flags: &Flags) -> Report {
     let work = Work {
         address: broker.address(),
         seed: flags.seed,
-        calls: flags.calls,
+        limit: AtomicU64::new(0),
         next: AtomicU64::new(0),
         account: Account::new(flags.calls),
     };
-    let over = AtomicBool::new(false);
+    let (over, resting) = (AtomicBool::new(false), AtomicBool::new(false));
     let begun = now();
-    let (tally, taken, (samples, killed)) = thread::scope(|scope| {
-        let watch = scope.spawn(|| resources::watch(worker, &over));
-        let progress = scope.spawn(|| tell(&work, &over));
-        let callers: Vec<_> = (0..flags.connections)
-            .map(|_| scope.spawn(|| caller::run(&work)))
-            .collect();
-        let mut tally = Tally::default();
-        for caller in callers {
-            tally.add(caller.join().expect("a caller does not panic"));
+    let (tally, taken, memory, (samples, killed)) = thread::scope(|scope| {
+        let watch = scope.spawn(|| resources::watch(worker, &resting, &over));
+        let progress = scope.spawn(|| print_progress(&work, flags.calls, &over));
+        let (mut tally, mut memory) = (Tally::default(), Vec::new());
+        for tenth in 1..=10 {
+            work.begin_until(flags.calls * tenth / 10);
+            let callers: Vec<_> = (0..flags.connections)
+                .map(|_| scope.spawn(|| caller::run(&work)))
+                .collect();
+            for caller in callers {
+                tally.add(caller.join().expect("a caller does not panic"));
+            }
+            // Every source is up and no call is in flight: two such measurements can be compared.
+            resting.store(true, Ordering::Relaxed);
+            all_up(&broker, worker);
+            memory.push(rest::memory(worker, chaos.path()));
+            resting.store(false, Ordering::Relaxed);
         }
         let taken = begun.elapsed();
         over.store(true, Ordering::Relaxed);
         progress.join().expect("nothing in it panics");
-        (tally, taken, watch.join().expect("nothing in it panics"))
+        let watched = watch.join().expect("nothing in it panics");
+        (tally, taken, memory, watched)
     });
     let servers_after = all_up(&broker, worker);
     let account = work.account;
@@ -124,6 +134,7 @@ fn soak(flags: &Flags) -> Report {
         account,
         executions,
         samples,
+        memory,
         killed,
         servers_after,
         servers_left,
@@ -143,7 +154,7 @@ fn all_up(broker: &Broker, worker: u32) -> usize {
 }
 
 /// Prints the progress on standard error.
-fn tell(work: &Work<'_>, over: &AtomicBool) {
+fn print_progress(work: &Work<'_>, calls: u64, over: &AtomicBool) {
     let mut printed = now();
     while !over.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(100));
@@ -151,8 +162,8 @@ fn tell(work: &Work<'_>, over: &AtomicBool) {
             continue;
         }
         printed = now();
-        let done = work.next.load(Ordering::Relaxed).min(work.calls);
-        let line = format!("{done} of {} calls\n", work.calls);
+        let done = work.next.load(Ordering::Relaxed).min(calls);
+        let line = format!("{done} of {calls} calls\n");
         if std::io::stderr().write_all(line.as_bytes()).is_err() {
             return;
         }

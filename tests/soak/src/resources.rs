@@ -1,5 +1,5 @@
-//! Measures the broker once a second, by `/proc`: memory, descriptors, threads, processes; and kills
-//! one source process each time.
+//! Measures the broker once a second, by `/proc`: descriptors, threads, processes; and kills one source
+//! process each time.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +18,6 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// One sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
-    /// Resident memory in KiB.
-    pub(crate) memory: u64,
     pub(crate) descriptors: u64,
     pub(crate) threads: u64,
     /// Processes of servers.
@@ -51,12 +49,12 @@ pub(crate) fn servers(broker: u32) -> Vec<(u32, String)> {
     children_of(broker).into_iter().filter_map(named).collect()
 }
 
-/// Measures, and kills, until the run ends. Returns the samples and the number of killed processes.
-pub(crate) fn watch(broker: u32, over: &AtomicBool) -> (Vec<Sample>, u64) {
+/// Measures until the run ends, and kills unless the broker is `resting`. Returns the samples and the number of killed processes.
+pub(crate) fn watch(broker: u32, resting: &AtomicBool, over: &AtomicBool) -> (Vec<Sample>, u64) {
     let (mut samples, mut killed, mut turn) = (Vec::new(), 0, 0);
     let mut next = now() + PERIOD;
     while !over.load(Ordering::Relaxed) {
-        if now() < next {
+        if now() < next || resting.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(20));
             continue;
         }
@@ -75,15 +73,12 @@ pub(crate) fn watch(broker: u32, over: &AtomicBool) -> (Vec<Sample>, u64) {
     (samples, killed)
 }
 
-/// The median of the memory, and the maxima of the other values, of a tenth of the samples.
+/// The maxima of a tenth of the samples.
 pub(crate) fn tenth(samples: &[Sample], which: usize) -> Option<Sample> {
     let length = samples.len() / 10;
     let part = samples.get(which * length..(which + 1) * length)?;
-    let mut memory: Vec<_> = part.iter().map(|sample| sample.memory).collect();
-    memory.sort_unstable();
     let most = |of: fn(&Sample) -> u64| part.iter().map(of).max();
     Some(Sample {
-        memory: *memory.get(length / 2)?,
         descriptors: most(|sample| sample.descriptors)?,
         threads: most(|sample| sample.threads)?,
         servers: most(|sample| sample.servers)?,
@@ -93,7 +88,6 @@ pub(crate) fn tenth(samples: &[Sample], which: usize) -> Option<Sample> {
 impl Sample {
     pub(crate) fn to_json(self) -> Value {
         json!({
-            "memory_kib": self.memory,
             "descriptors": self.descriptors,
             "threads": self.threads,
             "servers": self.servers,
@@ -102,18 +96,19 @@ impl Sample {
 }
 
 fn sample(broker: u32, servers: u64) -> Sample {
-    let status = fs::read_to_string(format!("/proc/{broker}/status")).unwrap_or_default();
-    let number = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-        number.unwrap_or(0)
-    };
     Sample {
-        memory: number("VmRSS:"),
-        threads: number("Threads:"),
+        threads: status(broker, "Threads:"),
         descriptors: descriptors(broker),
         servers,
     }
+}
+
+/// A number in the status of a process; 0 if it has ended.
+pub(crate) fn status(pid: u32, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    number.unwrap_or(0)
 }
 
 fn is_denied(error: io::Error) -> bool {

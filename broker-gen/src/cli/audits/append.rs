@@ -151,7 +151,7 @@ impl Decision {
 }
 
 /// A TOML string on one line with every invisible character escaped.
-fn quoted(text: &str) -> String {
+pub(in crate::cli) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

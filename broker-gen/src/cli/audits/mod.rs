@@ -18,7 +18,7 @@ mod subject;
 mod tests;
 mod who;
 
-pub(super) use append::{Decision, append};
+pub(super) use append::{Decision, append, quoted};
 pub(super) use date::Date;
 pub(super) use status::{AuditStatus, Missing};
 pub(super) use subject::{Subject, subjects};

@@ -1,20 +1,25 @@
 //! Findings of the lint for people and as JSON.
 
-use std::fmt::Write as _;
+use std::cmp::Reverse;
 use std::path::Path;
 
-use crate::lint::advice;
-use broker_drift::{Finding, FindingSeverity, LintResult};
+use crate::cli::audits::quoted;
+use crate::lint::{advice, rules};
+use broker_drift::{Finding, FindingSeverity, LintResult, Rule};
 use broker_model::terminal::Text;
 use broker_model::text;
-use broker_model::text::{counted, is_invisible, shell_word, shown, shown_line};
+use broker_model::text::{counted, shell_word, shown, shown_line};
 use broker_terminal::Layout as _;
 use serde_json::{Value, json};
 
 /// The version of the JSON format.
 const FORMAT_VERSION: u64 = 1;
-/// Maximum number of shown findings of one tool; the JSON form has all.
-const SHOWN_FINDINGS: usize = 8;
+/// Maximum number of errors of one rule that are shown in full; the JSON form has all.
+const SHOWN_ERRORS: usize = 20;
+/// Maximum number of warnings of one rule that are shown in full.
+const SHOWN_WARNINGS: usize = 3;
+/// Maximum number of tools that a line with a count names.
+const NAMED_PATHS: usize = 4;
 
 /// The counts of the run: checked texts, and findings that are not shown.
 #[derive(Debug)]
@@ -35,42 +40,133 @@ pub(super) fn count(linted: &[LintResult], severity: FindingSeverity) -> usize {
     all.filter(|finding| finding.severity == severity).count()
 }
 
-/// One block per tool, those with errors first.
-pub(super) fn human(linted: &[LintResult]) -> Text {
-    let mut blocks: Vec<&LintResult> = linted.iter().collect();
-    blocks.sort_by_key(|one| !has_errors(one));
+/// One block for each rule, errors first. A rule with many findings is one line with a count; `more` is the
+/// end of that line: the command that shows all of them.
+pub(super) fn human(linted: &[LintResult], more: &str, all: bool) -> Text {
     let mut out = Text::new();
-    for one in blocks {
-        let what = if one.tool.is_some() { "" } else { "source " };
-        out.push(text!("{}{}\n", what, shown_line(&one.path, 200)));
-        let shown = &one.findings[..one.findings.len().min(SHOWN_FINDINGS)];
-        for (index, finding) in shown.iter().enumerate() {
+    for group in groups(linted) {
+        let shown = group
+            .findings
+            .len()
+            .min(if all { usize::MAX } else { group.shown() });
+        for (one, finding) in &group.findings[..shown] {
             write_finding(&mut out, one, finding);
-            // Consecutive findings of one rule share their remedy.
-            if shown
-                .get(index + 1)
-                .is_none_or(|next| next.rule != finding.rule)
-            {
-                out.wrap("    help ", "         ", advice(finding.rule));
-            }
         }
-        if one.findings.len() > shown.len() {
-            let more = one.findings.len() - shown.len();
-            out.push(text!("  … and {} more\n", more));
+        if group.findings.len() > shown {
+            write_folded(&mut out, &group, shown, more);
         }
+        out.wrap("    help ", "         ", advice(group.rule.id));
     }
     out
 }
 
-/// The command that accepts a harmless finding; empty without findings.
+/// The findings of one rule.
+struct Group<'a> {
+    rule: &'static Rule,
+    severity: FindingSeverity,
+    findings: Vec<(&'a LintResult, &'a Finding)>,
+}
+
+fn groups(linted: &[LintResult]) -> Vec<Group<'_>> {
+    let all = linted
+        .iter()
+        .flat_map(|one| one.findings.iter().map(move |finding| (one, finding)));
+    let of_rule = |rule: &'static Rule| {
+        let findings: Vec<_> = all
+            .clone()
+            .filter(|(_, finding)| finding.rule == rule.id)
+            .collect();
+        let severity = findings.iter().map(|(_, finding)| finding.severity).max()?;
+        Some(Group {
+            rule,
+            severity,
+            findings,
+        })
+    };
+    let mut groups: Vec<_> = rules().iter().filter_map(of_rule).collect();
+    // Stable, so that rules of one severity are in the order of their page.
+    groups.sort_by_key(|group| Reverse(group.severity));
+    groups
+}
+
+impl Group<'_> {
+    /// The number of findings that are shown in full. Names explain themselves; a text has to be read.
+    fn shown(&self) -> usize {
+        const OF_NAMES: [&str; 5] = [
+            "confusable-name",
+            "mixed-script-name",
+            "near-duplicate-description",
+            "parameter-asks",
+            "same-name",
+        ];
+        let count = self.findings.len();
+        match self.severity {
+            FindingSeverity::Error => SHOWN_ERRORS,
+            _ if count <= SHOWN_WARNINGS => count,
+            _ if OF_NAMES.contains(&self.rule.id) => 0,
+            _ => SHOWN_WARNINGS,
+        }
+    }
+}
+
+/// The findings after the first `shown` in one line.
+fn write_folded(out: &mut Text, group: &Group<'_>, shown: usize, more: &str) {
+    let rest = &group.findings[shown..];
+    let mut paths: Vec<&str> = rest.iter().map(|(one, _)| one.path.as_str()).collect();
+    paths.dedup();
+    let named: Vec<_> = paths
+        .iter()
+        .take(NAMED_PATHS)
+        .map(|path| shown_line(path, 200))
+        .collect();
+    let others = match paths.len().saturating_sub(NAMED_PATHS) {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    let place = if shown > 0 { "more place" } else { "place" };
+    let count = counted(rest.len(), place);
+    let reason = group.rule.reason.trim_end_matches('.');
+    let line = format!("{count}: {reason}");
+    let rule = text!("{}[{}] ", group.severity.as_str(), group.rule.id);
+    out.wrap(rule, "    ", &line);
+    out.wrap(
+        "    at   ",
+        "         ",
+        &format!("{}{others}; {more}", named.join(", ")),
+    );
+}
+
+/// The command that accepts all harmless findings; empty without findings.
 pub(super) fn settle(linted: &[LintResult], config: &Path) -> Text {
-    if linted.is_empty() {
+    let all: Vec<_> = groups(linted);
+    if all.is_empty() {
         return Text::new();
     }
-    text!(
-        "accept harmless findings with\n  {} --source … --tool … --rule … --reason …\n",
-        accept(config)
-    )
+    // Each error needs a separate decision.
+    let warnings = all
+        .iter()
+        .filter(|group| group.severity != FindingSeverity::Error);
+    let rules: String = warnings
+        .map(|group| format!(" --rule {}", group.rule.id))
+        .collect();
+    let mut out = Text::new();
+    if all
+        .iter()
+        .any(|group| group.severity == FindingSeverity::Error)
+    {
+        out.push(text!(
+            "accept a harmless error with\n  {} --source … --tool … --rule … --reason …\n",
+            accept(config)
+        ));
+    }
+    if !rules.is_empty() {
+        out.push(text!(
+            "accept the warnings, if all of them are harmless, with\n  {} --all{} --reason …\n",
+            accept(config),
+            rules
+        ));
+    }
+    out
 }
 
 /// The command that suppresses a finding of this config.
@@ -83,8 +179,10 @@ pub(super) fn accept(config: &Path) -> String {
 
 fn write_finding(out: &mut Text, one: &LintResult, finding: &Finding) {
     let message = shown_line(&finding.message, 300);
-    let rule = text!("  {}[{}] ", finding.severity.as_str(), finding.rule);
-    out.wrap(rule, "    ", &message);
+    let path = shown_line(&one.path, 200);
+    let rule = text!("{}[{}] ", finding.severity.as_str(), finding.rule);
+    let what = if one.tool.is_some() { "" } else { "source " };
+    out.wrap(rule, "    ", &format!("{what}{path}: {message}"));
     let pointer = shown_line(&finding.pointer, 300);
     out.wrap("    at   ", "         ", &pointer);
     let text = finding.new.as_ref().and_then(Value::as_str).map(shown);
@@ -135,29 +233,13 @@ pub(super) fn suppressions(one: &LintResult) -> Text {
     rules.dedup();
     let mut out = Text::new();
     for rule in rules {
-        out.push(text!("  [[suppressions]]\n  rule = {}\n", toml(rule)));
-        out.push(text!("  source = {}\n", toml(one.source.as_str())));
+        out.push(text!("  [[suppressions]]\n  rule = {}\n", quoted(rule)));
+        out.push(text!("  source = {}\n", quoted(one.source.as_str())));
         if let Some(tool) = &one.tool {
-            out.push(text!("  tool = {}\n", toml(tool)));
+            out.push(text!("  tool = {}\n", quoted(tool)));
         }
-        out.push(text!("  digest = {}\n", toml(one.digest.as_str())));
+        out.push(text!("  digest = {}\n", quoted(one.digest.as_str())));
         out.push("  reason = \"…\"\n  who = \"…\"\n  date = \"…\"\n");
     }
-    out
-}
-
-/// A TOML string with every invisible character escaped.
-fn toml(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() || is_invisible(c) => {
-                let _ = write!(out, "\\U{:08X}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
     out
 }

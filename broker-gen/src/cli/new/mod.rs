@@ -1,5 +1,5 @@
-//! `new`: creates a crate around a config. It only writes new files: it runs no program, opens no socket
-//! and overwrites nothing.
+//! `new`: creates a crate around a config. It only writes new files: it runs no program except `git init`,
+//! opens no socket and overwrites nothing.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -11,8 +11,14 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::output::{self, say};
+use super::program;
 
 mod files;
+#[cfg(test)]
+#[path = "../../../origin.rs"]
+mod origin;
+#[cfg(test)]
+mod origin_tests;
 mod spec;
 mod starting;
 
@@ -28,9 +34,13 @@ pub(super) struct NewArgs {
     /// variables. Without it: a small one with `toolbox-mcp`.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// The source of `mcp-broker`: a version, a git URL (`#REV` pins it), or a folder.
-    #[arg(long, value_name = "SPEC", default_value = env!("CARGO_PKG_VERSION"))]
-    broker: String,
+    /// The source of `mcp-broker`: a git URL (`#REV` pins it), a folder, or a version. Without it: the
+    /// repository and revision from which this program was built.
+    #[arg(long, value_name = "SPEC")]
+    broker: Option<String>,
+    /// Do not run `git init` in the new folder. Inside a work tree of git it is never run.
+    #[arg(long)]
+    no_git: bool,
 }
 
 pub(super) fn run(args: &NewArgs) -> Exit {
@@ -42,7 +52,11 @@ pub(super) fn run(args: &NewArgs) -> Exit {
 
 fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
     let name = spec::package_name(&args.folder).map_err(|problem| vec![*problem])?;
-    let spec = Spec::parse(&args.broker, &args.folder).map_err(|problem| vec![*problem])?;
+    let spec = match &args.broker {
+        Some(text) => Spec::parse(text, &args.folder),
+        None => Spec::built_from(),
+    };
+    let spec = spec.map_err(|problem| vec![*problem])?;
     let starting = match &args.from {
         Some(file) => Starting::from_file(file)?,
         None => Starting::small(),
@@ -79,6 +93,15 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
         folder,
         spec.shown()
     ));
+    if let Spec::Path(path) = &spec {
+        say(text!(
+            "the crate builds only beside the folder {}; so Dockerfile and workflow fail elsewhere: for them, name a git URL with `--broker`",
+            path
+        ));
+    }
+    if !args.no_git && !is_in_work_tree(&args.folder) {
+        init_repository(&args.folder);
+    }
     for (variable, what) in &starting.replaced {
         say(text!(
             "{} is not copied: set `{}` in the environment",
@@ -91,6 +114,25 @@ fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
         shell_word(&args.folder.to_string_lossy())
     ));
     Ok(())
+}
+
+/// Whether a folder is in a work tree of git, by the folders above it.
+fn is_in_work_tree(folder: &Path) -> bool {
+    let absolute = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    absolute
+        .ancestors()
+        .any(|folder| folder.join(".git").symlink_metadata().is_ok())
+}
+
+/// Runs `git init`. The crate is complete without it, so a failure is a note.
+fn init_repository(folder: &Path) {
+    match program::git(&["init", "--quiet"], folder) {
+        Ok(_) => say(text!("made a git repository in it")),
+        Err(error) => say(text!(
+            "note: it is not a git repository ({}); run `git init` in it",
+            error
+        )),
+    }
 }
 
 /// Writes a file that must not exist yet, and adds it to the list of created files.

@@ -17,7 +17,33 @@ pub(super) enum Spec {
     Path(String),
 }
 
+/// The repository and the revision from which this program was built, if it was built from a working copy with
+/// a remote `origin`.
+const BUILT_FROM: (Option<&str>, Option<&str>) = (
+    option_env!("BROKER_GEN_ORIGIN"),
+    option_env!("BROKER_GEN_REVISION"),
+);
+
 impl Spec {
+    /// The repository and the revision from which this program was built.
+    pub(super) fn built_from() -> Result<Self, Box<Diagnostic>> {
+        Self::at_revision(BUILT_FROM.0, BUILT_FROM.1)
+    }
+
+    fn at_revision(url: Option<&str>, rev: Option<&str>) -> Result<Self, Box<Diagnostic>> {
+        let (Some(url), Some(rev)) = (url, rev) else {
+            let message = "this broker-gen does not know its repository: it was not built from a clone with a remote `origin`";
+            let help = "Name the source of mcp-broker: `--broker https://HOST/OWNER/REPO#REV`, or `--broker FOLDER` with a clone of it.";
+            return Err(Box::new(
+                Diagnostic::error(DiagnosticCode::PathInvalid, message).help(help),
+            ));
+        };
+        Ok(Self::Git {
+            url: url.to_owned(),
+            rev: Some(rev.to_owned()),
+        })
+    }
+
     /// Parses the argument. A path must be a folder with the broker, relative to the working folder.
     pub(super) fn parse(text: &str, crate_folder: &Path) -> Result<Self, Box<Diagnostic>> {
         if text.trim().is_empty() || text.chars().any(char::is_control) {
@@ -268,6 +294,18 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn broker_without_a_spec_is_the_repository_of_this_program() {
+        let rev = "0123456789012345678901234567890123456789";
+        let spec = Spec::at_revision(Some("https://example.org/a/b"), Some(rev)).unwrap();
+        assert_eq!(
+            spec.dependency("broker-gen"),
+            format!("git = \"https://example.org/a/b\", rev = \"{rev}\"")
+        );
+        let refused = Spec::at_revision(None, Some(rev)).unwrap_err();
+        assert!(refused.remedy().contains("--broker https://"), "{refused}");
     }
 
     #[test]

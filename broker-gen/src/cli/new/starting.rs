@@ -52,7 +52,10 @@ impl Starting {
         let text = text.trim_start_matches('\u{feff}');
 
         let (compiled, secrets) = parsed.config.compiled();
-        let (mut text, replaced) = without_secrets(text, &compiled, &secrets);
+        let (mut text, replaced) = match parsed.config.converted_text() {
+            Some(text) => (text, Vec::new()),
+            None => without_secrets(text, &compiled, &secrets),
+        };
         if compiled.get("$schema").is_none()
             && let Some(at) = text.find('{')
         {
@@ -61,6 +64,10 @@ impl Starting {
         // Variables that replaced secrets are required as well.
         let again = Config::parse("config.json", text.as_bytes())?.config;
         let mut warnings = parsed.warnings;
+        if replaced.is_empty() {
+            // The text was converted, or there are none.
+            warnings.extend(secrets);
+        }
         warnings.extend(
             parsed
                 .config

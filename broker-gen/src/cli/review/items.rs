@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use broker_drift::{Class, Finding, Report};
+use broker_drift::{Class, Finding, LintResult, Report};
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 
@@ -17,6 +17,8 @@ pub(super) struct Item<'a> {
     /// The class of the change; `None` if the baseline does not have the item.
     pub(super) class: Option<Class>,
     pub(super) findings: Vec<Finding>,
+    /// Findings of the lint that no audit settles.
+    pub(super) linted: Vec<Finding>,
     /// The item in the baseline, if it has other bytes there.
     pub(super) old: Option<Subject<'a>>,
     /// The reason why a decision is needed.
@@ -31,6 +33,7 @@ pub(super) fn items<'a>(
     baseline: Option<&'a Lock>,
     audits: &Audits,
     today: Date,
+    linted: &[LintResult],
 ) -> Vec<Item<'a>> {
     let report = baseline
         .map(|old| diff_locks(old, lock))
@@ -54,6 +57,7 @@ pub(super) fn items<'a>(
                 .filter(|_| class.is_some())
                 .map(|(_, findings)| findings)
                 .unwrap_or_default(),
+            linted: lint_of(linted, &subject),
             old_was_audited: old.as_ref().is_some_and(|old| audits.knows(old)),
             old,
             status,
@@ -63,6 +67,27 @@ pub(super) fn items<'a>(
     // Stable, so that the lock's order is kept within a class.
     items.sort_by_key(|item| Reverse(rank(item.class)));
     items
+}
+
+/// Changes of the config's part for a source since the baseline, and of its package, safe to show. They have no
+/// audit, but a reviewer of the tools has to know them.
+pub(super) fn changed_sources(lock: &Lock, baseline: Option<&Lock>) -> Vec<String> {
+    let report = baseline
+        .map(|old| diff_locks(old, lock))
+        .unwrap_or_default();
+    let of_config = |finding: &&Finding| {
+        finding.rule == "source-config-changed" || finding.rule.starts_with("package-")
+    };
+    let sources = report.sources.iter();
+    sources
+        .flat_map(|drift| {
+            let findings = drift.findings.iter().filter(of_config);
+            findings.map(|finding| {
+                let message = shown_line(&finding.message, 600);
+                format!("{}: {message}", drift.source)
+            })
+        })
+        .collect()
 }
 
 /// Tools of the baseline that the lock no longer has, safe to show.
@@ -107,6 +132,14 @@ fn drift_of(report: &Report, subject: &Subject<'_>) -> Option<(Class, Vec<Findin
     }
 }
 
+fn lint_of(linted: &[LintResult], subject: &Subject<'_>) -> Vec<Finding> {
+    let path = &subject.source.path;
+    let of_it = linted
+        .iter()
+        .find(|one| one.source == *path && one.tool.as_deref() == subject.tool_name());
+    of_it.map(|one| one.findings.clone()).unwrap_or_default()
+}
+
 /// Items that need the most care have the highest rank. A new item has to be read in full, which ranks
 /// above a change that is proven safe.
 fn rank(class: Option<Class>) -> u8 {
@@ -127,6 +160,18 @@ impl Item<'_> {
     /// Its class, for people.
     pub(super) fn class_name(&self) -> &'static str {
         self.class.map_or("new", Class::as_str)
+    }
+
+    /// Whether it may not be accepted without being shown: the texts of a source itself, an item with a finding
+    /// of the lint, and a change that is worse than one of a text.
+    pub(super) fn has_to_be_shown(&self) -> bool {
+        let is_harmless = self.class.is_none_or(|class| {
+            matches!(
+                class,
+                Class::Added | Class::Same | Class::Equivalent | Class::Text
+            )
+        });
+        self.subject.tool.is_none() || !self.linted.is_empty() || !is_harmless
     }
 
     /// The shown members: the changed ones, or all.

@@ -4,17 +4,21 @@
 use std::io;
 use std::path::Path;
 
+use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
-use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_model::{Diagnostic, DiagnosticCode, Severity, text};
 use clap::Args;
 
 use super::accept::{read_lock, refuse_machines};
 use super::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file, who};
 use super::baseline::{is_committed, read_baseline};
+use super::lint::{lint_sources, settled};
 use super::output::{self, say};
+use crate::plan;
 
+mod describe;
 mod items;
 mod session;
 mod show;
@@ -58,9 +62,11 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let config = &args.file.config;
     let lock = read_lock(config)?;
     let audits = Audits::read(config)?;
+    output::diagnostics(&stale(config, &lock));
     let today = Date::today();
     let (baseline, name) = baseline(args.baseline.as_deref(), config)?;
-    let items = items::items(&lock, baseline.as_ref(), &audits, today);
+    let (linted, _) = lint_sources(&lock.sources, &settled(&audits), false);
+    let items = items::items(&lock, baseline.as_ref(), &audits, today, &linted);
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
     if items.is_empty() {
         say(text!(
@@ -76,6 +82,9 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
         name,
         shown_line(&who, 100)
     ));
+    for change in items::changed_sources(&lock, baseline.as_ref()) {
+        say(text!("changed since then: {}", change));
+    }
     for path in items::left(&lock, baseline.as_ref()) {
         say(text!("left since then: {}", path));
     }
@@ -113,6 +122,25 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
         say(text!("the audits are in {}: commit it", shown));
     }
     Ok(())
+}
+
+/// Warnings if the lock was made for another config, since a build refuses it. A config that cannot be read does
+/// not matter for a review.
+fn stale(path: &Path, lock: &Lock) -> Vec<Diagnostic> {
+    let shown = path.to_string_lossy();
+    let parsed = crate::build_script::read_config(path, &shown)
+        .and_then(|bytes| Config::parse(&shown, &bytes));
+    let fresh = match parsed {
+        Ok(parsed) => plan::check_fresh(&parsed.config, lock),
+        Err(_) => Ok(()),
+    };
+    let problems = fresh.err().unwrap_or_default().into_iter();
+    problems
+        .map(|problem| Diagnostic {
+            severity: Severity::Warning,
+            ..problem
+        })
+        .collect()
 }
 
 /// The baseline, and its name for people.

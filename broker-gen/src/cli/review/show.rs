@@ -1,5 +1,5 @@
-//! Renders one item for a terminal of 80 columns: its name, the findings of the classifier, and the
-//! change. All text of a server is escaped.
+//! Renders one item for a terminal of 80 columns: its name, its findings, and the item or its change. All
+//! text of a server is escaped.
 
 use broker_drift::{Finding, unified};
 use broker_model::terminal::Text;
@@ -7,6 +7,7 @@ use broker_model::text;
 use broker_model::text::shown_line;
 use broker_terminal::{Layout as _, WIDTH};
 
+use super::describe;
 use super::items::Item;
 use crate::cli::audits::AuditStatus;
 
@@ -49,7 +50,7 @@ pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> 
         AuditStatus::Missing(why) => format!("it has no valid audit: {why}"),
     });
     say(item.subject.digest.as_str());
-    for finding in &item.findings {
+    for finding in item.findings.iter().chain(&item.linted) {
         for line in lines_of(finding) {
             say(&line);
         }
@@ -61,14 +62,23 @@ pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> 
         _ => {}
     }
     out.push(match &item.old {
-        Some(old) => change(&old.review_text(), &item.subject.review_text(), style),
+        Some(_) => change(item, style),
         None => whole(item),
     });
     out
 }
 
-/// The whole locked text of the item.
+/// The whole item as text.
 pub(super) fn whole(item: &Item<'_>) -> Text {
+    let mut out = Text::new();
+    for line in describe::lines(&item.subject) {
+        folded(&mut out, &format!("  {line}"));
+    }
+    out
+}
+
+/// The whole item as it is in the lock.
+pub(super) fn json(item: &Item<'_>) -> Text {
     let mut out = Text::new();
     for line in item.subject.review_text().lines() {
         out.fold(&Text::line(line), WIDTH, "      ");
@@ -76,8 +86,31 @@ pub(super) fn whole(item: &Item<'_>) -> Text {
     out
 }
 
-fn change(old: &str, new: &str, style: Style) -> Text {
-    let diff = unified(old, new, ["reviewed", "locked"], usize::MAX);
+/// A folded line of a server's text keeps its `| `.
+fn folded(out: &mut Text, line: &str) {
+    let blanks = line.len() - line.trim_start().len();
+    let rest = &line[blanks..];
+    let indent = if rest.starts_with("| ") {
+        format!("{}| ", &line[..blanks])
+    } else {
+        format!("{}    ", &line[..blanks])
+    };
+    // Deep nesting leaves room for text.
+    let indent = &indent[..indent.len().min(WIDTH / 2)];
+    out.fold(&Text::line(line), WIDTH, indent);
+}
+
+/// The lines of the text that changed; if the text is the same, those of the JSON.
+fn change(item: &Item<'_>, style: Style) -> Text {
+    let Some(old) = &item.old else {
+        return Text::new();
+    };
+    let joined = |subject| describe::lines(subject).join("\n") + "\n";
+    let [mut old_text, mut new_text] = [joined(old), joined(&item.subject)];
+    if old_text == new_text {
+        [old_text, new_text] = [old.review_text(), item.subject.review_text()];
+    }
+    let diff = unified(&old_text, &new_text, ["reviewed", "locked"], usize::MAX);
     let paint = |line: &str| {
         let code = match line.as_bytes().first() {
             _ if line.starts_with("--- ") || line.starts_with("+++ ") => "1",

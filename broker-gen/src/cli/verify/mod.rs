@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use super::accept::read_lock;
 use super::audits::{AuditStatus, Audits, Date, Missing, subjects};
 use super::{output, program, schemas};
-use crate::{emit, lock_file, plan};
+use crate::{lock_file, plan, tables};
 
 mod outcome;
 
@@ -126,7 +126,7 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
             output::diagnostics(&plan.warnings);
             let paths = counted(plan.entries.len(), "path");
             outcome.holds("tree", format!("{paths}, no duplicates"));
-            let digest = emit::emit(config, lock, &plan).catalog_digest;
+            let digest = tables::tables(config, lock, &plan).catalog_digest;
             outcome.holds("catalog", digest.clone());
             outcome.catalog_digest = Some(digest);
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use broker_doctor::Diagnosis;
 use broker_mcp::Environment;
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
@@ -13,11 +14,11 @@ use tokio::time::timeout;
 
 use super::failure::{Failure, unless_refused};
 use super::settings::LoadedConfig;
+use super::startup::unreachable_default;
 use super::tree;
 use crate::catalog::Catalog;
 use crate::cli::{DoctorArgs, Format};
 use crate::core::{CoreParts, SourceExam, StartMode};
-use crate::doctor::{self, Diagnosis};
 use crate::logging::LogOutput;
 use crate::secret;
 
@@ -47,6 +48,7 @@ pub(super) async fn run(
         environment: &environment,
         base: &settings.base,
         mode: StartMode::Tolerant,
+        unreachable: unreachable_default(false),
     });
     let exam = unless_refused(exam, diagnostics)?;
     let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
@@ -64,11 +66,13 @@ pub(super) async fn run(
         .map(|one| Diagnosis::of(one, &config))
         .collect();
     let text = match args.format {
-        Format::Human => output.human_text(&doctor::human(&all)),
-        Format::Json => output.json_text(&doctor::json(&all, catalog.catalog_digest).to_string()),
+        Format::Human => output.human_text(&broker_doctor::human(&all)),
+        Format::Json => {
+            output.json_text(&broker_doctor::json(&all, Some(catalog.catalog_digest)).to_string())
+        }
     };
     tree::print(&text)?;
-    Ok(if doctor::attention(&all) == 0 {
+    Ok(if broker_doctor::attention(&all) == 0 {
         Exit::Ok
     } else {
         Exit::Failure

@@ -3,7 +3,7 @@
 use std::io;
 
 use broker_model::exit::Exit;
-use broker_model::{Diagnostic, text};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 use serde_json::json;
 
 use crate::logging::LogOutput;
@@ -39,6 +39,20 @@ impl Failure {
             address: address.to_owned(),
             reason: error.to_string(),
         }
+    }
+
+    /// The failure with remedies for a catalog that is made at the start, in place of a build.
+    pub(super) fn without_build(self) -> Self {
+        const RESTART: &str =
+            "Start `broker-gen serve` again; if it refuses the lock, run `broker-gen lock` first.";
+        let Self::Diagnostics(found) = self else {
+            return self;
+        };
+        let with_remedy = |problem: Diagnostic| match problem.code {
+            DiagnosticCode::LockMismatch | DiagnosticCode::LockWiden => problem.help(RESTART),
+            _ => problem,
+        };
+        Self::Diagnostics(found.into_iter().map(with_remedy).collect())
     }
 
     /// The exit code.

@@ -7,7 +7,7 @@ use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
 
 use super::failure::Failure;
-use super::startup::{SignalReceivers, Startup};
+use super::startup::{CatalogOrigin, SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::secret::{self, SecretSources};
 use crate::surface::http::HttpSurface;
@@ -24,12 +24,14 @@ pub(super) async fn start(
     let address = cli.address.as_deref().unwrap_or_default();
     let addresses = listen::resolve(address).await?;
     let settings = startup.settings()?;
-    let secret = load_secret(cli.secret.as_deref(), cli.secret_file.as_deref())?;
+    let secret = load_secret(cli.secret.as_deref(), cli.options.secret_file.as_deref())?;
     settings.warnings.iter().for_each(warn);
 
     // Problems of the address, of hosts and origins, and of the sources are reported together.
     let mut problems = Vec::new();
-    if secret.is_none() && !cli.allow_unauthenticated {
+    if startup.origin == CatalogOrigin::Lock {
+        problems.extend(listen::not_local(address, &addresses));
+    } else if secret.is_none() && !cli.allow_unauthenticated {
         problems.extend(listen::open_bind(address, &addresses));
     }
     let for_surface = startup.for_surface(&settings, &mut problems);

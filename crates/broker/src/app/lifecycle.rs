@@ -1,6 +1,7 @@
 //! The lifecycle of a broker: start, service, and the phases of the shutdown, the same for every
 //! surface.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
@@ -8,12 +9,13 @@ use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::text;
+use broker_model::text::counted;
 use broker_process::guard::Signals;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout};
 
 use super::failure::Failure;
-use crate::core::{Core, RefusalCause, StartOutcome};
+use crate::core::{Core, RefusalCause, ServedCounts, StartOutcome};
 use crate::logging::LogOutput;
 use crate::surface::Surface;
 
@@ -55,7 +57,8 @@ impl<S: Surface> Running<S> {
         }
     }
 
-    /// Serves, and reloads, until a signal, a refused start, or the end of the surface.
+    /// Serves, and reloads, until a signal, a refused start, or the end of the surface. A surface that
+    /// explains a refused start goes on until its client leaves; the exit is that of the refusal.
     pub(super) async fn until_end(
         mut self,
         mut signals: Signals,
@@ -63,9 +66,10 @@ impl<S: Surface> Running<S> {
         output: &LogOutput,
     ) -> Result<Exit, Failure> {
         let ended = self.surface.ended();
+        let refused = Cell::new(None);
         let outcome = tokio::select! {
             never = reloads => match never {},
-            exit = refusal(&self.core, output) => Ok(exit),
+            exit = refusal::<S>(&self.core, output, &refused) => Ok(exit),
             () = signals.stop() => {
                 tracing::info!("stopping");
                 Ok(Exit::Ok)
@@ -76,6 +80,7 @@ impl<S: Surface> Running<S> {
             }
             served = &mut self.server => Err(not_served::<S>(served)),
         };
+        let outcome = outcome.map(|exit| refused.get().unwrap_or(exit));
         let asked = Instant::now();
         let client_left = ended.is_cancelled();
         if client_left && !self.server.is_finished() {
@@ -157,27 +162,61 @@ fn time_to_close(elapsed: Duration) -> Duration {
     SHUTDOWN_TIMEOUT.saturating_sub(MIN_LAST_REPLIES_TIMEOUT + elapsed)
 }
 
-/// Waits for the first verdict; returns only if it refuses the start.
-async fn refusal(core: &Core, output: &LogOutput) -> Exit {
+/// Waits for the outcome of the start; if it is refused, reports that and sets `refused`. Returns only if
+/// that ends the broker at once.
+async fn refusal<S: Surface>(
+    core: &Core,
+    output: &LogOutput,
+    refused: &Cell<Option<Exit>>,
+) -> Exit {
     let StartOutcome { report, refuse } = core.first_verdict().await;
     let Some(reason) = refuse else {
-        tracing::info!("ready");
+        tracing::info!("ready: {}", shown_counts(core.served()));
         return std::future::pending().await;
     };
-    let (exit, why) = match reason {
-        RefusalCause::Drift => (Exit::Drift, "the tools of the sources differ from the lock"),
+    let (exit, why, more) = match reason {
+        RefusalCause::Drift => (
+            Exit::Drift,
+            "the tools of the sources differ from the lock",
+            "",
+        ),
         RefusalCause::Unchecked => (
             Exit::Unchecked,
             "a source could not be compared with the lock",
+            "`\"on_unreachable\": \"serve\"` in the config serves the other sources, ",
         ),
     };
     let human = text!(
-        "{}\nrefused to start: {}; `--ignore-broken-tool` serves the tools that still match",
+        "{}\nrefused to start: {}; {}`--ignore-broken-tool` serves the tools that still match",
         report.text(),
-        why
+        why,
+        more
     );
     output.report(&human, &report.to_json());
-    exit
+    refused.set(Some(exit));
+    if !S::EXPLAINS_REFUSAL {
+        return exit;
+    }
+    core.stop_after_refusal().await;
+    tracing::info!("the sources are stopped; calls get `start_refused` until the client leaves");
+    std::future::pending().await
+}
+
+/// The numbers of served tools and sources, each with the total if something is not served.
+fn shown_counts(counts: ServedCounts) -> String {
+    let ServedCounts {
+        sources,
+        all_sources,
+        tools,
+        all_tools,
+    } = counts;
+    let of_sources = counted(all_sources, "source");
+    if (tools, sources) == (all_tools, all_sources) {
+        format!("{} of {of_sources}", counted(tools, "tool"))
+    } else {
+        let of_tools = counted(all_tools, "tool");
+        format!("{tools} of {of_tools}, {sources} of {of_sources}")
+    }
 }
 
 #[cfg(test)]
@@ -192,6 +231,26 @@ pub(super) mod tests {
             + after_drain
             + MIN_LAST_REPLIES_TIMEOUT
             + super::super::RUNTIME_SHUTDOWN_TIMEOUT
+    }
+
+    #[test]
+    fn ready_counts_are_shown_as_parts_only_if_something_is_not_served() {
+        let counts = |tools, sources| ServedCounts {
+            sources,
+            all_sources: 2,
+            tools,
+            all_tools: 8,
+        };
+        assert_eq!(shown_counts(counts(8, 2)), "8 tools of 2 sources");
+        assert_eq!(shown_counts(counts(7, 2)), "7 of 8 tools, 2 of 2 sources");
+        assert_eq!(shown_counts(counts(3, 1)), "3 of 8 tools, 1 of 2 sources");
+        let one = ServedCounts {
+            sources: 1,
+            all_sources: 1,
+            tools: 1,
+            all_tools: 1,
+        };
+        assert_eq!(shown_counts(one), "1 tool of 1 source");
     }
 
     #[test]

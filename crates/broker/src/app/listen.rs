@@ -23,15 +23,30 @@ pub(super) async fn resolve(text: &str) -> Result<Vec<SocketAddr>, Failure> {
 
 /// The diagnostic for an address that other machines can reach, if there is no secret.
 pub(super) fn open_bind(text: &str, addresses: &[SocketAddr]) -> Option<Diagnostic> {
-    let open = addresses
-        .iter()
-        .any(|address| !address.ip().to_canonical().is_loopback());
-    open.then(|| {
+    (!are_local(addresses)).then(|| {
         Diagnostic::error(
             DiagnosticCode::BindOpen,
             format!("`{text}` is reachable from other machines and no secret is set"),
         )
     })
+}
+
+/// The diagnostic for an address that other machines can reach, if the catalog was not compiled in.
+pub(super) fn not_local(text: &str, addresses: &[SocketAddr]) -> Option<Diagnostic> {
+    (!are_local(addresses)).then(|| {
+        Diagnostic::error(
+            DiagnosticCode::ServeOpen,
+            format!(
+                "`{text}` is reachable from other machines, and `serve` reads the lock at start"
+            ),
+        )
+    })
+}
+
+/// Whether only this machine can reach every one of these addresses.
+fn are_local(addresses: &[SocketAddr]) -> bool {
+    let mut ips = addresses.iter().map(|address| address.ip().to_canonical());
+    ips.all(|ip| ip.is_loopback())
 }
 
 /// Binds the first address that can be bound.
@@ -52,7 +67,10 @@ mod tests {
     use broker_model::exit::Exit;
 
     async fn open(text: &str) -> bool {
-        open_bind(text, &resolve(text).await.unwrap()).is_some()
+        let addresses = resolve(text).await.unwrap();
+        let open = open_bind(text, &addresses).is_some();
+        assert_eq!(not_local(text, &addresses).is_some(), open, "{text}");
+        open
     }
 
     #[tokio::test]
@@ -66,6 +84,7 @@ mod tests {
             "[::1]:0",
             "[::ffff:127.0.0.1]:0",
             "localhost:0",
+            "0",
         ] {
             assert!(!open(text).await, "{text}");
         }

@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::http::DRAIN_TIMEOUT;
 use super::lifecycle::drain;
 use super::settings::LoadedConfig;
+use super::startup::unreachable_default;
 use crate::catalog::{self, Catalog};
 use crate::core::{Core, CoreParts, StartMode, StartOutcome};
 use crate::typed::OpenError;
@@ -80,6 +81,7 @@ pub(crate) async fn open(
         environment: &environment,
         base: &settings.base,
         mode: options.mode,
+        unreachable: unreachable_default(false),
     })
     .map_err(OpenError::Diagnostics)?;
     core.start();

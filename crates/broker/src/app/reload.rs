@@ -10,7 +10,6 @@ use broker_model::config::MAX_BYTES;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::failure::{Failure, unless_refused};
-use super::settings::LoadedConfig;
 use super::startup::Startup;
 use super::warn;
 use crate::cli::Cli;
@@ -42,7 +41,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
     /// Handles reload signals and watches the file, once the start has succeeded.
     pub(super) async fn run(self, mut reload_signals: ReloadSignals) -> Infallible {
         let cli = self.startup.cli;
-        let watched = cli.config.as_deref().filter(|_| cli.reload);
+        let watched = cli.config.as_deref().filter(|_| cli.options.reload);
         let mut watch = watched.map(Watch::new);
         if self.core.first_verdict().await.refuse.is_some() {
             return std::future::pending().await;
@@ -57,13 +56,13 @@ impl<'a, S: Surface> Reloader<'a, S> {
     }
 
     async fn reload(&self) {
-        let Some(file) = &self.startup.cli.config else {
+        if self.startup.cli.config.is_none() {
             tracing::warn!(
                 "nothing to reload: the broker runs with the config that was compiled in"
             );
             return;
-        };
-        match self.try_reload(file).await {
+        }
+        match self.try_reload().await {
             Ok(ReloadSummary { replaced }) if replaced.is_empty() => {
                 tracing::info!("reloaded; every source keeps its process");
             }
@@ -77,8 +76,8 @@ impl<'a, S: Surface> Reloader<'a, S> {
         }
     }
 
-    async fn try_reload(&self, file: &Path) -> Result<ReloadSummary, Failure> {
-        let settings = LoadedConfig::load(self.startup.catalog, Some(file))?;
+    async fn try_reload(&self) -> Result<ReloadSummary, Failure> {
+        let settings = self.startup.settings()?;
         settings.warnings.iter().for_each(warn);
         let mut problems = Vec::new();
         let for_surface = self.startup.for_surface(&settings, &mut problems);
@@ -97,7 +96,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
 
 /// Refuses `--reload` without a config file.
 pub(super) fn check(cli: &Cli) -> Result<(), Failure> {
-    if cli.reload && cli.config.is_none() {
+    if cli.options.reload && cli.config.is_none() {
         let message = "`--reload` watches CONFIG, which is missing: name the file after ADDR";
         return Err(Failure::Usage(message.to_owned()));
     }

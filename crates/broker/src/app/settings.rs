@@ -52,8 +52,8 @@ impl LoadedConfig {
             fits(catalog, &compiled()?.config, &config)?;
         }
         Ok(Self {
+            base: config.base(file),
             config,
-            base: file.parent().unwrap_or(Path::new("")).to_owned(),
             warnings,
         })
     }

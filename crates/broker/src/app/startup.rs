@@ -1,11 +1,13 @@
 //! The common part of both kinds of start: creates the core from the settings, then serves, reloads and
 //! stops, the same for every surface.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
+use broker_model::config::Unreachable;
 use broker_model::exit::Exit;
 use broker_process::guard::{ReloadSignals, Signals};
 
@@ -20,9 +22,19 @@ use crate::logging::LogOutput;
 use crate::surface::http::HostPolicy;
 use crate::surface::{self, Surface};
 
+/// The origin of a catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CatalogOrigin {
+    /// The build compiled it in.
+    Compiled,
+    /// It was made of a lock at the start, so that only this machine may use it.
+    Lock,
+}
+
 /// The inputs of a start.
 pub(super) struct Startup<'a> {
     pub(super) catalog: &'static Catalog,
+    pub(super) origin: CatalogOrigin,
     pub(super) cli: &'a Cli,
     pub(super) environment: Environment,
     pub(super) output: &'a LogOutput,
@@ -35,9 +47,25 @@ pub(super) struct SignalReceivers {
 }
 
 impl<'a> Startup<'a> {
+    /// Logs the catalog and the origin of one that was not compiled in.
+    pub(super) fn announce(&self) {
+        if self.origin == CatalogOrigin::Lock {
+            let config = self.cli.config.as_deref().unwrap_or(Path::new(""));
+            tracing::info!(
+                catalog = %self.catalog.catalog_digest,
+                config = %config.display(),
+                "reads the lock at start: a process that can write the file decides which tools are served"
+            );
+        }
+    }
+
     /// The config of the command line, or the compiled-in one.
     pub(super) fn settings(&self) -> Result<LoadedConfig, Failure> {
-        LoadedConfig::load(self.catalog, self.cli.config.as_deref())
+        let loaded = LoadedConfig::load(self.catalog, self.cli.config.as_deref());
+        loaded.map_err(|failure| match self.origin {
+            CatalogOrigin::Compiled => failure,
+            CatalogOrigin::Lock => failure.without_build(),
+        })
     }
 
     /// The part of `settings` for the surface; entries that cannot be used are added to `problems`.
@@ -52,7 +80,7 @@ impl<'a> Startup<'a> {
             hosts: if self.cli.is_stdio() {
                 HostPolicy::default()
             } else {
-                settings.host_policy(&self.cli.allow_host, &self.environment, problems)
+                settings.host_policy(&self.cli.options.allow_host, &self.environment, problems)
             },
             body_bytes: settings.config.limits.body_bytes,
         }
@@ -70,11 +98,12 @@ impl<'a> Startup<'a> {
             config: &settings.config,
             environment: &self.environment,
             base: &settings.base,
-            mode: if self.cli.ignore_broken_tool {
+            mode: if self.cli.options.ignore_broken_tool {
                 StartMode::Tolerant
             } else {
                 StartMode::Plain
             },
+            unreachable: unreachable_default(self.cli.is_stdio()),
         });
         let core = unless_refused(core, problems)?;
         self.output.mask(&core.redactor());
@@ -97,5 +126,15 @@ impl<'a> Startup<'a> {
         running
             .until_end(signal_receivers.signals, reloads, output)
             .await
+    }
+}
+
+/// The `on_unreachable` of a start whose config sets none. The client that starts a broker over stdio shows
+/// its user no report of a refused start; elsewhere an operator watches the start.
+pub(super) const fn unreachable_default(is_stdio: bool) -> Unreachable {
+    if is_stdio {
+        Unreachable::Serve
+    } else {
+        Unreachable::Refuse
     }
 }

@@ -1,4 +1,4 @@
-//! The address of a broker in the command line: `host:port` or `http://host:port`.
+//! The address of a broker in the command line: a port, `host:port` or `http://host:port`.
 
 use crate::cli::split_address;
 
@@ -29,7 +29,7 @@ impl Target {
             || host.chars().any(|c| c.is_whitespace() || c.is_control())
         {
             return Err(format!(
-                "`{}` is not `host:port`, for example `127.0.0.1:8100`",
+                "`{}` is not a port or `host:port`, for example `127.0.0.1:8100`",
                 typed.escape_debug()
             ));
         }
@@ -73,6 +73,7 @@ mod tests {
     fn status_target_is_an_address_or_a_url() {
         for (typed, shown) in [
             ("127.0.0.1:8100", "http://127.0.0.1:8100"),
+            ("8100", "http://127.0.0.1:8100"),
             ("http://localhost:8100/", "http://localhost:8100"),
             ("[::1]:8100", "http://[::1]:8100"),
             ("0.0.0.0:8100", "http://127.0.0.1:8100"),

@@ -27,6 +27,9 @@ pub(crate) trait Surface: Send + Sync + 'static {
     /// The name of the surface, for messages.
     const NAME: &'static str;
 
+    /// Whether the surface has one client, which gets the reason of a refused start until it leaves.
+    const EXPLAINS_REFUSAL: bool = false;
+
     /// The source of connections; `()` if it uses the pipes of the process.
     type Listener: Send;
 

@@ -107,7 +107,7 @@ pub fn memory_error_for_request(
     let limit = account.request_limit();
     if needed > limit {
         let message = format!(
-            "the request takes about {needed} bytes of memory, at most {limit} are allowed: a quarter of `limits.memory_bytes`"
+            "the request takes about {needed} bytes of memory, at most {limit} are allowed"
         );
         return CoreError::new(CallCode::BodyTooLarge, message)
             .details(json!({"needed_bytes": needed, "limit_bytes": limit}))

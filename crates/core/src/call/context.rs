@@ -49,6 +49,9 @@ pub enum ResultForm {
     Configured {
         /// Characters that the surface writes around the result; they count against the limit.
         reserved_chars: usize,
+        /// Characters that the surface adds to a result that was cut. At most a fifth of the limit is
+        /// kept free for them.
+        note_chars: usize,
     },
 }
 

@@ -54,7 +54,7 @@ impl Inner {
         let text = args.text();
         let _in_flight = self.enter()?;
         let target = self.resolve(identity, path, record)?;
-        let slot = self.pass_gate(&target)?;
+        let slot = self.pass_gate(identity, &target).await?;
         let limits = self.limits(&target, context);
         self.validate(&target, args, context, &limits).await?;
         let answer = self.dispatch(&target, slot, text, context, &limits).await?;

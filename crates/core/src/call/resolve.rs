@@ -1,4 +1,4 @@
-//! Step 2: finds the tool at the path, if it exists for the caller and is not withdrawn.
+//! Step 2: finds the tool at the path, if it exists for the caller.
 
 use super::record::Record;
 use crate::Inner;
@@ -28,11 +28,11 @@ impl Inner {
         record: &mut Record<'_>,
     ) -> Result<Target, Box<CoreError>> {
         let view = self.drift_state.view.load();
-        let entry = self
-            .catalog
-            .entry(lookup::resolve(self.scope(&view, identity), path)?);
+        let scope = self.scope(&view, identity);
+        let found = lookup::resolve(scope, path)?;
+        let entry = self.catalog.entry(found);
         let EntryKind::Tool(at) = entry.kind else {
-            return Err(lookup::is_node(entry.path));
+            return Err(lookup::is_node(scope, found));
         };
         let tool = self.catalog.tool(at);
         let target = Target {
@@ -42,10 +42,7 @@ impl Inner {
             source: self.catalog.sources[tool.source as usize].path,
         };
         record.resolved(&target);
-        match view.withdrawn(at) {
-            Some(withdrawn) => Err(out_of_service(&target, withdrawn)),
-            None => Ok(target),
-        }
+        Ok(target)
     }
 }
 

@@ -22,6 +22,9 @@ use crate::sources::setup::ToolSettings;
 /// Larger results are cut and scanned on a separate pool, so that other calls do not wait for it.
 const MIN_POOLED_BYTES: usize = 256 << 10;
 
+/// The part of the limit that is kept free for a note on the cut, as a divisor.
+const MAX_NOTE_PART: usize = 5;
+
 /// The warning about a result with invalid UTF-8 that was replaced.
 const REPAIRED: &str = "the server sent text that is not UTF-8; invalid bytes were replaced";
 
@@ -35,6 +38,8 @@ enum Form {
         limit: Option<usize>,
         /// Of them, those around the result.
         reserved: usize,
+        /// Of them, those of a note on a result that was cut.
+        note: usize,
     },
 }
 
@@ -68,10 +73,14 @@ impl Inner {
     ) -> Result<Outcome, Box<CoreError>> {
         let form = match context.form {
             ResultForm::Verbatim => Form::Verbatim,
-            ResultForm::Configured { reserved_chars } => Form::Configured {
+            ResultForm::Configured {
+                reserved_chars,
+                note_chars,
+            } => Form::Configured {
                 mode: settings.form,
                 limit: settings.limit,
                 reserved: reserved_chars,
+                note: note_chars,
             },
         };
         let path = target.path;
@@ -125,10 +134,14 @@ fn shaped(
             mode,
             limit,
             reserved,
+            note,
         } => {
             let rendered = render(mode, result);
             let around = reserved + chars_of(&outcome.warnings);
-            let cut = limit.and_then(|limit| cut(&rendered, around, limit));
+            let cut = limit.and_then(|limit| {
+                let note = note.min(limit / MAX_NOTE_PART);
+                cut(&rendered, around, note, limit)
+            });
             let changed = match cut {
                 Some((text, cut)) => {
                     outcome.cut = Some(cut);
@@ -173,6 +186,7 @@ mod tests {
             mode: RenderMode::Json,
             limit: None,
             reserved: 0,
+            note: 0,
         };
         let answer = |result: &'static [u8], repaired| RawResult {
             result: Bytes::from_static(result),

@@ -34,12 +34,12 @@ pub struct CoreError {
 }
 
 impl CoreError {
-    /// An error with its code, its message, and the code's remedy as its hint.
+    /// An error with its code, its message, and the code's hint.
     pub fn new(code: CallCode, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
-            hint: Some(code.remedy().to_owned()),
+            hint: Some(code.hint().to_owned()),
             path: None,
             did_you_mean: Vec::new(),
             details: None,

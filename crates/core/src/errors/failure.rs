@@ -19,9 +19,9 @@ pub(crate) const SHORT_RETRY_DELAY: Duration = Duration::from_secs(1);
 pub fn memory_error_for_result(charge_error: ChargeError) -> CoreError {
     CoreError::new(
         CallCode::OutputTooLarge,
-        format!("there is no room for the server's answer: {charge_error}"),
+        format!("the server's answer does not fit into memory: {charge_error}"),
     )
-    .hint("Ask for less, or call when fewer requests are under way; the operator can raise `limits.memory_bytes`.")
+    .hint("Ask for less, or call when fewer requests are under way.")
     .maybe_executed(true)
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
             failure,
             retry_after,
         } => {
-            let hint = failure.cause.remedy();
+            let hint = failure.cause.hint();
             let error = CoreError::new(CallCode::SourceUnavailable, public_reason(&failure))
                 .hint(hint)
                 .details(details_of(&failure))

@@ -1,34 +1,29 @@
-//! Finds the entry at a path, or returns an error that suggests similar paths.
+//! Finds the entry at a path, or returns an error with similar paths and the entries of the nearest node.
 
 use broker_model::CallCode;
-use broker_model::path;
+use broker_model::path::{self, MAX_PATH_BYTES};
 use broker_model::text::shown_line;
+use serde_json::{Value, json};
 
 use crate::catalog::EntryKind;
 use crate::errors::error::CoreError;
+use crate::listing::nearest::{self, Budget};
 use crate::listing::scope::Scope;
 
-/// The maximum number of suggestions in one error.
-const MAX_SUGGESTIONS: usize = 3;
-/// The maximum number of names that one request compares, over all its paths: unknown paths must stay
-/// cheap for every catalog and every request.
-pub(crate) const MAX_COMPARED: usize = 4000;
-/// Only the beginning of a longer last segment is compared.
-const MAX_COMPARED_CHARS: usize = 64;
-/// Names below this likeness are not suggested.
-const MIN_LIKENESS: f64 = 0.6;
+/// The maximum number of a node's entries in one error.
+const MAX_LISTED_ENTRIES: usize = 20;
 
 /// The index of the entry that a caller names.
 pub(crate) fn resolve(scope: Scope<'_>, text: &str) -> Result<u32, Box<CoreError>> {
-    resolve_within(scope, text, &mut { MAX_COMPARED })
+    resolve_within(scope, text, &mut Budget::default())
 }
 
-/// [`resolve`] for one of several paths of a request: suggestions compare at most `budget` names and
-/// subtract them from it. When the budget is spent, errors have no suggestions.
+/// [`resolve`] for one of several paths of a request: suggestions take from the budget. When it is spent,
+/// errors have no suggestions.
 pub(crate) fn resolve_within(
     scope: Scope<'_>,
     text: &str,
-    budget: &mut usize,
+    budget: &mut Budget,
 ) -> Result<u32, Box<CoreError>> {
     if let Some(at) = scope.catalog.find(text)
         && scope.admits(at)
@@ -36,19 +31,21 @@ pub(crate) fn resolve_within(
         return Ok(at);
     }
     let shown = shown_line(text, 120);
-    if let Err(rule) = path::check(text) {
-        let error = CoreError::new(
-            CallCode::PathInvalid,
-            format!("`{shown}` is not a path: {rule}"),
-        );
-        return Err(Box::new(error));
-    }
-    let mut error = CoreError::new(
-        CallCode::PathNotFound,
-        format!("no tool or node is at `{shown}`"),
-    )
-    .path(text);
-    error.did_you_mean = nearest(scope, text, budget);
+    let error = match path::check(text) {
+        Ok(()) => {
+            let message = format!("no tool or node is at `{shown}`");
+            let error = CoreError::new(CallCode::PathNotFound, message).path(text);
+            with_candidates(scope, error, text, budget)
+        }
+        Err(rule) => {
+            let message = format!("`{shown}` is not a path: {rule}");
+            let error = CoreError::new(CallCode::PathInvalid, message);
+            match corrected(text) {
+                Some(path) => with_candidates(scope, error, &path, budget),
+                None => error,
+            }
+        }
+    };
     Err(Box::new(error))
 }
 
@@ -62,79 +59,122 @@ pub(crate) fn is_tool(path: &str) -> Box<CoreError> {
 }
 
 /// The error for `meta_call` on a node.
-pub(crate) fn is_node(path: &str) -> Box<CoreError> {
+pub(crate) fn is_node(scope: Scope<'_>, at: u32) -> Box<CoreError> {
+    let path = scope.catalog.entry(at).path;
     let hint = format!(
         "list it by `meta_tree` with {{\"path\":\"{path}\"}}, then call one of its tools by `meta_call`"
     );
     let error = CoreError::new(CallCode::PathIsNode, format!("`{path}` is a node"));
-    Box::new(error.path(path).hint(hint))
+    Box::new(error.path(path).hint(hint).details(entries_of(scope, at)))
 }
 
-/// At most three paths that may have been meant: names beside it first, then the same or a similar
-/// name anywhere.
-fn nearest(scope: Scope<'_>, text: &str, budget: &mut usize) -> Vec<String> {
-    if *budget == 0 {
-        return Vec::new();
-    }
-    let (parent, wanted) = split(text);
-    let wanted: String = wanted.chars().take(MAX_COMPARED_CHARS).collect();
-    let mut found: Vec<(f64, &'static str)> = Vec::new();
-    let catalog = scope.catalog;
-    let mut offer = |at: u32, bonus: f64| {
-        let entry = catalog.entry(at);
-        let leaf = split(entry.path).1;
-        let like = if leaf.eq_ignore_ascii_case(&wanted) {
-            1.0
-        } else if *budget > 0 && may_be_like(&wanted, leaf) {
-            *budget -= 1;
-            likeness(&wanted, leaf)
-        } else {
-            0.0
-        };
-        if like >= MIN_LIKENESS && scope.admits(at) {
-            found.push((like + bonus, entry.path));
-        }
+/// Adds the paths that may have been meant, and the entries of the nearest node above the path.
+fn with_candidates(
+    scope: Scope<'_>,
+    mut error: CoreError,
+    path: &str,
+    budget: &mut Budget,
+) -> CoreError {
+    let exact = scope.catalog.find(path).filter(|at| scope.admits(*at));
+    error.did_you_mean = match exact {
+        Some(_) => vec![path.to_owned()],
+        None => nearest::nearest(scope, path, budget),
     };
-    let siblings: &[u32] = match catalog.find(parent).map(|at| &catalog.entry(at).kind) {
-        Some(EntryKind::Node { children, .. }) => children,
-        _ => &[],
-    };
-    for child in siblings {
-        offer(*child, 1.0);
+    let mut hints = Vec::new();
+    if !error.did_you_mean.is_empty() {
+        hints.push("`did_you_mean` has the nearest paths.".to_owned());
     }
-    for (at, entry) in catalog.entries.iter().enumerate() {
-        if entry.path != "/" && split(entry.path).0 != parent {
-            offer(at as u32, 0.0);
+    if exact.is_none()
+        && let Some(node) = node_above(scope, path)
+        && !budget.listed.contains(&node)
+    {
+        budget.listed.push(node);
+        error.details = Some(entries_of(scope, node));
+        let node = scope.catalog.entry(node).path;
+        hints.push(format!("`details.children` has the entries of `{node}`."));
+    }
+    if hints.is_empty() {
+        return error;
+    }
+    error.hint(hints.join(" "))
+}
+
+/// The nearest node above a path that exists for the caller.
+fn node_above(scope: Scope<'_>, path: &str) -> Option<u32> {
+    let mut below = path;
+    while below != "/" {
+        below = nearest::split(below).0;
+        let found = scope.catalog.find(below).filter(|at| scope.admits(*at));
+        if let Some(at) = found
+            && let EntryKind::Node { .. } = scope.catalog.entry(at).kind
+        {
+            return Some(at);
         }
     }
-    found.sort_by(|a, b| {
-        // Equal names are ordered by the rest of their paths.
-        let whole = |path: &str| strsim::jaro_winkler(text, path);
-        b.0.total_cmp(&a.0)
-            .then_with(|| whole(b.1).total_cmp(&whole(a.1)))
-            .then_with(|| a.1.cmp(b.1))
-    });
-    let paths = found.into_iter().take(MAX_SUGGESTIONS);
-    paths.map(|(_, path)| path.to_owned()).collect()
+    None
 }
 
-/// Whether names can be similar enough at all: they differ in at least as many characters as in length.
-fn may_be_like(wanted: &str, name: &str) -> bool {
-    let (short, long) = (wanted.len().min(name.len()), wanted.len().max(name.len()));
-    long <= 2 * MAX_COMPARED_CHARS && short as f64 >= MIN_LIKENESS * long as f64
+/// The paths directly below a node, at most [`MAX_LISTED_ENTRIES`].
+fn entries_of(scope: Scope<'_>, node: u32) -> Value {
+    let entry = scope.catalog.entry(node);
+    let children = match entry.kind {
+        EntryKind::Node { children, .. } => children,
+        EntryKind::Tool(_) => &[],
+    };
+    let mut admitted = children.iter().filter(|child| scope.admits(**child));
+    let listed: Vec<_> = admitted
+        .by_ref()
+        .take(MAX_LISTED_ENTRIES)
+        .map(|child| scope.catalog.entry(*child).path)
+        .collect();
+    let mut details = json!({"node": entry.path, "children": listed});
+    if let more @ 1.. = admitted.count() {
+        details["more"] = more.into();
+    }
+    details
 }
 
-/// 1 for equal names, 0 for names with nothing in common; a swap of neighbours is one edit.
-fn likeness(wanted: &str, name: &str) -> f64 {
-    let longest = wanted.len().max(name.len()).max(1);
-    1.0 - strsim::osa_distance(wanted, name) as f64 / longest as f64
+/// The path that a text outside the grammar may stand for: absolute, without empty segments, and with a
+/// separator instead of each other character. `None` if nothing can be guessed.
+fn corrected(text: &str) -> Option<String> {
+    if text.len() > MAX_PATH_BYTES {
+        return None;
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let mut path = String::with_capacity(text.len() + 1);
+    for segment in text.trim().split(['/', '\\']) {
+        let segment = segment.trim_matches('.');
+        if segment.is_empty() {
+            continue;
+        }
+        path.push('/');
+        path.extend(segment.chars().map(|c| if allowed(c) { c } else { '_' }));
+    }
+    if path.is_empty() {
+        path.push('/');
+    }
+    path::check(&path).ok().map(|()| path)
 }
 
-/// The path above and the last segment.
-fn split(path: &str) -> (&str, &str) {
-    match path.rsplit_once('/') {
-        Some(("", leaf)) => ("/", leaf),
-        Some((parent, leaf)) => (parent, leaf),
-        None => ("/", path),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_outside_the_grammar_is_corrected_if_it_can_be_guessed() {
+        for (text, path) in [
+            ("a/b", "/a/b"),
+            ("/a/", "/a"),
+            ("//a//b", "/a/b"),
+            ("", "/"),
+            (" /a b ", "/a_b"),
+            ("a\\b", "/a/b"),
+            ("./a/../b", "/a/b"),
+        ] {
+            assert_eq!(corrected(text).as_deref(), Some(path), "{text}");
+        }
+        let long = format!("a/{}", "b".repeat(MAX_PATH_BYTES));
+        let segment = "a".repeat(200);
+        assert_eq!((corrected(&long), corrected(&segment)), (None, None));
     }
 }

@@ -2,5 +2,6 @@
 //! makes their listings and descriptions.
 
 pub(crate) mod lookup;
+pub(crate) mod nearest;
 pub(crate) mod scope;
 pub(crate) mod view;

@@ -1,7 +1,7 @@
 //! Log lines about drift: one for each tool that was withdrawn or restored, and one for each difference
 //! that withdraws nothing. Text of a server is escaped to one line.
 
-use broker_drift::Report;
+use broker_drift::{Class, Report};
 use broker_model::path::NodePath;
 use broker_model::text::shown_line;
 
@@ -59,7 +59,9 @@ pub(crate) fn differences(report: &Report) {
         let reason = shown_line(&finding.message, MAX_MESSAGE);
         let (rule, class) = (finding.rule, finding.class);
         let class = class.as_str();
-        if finding.class.refuses() {
+        if finding.class == Class::Unchecked {
+            tracing::warn!(%source, rule, reason, "source not checked: its calls fail until it is compared with the lock");
+        } else if finding.class.refuses() {
             tracing::warn!(%source, path, class, rule, reason, "source differs from the lock");
         } else {
             tracing::info!(%source, path, class, rule, reason, "source has changes that do not affect calls");

@@ -23,7 +23,7 @@ use crate::catalog::{Catalog, EntryKind};
 use crate::listing::view::{View, Withdrawal};
 use crate::sources::drift_log;
 use crate::sources::reason::{self, Reason};
-use crate::sources::startup_gate::StartupGate;
+use crate::sources::startup_gate::{REACH_TIMEOUT, StartupGate};
 use crate::sources::time::rfc3339;
 
 /// The maximum length of a message in replies and logs, in characters.
@@ -152,13 +152,34 @@ impl DriftState {
     /// Applies an assessment.
     pub(crate) fn accept(&self, source: usize, assessment: Assessment) {
         let withdrawn = self.withdrawals(source, &assessment);
-        self.apply_report(source, &assessment.report, withdrawn);
-        if self.gate.settle(source, &assessment.report) {
-            // The start was not refused, so the differences are logged now.
-            self.gate
-                .first_of_required()
-                .for_each(drift_log::differences);
+        // The gate comes first: it decides whether the report is part of the start's report or is logged
+        // here. A call that it admits now reads the view again once it has its session.
+        let settlement = self.gate.settle(source, &assessment.report);
+        self.apply_report(source, &assessment.report, withdrawn, settlement.is_strict);
+        if settlement.opened {
+            self.log_start();
         }
+    }
+
+    /// Lets the start go on without the sources that were not reached in time, where it can.
+    pub(crate) fn stop_waiting(&self) {
+        let message = format!(
+            "the server has not listed its tools {} s after the start",
+            REACH_TIMEOUT.as_secs()
+        );
+        let opened = self.gate.stop_waiting(|source| {
+            let check_settings = self.sources[source].load();
+            let cause = SourceCause::StartupTimeout;
+            broker_drift::unchecked(&check_settings.path, cause, &message, &[])
+        });
+        if opened {
+            self.log_start();
+        }
+    }
+
+    /// Logs the differences of a start that was not refused.
+    fn log_start(&self) {
+        self.gate.reports().iter().for_each(drift_log::differences);
     }
 
     /// The tools that must not be served under the current config.
@@ -199,11 +220,14 @@ impl DriftState {
         }
         let check_settings = self.sources[source].load();
         let path = &check_settings.path;
-        if !self.gate.is_settled(source) && !self.gate.is_strict(source) {
+        let report = broker_drift::unchecked(path, failure.cause, &message, &[]);
+        let settlement = self.gate.settle(source, &report);
+        if settlement.is_first && !settlement.is_strict {
             tracing::warn!(source = %path, cause = %failure.cause, reason = message, "source not checked");
         }
-        let report = broker_drift::unchecked(path, failure.cause, &message, &[]);
-        self.gate.settle(source, &report);
+        if settlement.opened {
+            self.log_start();
+        }
     }
 
     /// The number of these tools that the config's filter hides.
@@ -308,12 +332,13 @@ impl DriftState {
     }
 
     /// Updates the view after a verdict. The view is replaced only if it changes, so that cached
-    /// replies survive a re-check without findings.
+    /// replies survive a re-check without findings. In the strict phase of a start nothing is logged.
     fn apply_report(
         &self,
         source: usize,
         report: &Report,
         mut withdrawn: BTreeMap<u32, Arc<Withdrawal>>,
+        is_strict: bool,
     ) {
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let view = self.view.load_full();
@@ -329,13 +354,13 @@ impl DriftState {
         }
         if changed {
             let next = view.with_source(self.catalog, source, withdrawn);
-            if !self.gate.is_strict(source) {
+            if !is_strict {
                 drift_log::withdrawals(self.catalog, source, &view, &next);
             }
             self.view.store(Arc::new(next));
         }
         let last = reports[source].replace(report.clone());
-        if !self.gate.is_strict(source) && last.as_ref() != Some(report) {
+        if !is_strict && last.as_ref() != Some(report) {
             drift_log::differences(report);
             if last.is_some_and(|last| last.has_drift()) && !report.has_drift() {
                 drift_log::matches_again(&self.sources[source].load().path);

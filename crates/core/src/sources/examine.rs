@@ -9,6 +9,7 @@ use broker_drift::Report;
 use broker_mcp::{ConcurrencyLimits, Endpoint, ServerExam, SourceSpec};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, Snapshot};
+use broker_process::StderrTail;
 use broker_wire::Era;
 use tokio::task::JoinSet;
 
@@ -36,11 +37,11 @@ struct ResolvedSource {
 #[derive(Debug)]
 pub struct ExamResult {
     /// The path of its node.
-    pub path: &'static str,
+    pub path: String,
     /// Whether a plain start waits for it.
     pub required: bool,
-    /// The revision that it spoke when it was locked.
-    pub locked_revision: &'static str,
+    /// The revision that it spoke when it was locked; `None` if it is not compared with a lock.
+    pub locked_revision: Option<String>,
     /// The started source, or why it was not started: problems of variables.
     pub outcome: Result<StartedSource, Vec<Diagnostic>>,
 }
@@ -56,7 +57,7 @@ pub struct StartedSource {
     pub withheld: Vec<String>,
     /// The start itself.
     pub exam: ServerExam,
-    /// Its tools compared with the lock, if it listed them.
+    /// Its tools, compared with the lock if there is one; `None` if it did not list them.
     pub tools: Option<ToolComparison>,
 }
 
@@ -146,9 +147,9 @@ impl SourceExam {
                 };
                 let locked = &catalog.sources[at];
                 let examined = ExamResult {
-                    path: locked.path,
+                    path: locked.path.to_owned(),
                     required: source.required,
-                    locked_revision: locked.protocol_version,
+                    locked_revision: Some(locked.protocol_version.to_owned()),
                     outcome,
                 };
                 (at, examined)
@@ -172,7 +173,8 @@ impl SourceExam {
 
 async fn start(at: usize, spec: SourceSpec, drift_state: Arc<DriftState>) -> StartedSource {
     let revision = drift_state.catalog.sources[at].protocol_version;
-    let exam = ServerExam::run(&spec, Era::of_revision(revision)).await;
+    let tail = StderrTail::new(spec.redactor.clone());
+    let exam = ServerExam::run(&spec, Era::of_revision(revision), &tail).await;
     let compared = spec.concurrency.parse_aside(move || {
         let listed = exam.outcome.as_ref().ok();
         let tools = listed.map(|(_, snapshot)| tools_of(at, snapshot, &drift_state));

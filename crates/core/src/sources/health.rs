@@ -11,8 +11,10 @@ use crate::sources::time::rfc3339;
 /// The reply of `/readyz`, in the order of its members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Health {
-    /// Whether the gate is open and no shutdown has begun.
+    /// Whether the gate is open, a source is ready, and no shutdown has begun.
     pub ready: bool,
+    /// Whether a source is not ready or a tool is withdrawn.
+    pub degraded: bool,
     /// The digest of the catalog.
     pub catalog_digest: &'static str,
     /// Every source, in the order of the config.
@@ -55,6 +57,12 @@ pub struct SourceHealth {
     /// Its processes; not part of `/readyz`.
     #[serde(skip)]
     pub instances: Vec<InstanceHealth>,
+}
+
+impl SourceHealth {
+    fn is_ready(&self) -> bool {
+        self.state == State::Ready.as_str()
+    }
 }
 
 /// One process of a source, as `/sources` shows it.
@@ -137,12 +145,19 @@ impl Inner {
     pub(crate) fn health(&self) -> Health {
         let view = self.drift_state.view.load();
         let sources = self.catalog.sources.iter().enumerate();
+        let sources: Vec<_> = sources
+            .map(|(at, source)| self.source_health(at, source, &view))
+            .collect();
+        // A catalog without sources has nothing to wait for.
+        let serves = sources.is_empty() || sources.iter().any(SourceHealth::is_ready);
+        let is_ready = self.drift_state.gate.is_ready() && !self.drain.is_draining();
         Health {
-            ready: self.drift_state.gate.is_ready() && !self.drain.is_draining(),
+            ready: is_ready && serves,
+            degraded: sources
+                .iter()
+                .any(|source| !source.is_ready() || source.withdrawn > 0),
             catalog_digest: self.catalog.catalog_digest,
-            sources: sources
-                .map(|(at, source)| self.source_health(at, source, &view))
-                .collect(),
+            sources,
             built_from: BuiltFrom {
                 config: self.catalog.config_name,
                 config_digest: self.catalog.config_digest,

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::Inner;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
+use crate::sources::startup_gate::REACH_TIMEOUT;
 use crate::sources::upstream::Upstream;
 
 /// Maximum time for the tasks of stopped sources to end. Every step of a stop is bounded; this bound
@@ -75,6 +76,15 @@ impl Inner {
         for source in 0..count {
             self.watch_first_outcome(source);
         }
+        if self.drift_state.gate.has_time_limit() {
+            let (drift_state, draining) = (self.drift_state.clone(), self.drain.draining());
+            self.tasks.spawn(async move {
+                let waited = tokio::time::sleep(REACH_TIMEOUT);
+                if draining.run_until_cancelled(waited).await.is_some() {
+                    drift_state.stop_waiting();
+                }
+            });
+        }
     }
 
     /// Watches each process of a source until the source was checked or failed, whichever is first.
@@ -106,10 +116,10 @@ impl Inner {
                 }
             };
             if let Some(failure) = failure {
-                let last = self.drift_state.gate.is_strict(source);
+                let last = self.drift_state.gate.is_single_attempt(source);
                 self.drift_state.failed(source, &failure);
                 if last {
-                    // A plain start makes one attempt for each source, and this one failed.
+                    // A plain start makes one attempt for a source that it needs, and this one failed.
                     upstream.stop_within(STOP_TIMEOUT).await;
                 }
                 return;
@@ -124,6 +134,24 @@ impl Inner {
     /// Stops all sources within about `time`; pending calls fail at once.
     pub(crate) async fn stop_sources(&self, time: Duration) {
         self.drain.begin_closing();
+        self.stop_upstreams(time).await;
+        if self.slots.get().is_none() {
+            return;
+        }
+        self.tasks.close();
+        if tokio::time::timeout(TASKS_TIMEOUT, self.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::error!(
+                tasks = self.tasks.len(),
+                "tasks of stopped sources are still running"
+            );
+        }
+    }
+
+    /// Stops the processes of all sources within about `time`.
+    pub(crate) async fn stop_upstreams(&self, time: Duration) {
         let Some(slots) = self.slots.get() else {
             return;
         };
@@ -137,16 +165,6 @@ impl Inner {
             if let Err(error) = ended {
                 tracing::error!(%error, "stopping a source failed");
             }
-        }
-        self.tasks.close();
-        if tokio::time::timeout(TASKS_TIMEOUT, self.tasks.wait())
-            .await
-            .is_err()
-        {
-            tracing::error!(
-                tasks = self.tasks.len(),
-                "tasks of stopped sources are still running"
-            );
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the rule and pointers into the reviewed tool. Names of properties, hosts and tools that a live
 //! server chose are text that was not reviewed.
 
-use broker_drift::{Finding, SourceDrift, ToolDrift, rules};
+use broker_drift::{Class, Finding, SourceDrift, ToolDrift, rules};
 use broker_model::text::shown_line;
 use serde_json::{Map, Value};
 
@@ -45,8 +45,11 @@ impl Reason {
             public = format!("{public} (`{}`)", shown_line(&place, MAX_MESSAGE / 2));
         }
         let mut internal = shown_line(&first.message, MAX_MESSAGE);
-        if drift.findings.len() > 1 {
-            let more = format!(", and {} more", drift.findings.len() - 1);
+        // A note, such as the guess of another name, is not a reason.
+        let others = drift.findings.iter().skip(1);
+        let others = others.filter(|one| one.class != Class::Same).count();
+        if others > 0 {
+            let more = format!(", and {others} more");
             public.push_str(&more);
             internal.push_str(&more);
         }

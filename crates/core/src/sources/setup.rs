@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwap;
 use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec};
 use broker_memory::MemoryBudget;
-use broker_model::config::{self, Config, RenderMode};
+use broker_model::config::{self, Config, RenderMode, StartRule, Unreachable};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode};
 use tokio_util::task::TaskTracker;
@@ -30,8 +30,6 @@ use crate::{CoreParts, Inner};
 pub struct PreparedConfig {
     /// The specification of each source and the settings of its check, by the catalog's sources.
     pub(crate) sources: Vec<(SourceSpec, CheckSettings)>,
-    /// Whether a plain start waits for a source.
-    required: Vec<bool>,
     pub(crate) tools: Box<[ToolSettings]>,
     /// The tools that the config's filters hide.
     pub(crate) hidden: BTreeSet<u32>,
@@ -80,11 +78,12 @@ pub(crate) fn build(setup: CoreParts<'_>) -> Result<Inner, Vec<Diagnostic>> {
         setup.base,
         (&memory, &concurrency),
     )?;
+    let start_rules = start_rules(catalog, setup.config, setup.unreachable);
     let (specs, check_settings) = prepared.sources.into_iter().unzip();
     let drift_state = DriftState::new(
         catalog,
         View::new(catalog, prepared.hidden),
-        StartupGate::new(setup.mode, prepared.required),
+        StartupGate::new(setup.mode, start_rules),
         check_settings,
     );
     let validators = catalog.tools.iter().map(|_| LazyValidator::default());
@@ -122,7 +121,7 @@ pub(crate) fn prepare(
         .map(|source| (source.path.as_str(), source))
         .collect();
 
-    let (mut problems, mut sources, mut required) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut problems, mut sources) = (Vec::new(), Vec::new());
     for source in catalog.sources {
         let Some(given) = configured.get(source.path).copied() else {
             problems.push(mismatch(format!(
@@ -131,7 +130,6 @@ pub(crate) fn prepare(
             )));
             continue;
         };
-        required.push(given.required);
         match broker_mcp::resolve(given, &config.limits, environment, base, concurrency) {
             Ok(mut spec) => {
                 spec.memory = memory.clone();
@@ -162,11 +160,21 @@ pub(crate) fn prepare(
     let (tools, hidden) = tools(catalog, &configured);
     Ok(PreparedConfig {
         sources,
-        required,
         tools,
         hidden,
         memory_bytes: config.limits.memory_bytes,
     })
+}
+
+/// The requirements of a plain start, by the catalog's sources. `default` applies if the config sets none.
+fn start_rules(catalog: &Catalog, config: &Config, default: Unreachable) -> Vec<StartRule> {
+    let sources = catalog.sources.iter().filter_map(|source| {
+        let mut given = config.sources();
+        given.find(|given| given.path.as_str() == source.path)
+    });
+    sources
+        .map(|source| config.start_rule(source, default))
+        .collect()
 }
 
 /// The settings of every tool, and the tools that the config's filters hide.

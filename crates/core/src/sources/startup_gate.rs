@@ -1,80 +1,180 @@
-//! Decides when calls are admitted: in a plain start after the verdict on every required source,
+//! Decides when calls are admitted: in a plain start once every awaited source was compared with the lock,
 //! otherwise for each source after its own verdict. Decides once whether a plain start is refused.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use broker_drift::{Report, name_moves};
+use broker_model::config::StartRule;
 use tokio::sync::watch;
 
+use crate::sources::start_refusal::StartRefusal;
 use crate::{RefusalCause, StartMode, StartOutcome};
+
+/// Maximum time from the start for which the gate waits for a source that need not be reached.
+pub(crate) const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The startup gate of a broker.
 #[derive(Debug)]
 pub(crate) struct StartupGate {
     mode: StartMode,
-    /// The report on the first outcome of each source.
-    first: Box<[OnceLock<Report>]>,
-    required: Box<[bool]>,
-    /// Required sources without an outcome.
-    awaited: AtomicUsize,
+    rules: Box<[StartRule]>,
+    /// By source: whether it was checked or failed.
+    settled: Box<[AtomicBool]>,
+    /// By source: whether it was compared with the lock.
+    compared: Box<[AtomicBool]>,
+    /// Whether [`REACH_TIMEOUT`] has passed.
+    is_late: AtomicBool,
     open: AtomicBool,
+    progress: Mutex<StartProgress>,
+    refusal: OnceLock<StartRefusal>,
     outcome: watch::Sender<Option<StartOutcome>>,
 }
 
+#[derive(Debug)]
+struct StartProgress {
+    /// The report that counts for the start, by source.
+    reports: Box<[Option<Report>]>,
+    is_decided: bool,
+}
+
+/// The state of the gate for the calls of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GateState {
+    /// Calls are not admitted yet, or the start was refused.
+    Closed,
+    /// Calls are admitted.
+    Open,
+    /// The start went on without the source, which has no outcome yet.
+    Unreached,
+}
+
+/// The effect of an outcome of a source on the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settlement {
+    /// Whether it is the first outcome of the source.
+    pub(crate) is_first: bool,
+    /// Whether the source was under the rules of a plain start.
+    pub(crate) is_strict: bool,
+    /// Whether it opened the gate of a plain start.
+    pub(crate) opened: bool,
+}
+
 impl StartupGate {
-    pub(crate) fn new(mode: StartMode, required: Vec<bool>) -> Self {
-        let awaited = required.iter().filter(|required| **required).count();
+    pub(crate) fn new(mode: StartMode, rules: Vec<StartRule>) -> Self {
         let gate = Self {
             mode,
-            first: required.iter().map(|_| OnceLock::new()).collect(),
-            required: required.into(),
-            awaited: AtomicUsize::new(awaited),
+            settled: rules.iter().map(|_| AtomicBool::new(false)).collect(),
+            compared: rules.iter().map(|_| AtomicBool::new(false)).collect(),
+            is_late: AtomicBool::new(false),
             open: AtomicBool::new(mode == StartMode::Tolerant),
+            progress: Mutex::new(StartProgress {
+                reports: rules.iter().map(|_| None).collect(),
+                is_decided: false,
+            }),
+            refusal: OnceLock::new(),
             outcome: watch::Sender::new(None),
+            rules: rules.into(),
         };
-        if awaited == 0 {
-            gate.decide();
-        }
+        gate.decide_if_complete(&mut gate.progress());
         gate
     }
 
-    /// Records the first outcome of a source; later ones have no effect. Returns whether it opened the
-    /// gate of a plain start.
-    pub(crate) fn settle(&self, source: usize, report: &Report) -> bool {
-        let new = self.first[source].set(report.clone()).is_ok();
-        if new && self.required[source] && self.awaited.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.decide();
-            return self.mode == StartMode::Plain && self.open.load(Ordering::Acquire);
+    /// Records an outcome of a source. Until the start is decided, a comparison replaces an earlier
+    /// failure of a source that need not be reached; otherwise only the first outcome counts.
+    pub(crate) fn settle(&self, source: usize, report: &Report) -> Settlement {
+        let mut progress = self.progress();
+        let rule = self.rules[source];
+        let is_strict = self.is_strict(source);
+        if !report.has_unchecked() {
+            self.compared[source].store(true, Ordering::Release);
         }
-        false
+        let is_first = !self.settled[source].swap(true, Ordering::AcqRel);
+        let counts = rule != StartRule::Optional
+            && !progress.is_decided
+            && match &progress.reports[source] {
+                None => true,
+                Some(known) => rule == StartRule::MatchIfReached && known.has_unchecked(),
+            };
+        if counts {
+            progress.reports[source] = Some(report.clone());
+        }
+        Settlement {
+            is_first,
+            is_strict,
+            opened: self.decide_if_complete(&mut progress),
+        }
     }
 
-    /// The first outcomes of the required sources, as far as they are known.
-    pub(crate) fn first_of_required(&self) -> impl Iterator<Item = &Report> {
-        let required = self.first.iter().zip(&self.required);
-        required.filter_map(|(first, required)| first.get().filter(|_| *required))
+    /// Stops waiting for sources that need not be reached and have no outcome; `unreached` makes the
+    /// report on one of them. Returns whether this opened the gate of a plain start.
+    pub(crate) fn stop_waiting(&self, unreached: impl Fn(usize) -> Report) -> bool {
+        let mut progress = self.progress();
+        self.is_late.store(true, Ordering::Release);
+        if progress.is_decided {
+            return false;
+        }
+        for (source, rule) in self.rules.iter().enumerate() {
+            if *rule == StartRule::MatchIfReached {
+                progress.reports[source].get_or_insert_with(|| unreached(source));
+            }
+        }
+        self.decide_if_complete(&mut progress)
+    }
+
+    /// Whether the start can go on without some source.
+    pub(crate) fn has_time_limit(&self) -> bool {
+        self.rules.iter().any(|rule| *rule != StartRule::Match)
+    }
+
+    /// The reports that count for the start, as far as they are known.
+    pub(crate) fn reports(&self) -> Vec<Report> {
+        self.progress().reports.iter().flatten().cloned().collect()
+    }
+
+    /// Whether a source was compared with the lock.
+    pub(crate) fn is_compared(&self, source: usize) -> bool {
+        self.compared[source].load(Ordering::Acquire)
     }
 
     /// Whether a source was checked or failed.
     pub(crate) fn is_settled(&self, source: usize) -> bool {
-        self.first[source].get().is_some()
+        self.settled[source].load(Ordering::Acquire)
     }
 
-    /// Whether a source is under the rules of a plain start: one attempt, and any difference refuses
-    /// the start.
+    /// Whether a source is under the rules of a plain start, in which any difference refuses the start.
     pub(crate) fn is_strict(&self, source: usize) -> bool {
-        self.mode == StartMode::Plain && self.required[source] && !self.open.load(Ordering::Acquire)
+        let is_open = self.open.load(Ordering::Acquire);
+        self.mode == StartMode::Plain && self.rules[source] != StartRule::Optional && !is_open
+    }
+
+    /// Whether a failure of a source refuses the start, so that it is not started again.
+    pub(crate) fn is_single_attempt(&self, source: usize) -> bool {
+        self.is_strict(source) && self.rules[source] == StartRule::Match
     }
 
     /// Whether calls of a source are admitted.
-    pub(crate) fn admits(&self, source: usize) -> bool {
-        self.open.load(Ordering::Acquire) && self.is_settled(source)
+    pub(crate) fn state(&self, source: usize) -> GateState {
+        if !self.open.load(Ordering::Acquire) {
+            GateState::Closed
+        } else if self.is_settled(source) {
+            GateState::Open
+        } else if self.rules[source] != StartRule::Match && self.is_late.load(Ordering::Acquire) {
+            GateState::Unreached
+        } else {
+            GateState::Closed
+        }
     }
 
-    /// Whether the broker is ready, unless it is shutting down.
+    /// Whether the start has succeeded.
     pub(crate) fn is_ready(&self) -> bool {
-        self.open.load(Ordering::Acquire) && self.awaited.load(Ordering::Acquire) == 0
+        self.open.load(Ordering::Acquire) && self.outcome.borrow().is_some()
+    }
+
+    /// Why the start was refused, if it was.
+    pub(crate) fn refusal(&self) -> Option<&StartRefusal> {
+        self.refusal.get()
     }
 
     /// Waits for the outcome of the start.
@@ -87,24 +187,59 @@ impl StartupGate {
             .expect("the sender lives as long as the gate, and the value was waited for")
     }
 
-    fn decide(&self) {
+    fn progress(&self) -> MutexGuard<'_, StartProgress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decides on the start once no source is awaited. Returns whether this opened the gate of a plain
+    /// start.
+    fn decide_if_complete(&self, progress: &mut StartProgress) -> bool {
+        let mut sources = self.rules.iter().zip(&progress.reports);
+        let is_awaited = |(rule, report): (&StartRule, &Option<Report>)| {
+            *rule != StartRule::Optional && report.is_none()
+        };
+        if progress.is_decided || sources.any(is_awaited) {
+            return false;
+        }
+        progress.is_decided = true;
+        let refuse = match self.mode {
+            StartMode::Tolerant => None,
+            StartMode::Plain => self.refusal_cause(progress),
+        };
+        if refuse.is_some() {
+            let refusing = self.rules.iter().zip(&progress.reports).enumerate();
+            let refusing = refusing.filter_map(|(source, (rule, report))| {
+                let report = report.as_ref()?;
+                (*rule == StartRule::Match || report.has_drift()).then_some((source, report))
+            });
+            // The gate decides once, so it is empty.
+            let _ = self.refusal.set(StartRefusal::new(refusing));
+        }
+        let opened = self.mode == StartMode::Plain && refuse.is_none();
+        if opened {
+            self.open.store(true, Ordering::Release);
+        }
         let mut report = Report::default();
-        for first in self.first_of_required() {
-            report.merge(first.clone());
+        for one in progress.reports.iter().flatten() {
+            report.merge(one.clone());
         }
         // A tool that moved to another source is found only in the merged report.
         name_moves(&mut report);
-        let refuse = match self.mode {
-            StartMode::Tolerant => None,
-            StartMode::Plain if report.has_unchecked() => Some(RefusalCause::Unchecked),
-            StartMode::Plain if report.has_drift() => Some(RefusalCause::Drift),
-            StartMode::Plain => None,
-        };
-        if refuse.is_none() {
-            self.open.store(true, Ordering::Release);
-        }
         self.outcome
             .send_replace(Some(StartOutcome { report, refuse }));
+        opened
+    }
+
+    fn refusal_cause(&self, progress: &StartProgress) -> Option<RefusalCause> {
+        let reports = || self.rules.iter().zip(&progress.reports);
+        let is_unchecked = |(rule, report): (&StartRule, &Option<Report>)| {
+            *rule == StartRule::Match && report.as_ref().is_some_and(Report::has_unchecked)
+        };
+        if reports().any(is_unchecked) {
+            return Some(RefusalCause::Unchecked);
+        }
+        let mut known = reports().filter_map(|(_, report)| report.as_ref());
+        known.any(Report::has_drift).then_some(RefusalCause::Drift)
     }
 }
 
@@ -113,6 +248,14 @@ mod tests {
     use super::*;
     use broker_drift::{Class, Finding, FindingSeverity, SourceDrift, ToolDrift, unchecked};
     use broker_model::{NodePath, SourceCause};
+
+    use StartRule::{Match, MatchIfReached, Optional};
+
+    impl StartupGate {
+        fn admits(&self, source: usize) -> bool {
+            self.state(source) == GateState::Open
+        }
+    }
 
     fn path() -> NodePath {
         NodePath::parse("/s").unwrap()
@@ -145,7 +288,7 @@ mod tests {
     }
 
     async fn refusal(mode: StartMode, reports: [Report; 2]) -> (Option<RefusalCause>, bool) {
-        let gate = StartupGate::new(mode, vec![true, true]);
+        let gate = StartupGate::new(mode, vec![Match, Match]);
         for (source, report) in reports.iter().enumerate() {
             gate.settle(source, report);
         }
@@ -204,7 +347,7 @@ mod tests {
                 ..Report::default()
             }
         };
-        let gate = StartupGate::new(StartMode::Plain, vec![true, true]);
+        let gate = StartupGate::new(StartMode::Plain, vec![Match, Match]);
         gate.settle(0, &at("/a", Class::Gone, "sha256/1:0a"));
         gate.settle(1, &at("/b", Class::Added, "sha256/1:0a"));
         let outcome = gate.outcome().await;
@@ -222,20 +365,23 @@ mod tests {
 
     #[test]
     fn startup_gate_in_plain_mode_waits_for_every_required_source() {
-        let gate = StartupGate::new(StartMode::Plain, vec![true, true, false]);
+        let gate = StartupGate::new(StartMode::Plain, vec![Match, Match, Optional]);
         gate.settle(2, &failed());
         gate.settle(0, &Report::default());
         assert!(!gate.admits(0) && !gate.admits(2) && !gate.is_ready());
         gate.settle(1, &Report::default());
         assert!(gate.admits(0) && gate.admits(1) && gate.admits(2) && gate.is_ready());
-        let gate = StartupGate::new(StartMode::Plain, vec![true, false]);
+        let gate = StartupGate::new(StartMode::Plain, vec![Match, Optional]);
         gate.settle(0, &Report::default());
         assert!(gate.admits(0) && !gate.admits(1));
+        assert_eq!(gate.state(1), GateState::Closed);
+        gate.stop_waiting(|_| failed());
+        assert_eq!(gate.state(1), GateState::Unreached);
     }
 
     #[test]
     fn startup_gate_in_tolerant_mode_waits_for_the_source_of_a_call() {
-        let gate = StartupGate::new(StartMode::Tolerant, vec![true, true]);
+        let gate = StartupGate::new(StartMode::Tolerant, vec![Match, Match]);
         assert!(!gate.admits(0));
         gate.settle(0, &failed());
         assert!(gate.admits(0) && !gate.admits(1) && !gate.is_ready());
@@ -243,8 +389,82 @@ mod tests {
 
     #[tokio::test]
     async fn startup_gate_without_required_sources_is_open() {
-        let gate = StartupGate::new(StartMode::Plain, vec![false]);
+        let gate = StartupGate::new(StartMode::Plain, vec![Optional]);
         assert!(gate.outcome().await.refuse.is_none());
+        assert!(gate.is_ready());
+    }
+
+    /// The end of a start in which no source is awaited any longer: whether it is refused, and the
+    /// state of the gate for each source.
+    fn ended<const N: usize>(gate: &StartupGate) -> (Option<RefusalCause>, [GateState; N]) {
+        let outcome = gate.outcome.borrow().clone().expect("it is decided");
+        assert_eq!(gate.refusal().is_some(), outcome.refuse.is_some());
+        (
+            outcome.refuse,
+            std::array::from_fn(|source| gate.state(source)),
+        )
+    }
+
+    #[test]
+    fn startup_gate_opens_without_sources_that_need_not_be_reached() {
+        use GateState::{Closed, Open, Unreached};
+        let rules = || vec![MatchIfReached, Match, MatchIfReached];
+        let gate = StartupGate::new(StartMode::Plain, rules());
+        gate.settle(0, &failed());
+        gate.settle(1, &Report::default());
+        assert!(!gate.is_ready() && !gate.is_single_attempt(0));
+        assert_eq!(gate.state(1), Closed);
+        assert!(gate.stop_waiting(|_| failed()));
+        assert!(gate.is_ready());
+        assert_eq!(ended(&gate), (None, [Open, Open, Unreached]));
+        // Drift found later opens and refuses nothing.
+        let late = gate.settle(2, &of_class(Class::Gone));
+        assert_eq!((late.is_strict, late.opened), (false, false));
+        assert_eq!(ended(&gate), (None, [Open, Open, Open]));
+
+        // The start still needs the other source after that time.
+        let gate = StartupGate::new(StartMode::Plain, rules());
+        assert!(!gate.stop_waiting(|_| failed()));
+        assert_eq!(gate.state(0), Closed);
+        assert!(gate.settle(1, &Report::default()).opened);
+        assert_eq!(ended(&gate), (None, [Unreached, Open, Unreached]));
+    }
+
+    #[test]
+    fn startup_gate_is_refused_by_drift_that_is_found_before_it_opens() {
+        let start = || StartupGate::new(StartMode::Plain, vec![MatchIfReached, Match]);
+        // After a failure, and after the time for which the gate waits.
+        for before in [
+            |gate: &StartupGate| !gate.settle(0, &failed()).opened,
+            |gate: &StartupGate| !gate.stop_waiting(|_| failed()),
+        ] {
+            let gate = start();
+            assert!(before(&gate));
+            assert!(gate.settle(0, &of_class(Class::Text)).is_strict);
+            gate.settle(1, &Report::default());
+            assert_eq!(ended::<0>(&gate).0, Some(RefusalCause::Drift));
+        }
+        // A failure does not replace a comparison.
+        let gate = start();
+        gate.settle(0, &of_class(Class::Text));
+        gate.settle(0, &failed());
+        gate.settle(1, &Report::default());
+        assert_eq!(ended::<0>(&gate).0, Some(RefusalCause::Drift));
+        // A source that must be reached refuses the start by its failure.
+        let gate = start();
+        gate.settle(0, &failed());
+        gate.settle(1, &failed());
+        assert_eq!(ended::<0>(&gate).0, Some(RefusalCause::Unchecked));
+    }
+
+    #[test]
+    fn startup_gate_in_tolerant_mode_stops_waiting_for_sources_that_need_not_be_reached() {
+        use GateState::{Closed, Unreached};
+        let gate = StartupGate::new(StartMode::Tolerant, vec![MatchIfReached, Match]);
+        assert_eq!(gate.state(0), Closed);
+        gate.stop_waiting(|_| failed());
+        assert_eq!((gate.state(0), gate.state(1)), (Unreached, Closed));
+        gate.settle(1, &Report::default());
         assert!(gate.is_ready());
     }
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::fixture::{CALLER, catalog, fixture, fixture_of, json_of, setup};
 use crate::listing::lookup;
+use crate::listing::nearest::Budget;
 use crate::{Describe, StartMode};
 
 #[tokio::test]
@@ -98,7 +99,8 @@ async fn path_invalid_or_unknown_is_refused_with_suggestions() {
 async fn suggestions_of_one_request_share_a_step_budget() {
     let core = fixture(StartMode::Plain).core;
     let view = core.0.drift_state.view.load();
-    let mut budget = 4;
+    let mut budget = Budget::default();
+    budget.names = 4;
     let mut suggested = |path| {
         lookup::resolve_within(core.0.scope(&view, &CALLER), path, &mut budget)
             .unwrap_err()
@@ -106,7 +108,7 @@ async fn suggestions_of_one_request_share_a_step_budget() {
     };
     assert_eq!(suggested("/a/ehco"), ["/a/echo", "/a/deep/b/echo"]);
     assert!(suggested("/a/ehco").is_empty(), "the budget is spent");
-    assert_eq!(budget, 0);
+    assert_eq!(budget.names, 0);
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn plain_start_with_drift_is_refused_with_every_difference() {
         .call("/a/deep/b/echo", json!({"text": ""}))
         .await
         .unwrap_err();
-    assert_eq!(error.code, CallCode::Starting);
+    assert_eq!(error.code, CallCode::StartRefused);
     assert!(!broker.core.health().ready);
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use broker_mcp::{DriftCheck as _, Environment, State};
-use broker_model::config::Config;
+use broker_model::config::{Config, Unreachable};
 use broker_model::digest::{Digest, etag};
 use broker_model::lock::LockedSource;
 use broker_model::{NodePath, Snapshot};
@@ -241,6 +241,7 @@ fn setup_of(
         environment: &Environment::new(BTreeMap::new(), None),
         base: Path::new("."),
         mode,
+        unreachable: Unreachable::Refuse,
     })
 }
 
@@ -314,7 +315,10 @@ pub(super) fn context(account: &Account) -> CallContext<'_> {
         received: None,
         deadline: None,
         cancel: CancelMode::OnDrop,
-        form: ResultForm::Configured { reserved_chars: 0 },
+        form: ResultForm::Configured {
+            reserved_chars: 0,
+            note_chars: 0,
+        },
     }
 }
 

@@ -6,3 +6,4 @@ mod drift;
 mod fixture;
 mod identities;
 mod interleavings;
+mod start;

@@ -32,17 +32,8 @@ impl Session {
     /// Starts the process and negotiates an era; `era` is tried first.
     pub async fn open(spec: &SourceSpec, era: Option<Era>) -> Result<Self, SourceFailure> {
         let tail = StderrTail::new(spec.redactor.clone());
-        Self::open_watched(spec, era, &tail).await
-    }
-
-    /// Opens a session with stderr going into `tail` from the first byte.
-    pub async fn open_watched(
-        spec: &SourceSpec,
-        era: Option<Era>,
-        tail: &StderrTail,
-    ) -> Result<Self, SourceFailure> {
         let opening = Opening {
-            tail,
+            tail: &tail,
             counters: &Arc::default(),
             tasks: &TaskTracker::new(),
             stop_deadline: &StopDeadline::never(),

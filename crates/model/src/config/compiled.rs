@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::keys::Level;
 use super::source::variable_for;
 use super::template::{Part, Template};
-use super::{Config, servers};
+use super::{Config, servers, vscode};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::json::child_pointer;
@@ -19,19 +19,49 @@ impl Config {
     pub fn compiled(&self) -> (Value, Vec<Diagnostic>) {
         let mut document = self.document.value.clone();
         let mut warnings = Vec::new();
+        let key = self.document.servers_key;
+        if key == vscode::SERVERS
+            && let Value::Object(members) = &mut document
+            && let Some(entries) = members.remove(key)
+        {
+            members.insert(servers::KEY.to_owned(), entries);
+        }
         if let Some(tree) = document.get_mut("tree") {
             nodes(tree, "/tree", &mut warnings);
         }
-        if let Some(Value::Object(entries)) = document.get_mut("mcpServers") {
+        if let Some(Value::Object(entries)) = document.get_mut(servers::KEY) {
             entries.retain(|_, entry| !servers::is_left_out(entry));
             for (name, entry) in entries {
                 keep(entry, Level::Source, &["type"]);
-                source(entry, &child_pointer("/mcpServers", name), &mut warnings);
+                source(
+                    entry,
+                    &child_pointer(&format!("/{key}"), name),
+                    &mut warnings,
+                );
             }
         }
         keep(&mut document, Level::Top, &[]);
         let warnings = warnings.into_iter().map(|w| self.place(w)).collect();
         (document, warnings)
+    }
+
+    /// The text of the compiled-in document of a client file, for people, if the text of the file is not that
+    /// of a config.
+    pub fn converted_text(&self) -> Option<String> {
+        if self.document.servers_key != vscode::SERVERS {
+            return None;
+        }
+        let (document, _) = self.compiled();
+        let entries = document.get(servers::KEY)?;
+        let entries = self.document.servers.iter().filter_map(|name| {
+            let entry = format!("{:#}", entries.get(name)?).replace('\n', "\n    ");
+            Some(format!("    {}: {entry}", Value::from(name.as_str())))
+        });
+        let entries = entries.collect::<Vec<_>>().join(",\n");
+        Some(format!(
+            "{{\n  \"{}\": {{\n{entries}\n  }}\n}}\n",
+            servers::KEY
+        ))
     }
 
     /// The text of the compiled-in document. `mcpServers` keeps the order of the file, which is the order
@@ -42,7 +72,7 @@ impl Config {
             return document.to_string();
         };
         let members = members.iter().map(|(key, value)| match value {
-            Value::Object(entries) if key == "mcpServers" => {
+            Value::Object(entries) if key == servers::KEY => {
                 let names = &self.document.servers;
                 let in_order = names
                     .iter()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::findings::{Cursor, Findings};
 use super::spanned::{Data, Member, Spanned, number_of};
-use super::template::{Template, is_own_variable};
+use super::template::{self, Template, is_own_variable, is_variable_name};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::text::shown_line;
@@ -142,6 +142,44 @@ pub(super) fn seconds(
         format!("expected {expected}, got {found}"),
     );
     None
+}
+
+/// A string that is not expanded, such as a summary: a `${` is an error, and `$${` is read as `${`. `kind` is
+/// the word for the string in messages.
+pub(super) fn text(findings: &mut Findings<'_>, cursor: &Cursor<'_>, kind: &str) -> Option<String> {
+    let text = string(findings, cursor)?;
+    unescaped(findings, cursor, text, kind)
+}
+
+/// [`text`] for a string that was already read.
+pub(super) fn unescaped(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    text: &str,
+    kind: &str,
+) -> Option<String> {
+    match template::unescape(text) {
+        Ok(text) => Some(text),
+        Err(at) => {
+            findings.add(cursor, unexpanded(&text[at..], kind));
+            None
+        }
+    }
+}
+
+/// The error for a text with a `${`, which `rest` begins with. Of a variable only the name is shown, since its
+/// default may be a secret.
+pub(super) fn unexpanded(rest: &str, kind: &str) -> Diagnostic {
+    let name = rest
+        .get(2..)
+        .and_then(|inner| inner.split(['}', ':']).next())
+        .filter(|name| is_variable_name(name));
+    let shown = match name {
+        Some(name) => format!("`${{{}}}`", shown_line(name, 80)),
+        None => "a `${`".to_owned(),
+    };
+    let message = format!("{kind} has {shown}, and variables are not expanded there");
+    Diagnostic::error(Code::TextVariable, message)
 }
 
 /// A string with variables, `${NAME}`.

@@ -75,6 +75,7 @@ impl Level {
                 "mcp",
                 "audits_required",
                 "on_text_drift",
+                "on_unreachable",
             ],
             Self::Node => &[
                 "path",
@@ -106,6 +107,7 @@ impl Level {
                 "volatile",
                 "retry_idempotent",
                 "on_text_drift",
+                "on_unreachable",
                 "trust",
             ],
             Self::Override => &[
@@ -191,4 +193,42 @@ pub(super) fn later(findings: &mut Findings<'_>, cursor: &Cursor<'_>, what: &str
             format!("{what} is not supported by this version"),
         ),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes::{CallCode, SourceCause};
+
+    #[test]
+    fn hints_to_callers_name_no_setting_command_or_page() {
+        let calls = CallCode::ALL
+            .iter()
+            .map(|code| (code.as_str(), code.hint()));
+        let sources = SourceCause::ALL
+            .iter()
+            .flat_map(|code| [(code.as_str(), code.hint()), (code.as_str(), code.cause())]);
+        for (code, text) in calls.chain(sources) {
+            for word in [
+                "docs/",
+                ".md",
+                "broker-gen",
+                "mcp-broker",
+                "--",
+                "the log",
+                "MCP_BROKER_",
+            ] {
+                assert!(!text.contains(word), "{code}: {text}");
+            }
+            // A caller gives a `path` too.
+            let keys = LEVELS.into_iter().flat_map(Level::keys).copied();
+            for key in keys.chain(["limits."]).filter(|key| *key != "path") {
+                assert!(!text.contains(&format!("`{key}")), "{code}: {text}");
+            }
+            assert!(
+                !text.contains("did_you_mean"),
+                "{code}: a member that may be absent"
+            );
+        }
+    }
 }

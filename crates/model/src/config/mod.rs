@@ -16,6 +16,7 @@ use crate::path::NodePath;
 
 mod command;
 mod compiled;
+pub(crate) mod confidential;
 mod digest;
 mod excerpt;
 mod fields;
@@ -33,6 +34,7 @@ mod spanned;
 mod template;
 mod top;
 mod tree;
+mod vscode;
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +42,7 @@ mod tests;
 pub use narrow::{KnownTools, Narrowing};
 pub use reader::MAX_BYTES;
 pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
+pub use vscode::WORKSPACE_FOLDER;
 
 /// A checked config.
 #[derive(Clone, Debug)]
@@ -57,6 +60,9 @@ pub struct Config {
     /// The reaction of a running broker to drift of class `text`, unless a source sets its own; see
     /// [`Config::text_drift`].
     pub on_text_drift: Option<TextDrift>,
+    /// Whether a start needs its sources to be reachable, unless a source sets its own; see
+    /// [`Config::start_rule`].
+    pub on_unreachable: Option<Unreachable>,
     /// Host names that `Host` may carry besides loopback names and addresses.
     pub allowed_hosts: Vec<Template>,
     /// Origins of web pages that may call, `https://host[:port]`.
@@ -79,7 +85,9 @@ pub struct Parsed {
 struct Document {
     value: Value,
     text: String,
-    /// The names in `mcpServers` in file order, which is the order of the tree.
+    /// The key of the entries of a client file.
+    servers_key: &'static str,
+    /// The names of its entries in file order, which is the order of the tree.
     servers: Vec<String>,
 }
 
@@ -122,7 +130,8 @@ pub struct Source {
     pub aliases: BTreeMap<String, String>,
     /// Texts and settings that replace the server's, by upstream tool name.
     pub overrides: BTreeMap<String, ToolOverride>,
-    /// Whether a plain start waits for it and refuses without it.
+    /// Whether a plain start waits for it and refuses if it differs from the lock; see
+    /// [`Config::start_rule`].
     pub required: bool,
     /// Maximum time from the launch of the process to its tool list.
     pub startup_timeout: Duration,
@@ -139,6 +148,8 @@ pub struct Source {
     pub retry_idempotent: bool,
     /// The reaction of a running broker to drift of class `text`; `None` takes the config's setting.
     pub on_text_drift: Option<TextDrift>,
+    /// Whether a start needs the source to be reachable; `None` takes the config's setting.
+    pub on_unreachable: Option<Unreachable>,
     /// Whether Rust types are generated.
     pub types: bool,
     /// JSON pointer patterns of members that differ at every start, `/tools/NAME/…`.
@@ -222,6 +233,26 @@ pub enum TextDrift {
     Serve,
     /// The tool is withdrawn.
     Withdraw,
+}
+
+/// The reaction of a start to a source that cannot be started or listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// The start is refused.
+    Refuse,
+    /// The start goes on without the source.
+    Serve,
+}
+
+/// The requirements of a plain start for one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartRule {
+    /// It must be reached and match the lock.
+    Match,
+    /// It must match the lock if it is reached in time.
+    MatchIfReached,
+    /// None: the start does not wait for it, and its drift only withdraws tools.
+    Optional,
 }
 
 /// The form of a tool's results.

@@ -34,6 +34,10 @@ pub(super) fn aliases(
         let Some(alias) = fields::string(findings, &value) else {
             continue;
         };
+        // An alias has no character that would have to be escaped.
+        if fields::unescaped(findings, &value, alias, "an alias").is_none() {
+            continue;
+        }
         if let Err(error) = NodePath::root().join(alias) {
             let message = format!("the alias `{}`: {error}", shown_line(alias, 80));
             let diagnostic = Diagnostic::error(Code::PathInvalid, message);
@@ -78,9 +82,9 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
     for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
         let value = cursor.member(member);
         match member.key.as_str() {
-            "summary" => out.summary = fields::string(findings, &value).map(str::to_owned),
+            "summary" => out.summary = fields::text(findings, &value, "a summary"),
             "description" => {
-                out.description = fields::string(findings, &value).map(str::to_owned);
+                out.description = fields::text(findings, &value, "a description");
             }
             "timeout" => out.timeout = fields::seconds(findings, &value, source::TIMEOUT),
             "example_args" => {

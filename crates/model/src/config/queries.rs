@@ -2,15 +2,38 @@
 //! that are secrets.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use super::template::Template;
-use super::{Backend, CommandLine, Config, Node, Source, TextDrift};
+use super::{
+    Backend, CommandLine, Config, Node, Source, StartRule, TextDrift, Unreachable, vscode,
+};
 use crate::diagnostic::Diagnostic;
 use crate::json::position_of_pointer;
 use crate::path::NodePath;
-use crate::redact::is_secret_name;
 
 impl Config {
+    /// The folder to which relative paths of this config refer, if it was read from `file`: the folder of
+    /// the file, and for a file of VS Code in `.vscode` the folder that contains `.vscode`.
+    pub fn base(&self, file: &Path) -> PathBuf {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        if self.document.servers_key != vscode::SERVERS {
+            return folder.to_owned();
+        }
+        let written = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        let Ok(absolute) = std::path::absolute(written) else {
+            return folder.to_owned();
+        };
+        match absolute.parent() {
+            Some(above) if absolute.ends_with(vscode::FOLDER) => above.to_owned(),
+            _ => folder.to_owned(),
+        }
+    }
+
     /// Every node, parents before children, in the config's order.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         let mut waiting = vec![&self.root];
@@ -49,6 +72,17 @@ impl Config {
             .unwrap_or(default)
     }
 
+    /// The requirements of a plain start for `source`. `default` depends on the kind of the start and
+    /// applies if neither the source nor the config sets `on_unreachable`.
+    pub fn start_rule(&self, source: &Source, default: Unreachable) -> StartRule {
+        let set = source.on_unreachable.or(self.on_unreachable);
+        match set.unwrap_or(default) {
+            _ if !source.required => StartRule::Optional,
+            Unreachable::Refuse => StartRule::Match,
+            Unreachable::Serve => StartRule::MatchIfReached,
+        }
+    }
+
     /// The names of all variables that the config reads from the environment.
     pub fn variables(&self) -> BTreeSet<&str> {
         self.sources()
@@ -56,6 +90,7 @@ impl Config {
             .chain(&self.allowed_hosts)
             .chain(&self.allowed_origins)
             .flat_map(Template::variables)
+            .filter(|name| *name != vscode::WORKSPACE_FOLDER)
             .collect()
     }
 
@@ -94,30 +129,4 @@ impl Source {
             .chain(self.env.values())
             .chain(&self.cwd)
     }
-
-    /// Literal arguments after an option with a secret-looking name, such as VALUE in `--token=VALUE` and in
-    /// `--token VALUE`. They are masked in all output of the source, like such values of `env`.
-    pub fn literal_secret_arguments(&self) -> Vec<&str> {
-        match &self.command {
-            CommandLine::Direct { args, .. } => secret_arguments(args),
-            CommandLine::Shell { .. } => Vec::new(),
-        }
-    }
-}
-
-fn secret_arguments(args: &[Template]) -> Vec<&str> {
-    let mut out = Vec::new();
-    let mut before: Option<&str> = None;
-    for arg in args {
-        let raw = arg.raw();
-        let secret = match (raw.starts_with('-'), raw.split_once('=')) {
-            (true, Some((option, value))) => is_secret_name(option).then_some(value),
-            (false, _) => before.is_some_and(is_secret_name).then_some(raw),
-            (true, None) => None,
-        };
-        // The value of a variable is always masked.
-        out.extend(secret.filter(|_| arg.variables().next().is_none()));
-        before = (raw.starts_with('-') && !raw.contains('=')).then_some(raw);
-    }
-    out
 }

@@ -57,8 +57,13 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<&str, Refusal> {
     }
 }
 
-/// Parses `text`. Duplicate keys go to `findings`.
-pub(super) fn read(text: &str, findings: &mut Findings<'_>) -> Result<Spanned, Refusal> {
+/// Parses `text`. Duplicate keys go to `findings`. `written` is the text of the file, in which every byte of
+/// JSON has the same offset; errors show its lines.
+pub(super) fn read(
+    text: &str,
+    written: &str,
+    findings: &mut Findings<'_>,
+) -> Result<Spanned, Refusal> {
     if text.trim().is_empty() {
         return refuse(
             Diagnostic::error(
@@ -68,12 +73,13 @@ pub(super) fn read(text: &str, findings: &mut Findings<'_>) -> Result<Spanned, R
             .at(""),
         );
     }
-    check_size(text)?;
+    check_size(text, written)?;
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
-        return refuse(excerpt::syntax_error(text, &error));
+        return refuse(excerpt::syntax_error(written, &error));
     }
     let mut reader = Reader {
         text,
+        written,
         at: 0,
         way: Vec::new(),
         findings,
@@ -87,7 +93,7 @@ fn refuse<T>(diagnostic: Diagnostic) -> Result<T, Refusal> {
 
 /// Counts brackets and commas outside strings before any recursive reader runs, so that nesting stays
 /// within [`MAX_DEPTH`] and values within [`MAX_VALUES`].
-fn check_size(text: &str) -> Result<(), Refusal> {
+fn check_size(text: &str, written: &str) -> Result<(), Refusal> {
     let (mut depth, mut values, mut in_string, mut escaped) = (0usize, 1usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
         if in_string {
@@ -114,7 +120,7 @@ fn check_size(text: &str) -> Result<(), Refusal> {
             continue;
         };
         let mut diagnostic = Diagnostic::error(Code::ConfigSize, message);
-        diagnostic.position = Some(position_of_offset(text, at));
+        diagnostic.position = Some(position_of_offset(written, at));
         return refuse(diagnostic);
     }
     Ok(())
@@ -123,6 +129,8 @@ fn check_size(text: &str) -> Result<(), Refusal> {
 /// Walks a text that `serde_json` has accepted, so that only its structure matters here.
 struct Reader<'t, 'f, 'l> {
     text: &'t str,
+    /// The text for positions.
+    written: &'t str,
     at: usize,
     /// The tokens of the current pointer.
     way: Vec<String>,
@@ -226,7 +234,7 @@ impl<'t> Reader<'t, '_, '_> {
                 Code::ConfigSyntax,
                 "a string has a `\\u` escape that is not a character",
             );
-            diagnostic.position = Some(position_of_offset(self.text, start));
+            diagnostic.position = Some(position_of_offset(self.written, start));
             Box::new(diagnostic)
         })
     }

@@ -3,12 +3,16 @@
 use std::collections::HashMap;
 
 use super::findings::{Cursor, Findings};
+use super::template::unescape;
 use super::tree::Paths;
 use super::{Node, fields, source};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::text::shown_line;
+
+/// The key of the entries.
+pub(super) const KEY: &str = "mcpServers";
 
 /// Reads the entries. The result is `/` with a node for each entry that is not disabled.
 pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool) -> Node {
@@ -74,6 +78,11 @@ pub(super) fn is_left_out(entry: &serde_json::Value) -> bool {
 }
 
 fn path_of(findings: &mut Findings<'_>, entry: &Cursor<'_>, name: &str) -> Option<NodePath> {
+    if let Err(at) = unescape(name) {
+        let diagnostic = fields::unexpanded(&name[at..], "the name of a server");
+        findings.add_key(entry, diagnostic);
+        return None;
+    }
     let segment: String = name
         .chars()
         .map(|c| match c {

@@ -9,7 +9,7 @@ use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::spanned::Data;
 use super::template::{is_own_variable, is_variable_name};
-use super::{Source, TextDrift, command, fields, lists, overrides};
+use super::{Source, TextDrift, Unreachable, command, fields, lists, overrides};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::filter::ToolFilter;
@@ -17,6 +17,10 @@ use crate::path::NodePath;
 
 /// Bounds of a call's time, in seconds.
 pub(super) const TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
+/// The keys of a URL: ours, and in entries those of other clients.
+const URL_KEYS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
+/// Above it, `timeout` in a file of another client may be in milliseconds.
+const MAX_USUAL_TIMEOUT: Duration = Duration::from_secs(3600);
 const STARTUP_TIMEOUT: RangeInclusive<f64> = 1.0..=3_600.0;
 /// Bounds of the seconds between two listings; 0 disables it, values between 0 and the minimum are refused.
 const RELIST_INTERVAL: RangeInclusive<f64> = 0.0..=86_400.0;
@@ -46,7 +50,19 @@ pub(super) fn read(
     let mut source = blank(path, cursor, types);
     for member in members {
         let value = cursor.member(member);
+        if is_other_url(&member.key, cursor, form) {
+            fields::string(findings, &value);
+            continue;
+        }
         key(findings, &value, &member.key, &mut source, form);
+    }
+    if !source.required
+        && source.on_unreachable == Some(Unreachable::Refuse)
+        && let Some(at) = cursor.get("on_unreachable")
+    {
+        let message = "`on_unreachable` is `refuse`, but no start waits for a source with `\"required\": false`";
+        let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+        findings.add(&at, diagnostic.help("remove one of the two keys"));
     }
     let line = kind(findings, cursor, form).and_then(|command| {
         let args = cursor.get("args");
@@ -91,6 +107,7 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         instances: 1,
         retry_idempotent: false,
         on_text_drift: None,
+        on_unreachable: None,
         types,
         volatile: BTreeSet::new(),
         pointer: cursor.pointer(),
@@ -149,10 +166,15 @@ fn key(
                 diagnostic.help("other clients count milliseconds; write seconds"),
             );
         }
-        "timeout" => set(
-            fields::seconds(findings, value, TIMEOUT),
-            &mut source.timeout,
-        ),
+        "timeout" => {
+            let timeout = fields::seconds(findings, value, TIMEOUT);
+            if let Some(timeout) = timeout.filter(|timeout| *timeout > MAX_USUAL_TIMEOUT)
+                && form == Form::Entry
+            {
+                findings.add(value, suspicious_timeout(timeout));
+            }
+            set(timeout, &mut source.timeout);
+        }
         "max_in_flight" => set(
             fields::integer(findings, value, MAX_IN_FLIGHT),
             &mut source.max_in_flight,
@@ -166,6 +188,7 @@ fn key(
             &mut source.retry_idempotent,
         ),
         "on_text_drift" => source.on_text_drift = text_drift(findings, value),
+        "on_unreachable" => source.on_unreachable = unreachable(findings, value),
         "trust" => keys::later(findings, value, "`trust`"),
         unknown if form == Form::Entry => {
             keys::unknown_or_foreign(findings, value, unknown, Level::Source);
@@ -205,6 +228,19 @@ pub(super) fn text_drift(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Opt
     }
 }
 
+/// `on_unreachable`, of a source or of the whole config.
+pub(super) fn unreachable(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Unreachable> {
+    match fields::string(findings, value)? {
+        "refuse" => Some(Unreachable::Refuse),
+        "serve" => Some(Unreachable::Serve),
+        _ => {
+            let message = "`on_unreachable` is neither `refuse` nor `serve`".to_owned();
+            fields::out_of_range(findings, value, message);
+            None
+        }
+    }
+}
+
 fn set<T>(read: Option<T>, field: &mut T) {
     if let Some(value) = read {
         *field = value;
@@ -213,7 +249,11 @@ fn set<T>(read: Option<T>, field: &mut T) {
 
 /// The `command` of the source; `None` if it is not a process or the keys contradict each other.
 fn kind<'a>(findings: &mut Findings<'_>, cursor: &'a Cursor<'a>, form: Form) -> Option<Cursor<'a>> {
-    let (command, url) = (cursor.get("command"), cursor.get("url"));
+    let command = cursor.get("command");
+    let url = URL_KEYS.iter().find_map(|key| {
+        let is_url = *key == "url" || is_other_url(key, cursor, form);
+        cursor.get(key).filter(|_| is_url)
+    });
     let wrong = |findings: &mut Findings<'_>, at: &Cursor<'_>, message: &str| {
         findings.add(at, Diagnostic::error(Code::ConfigSourceKind, message));
         None
@@ -253,7 +293,7 @@ fn kind<'a>(findings: &mut Findings<'_>, cursor: &'a Cursor<'a>, form: Form) -> 
         ),
         (None, Some(url), said) => {
             let at = said.map_or(url, |(_, at)| at);
-            keys::later(findings, &at, "a source over `http`");
+            findings.add_key(&at, remote(form));
             if let Some(args) = cursor.get("args") {
                 wrong(findings, &args, "`args` needs `command`");
             }
@@ -261,6 +301,24 @@ fn kind<'a>(findings: &mut Findings<'_>, cursor: &'a Cursor<'a>, form: Form) -> 
         }
         (Some(command), None, _) => Some(command),
     }
+}
+
+/// Whether it is a URL of a server in a file of another client: such a key has no meaning beside `command`.
+fn is_other_url(key: &str, source: &Cursor<'_>, form: Form) -> bool {
+    form == Form::Entry && URL_KEYS[1..].contains(&key) && source.get("command").is_none()
+}
+
+/// The error for a server over HTTP, with today's ways.
+fn remote(form: Form) -> Diagnostic {
+    let message = "a source over `http` is not supported by this version";
+    let remove = match form {
+        Form::Entry => "remove the entry, set `\"disabled\": true` in it",
+        Form::Tree => "remove the source",
+    };
+    let help = format!(
+        "{remove}, or use a bridge, a program that connects to the URL: `\"command\": \"npx\", \"args\": [\"-y\", \"mcp-remote@VERSION\", URL]`"
+    );
+    Diagnostic::error(Code::NotSupportedYet, message).help(help)
 }
 
 /// The backend that `backend` or `type` names, in the terms of this config, and its place.
@@ -296,6 +354,18 @@ fn backend<'a>(
 fn is_milliseconds(value: &Cursor<'_>) -> bool {
     matches!(&value.value.data, Data::Number(text)
         if text.parse::<f64>().is_ok_and(|n| n > *TIMEOUT.end() && n < 1e9))
+}
+
+/// The warning about a `timeout` that is valid in seconds, and usual in milliseconds.
+fn suspicious_timeout(timeout: Duration) -> Diagnostic {
+    let seconds = timeout.as_secs_f64();
+    let (hours, minutes) = (timeout.as_secs() / 3600, timeout.as_secs() / 60 % 60);
+    let message = format!("`timeout` is in seconds: {seconds} seconds are {hours} h {minutes} min");
+    let help = format!(
+        "other clients count milliseconds; write `{}` if these were milliseconds",
+        seconds / 1000.0
+    );
+    Diagnostic::warning(Code::TimeoutUnit, message).help(help)
 }
 
 fn is_env_name(name: &str) -> bool {

@@ -173,6 +173,24 @@ impl Template {
     }
 }
 
+/// A text in which `${` is written as `$${`. An error is the byte offset of a `${`.
+pub(super) fn unescape(text: &str) -> Result<String, usize> {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(found) = text[at..].find("${") {
+        let start = at + found;
+        // The dollar sign before it belongs to this text: the one of an earlier `$${` was passed.
+        let Some(before) = text[at..start].strip_suffix('$') else {
+            return Err(start);
+        };
+        out.push_str(before);
+        out.push_str("${");
+        at = start + 2;
+    }
+    out.push_str(&text[at..]);
+    Ok(out)
+}
+
 /// Whether `name` is a letter or `_`, then letters, digits and `_`.
 pub(crate) fn is_variable_name(name: &str) -> bool {
     !name.is_empty()

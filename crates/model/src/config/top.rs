@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::reader;
-use super::spanned::{Data, Member};
-use super::{Config, Document, Limits, Node, Parsed, fields, lists, servers, source, tree};
+use super::spanned::{Data, Member, Spanned};
+use super::{Config, Document, Limits, Node, Parsed, fields, lists, servers, source, tree, vscode};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
@@ -19,12 +19,18 @@ const EXPECTED: &str = "expected an object with `tree` or `mcpServers`";
 pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>> {
     let alone = |refusal: reader::Refusal| vec![refusal.in_file(file)];
     let text = reader::text_of(bytes).map_err(alone)?;
+    let bare = vscode::without_comments(text);
     let mut findings = Findings::new(file, text);
-    let spanned = match reader::read(text, &mut findings) {
+    let strict = bare.as_deref().unwrap_or(text);
+    let mut spanned = match reader::read(strict, text, &mut findings) {
         Ok(spanned) => spanned,
         Err(refusal) => return Err(alone(refusal)),
     };
-    let config = top(&mut findings, &Cursor::root(&spanned), file, text);
+    if is_file_of_vscode(&spanned) {
+        vscode::check(&mut findings, &Cursor::root(&spanned));
+        vscode::rewrite(&mut spanned);
+    }
+    let config = top(&mut findings, &Cursor::root(&spanned), file, strict);
     let refused = findings.refused();
     let reported = findings.finish();
     match config {
@@ -55,6 +61,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         types,
         audits_required: false,
         on_text_drift: None,
+        on_unreachable: None,
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
         document: Document::default(),
@@ -66,7 +73,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
                 fields::string(findings, &value);
             }
             "tree" => config.root = tree::read(findings, &value, types),
-            "mcpServers" => config.root = servers::read(findings, &value, types),
+            servers::KEY => config.root = servers::read(findings, &value, types),
             "types" => {
                 fields::boolean(findings, &value);
             }
@@ -79,28 +86,47 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
                 config.audits_required = fields::boolean(findings, &value).unwrap_or_default();
             }
             "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
+            "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
             later @ ("trust" | "mcp") => {
                 keys::later(findings, &value, &format!("`{later}`"));
             }
-            "servers" | "inputs" if shape == Shape::Foreign => {}
-            unknown if shape == Shape::Servers => {
+            vscode::SERVERS if shape == Shape::VsCode => {
+                config.root = servers::read(findings, &value, types);
+            }
+            // The questions to its user; a use of one is refused where it is.
+            "inputs" if shape == Shape::VsCode => {}
+            unknown if matches!(shape, Shape::Servers | Shape::VsCode) => {
                 keys::unknown_or_foreign(findings, &value, unknown, Level::Top);
             }
             unknown => keys::unknown(findings, &value, unknown, Level::Top),
         }
     }
+    let servers_key = match shape {
+        Shape::VsCode => vscode::SERVERS,
+        _ => servers::KEY,
+    };
     config.document = Document {
         value: cursor.value.to_value(),
         text: text.to_owned(),
-        servers: server_names(members),
+        servers_key,
+        servers: server_names(members, servers_key),
     };
     Some(config)
 }
 
-fn server_names(members: &[Member]) -> Vec<String> {
+fn is_file_of_vscode(root: &Spanned) -> bool {
+    match &root.data {
+        Data::Object(members) => {
+            vscode::is_file_of_vscode(|key| members.iter().any(|member| member.key == key))
+        }
+        _ => false,
+    }
+}
+
+fn server_names(members: &[Member], key: &str) -> Vec<String> {
     members
         .iter()
-        .filter(|member| member.key == "mcpServers")
+        .filter(|member| member.key == key)
         .filter_map(|member| match &member.value.data {
             Data::Object(entries) => Some(entries),
             _ => None,
@@ -114,8 +140,8 @@ fn server_names(members: &[Member]) -> Vec<String> {
 enum Shape {
     Tree,
     Servers,
-    /// A file of another program.
-    Foreign,
+    /// `servers`, a file of VS Code.
+    VsCode,
     Unclear,
 }
 
@@ -132,17 +158,8 @@ fn shape(findings: &mut Findings<'_>, cursor: &Cursor<'_>, members: &[Member]) -
             Shape::Unclear
         }
         (false, false) => {
-            if let Some(at) = cursor.get("servers") {
-                let message =
-                    "`servers` is the key of VS Code; a config has `mcpServers` or `tree`";
-                let diagnostic = Diagnostic::error(Code::ConfigShape, message);
-                findings.add_key(
-                    &at,
-                    diagnostic.help(
-                        "rename `servers` to `mcpServers`, remove `inputs`, and write each `${input:NAME}` as a variable `${NAME}`",
-                    ),
-                );
-                return Shape::Foreign;
+            if has(vscode::SERVERS) {
+                return Shape::VsCode;
             }
             let message = format!("the config has neither `tree` nor `mcpServers`; {EXPECTED}");
             findings.add(cursor, Diagnostic::error(Code::ConfigShape, message));

@@ -62,9 +62,9 @@ fn node(
         match member.key.as_str() {
             "path" => {}
             "type" => node_type(findings, &value),
-            "summary" => out.summary = fields::string(findings, &value).map(str::to_owned),
+            "summary" => out.summary = fields::text(findings, &value, "a summary"),
             "description" => {
-                out.description = fields::string(findings, &value).map(str::to_owned);
+                out.description = fields::text(findings, &value, "a description");
             }
             "children" => {
                 let items = fields::list(findings, &value, "a list of nodes").unwrap_or_default();
@@ -101,7 +101,7 @@ fn path(
         findings.add(cursor, diagnostic);
         return None;
     };
-    let text = fields::string(findings, &value)?;
+    let text = &fields::text(findings, &value, "a path")?;
     let path = match NodePath::parse(text) {
         Ok(path) => path,
         Err(error) => {

@@ -1,15 +1,14 @@
-//! JSON text for reviewers: two spaces, one key per line, sorted, invisible characters escaped.
+//! JSON text for reviewers: two spaces, one key per line, invisible characters escaped.
 
 use std::io;
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 use crate::text::is_invisible;
 
 /// `value` as reviewable text with a final newline. It parses into the same value.
-pub fn to_review_text(value: &Value) -> String {
+pub fn to_review_text(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     let mut serializer = Serializer::with_formatter(
         &mut out,
@@ -90,7 +89,7 @@ impl Formatter for ReviewFormatter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn review_text_escapes_hidden_characters_and_reads_back() {

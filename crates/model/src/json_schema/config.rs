@@ -29,6 +29,9 @@ pub(super) struct TreeConfig {
     /// The reaction of a running broker to a tool of which only texts changed: `serve` it with the reviewed
     /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,
+    /// The reaction of a start to a source that cannot be started or listed: `refuse` the start, or `serve`
+    /// the other sources. Default: `serve` over stdio, else `refuse`.
+    on_unreachable: Option<Unreachable>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
     /// Names that the `Host` header may have besides loopback names and addresses.
@@ -53,6 +56,9 @@ pub(super) struct ServersConfig {
     /// The reaction of a running broker to a tool of which only texts changed: `serve` it with the reviewed
     /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,
+    /// The reaction of a start to a source that cannot be started or listed: `refuse` the start, or `serve`
+    /// the other sources. Default: `serve` over stdio, else `refuse`.
+    on_unreachable: Option<Unreachable>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
     /// Names that the `Host` header may have besides loopback names and addresses.
@@ -118,7 +124,7 @@ struct Source {
     path_aliases: Option<BTreeMap<String, Alias>>,
     /// Texts and settings that replace the server's, by upstream tool name.
     tool_overrides: Option<BTreeMap<String, ToolOverride>>,
-    /// Whether a plain start waits for the source and refuses without it. Default: true.
+    /// Whether a plain start waits for the source and refuses if it differs from the lock. Default: true.
     required: Option<bool>,
     /// Maximum seconds from the launch to the tool list. Default: 120.
     #[schemars(range(min = 1, max = 3600))]
@@ -141,6 +147,9 @@ struct Source {
     retry_idempotent: Option<bool>,
     /// The reaction of a running broker to a tool of which only texts changed. Default: the top level's.
     on_text_drift: Option<TextDrift>,
+    /// The reaction of a start if the source cannot be started or listed. Default: the top level's; `serve`
+    /// if the source is not `required`.
+    on_unreachable: Option<Unreachable>,
     /// Whether Rust types are generated. Default: the top level's.
     types: Option<bool>,
     /// JSON pointers of tool members that differ at every start; `*` stands for any token.
@@ -152,6 +161,13 @@ struct Source {
 enum TextDrift {
     Serve,
     Withdraw,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Unreachable {
+    Refuse,
+    Serve,
 }
 
 #[derive(JsonSchema)]

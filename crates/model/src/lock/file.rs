@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use serde_path_to_error::Segment;
 
 use super::wire::LockWire;
-use super::{LOCK_VERSION, Lock, MAX_LOCK_VERSION, format2};
+use super::{LOCK_VERSION, Lock, MIN_LOCK_VERSION, format2};
 use crate::codes::DiagnosticCode;
 use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
@@ -14,7 +14,12 @@ use crate::text::shown_line;
 impl Lock {
     /// The file's text. Equal locks give equal bytes on every machine.
     pub fn to_text(&self) -> String {
-        to_review_text(&json!(LockWire::from(self)))
+        let wire = LockWire::from(self);
+        if self.version < 2 {
+            // Sorted by key.
+            return to_review_text(&json!(wire));
+        }
+        to_review_text(&wire)
     }
 
     /// The digest of the lock without `generator` and `root_digest`.
@@ -49,15 +54,13 @@ impl Lock {
             return Err(vec![problem.at("")]);
         };
         let version = read_version(members)?;
-        if version > 1 {
-            format2::refuse_unknown_members(members)?;
-        }
+        format2::refuse_unknown_members(members, version)?;
         let document =
             parse(text).map_err(|error| vec![Diagnostic::error(corrupt, error.to_string())])?;
         let wire: LockWire =
             serde_path_to_error::deserialize(&document).map_err(|error| vec![malformed(&error)])?;
-        // Serde accepts a list for an object, and `null` for an absent member.
-        if json!(wire) != document {
+        // Serde accepts a list for an object, `null` for an absent member, and several forms of a word.
+        if json!(wire) != document || !wire.has_normal_words() {
             let message = "a member has another form than `broker-gen lock` writes";
             return Err(vec![Diagnostic::error(corrupt, message).at("")]);
         }
@@ -123,10 +126,10 @@ fn read_version(members: &Map<String, Value>) -> Result<u64, Vec<Diagnostic>> {
                 .at(at),
         ])
     };
-    let read = format!("{LOCK_VERSION} to {MAX_LOCK_VERSION}");
+    let read = format!("{MIN_LOCK_VERSION} to {LOCK_VERSION}");
     let found = match members.get("lock_version").and_then(Value::as_u64) {
-        Some(known @ LOCK_VERSION..=MAX_LOCK_VERSION) => known,
-        Some(newer) if newer > MAX_LOCK_VERSION => {
+        Some(known @ MIN_LOCK_VERSION..=LOCK_VERSION) => known,
+        Some(newer) if newer > LOCK_VERSION => {
             return refused(
                 format!("the lock has format version {newer}, this program reads {read}"),
                 "Upgrade mcp-broker and broker-gen to the version that wrote it, or make a new lock with this one.",

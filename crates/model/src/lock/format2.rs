@@ -1,9 +1,9 @@
 //! Format version 2 of the lock: its members, and the refusal of unknown members.
 //!
-//! A member of version 2 is written only if it is used. A lock that uses none of them is written as
-//! version 1, byte for byte as before; this program writes only version 1. Both versions are read. A lock
-//! of version 2 with a member that the reader does not know is refused: the reviewer approved that member,
-//! and a reader without it would serve something else.
+//! `broker-gen lock` writes version 2. It leaves a lock of version 1 as it is while nothing that version 1 holds
+//! has changed. Both versions are read. A lock of version 2 with a member that the reader does not know is
+//! refused: the reviewer approved that member, and a reader without it would serve something else. A lock of
+//! version 1 with a member of version 2 is damaged.
 //!
 //! # Members
 //!
@@ -11,11 +11,13 @@
 //! `generator`, as before. Readers accept members in any order. Writers of version 2 use the order of
 //! the lists below instead of sorting; objects from a server stay sorted.
 //!
+//! The members marked with † are reserved: nothing writes them yet, and the reader refuses them.
+//!
 //! Top level, in addition to version 1:
 //!
 //! | member | value | used when |
 //! |---|---|---|
-//! | `tokenizer_version` | integer: the tokenizer of the build's search index | an index is compiled in |
+//! | `tokenizer_version` † | integer: the tokenizer of the build's search index | an index is compiled in |
 //!
 //! A source, after `path` and before the members of version 1. These members repeat in plain text fields
 //! that `config_digest` covers, so that a diff of the lock shows the change; `config_digest` still decides
@@ -23,29 +25,33 @@
 //!
 //! | member | value | used when |
 //! |---|---|---|
-//! | `trust` | `trusted`, `verified` or `untrusted` | the config gives the source a level |
-//! | `command` | the program and its arguments, one word per element, variables unexpanded | the source is a process |
-//! | `url` | the URL, variables unexpanded | the source is an HTTP server |
-//! | `header_names` | names of the configured headers, sorted; never a value | the source is an HTTP server with `headers` |
-//! | `tool_filter` | patterns in the order of the config | the config has a filter |
+//! | `trust` † | `trusted`, `verified` or `untrusted` | the config gives the source a level |
+//! | `command` | the program and its arguments, one word per element, variables unexpanded; `{"shell": [word, …]}` if a shell runs it, with operators and line ends as words | the source is a process |
+//! | `url` † | the URL, variables unexpanded | the source is an HTTP server |
+//! | `header_names` † | names of the configured headers, sorted; never a value | the source is an HTTP server with `headers` |
+//! | `tool_filter` | patterns, sorted: their order has no meaning | the config has a filter |
 //! | `path_aliases` | the server's names, each with its name in paths | the config has aliases |
 //!
 //! The package and its version are in `package`, as in version 1.
 //!
 //! A text that may be secret is replaced by the object `{"digest": …}`, the digest of the text before
-//! variables are expanded. This covers a word of `command` that the redactor recognises as a secret, the
-//! word after an option with a secret-looking name, and an absolute path outside the config's folder; in a
-//! URL, the user part and values of the query.
+//! variables are expanded, in the domain `mcp-broker:config_text:1`. This covers a word of `command` with a
+//! literal secret (`--token=x`, `API_KEY=x`, `Authorization: x`, a literal value of the config's `env`), the word
+//! after an option with a secret-looking name, and an absolute path outside the config's folder; in a URL, the
+//! user part and values of the query with a secret-looking name. If only a part of a word is replaced, the word
+//! is the list of its parts: `["https://", {"digest": …}, "@host/x"]`. A `${NAME}` is not a secret and stays as
+//! written; a literal default of one may be a secret. Only the text of the config decides, so that the bytes do
+//! not depend on the machine.
 //!
 //! An item, which is an element of `exposed`:
 //!
 //! | member | value | used when |
 //! |---|---|---|
 //! | `exposed_name` | as in version 1 | always |
-//! | `summary` | the item's line in listings | always |
-//! | `kind` | `resource`, `resource_template` or `prompt` | the item is not a tool |
+//! | `summary` | the item's line in listings when it was locked | always |
+//! | `kind` † | `resource`, `resource_template` or `prompt` | the item is not a tool |
 //! | `upstream_name` | as in version 1; for a resource its URI, for a template its URI template | always |
-//! | `search_hints` | phrases for the search besides the item's texts | there are hints |
+//! | `search_hints` † | phrases for the search besides the item's texts | there are hints |
 //! | `raw` | as in version 1: the item as the server sent it | always |
 //! | `digests` | as in version 1, with the members of the item's kind | always |
 //!
@@ -61,56 +67,87 @@ use crate::text::shown_line;
 
 /// Maximum number of unknown members that a message names.
 const MAX_REPORTED: usize = 20;
-/// Known members of the top level.
-const LOCK_KEYS: [&str; 6] = [
-    "config_digest",
-    "generator",
-    "hash_model",
-    "lock_version",
-    "root_digest",
-    "sources",
-];
-/// Known members of an element of `sources`.
-const SOURCE_KEYS: [&str; 11] = [
-    "backend",
-    "capabilities",
-    "config_digest",
-    "exposed",
-    "hidden",
-    "instructions",
-    "package",
-    "path",
-    "protocol_version",
-    "server_info",
-    "volatile",
-];
-/// Known members of an element of `exposed`.
-const TOOL_KEYS: [&str; 4] = ["digests", "exposed_name", "raw", "upstream_name"];
-/// Known members of an element of `hidden`.
-const HIDDEN_KEYS: [&str; 2] = ["digest", "name"];
+/// The members of an object of the lock.
+struct Keys {
+    version_1: &'static [&'static str],
+    /// In addition in version 2.
+    version_2: &'static [&'static str],
+}
 
-/// Refuses a lock of version 2 with unknown members, and names them.
-pub(super) fn refuse_unknown_members(lock: &Map<String, Value>) -> Result<(), Vec<Diagnostic>> {
-    let mut unknown = Unknown::default();
-    unknown.look("", lock, &LOCK_KEYS);
+const LOCK: Keys = Keys {
+    version_1: &[
+        "config_digest",
+        "generator",
+        "hash_model",
+        "lock_version",
+        "root_digest",
+        "sources",
+    ],
+    version_2: &[],
+};
+/// An element of `sources`.
+const SOURCE: Keys = Keys {
+    version_1: &[
+        "backend",
+        "capabilities",
+        "config_digest",
+        "exposed",
+        "hidden",
+        "instructions",
+        "package",
+        "path",
+        "protocol_version",
+        "server_info",
+        "volatile",
+    ],
+    version_2: &["command", "path_aliases", "tool_filter"],
+};
+/// An element of `exposed`.
+const TOOL: Keys = Keys {
+    version_1: &["digests", "exposed_name", "raw", "upstream_name"],
+    version_2: &["summary"],
+};
+/// An element of `hidden`.
+const HIDDEN: Keys = Keys {
+    version_1: &["digest", "name"],
+    version_2: &[],
+};
+
+/// Refuses a lock with members that this version of the format does not have, and names them. Other unknown
+/// members of version 1 are left to the reader of single members.
+pub(super) fn refuse_unknown_members(
+    lock: &Map<String, Value>,
+    version: u64,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut unknown = Unknown {
+        version,
+        found: Vec::new(),
+    };
+    unknown.look("", lock, &LOCK);
     for (at, source) in elements(lock, "", "sources") {
-        unknown.look(&at, source, &SOURCE_KEYS);
+        unknown.look(&at, source, &SOURCE);
         for (at, tool) in elements(source, &at, "exposed") {
-            unknown.look(&at, tool, &TOOL_KEYS);
+            unknown.look(&at, tool, &TOOL);
         }
         for (at, tool) in elements(source, &at, "hidden") {
-            unknown.look(&at, tool, &HIDDEN_KEYS);
+            unknown.look(&at, tool, &HIDDEN);
         }
     }
-    if unknown.0.is_empty() {
+    if unknown.found.is_empty() {
         return Ok(());
     }
     let writer = lock.get("generator").and_then(Value::as_str);
     let writer = shown_line(writer.unwrap_or("an unnamed program"), 40);
     let refused = |(pointer, name): (String, String)| {
+        let name = shown_line(&name, 80);
+        if version == 1 {
+            let message = format!(
+                "unknown field `{name}`: version 2 of the format has it, and the lock has version 1"
+            );
+            return Diagnostic::error(DiagnosticCode::LockCorrupt, message).at(pointer);
+        }
         let message = format!(
-            "the lock uses `{}` of format version 2, which mcp-broker and broker-gen {} do not support",
-            shown_line(&name, 80),
+            "the lock uses `{name}` of format version 2, which mcp-broker and broker-gen {} do not support",
             env!("CARGO_PKG_VERSION")
         );
         let help = format!(
@@ -120,7 +157,7 @@ pub(super) fn refuse_unknown_members(lock: &Map<String, Value>) -> Result<(), Ve
             .help(help)
             .at(pointer)
     };
-    Err(unknown.0.into_iter().map(refused).collect())
+    Err(unknown.found.into_iter().map(refused).collect())
 }
 
 /// The objects in the array `name`, each with its pointer.
@@ -138,16 +175,23 @@ fn elements<'a>(
 }
 
 /// Pointers and names of unknown members; for each name only the first place.
-#[derive(Default)]
-struct Unknown(Vec<(String, String)>);
+struct Unknown {
+    version: u64,
+    found: Vec<(String, String)>,
+}
 
 impl Unknown {
-    fn look(&mut self, pointer: &str, members: &Map<String, Value>, known: &[&str]) {
+    fn look(&mut self, pointer: &str, members: &Map<String, Value>, known: &Keys) {
         for name in members.keys() {
-            let is_new = !known.contains(&name.as_str())
-                && !self.0.iter().any(|(_, reported)| reported == name);
-            if is_new && self.0.len() < MAX_REPORTED {
-                self.0.push((child_pointer(pointer, name), name.clone()));
+            let of_version_2 = known.version_2.contains(&name.as_str());
+            let is_unknown = match self.version {
+                1 => of_version_2,
+                _ => !of_version_2 && !known.version_1.contains(&name.as_str()),
+            };
+            let is_new = is_unknown && !self.found.iter().any(|(_, reported)| reported == name);
+            if is_new && self.found.len() < MAX_REPORTED {
+                self.found
+                    .push((child_pointer(pointer, name), name.clone()));
             }
         }
     }

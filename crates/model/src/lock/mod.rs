@@ -5,11 +5,11 @@
 //!
 //! # The file
 //!
-//! JSON, two spaces, sorted keys, LF; no time, host or path. The top level of `lock_version` 1 has
-//! `config_digest`, `generator` (outside the root digest), `hash_model`, `lock_version`, `root_digest`
-//! and `sources`; `wire.rs` has all members. Each tool is stored whole, with two changes: `description` is
-//! a list of lines, and members that `volatile` names are left out.
-//! Version 2 adds members, which `format2.rs` describes; none is written yet.
+//! JSON, two spaces, LF; no time, host or path. The top level has `config_digest`, `generator` (outside the
+//! root digest), `hash_model`, `lock_version`, `root_digest` and `sources`; `wire.rs` has all members. Each tool
+//! is stored whole, with two changes: `description` is a list of lines, and members that `volatile` names are
+//! left out. Keys of version 1 are sorted. Version 2 adds members and has another order, which `format2.rs`
+//! describes.
 
 use std::collections::BTreeSet;
 
@@ -20,29 +20,33 @@ use crate::config::Backend;
 use crate::digest::Digest;
 use crate::path::NodePath;
 
+mod changes;
 mod file;
 mod format2;
 mod package;
+mod settings;
 mod source;
 mod tool;
 pub(crate) mod wire;
 
+pub use changes::SettingChange;
 pub use package::{Package, PackageKind};
+pub use settings::{Command, SourceSettings, Word};
 pub use tool::{strip_volatile, tool_digests};
 
 /// Maximum size of a lock, in bytes: eight listings of the maximum size of 32 MiB.
 pub const MAX_BYTES: usize = 256 << 20;
 
 /// The format version of a new lock.
-pub const LOCK_VERSION: u64 = 1;
-/// The newest format version that is read, besides all older ones down to 1.
-pub const MAX_LOCK_VERSION: u64 = 2;
+pub const LOCK_VERSION: u64 = 2;
+/// The oldest format version that is read, besides all newer ones up to [`LOCK_VERSION`].
+pub const MIN_LOCK_VERSION: u64 = 1;
 
 /// A lock whose digests match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lock {
     /// Its format version: [`LOCK_VERSION`] for a new lock, else that of the file, which the root digest
-    /// covers.
+    /// covers. Version 1 is written without the members of version 2.
     pub version: u64,
     /// The digest of its config.
     pub config_digest: Digest,
@@ -71,6 +75,8 @@ pub struct LockedSource {
     pub instructions: Option<String>,
     /// The package of the source, if it is known.
     pub package: Option<Package>,
+    /// The config fields that version 2 repeats in plain text.
+    pub settings: Option<SourceSettings>,
     /// Pointer patterns of members that digests and comparisons leave out.
     pub volatile: BTreeSet<String>,
     /// Tools that callers see, sorted by upstream name.
@@ -84,6 +90,8 @@ pub struct LockedSource {
 pub struct LockedTool {
     /// The server's name of the tool.
     pub upstream_name: String,
+    /// Its line in listings when it was locked; only in version 2.
+    pub summary: Option<String>,
     /// Its last path segment: the alias, else the upstream name.
     pub exposed_name: String,
     /// The tool as the server sent it, without volatile members.
@@ -97,10 +105,10 @@ pub struct LockedTool {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HiddenTool {
-    /// The digest of the whole tool.
-    pub digest: Digest,
     /// The server's name of the tool.
     pub name: String,
+    /// The digest of the whole tool.
+    pub digest: Digest,
 }
 
 impl Lock {

@@ -3,8 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::wire::SourceWire;
-use super::{HiddenTool, LockedSource, LockedTool, strip_volatile};
-use crate::config;
+use super::{
+    HiddenTool, LockedSource, LockedTool, MIN_LOCK_VERSION, SourceSettings, strip_volatile,
+};
+use crate::config::{self, Config};
 use crate::digest::Digest;
 use crate::snapshot::Snapshot;
 
@@ -21,6 +23,7 @@ impl LockedSource {
             capabilities: snapshot.capabilities.clone(),
             instructions: snapshot.instructions.clone(),
             package: None,
+            settings: None,
             volatile: config.volatile.clone(),
             exposed: Vec::new(),
             hidden: Vec::new(),
@@ -46,6 +49,23 @@ impl LockedSource {
         source
     }
 
+    /// Adds the members of version 2: the config fields in plain text, and the summary of each tool. `folder` is
+    /// the absolute path of the config's folder.
+    pub fn describe(
+        &mut self,
+        config: &Config,
+        folder: &str,
+        summary: impl Fn(&config::Source, &LockedTool) -> String,
+    ) {
+        let Some(source) = config.source(&self.path) else {
+            return;
+        };
+        self.settings = Some(SourceSettings::of(config, source, folder));
+        for tool in &mut self.exposed {
+            tool.summary = Some(summary(source, tool));
+        }
+    }
+
     /// The subject of audits of the source itself: its name and its instructions.
     pub fn own_digest(&self) -> Digest {
         let name = self.server_info.get("name").cloned();
@@ -58,9 +78,9 @@ impl LockedSource {
         Digest::of_member("source", &Value::Object(said))
     }
 
-    /// Its element of the lock's `sources`.
+    /// Its element of the lock's `sources` for a catalog: without the members of version 2, which no broker reads.
     pub fn to_json(&self) -> Value {
-        json!(SourceWire::from(self))
+        json!(SourceWire::new(self, MIN_LOCK_VERSION))
     }
 
     /// Reads the JSON text of a compiled-in source. Its digests are not verified: the build did that.

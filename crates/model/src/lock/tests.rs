@@ -127,11 +127,11 @@ fn lock_of_another_version_is_refused_before_other_checks() {
     let text = locked(tools(), &[]).to_text();
     let line_of = |needle: &str| text.lines().position(|line| line.contains(needle)).unwrap() + 1;
     let newer = text
-        .replace("\"lock_version\": 1", "\"lock_version\": 3")
+        .replace("\"lock_version\": 2", "\"lock_version\": 3")
         .replace("\"sources\"", "\"origins\"");
     assert_eq!(code_of(&newer).0, DiagnosticCode::LockVersion);
     assert_eq!(
-        code_of(&text.replace("\"lock_version\": 1", "\"lock_version\": 0")).0,
+        code_of(&text.replace("\"lock_version\": 2", "\"lock_version\": 0")).0,
         DiagnosticCode::LockVersion
     );
     assert_eq!(
@@ -193,7 +193,10 @@ fn lock_edited_torn_or_conflicting_is_refused_with_the_line() {
 
 #[test]
 fn lock_with_a_member_of_a_wrong_form_is_refused_at_its_place() {
-    let text = locked(tools(), &[]).to_text();
+    // In version 2 an unknown member is refused before.
+    let mut lock = locked(tools(), &[]);
+    lock.version = MIN_LOCK_VERSION;
+    let text = lock.to_text();
     let edited = |edit: &dyn Fn(&mut Value)| {
         let mut lock: Value = serde_json::from_str(&text).unwrap();
         edit(&mut lock);

@@ -66,6 +66,7 @@ impl LockedTool {
     pub(super) fn new(raw: Map<String, Value>, exposed_name: String) -> Self {
         Self {
             upstream_name: crate::snapshot::tool_name(&raw).to_owned(),
+            summary: None,
             exposed_name,
             digest: Digest::of_tool(&raw),
             raw,

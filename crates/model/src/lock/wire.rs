@@ -1,5 +1,7 @@
 //! The wire form of the lock: the members of the file and their types. [`Lock`] is its checked form.
 //!
+//! The order of the fields is that of version 2. Version 1 is written with sorted keys.
+//!
 //! The published JSON Schema is made from the same types.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::settings::{Command, SourceSettings, Word};
 use super::tool::{Lines, raw_tool, tool_digests};
 use super::{HiddenTool, Lock, LockedSource, LockedTool, Package};
 use crate::codes::DiagnosticCode;
@@ -27,8 +30,8 @@ pub(crate) struct LockWire {
     /// The formula of the digests.
     #[cfg_attr(feature = "schema", schemars(extend("const" = HASH_MODEL)))]
     hash_model: String,
-    /// The version of this format; a lock without the new members of version 2 has version 1.
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = [super::LOCK_VERSION, super::MAX_LOCK_VERSION])))]
+    /// The version of this format; version 1 has no member that is marked with version 2.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = [super::MIN_LOCK_VERSION, super::LOCK_VERSION])))]
     lock_version: u64,
     /// The digest of all other members except `generator`.
     root_digest: Digest,
@@ -41,6 +44,17 @@ pub(crate) struct LockWire {
 #[serde(rename = "Source", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct SourceWire {
+    /// The node on which it is mounted.
+    path: NodePath,
+    /// The program and its arguments, variables unexpanded; version 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Command>,
+    /// The patterns of its filter; version 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tool_filter: Vec<String>,
+    /// The last segments of paths by the server's names; version 2.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    path_aliases: BTreeMap<String, String>,
     /// The transport.
     backend: Backend,
     /// As the server sent them.
@@ -57,8 +71,6 @@ pub(super) struct SourceWire {
     /// The package of the source, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     package: Option<Package>,
-    /// The node on which it is mounted.
-    path: NodePath,
     /// The negotiated MCP revision.
     protocol_version: String,
     /// As the server sent it.
@@ -73,16 +85,19 @@ pub(super) struct SourceWire {
 #[serde(rename = "Tool", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ToolWire {
-    /// The digests of the whole tool, and of each of its members.
-    digests: BTreeMap<String, Digest>,
     /// The last segment of its path.
     exposed_name: String,
+    /// Its line in listings when it was locked; version 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    /// The server's name of the tool.
+    upstream_name: String,
     /// The tool as the server sent it, with the description as a list of lines.
     #[serde(with = "raw_tool")]
     #[cfg_attr(feature = "schema", schemars(with = "RawTool"))]
     raw: Map<String, Value>,
-    /// The server's name of the tool.
-    upstream_name: String,
+    /// The digests of the whole tool, and of each of its members.
+    digests: BTreeMap<String, Digest>,
 }
 
 /// As the server sent it, unknown members included.
@@ -108,7 +123,10 @@ impl From<&Lock> for LockWire {
             hash_model: HASH_MODEL.to_owned(),
             lock_version: lock.version,
             root_digest: lock.config_digest.clone(),
-            sources: sources.into_iter().map(SourceWire::from).collect(),
+            sources: sources
+                .into_iter()
+                .map(|source| SourceWire::new(source, lock.version))
+                .collect(),
         };
         wire.root_digest = wire.computed_root_digest();
         wire
@@ -155,6 +173,12 @@ impl TryFrom<LockWire> for Lock {
 }
 
 impl LockWire {
+    /// Whether every word of a command has the form in which it is written.
+    pub(super) fn has_normal_words(&self) -> bool {
+        let commands = self.sources.iter().filter_map(|one| one.command.as_ref());
+        commands.flat_map(Command::words).all(Word::is_normal)
+    }
+
     /// The digest of all members except `generator` and `root_digest`.
     pub(super) fn computed_root_digest(&self) -> Digest {
         let covered = json!({
@@ -167,13 +191,27 @@ impl LockWire {
     }
 }
 
-impl From<&LockedSource> for SourceWire {
-    fn from(source: &LockedSource) -> Self {
+impl SourceWire {
+    /// The source with the members of this format version.
+    pub(super) fn new(source: &LockedSource, version: u64) -> Self {
+        let settings = source.settings.clone().filter(|_| version > 1);
+        let (command, tool_filter, path_aliases) = match settings {
+            Some(settings) => (
+                Some(settings.command),
+                settings.tool_filter,
+                settings.path_aliases,
+            ),
+            None => (None, Vec::new(), BTreeMap::new()),
+        };
+        let exposed = source.exposed.iter();
         Self {
+            command,
+            tool_filter,
+            path_aliases,
             backend: source.backend,
             capabilities: source.capabilities.clone(),
             config_digest: source.config_digest.clone(),
-            exposed: source.exposed.iter().map(ToolWire::from).collect(),
+            exposed: exposed.map(|tool| ToolWire::new(tool, version)).collect(),
             hidden: source.hidden.clone(),
             instructions: source.instructions.clone().map(Lines),
             package: source.package.clone(),
@@ -188,6 +226,11 @@ impl From<&LockedSource> for SourceWire {
 impl SourceWire {
     /// Adds tools that are there twice, and tools that do not match their digests.
     fn check(&self, at: &str, problems: &mut Vec<Diagnostic>) {
+        if self.command.is_none() && !(self.tool_filter.is_empty() && self.path_aliases.is_empty())
+        {
+            let message = "the source has `tool_filter` or `path_aliases`, and no `command`";
+            problems.push(corrupt(message, at));
+        }
         let mut names = BTreeSet::new();
         let exposed = self.exposed.iter().enumerate();
         let exposed =
@@ -216,6 +259,11 @@ impl SourceWire {
             capabilities: self.capabilities,
             instructions: self.instructions.map(|Lines(text)| text),
             package: self.package,
+            settings: self.command.map(|command| SourceSettings {
+                command,
+                tool_filter: self.tool_filter,
+                path_aliases: self.path_aliases,
+            }),
             volatile: self.volatile.into_iter().collect(),
             exposed: self.exposed.into_iter().map(ToolWire::unchecked).collect(),
             hidden: self.hidden,
@@ -223,18 +271,18 @@ impl SourceWire {
     }
 }
 
-impl From<&LockedTool> for ToolWire {
-    fn from(tool: &LockedTool) -> Self {
+impl ToolWire {
+    /// The tool with the members of this format version.
+    fn new(tool: &LockedTool, version: u64) -> Self {
         Self {
             digests: tool_digests(&tool.raw),
             exposed_name: tool.exposed_name.clone(),
             raw: tool.raw.clone(),
+            summary: tool.summary.clone().filter(|_| version > 1),
             upstream_name: tool.upstream_name.clone(),
         }
     }
-}
 
-impl ToolWire {
     fn check(&self, at: &str) -> Option<Diagnostic> {
         if self.upstream_name != crate::snapshot::tool_name(&self.raw) {
             let at = format!("{at}/upstream_name");
@@ -262,6 +310,7 @@ impl ToolWire {
         let written = digests.remove("whole");
         LockedTool {
             upstream_name: self.upstream_name,
+            summary: self.summary,
             exposed_name: self.exposed_name,
             digest: written.unwrap_or_else(|| Digest::of_tool(&raw)),
             raw,

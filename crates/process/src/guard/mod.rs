@@ -1,5 +1,5 @@
 //! The second process of a broker on Linux: if one of the two dies, the other ends every descendant and
-//! itself. There is no guard on macOS, nor if the broker is a library in another program.
+//! itself. The broker has no guard on macOS, and none in a program that contains it as a library.
 
 mod deadline;
 #[cfg(target_os = "linux")]

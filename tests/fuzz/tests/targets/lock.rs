@@ -34,6 +34,12 @@ fn lock_of_any_text_is_read_exactly_or_refused_with_a_place() {
         "capabilities",
         "upstream_name",
         "exposed_name",
+        "command",
+        "shell",
+        "digest",
+        "tool_filter",
+        "path_aliases",
+        "summary",
     ];
     fuzz::run("lock", &words, |bytes| {
         let Ok(text) = std::str::from_utf8(bytes) else {

@@ -85,12 +85,12 @@ fn links_between_pages_are_valid() {
 }
 
 #[test]
-fn readme_is_shorter_than_110_lines() {
+fn readme_is_shorter_than_100_lines() {
     let lines = fs::read_to_string(root().join("README.md"))
         .expect("the page exists")
         .lines()
         .count();
-    assert!(lines < 110, "README.md has {lines} lines");
+    assert!(lines < 100, "README.md has {lines} lines");
 }
 
 #[test]

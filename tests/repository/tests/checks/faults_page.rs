@@ -153,7 +153,10 @@ fn faults_page_names_tests_that_exist_or_a_reason() {
                 problems.push(format!("row {}: `{name}` is named twice", row.number));
             }
             if !tests.contains(name) {
-                problems.push(format!("row {}: there is no test `{name}`", row.number));
+                problems.push(format!(
+                    "row {} names the test `{name}`, which does not exist",
+                    row.number
+                ));
             }
         }
         if row.fault.is_empty() || row.figure.is_empty() {

@@ -163,6 +163,36 @@ fn surfaces_do_not_import_each_other() {
     }
 }
 
+/// Errors and results reach callers, who have neither these pages nor the config.
+#[test]
+fn messages_to_callers_name_no_page_and_no_limit_of_the_config() {
+    let folders = [
+        "core/src/call",
+        "core/src/errors",
+        "core/src/listing",
+        "broker/src/surface",
+    ];
+    for (path, text) in sources() {
+        let reaches = |folder| path.starts_with(Path::new("crates").join(folder));
+        let is_page_test = path.ends_with("errors_page.rs");
+        if is_test(&path) || is_page_test || !folders.into_iter().any(reaches) {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for line in code
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.starts_with("//"))
+        {
+            assert!(
+                !line.contains("`limits.") && !line.contains("docs/"),
+                "{}: {line}",
+                path.display()
+            );
+        }
+    }
+}
+
 #[test]
 fn json_rpc_is_read_and_written_only_in_wire() {
     let member = ["json", "rpc"].concat();

@@ -22,7 +22,7 @@ A call that the broker cannot complete answers `{\"error\": {\"code\", \"message
 \"did_you_mean\"?, \"details\"?, \"retryable\", \"maybe_executed\"?, \"request_id\"}}`. `retryable` says
 whether the same call may be sent again as it is; `maybe_executed` whether the server may have
 executed it. A tool's own failure (`isError: true`) is a result with status 200. 429 and 503 carry
-`Retry-After`, in seconds.
+`Retry-After`, in seconds. The remedies below are for operators too; `hint` has the remedy for the caller.
 
 ";
 

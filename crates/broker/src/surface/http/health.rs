@@ -112,6 +112,7 @@ mod tests {
     fn body(report: HealthRoute, view: DetailLevel, draining: bool) -> (u16, String) {
         let health = Health {
             ready: true,
+            degraded: true,
             catalog_digest: "sha256/1:00",
             sources: vec![SourceHealth {
                 path: "/a",
@@ -158,7 +159,7 @@ mod tests {
     fn health_with_the_secret_shows_details_and_the_drain() {
         assert_eq!(
             body(HealthRoute::Ready, DetailLevel::Full, false),
-            (200, r#"{"ready":true,"catalog_digest":"sha256/1:00","sources":[{"path":"/a","state":"backoff","cause":"exited","since":"2026-01-01T00:00:00Z","tools":2,"withdrawn":1}]}"#.to_owned())
+            (200, r#"{"ready":true,"degraded":true,"catalog_digest":"sha256/1:00","sources":[{"path":"/a","state":"backoff","cause":"exited","since":"2026-01-01T00:00:00Z","tools":2,"withdrawn":1}]}"#.to_owned())
         );
         assert_eq!(
             body(HealthRoute::Ready, DetailLevel::StateOnly, true),

@@ -31,7 +31,7 @@ mod write_timeout;
 
 pub(crate) use host_policy::{BadEntry, HostPolicy};
 
-use super::meta::{self, MetaCaller, similar_names};
+use super::meta::{self, MetaCaller, ReplyRoom, similar_names};
 use super::request_id::RequestIds;
 use super::{Surface, SurfaceSettings};
 use crate::core::{Account, Core, Drain};
@@ -130,6 +130,7 @@ impl HttpSurface {
             identity: &identity,
             request_id,
             account,
+            reply: ReplyRoom::default(),
         };
         let reply = match tool {
             MetaTool::List(listing) => asker.list(listing, bytes).await?,

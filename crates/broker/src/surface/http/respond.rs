@@ -34,7 +34,7 @@ pub(super) struct HttpReply {
 }
 
 impl Refusal {
-    /// A refusal of the surface itself, with the code's remedy as its hint.
+    /// A refusal of the surface itself, with the code's hint.
     pub(super) fn new(code: CallCode, message: impl Into<String>) -> Self {
         Self {
             error: Box::new(CoreError::new(code, message)),
@@ -102,7 +102,9 @@ pub(super) fn status_of(code: CallCode) -> StatusCode {
         C::SourceError | C::SourceExited | C::SourceProtocol | C::OutputTooLarge => {
             StatusCode::BAD_GATEWAY
         }
-        C::SourceUnavailable | C::Starting | C::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+        C::SourceUnavailable | C::Starting | C::StartRefused | C::ShuttingDown => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         C::CallTimeout => StatusCode::GATEWAY_TIMEOUT,
     }
 }

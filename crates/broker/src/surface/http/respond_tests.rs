@@ -43,7 +43,10 @@ async fn error_code_has_its_status_and_names_catalog_and_request() {
             502,
             "source_error source_exited source_protocol output_too_large",
         ),
-        (503, "source_unavailable starting shutting_down"),
+        (
+            503,
+            "source_unavailable starting start_refused shutting_down",
+        ),
         (504, "call_timeout"),
     ];
     let mut seen = 0;

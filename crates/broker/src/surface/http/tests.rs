@@ -7,7 +7,7 @@ use std::path::Path;
 
 use axum::http::request::Builder;
 use broker_mcp::Environment;
-use broker_model::config::Config;
+use broker_model::config::{Config, Unreachable};
 use serde_json::Value;
 
 use super::*;
@@ -56,6 +56,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         environment: &Environment::new(Default::default(), None),
         base: Path::new("."),
         mode: StartMode::Tolerant,
+        unreachable: Unreachable::Refuse,
     })
     .unwrap();
     let settings = SurfaceSettings {

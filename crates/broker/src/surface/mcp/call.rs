@@ -11,9 +11,9 @@ use tokio::time::timeout;
 
 use super::reply::{Answer, Text};
 use super::tools::NAMES;
-use super::{ClientContext, result};
+use super::{ClientContext, cut_note, result};
 use crate::core::{Charge, CoreError, Outcome, memory_error_for_request, memory_error_for_result};
-use crate::surface::meta::{Listing, MetaCaller, similar_names};
+use crate::surface::meta::{Listing, MetaCaller, ReplyRoom, is_quoted_object, similar_names};
 
 /// Maximum time that a call waits for the sources to be compared with the lock: a client calls right
 /// after its start, and a wait is better than an error. Shorter than the timeouts of clients.
@@ -64,6 +64,11 @@ impl ToolCall {
         let arguments = match params.given("arguments") {
             None => Bytes::from_static(b"{}"),
             Some(raw) if raw.starts_with('{') => line.slice_ref(raw.as_bytes()),
+            Some(raw) if is_quoted_object(raw) => {
+                return Err(wrong(
+                    "`arguments` is a string that contains JSON: send the object itself",
+                ));
+            }
             Some(_) => return Err(wrong("`arguments` must be an object")),
         };
         Ok(Self {
@@ -83,11 +88,18 @@ impl ToolCall {
     }
 
     async fn ask(&self, shared: &ClientContext, request_id: &str) -> Result<Text, Box<CoreError>> {
+        if let Some(refusal) = shared.core.start_refusal(&shared.identity) {
+            return Err(refusal);
+        }
         let asker = MetaCaller {
             core: &shared.core,
             identity: &shared.identity,
             request_id,
             account: &shared.account,
+            reply: ReplyRoom {
+                around: result::MAX_ADDED_CHARS,
+                note: cut_note::MAX_NOTE_CHARS,
+            },
         };
         let era = self.era;
         let arguments = self.arguments.clone();
@@ -137,7 +149,7 @@ async fn forwarded(
     Ok(Text::charged(result, charge))
 }
 
-/// Waits until the required sources were checked, at most `START_TIMEOUT`.
+/// Waits for the outcome of the start, at most `START_TIMEOUT`.
 async fn started(shared: &ClientContext) {
     let verdict = timeout(START_TIMEOUT, shared.core.first_verdict());
     let draining = shared.drain.draining();

@@ -76,7 +76,7 @@ impl Connection {
 
     /// Refuses a line of more than `limit` bytes, which was not kept.
     pub(super) fn line_too_long(&mut self, limit: usize) -> Vec<Outgoing> {
-        let message = format!("the line is longer than `limits.body_bytes`, {limit} bytes");
+        let message = format!("the line is longer than {limit} bytes");
         self.refuse(None, RpcError::new(PARSE_ERROR, message));
         std::mem::take(&mut self.outgoing)
     }

@@ -3,6 +3,7 @@
 
 mod call;
 mod connection;
+mod cut_note;
 mod in_flight;
 mod reply;
 mod result;

@@ -8,12 +8,18 @@ use broker_wire::{Era, JsonMembers};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::cut_note::Place;
 use super::tools::server_info;
 use crate::core::{CoreError, Outcome};
 
 /// The `_meta` keys of the broker, for cuts and warnings.
 const META_TRUNCATED: &str = "dev.mcp-broker/truncated";
 const META_WARNINGS: &str = "dev.mcp-broker/warnings";
+/// The value of `content` in a result without blocks.
+const NO_CONTENT: &str = "[]";
+/// The maximum characters of the broker around a result, apart from the values of its notes:
+/// `,"resultType":"complete"` and `,"_meta":{…}` with both keys.
+pub(super) const MAX_ADDED_CHARS: usize = 96;
 /// Members of results that the legacy era does not have.
 const MODERN_ONLY: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
@@ -57,9 +63,9 @@ fn hinted(error: &CoreError) -> CoreError {
     error
 }
 
-/// The remedies of these codes mention headers and routes, which this caller does not have.
+/// The hints of these codes mention headers and routes, which this caller does not have.
 fn waiting_hint(error: &CoreError) -> Option<String> {
-    let own = error.hint.as_deref() != Some(error.code.remedy());
+    let own = error.hint.as_deref() != Some(error.code.hint());
     let what = match error.code {
         _ if own => return None,
         CallCode::SourceUnavailable => "`details.cause` says what the operator must fix. ",
@@ -70,7 +76,8 @@ fn waiting_hint(error: &CoreError) -> Option<String> {
     Some(format!("{what}Wait {wait} s, then call again."))
 }
 
-/// A server's result, with notes of the broker in `_meta`.
+/// A server's result, with notes of the broker in `_meta`, and for a result that was cut at the end of its
+/// text too.
 pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<CoreError>> {
     let unreadable = |what: &str| {
         let message = format!("the server's result cannot be forwarded: {what}");
@@ -89,6 +96,7 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<Core
     let mut out = Vec::with_capacity(result.len() + 64);
     let mut has_meta = false;
     let mut has_type = false;
+    let mut note_place = None;
     for (name, value) in members.iter() {
         if name == "resultType" && !is_complete(value) {
             return Err(unreadable("its `resultType` is not `complete`"));
@@ -101,7 +109,14 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<Core
         } else if era == Era::Modern || is_legacy(name, value) {
             has_type |= name == "resultType";
             push(&mut out, name, value);
+            if name == "content" && outcome.cut.is_some() {
+                note_place = place(&out, value);
+            }
         }
+    }
+    if outcome.cut.is_some() && members.get("content").is_none() {
+        push(&mut out, "content", NO_CONTENT);
+        note_place = place(&out, NO_CONTENT);
     }
     if !has_meta && let Some(meta) = meta("{}", &said, era) {
         push(&mut out, "_meta", &meta);
@@ -113,7 +128,18 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<Core
     if out.len() == 1 {
         out.insert(0, b'{');
     }
+    if let (Some(cut), Some((at, place))) = (&outcome.cut, note_place) {
+        let chars = String::from_utf8_lossy(&out).chars().count();
+        let note = place.note(cut, cut.limit.saturating_sub(chars));
+        out.splice(at..at, note.into_bytes());
+    }
     Ok(out)
+}
+
+/// The place of a note in `out`, which ends with `content`.
+fn place(out: &[u8], content: &str) -> Option<(usize, Place)> {
+    let place = Place::in_content(content)?;
+    Some((out.len() - content.len() + place.offset(), place))
 }
 
 /// Whether a `resultType` has the only value that is forwarded: on any other, a client would act for
@@ -253,20 +279,55 @@ mod tests {
             cuts: Vec::new(),
             unnamed: 0,
         });
+        let note = "[The broker cut this result: at most 500 of 900 characters. Ask for less with other `args`: a filter, a smaller range, fewer items.]";
         let got: Value =
             serde_json::from_slice(&of_server(&changed, Era::Legacy).unwrap()).unwrap();
         let meta = json!({
             "dev.mcp-broker/truncated": {"original_chars": 900, "limit": 500, "cuts": []},
             "dev.mcp-broker/warnings": ["w"],
         });
-        assert_eq!(got, json!({"content": [], "_meta": meta}));
+        let content = json!([{"type": "text", "text": note}]);
+        assert_eq!(got, json!({"content": content, "_meta": meta}));
+    }
+
+    #[test]
+    fn cut_result_ends_with_a_note_within_its_limit() {
+        for (result, place) in [
+            (
+                r#"{"content":[{"type":"text","text":"ab…"}],"isError":true}"#,
+                0,
+            ),
+            (
+                r#"{"content":[{"type":"text","text":"a"},{"type":"image"}]}"#,
+                2,
+            ),
+            (r#"{"structuredContent":{"a":1}}"#, 0),
+        ] {
+            for (limit, era) in [(1000, Era::Modern), (1000, Era::Legacy), (350, Era::Legacy)] {
+                let mut changed = outcome(result);
+                changed.cut = Some(Cut {
+                    original_chars: 90_000,
+                    limit,
+                    cuts: Vec::new(),
+                    unnamed: 7,
+                });
+                let got = of_server(&changed, era).unwrap();
+                let got = String::from_utf8(got).unwrap();
+                assert!(got.chars().count() <= limit, "{got}");
+                let got: Value = serde_json::from_str(&got).unwrap();
+                let blocks = got["content"].as_array().unwrap();
+                assert_eq!(blocks.len(), place + 1);
+                let text = blocks[place]["text"].as_str().unwrap();
+                assert!(text.ends_with(']') && text.contains("90000"), "{text}");
+            }
+        }
     }
 
     #[test]
     fn error_hint_over_mcp_names_nothing_of_http() {
         for &code in CallCode::ALL {
             let hint = waiting_hint(&CoreError::new(code, "m"));
-            let hint = hint.unwrap_or_else(|| code.remedy().to_owned());
+            let hint = hint.unwrap_or_else(|| code.hint().to_owned());
             let surface_only = [
                 CallCode::HeaderInvalid,
                 CallCode::Unauthorized,

@@ -20,6 +20,16 @@ pub(in crate::surface) struct MetaCaller<'a> {
     pub(in crate::surface) identity: &'a Identity,
     pub(in crate::surface) request_id: &'a str,
     pub(in crate::surface) account: &'a Account,
+    pub(in crate::surface) reply: ReplyRoom,
+}
+
+/// The characters of a reply of `meta_call` that are not the result.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::surface) struct ReplyRoom {
+    /// Those around it, except for those of the HTTP reply.
+    pub(in crate::surface) around: usize,
+    /// Those of a note on a result that was cut.
+    pub(in crate::surface) note: usize,
 }
 
 /// The kind of listing.
@@ -73,7 +83,8 @@ impl MetaCaller<'_> {
             deadline: None,
             cancel: CancelMode::OnDrop,
             form: ResultForm::Configured {
-                reserved_chars: chars_around(path),
+                reserved_chars: chars_around(path).max(self.reply.around),
+                note_chars: self.reply.note,
             },
         };
         let operation = Operation::CallTool { args };

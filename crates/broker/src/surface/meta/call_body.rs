@@ -36,8 +36,8 @@ impl LongCallBody {
         let envelope = Envelope::parse(text)?;
         let path = envelope.path()?.into_owned();
         let args = envelope.args.map(RawValue::get);
-        if args.is_some_and(|args| !args.starts_with('{')) {
-            return Err(args_invalid_type());
+        if let Some(args) = args.filter(|args| !args.starts_with('{')) {
+            return Err(args_invalid_type(args));
         }
         let at = |args: &str| {
             let from = args.as_ptr() as usize - text.as_ptr() as usize;
@@ -66,7 +66,7 @@ impl<'a> CallBody<'a> {
         };
         let path = envelope.path()?;
         if !args_value.is_object() {
-            return Err(args_invalid_type());
+            return Err(args_invalid_type(args));
         }
         Ok(Self {
             path,

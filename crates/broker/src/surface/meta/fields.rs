@@ -102,12 +102,44 @@ pub(super) fn json_invalid(
     Box::new(core::json_invalid(body, offset, part, error))
 }
 
+/// Names that callers give to members, and the member that each means.
+const SYNONYMS: [(&str, &str); 13] = [
+    ("arguments", "args"),
+    ("argument", "args"),
+    ("params", "args"),
+    ("parameters", "args"),
+    ("input", "args"),
+    ("inputs", "args"),
+    ("tool", "path"),
+    ("tool_name", "path"),
+    ("tool_path", "path"),
+    ("name", "path"),
+    ("node", "path"),
+    ("tools", "paths"),
+    ("names", "paths"),
+];
+
 /// The error for an unknown member.
 pub(super) fn unknown_field(name: &str, known: &[&str]) -> Box<CoreError> {
-    let message = format!("the member `{}` is unknown", shown_line(name, 80));
-    let mut error = refusal(CallCode::FieldUnknown, message);
-    error.did_you_mean = similar_names(name, known);
-    error
+    let shown = shown_line(name, 80);
+    let mut error = refusal(
+        CallCode::FieldUnknown,
+        format!("the member `{shown}` is unknown"),
+    );
+    let synonym = SYNONYMS
+        .iter()
+        .find(|(wrong, right)| name.eq_ignore_ascii_case(wrong) && known.contains(right));
+    if let Some((_, right)) = synonym {
+        error.message = format!("{}: it is called `{right}`", error.message);
+        error.did_you_mean = vec![(*right).to_owned()];
+    } else {
+        error.did_you_mean = similar_names(name, known);
+    }
+    let hint = match error.did_you_mean.first() {
+        Some(near) => format!("Rename it to `{near}`, or remove it."),
+        None => format!("Remove it; the members are `{}`.", known.join("`, `")),
+    };
+    Box::new(error.hint(hint))
 }
 
 /// The names of `known` that resemble `name`, the most similar first.
@@ -124,8 +156,26 @@ pub(super) fn path_type() -> Box<CoreError> {
     refusal(CallCode::PathInvalid, "`path` must be a string")
 }
 
-pub(super) fn args_invalid_type() -> Box<CoreError> {
-    field_invalid("`args` must be an object")
+/// The error for `args` that are not an object, from their JSON.
+pub(super) fn args_invalid_type(args: &str) -> Box<CoreError> {
+    if !is_quoted_object(args) {
+        return field_invalid("`args` must be an object");
+    }
+    let message = "`args` is a string that contains JSON, but must be an object";
+    let hint = "Send the object itself, without the quotes around it and without escapes.";
+    Box::new(field_invalid(message).hint(hint))
+}
+
+/// Whether a JSON value is a string with the beginning of an object.
+pub(in crate::surface) fn is_quoted_object(json: &str) -> bool {
+    let Some(mut text) = json.strip_prefix('"') else {
+        return false;
+    };
+    let blank = [" ", "\\n", "\\t", "\\r"];
+    while let Some(rest) = blank.iter().find_map(|blank| text.strip_prefix(blank)) {
+        text = rest;
+    }
+    text.starts_with('{')
 }
 
 fn paths_type() -> Box<CoreError> {
@@ -208,6 +258,36 @@ mod tests {
             ["paths", "path"]
         );
         assert!(similar_names("zzz", &["path", "args"]).is_empty());
+    }
+
+    #[test]
+    fn member_with_a_usual_wrong_name_is_named_in_the_message() {
+        for name in ["arguments", "params", "input", "Parameters"] {
+            let error = unknown_field(name, &["path", "args"]);
+            assert_eq!(
+                error.message,
+                format!("the member `{name}` is unknown: it is called `args`")
+            );
+            assert_eq!(error.did_you_mean, ["args"]);
+        }
+        let error = unknown_field("input", &["path", "depth"]);
+        assert!(error.did_you_mean.is_empty());
+        let hint = error.hint.unwrap();
+        assert!(hint.contains("`path`, `depth`") && !hint.contains("did_you_mean"));
+    }
+
+    #[test]
+    fn quoted_object_is_recognised_by_its_beginning() {
+        for (text, quoted) in [
+            (r#""{}""#, true),
+            (r#"" \n\t{\"a\":1}""#, true),
+            (r#""a{}""#, false),
+            ("{}", false),
+            ("\"", false),
+            (r#""""#, false),
+        ] {
+            assert_eq!(is_quoted_object(text), quoted, "{text}");
+        }
     }
 
     #[test]

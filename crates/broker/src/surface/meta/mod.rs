@@ -6,6 +6,6 @@ mod call_body;
 mod fields;
 mod reply;
 
-pub(super) use ask::{Listing, MetaCaller};
-pub(super) use fields::similar_names;
+pub(super) use ask::{Listing, MetaCaller, ReplyRoom};
+pub(super) use fields::{is_quoted_object, similar_names};
 pub(super) use reply::reply;

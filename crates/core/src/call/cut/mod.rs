@@ -43,10 +43,16 @@ fn is_zero(count: &usize) -> bool {
 
 /// The result, cut so that a reply has at most `limit` characters (Unicode scalar values). `None` if it
 /// already fits. `around` is the number of characters around the result in a reply, without the member
-/// `truncated`; the limit leaves room for them (`min_output_chars`).
-pub(super) fn cut(result: &[u8], around: usize, limit: usize) -> Option<(Vec<u8>, Cut)> {
+/// `truncated`, and `note` that of a note in a reply that was cut; the limit leaves room for them
+/// (`min_output_chars`).
+pub(super) fn cut(
+    result: &[u8],
+    around: usize,
+    note: usize,
+    limit: usize,
+) -> Option<(Vec<u8>, Cut)> {
     let reply = Reply {
-        around,
+        around: around + note,
         original_chars: around + walk::chars(result),
         limit,
     };
@@ -111,6 +117,7 @@ fn largest(low: usize, high: usize, holds: impl Fn(usize) -> bool) -> usize {
 
 /// The reply whose result is cut.
 struct Reply {
+    /// Characters around the result, a note included.
     around: usize,
     original_chars: usize,
     limit: usize,

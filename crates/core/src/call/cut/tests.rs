@@ -10,7 +10,7 @@ use super::Cut;
 fn cut(path: &str, result: &[u8], beside: &str, limit: usize) -> Option<Vec<u8>> {
     let before = format!("{{\"path\":\"{path}\",\"result\":");
     let around = before.len() + beside.len() + 1;
-    let (result, cut): (_, Cut) = super::cut(result, around, limit)?;
+    let (result, cut): (_, Cut) = super::cut(result, around, 0, limit)?;
     let cut = serde_json::to_string(&cut).unwrap();
     let after = format!("{beside},\"truncated\":{cut}}}");
     Some([before.as_bytes(), &result, after.as_bytes()].concat())

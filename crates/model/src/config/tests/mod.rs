@@ -12,6 +12,7 @@ mod rows;
 mod servers;
 mod shells;
 mod values;
+mod vscode;
 
 /// A config that must parse.
 fn parse(text: &str) -> Parsed {

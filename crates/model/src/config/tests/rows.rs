@@ -1,7 +1,7 @@
 //! The faults of a config that parsing finds, one test for each.
 
 use super::*;
-use crate::config::TextDrift;
+use crate::config::{StartRule, TextDrift, Unreachable};
 
 fn at(diagnostic: &Diagnostic) -> (usize, usize) {
     let position = diagnostic.position.unwrap();
@@ -124,21 +124,6 @@ fn config_key_of_another_level_is_refused_with_its_level() {
         assert_eq!(found.code, Code::ConfigUnknownKey, "{text}");
         assert!(found.remedy().starts_with(help), "{found}");
     }
-}
-
-#[test]
-fn config_of_another_program_is_refused_with_a_working_remedy() {
-    let theirs = r#"{"servers":{"x":{"type":"stdio","command":"y","env":{"A":"${input:KEY}"}}},"inputs":[]}"#;
-    let found = only(theirs);
-    assert_eq!(found.code, Code::ConfigShape);
-    for part in ["`mcpServers`", "remove `inputs`", "`${input:NAME}`"] {
-        assert!(found.remedy().contains(part), "{found}");
-    }
-    let ours = theirs
-        .replace("\"servers\"", "\"mcpServers\"")
-        .replace(",\"inputs\":[]", "")
-        .replace("${input:KEY}", "${KEY}");
-    assert!(Config::parse("c.json", ours.as_bytes()).is_ok());
 }
 
 #[test]
@@ -482,6 +467,75 @@ fn config_problems_are_limited_in_number() {
 }
 
 #[test]
+fn config_text_with_a_variable_is_refused_at_its_place() {
+    let node = |members: &str| format!(r#"{{"tree":[{{"path":"/a",{members}}}]}}"#);
+    for (text, place, kind) in [
+        (
+            node(r#""summary":"in ${HOME}""#),
+            "/tree/0/summary",
+            "a summary",
+        ),
+        (
+            node(r#""description":"x\n${A:-canary}""#),
+            "/tree/0/description",
+            "a description",
+        ),
+        (
+            node(r#""summary":"an open ${""#),
+            "/tree/0/summary",
+            "a summary",
+        ),
+        (
+            with_source(r#""tool_overrides":{"t":{"summary":"$${A} ${B}"}}"#),
+            "/tree/0/source/tool_overrides/t/summary",
+            "a summary",
+        ),
+        (
+            with_source(r#""tool_overrides":{"t":{"description":"${B}"}}"#),
+            "/tree/0/source/tool_overrides/t/description",
+            "a description",
+        ),
+        (
+            with_source(r#""path_aliases":{"t":"${B}"}"#),
+            "/tree/0/source/path_aliases/t",
+            "an alias",
+        ),
+        (
+            r#"{"tree":[{"path":"/${B}"}]}"#.to_owned(),
+            "/tree/0/path",
+            "a path",
+        ),
+        (
+            r#"{"mcpServers":{"${B}":{"command":"x"}}}"#.to_owned(),
+            "/mcpServers/${B}",
+            "the name of a server",
+        ),
+    ] {
+        let found = only(&text);
+        assert_eq!(found.code, Code::TextVariable, "{text}");
+        assert_eq!(found.pointer.as_deref(), Some(place));
+        assert!(found.message.starts_with(kind), "{found}");
+        assert!(found.remedy().contains("`$${`"), "{found}");
+        assert!(!found.message.contains("canary"), "{found}");
+    }
+}
+
+#[test]
+fn config_text_with_an_escaped_variable_loses_the_escape() {
+    let text = r#"{"tree":[{"path":"/a","summary":"write $${NAME}, $$${ or $5","description":"$${",
+        "source":{"command":"x","tool_overrides":{"t":{"description":"$$${A}"}}}}]}"#;
+    let config = parse(text).config;
+    let node = &config.root.children[0];
+    assert_eq!(node.summary.as_deref(), Some("write ${NAME}, $${ or $5"));
+    assert_eq!(node.description.as_deref(), Some("${"));
+    let said = &config.sources().next().unwrap().overrides["t"];
+    assert_eq!(said.description.as_deref(), Some("$${A}"));
+    // The compiled-in document is read again at the start.
+    let again = parse(&config.compiled_text()).config;
+    assert_eq!(again.root.children[0].summary, node.summary);
+}
+
+#[test]
 fn config_key_not_supported_yet_is_checked_and_refused() {
     for member in [r#""trust":{}"#, r#""headers":{"X-Api-Key":"v"}"#] {
         assert_eq!(
@@ -589,4 +643,47 @@ fn config_text_drift_of_a_source_precedes_the_top_level() {
     assert_eq!(found.code, Code::ConfigRange);
     let found = only(r#"{"tree":[],"on_text_drift":true}"#);
     assert_eq!(found.code, Code::ConfigType);
+}
+
+#[test]
+fn config_start_rule_of_a_source_precedes_the_top_level_and_the_default() {
+    use StartRule::{Match, MatchIfReached, Optional};
+    let of = |top: &str, source: &str| {
+        let text =
+            format!(r#"{{"tree":[{{"path":"/a","source":{{"command":"x"{source}}}}}]{top}}}"#);
+        let config = parse(&text).config;
+        let rule = |default| config.start_rule(config.sources().next().unwrap(), default);
+        let rules = (rule(Unreachable::Refuse), rule(Unreachable::Serve));
+        (rules, config.digest())
+    };
+    let (refuse, serve) = (
+        r#","on_unreachable":"refuse""#,
+        r#","on_unreachable":"serve""#,
+    );
+    let optional = r#","required":false"#;
+    let both = format!("{optional}{serve}");
+    let (_, digest) = of("", "");
+    for (top, source, rules) in [
+        ("", "", (Match, MatchIfReached)),
+        (refuse, "", (Match, Match)),
+        (serve, "", (MatchIfReached, MatchIfReached)),
+        (refuse, serve, (MatchIfReached, MatchIfReached)),
+        (serve, refuse, (Match, Match)),
+        (refuse, optional, (Optional, Optional)),
+        ("", optional, (Optional, Optional)),
+        ("", &both, (Optional, Optional)),
+    ] {
+        assert_eq!(of(top, source), (rules, digest.clone()), "{top} {source}");
+    }
+    let found = only(r#"{"tree":[],"on_unreachable":"withdraw"}"#);
+    assert_eq!(found.code, Code::ConfigRange);
+    let found = only(&with_source(r#""on_unreachable":true"#));
+    assert_eq!(found.code, Code::ConfigType);
+    let contradiction = r#""on_unreachable":"refuse","required":false"#;
+    let found = only(&with_source(contradiction));
+    assert_eq!(found.code, Code::ConfigRange);
+    assert_eq!(
+        found.pointer.as_deref(),
+        Some("/tree/0/source/on_unreachable")
+    );
 }

@@ -101,6 +101,53 @@ fn server_type_is_read_as_the_backend() {
 }
 
 #[test]
+fn server_timeout_above_an_hour_is_used_with_a_warning() {
+    let parsed = parse(
+        r#"{"mcpServers":{"a":{"command":"x","timeout":60000},"b":{"command":"x","timeout":3600}}}"#,
+    );
+    assert_eq!(
+        places(&parsed.warnings),
+        [(Code::TimeoutUnit, "/mcpServers/a/timeout")]
+    );
+    let warning = &parsed.warnings[0];
+    assert_eq!(
+        warning.message,
+        "`timeout` is in seconds: 60000 seconds are 16 h 40 min"
+    );
+    assert!(warning.remedy().contains("write `60`"), "{warning}");
+    let sources: Vec<_> = parsed
+        .config
+        .sources()
+        .map(|one| one.timeout.as_secs())
+        .collect();
+    assert_eq!(sources, [60_000, 3_600]);
+    // The broker's config form counts seconds, which its operator knows.
+    assert_eq!(parse(&with_source(r#""timeout":60000"#)).warnings, []);
+}
+
+#[test]
+fn server_with_a_url_is_refused_with_three_ways_out() {
+    for key in ["url", "serverUrl", "httpUrl"] {
+        let found = only(&format!(
+            r#"{{"mcpServers":{{"a":{{"{key}":"https://h/mcp"}}}}}}"#
+        ));
+        assert_eq!(found.code, Code::NotSupportedYet, "{key}");
+        let help = found.remedy();
+        for way in ["remove the entry", "`\"disabled\": true`", "a bridge"] {
+            assert!(help.contains(way), "{help}");
+        }
+    }
+    let found = only(r#"{"tree":[{"path":"/a","source":{"url":"https://h/mcp"}}]}"#);
+    assert!(found.remedy().contains("remove the source"), "{found}");
+    assert!(!found.remedy().contains("disabled"), "{found}");
+    let parsed = parse(r#"{"mcpServers":{"a":{"command":"x","serverUrl":"https://h"}}}"#);
+    assert_eq!(
+        places(&parsed.warnings),
+        [(Code::KeyIgnored, "/mcpServers/a/serverUrl")]
+    );
+}
+
+#[test]
 fn server_timeout_in_milliseconds_is_ignored_with_a_warning() {
     let parsed = parse(r#"{"mcpServers":{"a":{"command":"x","timeout":300000}}}"#);
     assert_eq!(

@@ -87,7 +87,7 @@ proptest! {
     fn config_reader_agrees_with_serde_json(value in value(), pretty in any::<bool>()) {
         let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
         let mut findings = Findings::new("c.json", &text);
-        let spanned = reader::read(&text, &mut findings).unwrap();
+        let spanned = reader::read(&text, &text, &mut findings).unwrap();
         prop_assert_eq!(spanned.to_value(), serde_json::from_str::<Value>(&text).unwrap());
         prop_assert_eq!(findings.finish(), vec![]);
     }

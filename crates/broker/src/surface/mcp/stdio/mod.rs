@@ -120,6 +120,7 @@ impl StdioSurface {
 
 impl Surface for StdioSurface {
     const NAME: &'static str = "standard input and output";
+    const EXPLAINS_REFUSAL: bool = true;
 
     type Listener = ();
 

@@ -2,9 +2,9 @@
 
 /// A runtime: its name for people, and how to install it.
 #[derive(Debug)]
-pub(super) struct Runtime {
-    pub(super) name: &'static str,
-    pub(super) remedy: &'static str,
+pub(crate) struct Runtime {
+    pub(crate) name: &'static str,
+    pub(crate) remedy: &'static str,
 }
 
 const NODE: Runtime = Runtime {
@@ -61,7 +61,7 @@ const PHP: Runtime = Runtime {
 };
 
 /// The runtime that a program of this name is part of.
-pub(super) fn of_program(program: &str) -> Option<&'static Runtime> {
+pub(crate) fn of_program(program: &str) -> Option<&'static Runtime> {
     let name = program.rsplit('/').next().unwrap_or(program);
     // `python3.13`, `node22`: the version is ignored.
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');

@@ -10,24 +10,29 @@ use super::runtimes;
 
 /// The likely reason of a failed start.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct StderrHint {
-    pub(super) code: Code,
-    pub(super) message: String,
-    pub(super) remedy: String,
+pub(crate) struct StderrHint {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    pub(crate) remedy: String,
 }
 
 /// A failed start, with its output.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FailedStart<'a> {
-    pub(super) failure: &'a SourceFailure,
-    pub(super) program: &'a str,
-    pub(super) withheld: &'a [String],
-    pub(super) stderr: &'a [String],
-    pub(super) stdout: &'a [String],
+pub struct FailedStart<'a> {
+    /// The failure.
+    pub failure: &'a SourceFailure,
+    /// The program's name as it was searched.
+    pub program: &'a str,
+    /// Variables that were not passed to it and look relevant.
+    pub withheld: &'a [String],
+    /// The last lines on stderr, redacted and printable.
+    pub stderr: &'a [String],
+    /// The first lines on stdout that are not messages, redacted and printable.
+    pub stdout: &'a [String],
 }
 
 /// The hint that explains the most.
-pub(super) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
+pub(crate) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
     missing_program(start)
         .or_else(|| missing_runtime(start))
         .or_else(|| missing_variable(start))
@@ -277,6 +282,18 @@ mod tests {
                 "Error: API_TOKEN is required",
                 Code::VariableMissing,
                 "`API_TOKEN`",
+            ),
+            (
+                1,
+                "npm error code E404",
+                Code::PackageMissing,
+                "the package registry",
+            ),
+            (
+                1,
+                "Error: self-signed certificate in certificate chain",
+                Code::CertificateUntrusted,
+                "certificate",
             ),
             (
                 1,

@@ -8,21 +8,20 @@ use broker_mcp::SourceFailure;
 use broker_model::Diagnostic;
 use broker_model::text::{counted, shown_line};
 
+use super::explain::explain;
 use super::finding::{Code, Finding, Severity};
-use super::stderr_hints::{self, FailedStart};
+use super::stderr_hints::FailedStart;
 use super::{Diagnosis, Facts, ToolListing};
-use crate::core::{ExamResult, StartedSource};
+use broker_core::{ExamResult, StartedSource};
 
 /// A start that takes longer than this is slow, even if the config allows more.
 const SLOW_START: Duration = Duration::from_secs(10);
-/// The maximum number of stderr lines of a failed start that are shown.
-const MAX_STDERR_LINES: usize = 5;
 /// The maximum number of differences of one class that are shown; `broker-gen check` shows all.
 const MAX_DIFFERENCES: usize = 3;
 /// The maximum bytes of a value of a difference that is shown.
 const MAX_VALUE_BYTES: usize = 60;
 
-pub(super) fn diagnose(examined: ExamResult, config: &str) -> Diagnosis {
+pub(crate) fn diagnose(examined: ExamResult, config: &str) -> Diagnosis {
     let (mut findings, facts) = match examined.outcome {
         Ok(started) => {
             let findings = of_started(&started, config);
@@ -40,7 +39,7 @@ pub(super) fn diagnose(examined: ExamResult, config: &str) -> Diagnosis {
     }
 }
 
-fn facts(started: StartedSource, locked_revision: &'static str) -> Facts {
+fn facts(started: StartedSource, locked_revision: Option<String>) -> Facts {
     let exam = started.exam;
     let listed = exam.outcome.map(|(era, snapshot)| {
         let tools = started.tools;
@@ -120,52 +119,26 @@ fn of_started(started: &StartedSource, config: &str) -> Vec<Finding> {
 
 fn of_failure(failure: &SourceFailure, started: &StartedSource) -> Finding {
     let exam = &started.exam;
-    let hint = stderr_hints::find(FailedStart {
+    let explained = explain(FailedStart {
         failure,
         program: &started.program,
         withheld: &started.withheld,
         stderr: &exam.stderr,
         stdout: &exam.noise,
     });
-    // The message of a failed start may already contain the last line.
-    let said = exam
-        .stderr
-        .iter()
-        .filter(|line| !failure.message.contains(line.as_str()));
-    let said: Vec<_> = said
-        .map(|line| format!("stderr: {}", shown_line(line, 300)))
-        .collect();
-    let said = said[said.len().saturating_sub(MAX_STDERR_LINES)..]
-        .iter()
-        .cloned();
-    let cause = failure.cause;
-    let (code, message, mut details, mut remedy) = match hint {
-        Some(hint) => (
-            hint.code.as_str(),
-            hint.message,
-            vec![failure.message.clone()],
-            hint.remedy,
-        ),
-        None => (
-            cause.as_str(),
-            failure.message.clone(),
-            Vec::new(),
-            cause.remedy().to_owned(),
-        ),
+    let cause = failure.cause.as_str();
+    let (code, message, mut details) = match explained.reason {
+        Some((code, message)) => (code, message, vec![failure.message.clone()]),
+        None => (cause, failure.message.clone(), Vec::new()),
     };
-    details.extend(said);
-    if !started.withheld.is_empty() && code != Code::VariableMissing.as_str() {
-        remedy.push_str(
-            " If it needs a variable that was not passed on, name it in `env` or `inherit_env`.",
-        );
-    }
+    details.extend(explained.lines);
     Finding {
         code,
-        cause: Some(cause.as_str()),
+        cause: Some(cause),
         severity: Severity::Error,
         message,
         details,
-        remedy,
+        remedy: explained.remedy,
     }
 }
 

@@ -9,10 +9,11 @@ use super::finding::Severity;
 use super::{Diagnosis, Facts, ToolListing, attention};
 use broker_model::terminal::Text;
 use broker_model::text;
+use broker_model::text::shown_line;
 use broker_terminal::Layout as _;
 
 /// The complete text.
-pub(crate) fn human(all: &[Diagnosis]) -> Text {
+pub fn human(all: &[Diagnosis]) -> Text {
     let mut blocks: Vec<&Diagnosis> = all.iter().collect();
     // A stable sort: sources of equal severity stay in the order of the tree.
     blocks.sort_by_key(|one| Reverse(one.severity()));
@@ -64,17 +65,17 @@ fn facts(facts: &Facts) -> Option<String> {
         Era::Modern => "modern",
         Era::Legacy => "legacy",
     };
-    let locked = if facts.locked_revision == listed.revision {
-        "as in the lock".to_owned()
-    } else {
-        format!("the lock has {}", facts.locked_revision)
+    let locked = match &facts.locked_revision {
+        Some(locked) if *locked == listed.revision => ", as in the lock".to_owned(),
+        Some(locked) => format!(", the lock has {}", shown_line(locked, 40)),
+        None => String::new(),
     };
     let withdrawn = match listed.withdrawn {
         0 => String::new(),
         count => format!(", {count} of the lock withdrawn"),
     };
     Some(format!(
-        "ready after {:.1} s; speaks {} ({era}, {locked}); lists {}: {} exposed, {} hidden{withdrawn}",
+        "ready after {:.1} s; speaks {} ({era}{locked}); lists {}: {} exposed, {} hidden{withdrawn}",
         facts.took.as_secs_f64(),
         listed.revision,
         broker_model::text::counted(listed.listed, "tool"),

@@ -1,7 +1,10 @@
 //! Diagnoses each source: turns the results of exams into findings with remedies, and renders them.
 //! Starts nothing and prints nothing.
 
+#![forbid(unsafe_code)]
+
 mod diagnose;
+mod explain;
 mod finding;
 mod human;
 mod json;
@@ -15,16 +18,18 @@ use broker_drift::Report;
 use broker_mcp::SourceFailure;
 use broker_wire::Era;
 
-use crate::core::ExamResult;
+use broker_core::ExamResult;
 use finding::{Finding, Severity};
 
-pub(crate) use human::human;
-pub(crate) use json::json;
+pub use explain::{Explanation, explain};
+pub use human::human;
+pub use json::json;
+pub use stderr_hints::FailedStart;
 
 /// The diagnosis of one source.
 #[derive(Debug)]
-pub(crate) struct Diagnosis {
-    path: &'static str,
+pub struct Diagnosis {
+    path: String,
     required: bool,
     /// The worst first.
     findings: Vec<Finding>,
@@ -37,7 +42,7 @@ struct Facts {
     took: Duration,
     startup_timeout: Duration,
     noise_lines: u64,
-    locked_revision: &'static str,
+    locked_revision: Option<String>,
     listed: Result<ToolListing, SourceFailure>,
 }
 
@@ -55,12 +60,12 @@ struct ToolListing {
 
 impl Diagnosis {
     /// Diagnoses one source. `config` is the name of the config in suggested commands.
-    pub(crate) fn of(examined: ExamResult, config: &str) -> Self {
+    pub fn of(examined: ExamResult, config: &str) -> Self {
         diagnose::diagnose(examined, config)
     }
 
     /// Whether the operator has to act.
-    pub(crate) fn needs_attention(&self) -> bool {
+    pub fn needs_attention(&self) -> bool {
         self.severity() > Severity::Note
     }
 
@@ -71,6 +76,6 @@ impl Diagnosis {
 }
 
 /// The number of sources for which the operator has to act.
-pub(crate) fn attention(all: &[Diagnosis]) -> usize {
+pub fn attention(all: &[Diagnosis]) -> usize {
     all.iter().filter(|one| one.needs_attention()).count()
 }

@@ -3,13 +3,13 @@
 use super::finding::Code;
 
 /// The message and the remedy for a server that needs a terminal.
-pub(super) const WANTS_TERMINAL: (&str, &str) = (
+pub(crate) const WANTS_TERMINAL: (&str, &str) = (
     "it needs a terminal, and the broker gives a server none",
     "Remove options for terminals, such as `-t` of `docker run -it`, and answer its questions by arguments or variables.",
 );
 
 /// Phrases of runtimes, lowercase, and what they indicate; the first match counts.
-pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
+pub(crate) const PHRASES: [(&[&str], Code, &str, &str); 8] = [
     (
         &[
             "cannot connect to the docker daemon",
@@ -26,12 +26,35 @@ pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
             "modulenotfounderror",
             "no module named",
             "cannot find package",
-            "could not find a version that satisfies",
-            "e404",
         ],
         Code::PackageMissing,
         "a package that it needs is not installed",
         "Install the server's dependencies; if it runs from a package, check its name and version.",
+    ),
+    (
+        &[
+            "e404",
+            "could not find a version that satisfies",
+            "no matching distribution found",
+            "was not found in the package registry",
+        ],
+        Code::PackageMissing,
+        "the package registry does not have the package, or not in this version",
+        "Check the name and the version of the package in the command; a private package needs its registry.",
+    ),
+    (
+        &[
+            "self-signed certificate",
+            "self signed certificate",
+            "certificate_verify_failed",
+            "certificate verify failed",
+            "invalid peer certificate",
+            "unable to get local issuer certificate",
+            "unable to verify the first certificate",
+        ],
+        Code::CertificateUntrusted,
+        "it does not trust the certificate of a host, as behind a proxy that inspects TLS",
+        "Set `SSL_CERT_FILE`, for Node.js `NODE_EXTRA_CA_CERTS`, to the file of that authority in the source's `env`; a program that starts the broker may not pass on the variables of your shell.",
     ),
     (
         &[
@@ -45,7 +68,7 @@ pub(super) const PHRASES: [(&[&str], Code, &str, &str); 6] = [
         ],
         Code::NetworkDown,
         "it could not reach a host over the network",
-        "Check the network, the proxy and the address; without a network, install the server beforehand.",
+        "Check the network and the address; behind a proxy, name `HTTPS_PROXY` in `inherit_env`; without a network, install the server beforehand.",
     ),
     (
         &["eaddrinuse", "address already in use"],

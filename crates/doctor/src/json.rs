@@ -9,8 +9,8 @@ use super::{Diagnosis, Facts, ToolListing, attention};
 /// The version of the format.
 const FORMAT_VERSION: u64 = 1;
 
-/// The complete object.
-pub(crate) fn json(all: &[Diagnosis], catalog_digest: &str) -> Value {
+/// The complete object. `catalog_digest` is that of the catalog with which the sources were compared.
+pub fn json(all: &[Diagnosis], catalog_digest: Option<&str>) -> Value {
     let attention = attention(all);
     json!({
         "format_version": FORMAT_VERSION,
@@ -26,7 +26,7 @@ fn source(one: &Diagnosis) -> Value {
     let mut put = |key: &str, value: Value| {
         out.insert(key.to_owned(), value);
     };
-    put("path", one.path.into());
+    put("path", one.path.as_str().into());
     put("required", one.required.into());
     put("ok", (!one.needs_attention()).into());
     put("findings", one.findings.iter().map(finding).collect());
@@ -43,7 +43,10 @@ fn start(facts: &Facts, put: &mut impl FnMut(&str, Value)) {
         (facts.startup_timeout.as_millis() as u64).into(),
     );
     put("noise_lines", facts.noise_lines.into());
-    put("locked_protocol_version", facts.locked_revision.into());
+    put(
+        "locked_protocol_version",
+        facts.locked_revision.as_deref().into(),
+    );
     let Ok(listed) = &facts.listed else {
         return;
     };

@@ -25,10 +25,11 @@ impl Severity {
 
 /// The codes that only an exam finds; `docs/doctor.md` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Code {
+pub(crate) enum Code {
     RuntimeMissing,
     PackageMissing,
     VariableMissing,
+    CertificateUntrusted,
     NetworkDown,
     PortTaken,
     UsageText,
@@ -42,10 +43,11 @@ pub(super) enum Code {
 impl Code {
     /// All of them, in the order of the documentation.
     #[cfg(test)]
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::RuntimeMissing,
         Self::PackageMissing,
         Self::VariableMissing,
+        Self::CertificateUntrusted,
         Self::NetworkDown,
         Self::PortTaken,
         Self::UsageText,
@@ -56,11 +58,12 @@ impl Code {
         Self::Drift,
     ];
 
-    pub(super) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::RuntimeMissing => "runtime_missing",
             Self::PackageMissing => "package_missing",
             Self::VariableMissing => "variable_missing",
+            Self::CertificateUntrusted => "certificate_untrusted",
             Self::NetworkDown => "network_down",
             Self::PortTaken => "port_taken",
             Self::UsageText => "usage_text",
@@ -75,22 +78,22 @@ impl Code {
 
 /// A finding about a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
+pub(crate) struct Finding {
     /// Stable, lower snake_case.
-    pub(super) code: &'static str,
+    pub(crate) code: &'static str,
     /// Why the source is not ready, if the finding is about that.
-    pub(super) cause: Option<&'static str>,
-    pub(super) severity: Severity,
+    pub(crate) cause: Option<&'static str>,
+    pub(crate) severity: Severity,
     /// The problem: a lowercase fragment.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// Evidence: lines of stderr and stdout, and places of differences.
-    pub(super) details: Vec<String>,
+    pub(crate) details: Vec<String>,
     /// The remedy.
-    pub(super) remedy: String,
+    pub(crate) remedy: String,
 }
 
 impl Finding {
-    pub(super) fn new(
+    pub(crate) fn new(
         code: Code,
         severity: Severity,
         message: impl Into<String>,
@@ -113,7 +116,7 @@ mod tests {
 
     #[test]
     fn doctor_codes_are_all_documented() {
-        let page = include_str!("../../../../docs/doctor.md");
+        let page = include_str!("../../../docs/doctor.md");
         for code in Code::ALL {
             let row = format!("\n| `{}` |", code.as_str());
             assert!(page.contains(&row), "{}", code.as_str());

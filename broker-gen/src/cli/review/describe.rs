@@ -1,0 +1,275 @@
+//! A tool as text for a reviewer: what it may do, its description, its arguments and results. Every member is
+//! in it: those without a form here follow as JSON. Text of a server is behind `| ` or in one line, so that it
+//! cannot look like a line of this program.
+
+use broker_model::lock::LockedTool;
+use broker_model::terminal::one_line;
+use serde_json::{Map, Value};
+
+use crate::cli::audits::Subject;
+
+/// Levels of nested objects whose properties are listed; deeper ones are JSON.
+const MAX_DEPTH: usize = 4;
+/// The annotations that [`may_do`] puts into words.
+const HINTS: [&str; 4] = [
+    "readOnlyHint",
+    "destructiveHint",
+    "idempotentHint",
+    "openWorldHint",
+];
+
+/// The lines of the item.
+pub(super) fn lines(subject: &Subject<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    match subject.tool {
+        Some(tool) => of_tool(&mut out, tool),
+        None => {
+            let source = subject.source;
+            if let Some(name) = source.server_info.get("name") {
+                out.push(format!("server: {}", one_line(&plain(name))));
+            }
+            if let Some(text) = &source.instructions {
+                out.push("instructions:".to_owned());
+                quote(&mut out, "", text);
+            }
+        }
+    }
+    out
+}
+
+fn of_tool(out: &mut Vec<String>, tool: &LockedTool) {
+    let mut raw = tool.raw.clone();
+    raw.remove("name");
+    out.push(if tool.exposed_name == tool.upstream_name {
+        format!("name: {}", one_line(&tool.upstream_name))
+    } else {
+        let [alias, name] = [&tool.exposed_name, &tool.upstream_name].map(|name| one_line(name));
+        format!("name: {alias}; the server calls it {name}")
+    });
+    if let Some(title) = raw.remove("title") {
+        out.push(format!("title: {}", one_line(&plain(&title))));
+    }
+    let mut annotations = raw.remove("annotations");
+    out.push(format!("may do: {}", may_do(annotations.as_mut())));
+    if let Some(rest) =
+        annotations.filter(|rest| rest.as_object().is_none_or(|rest| !rest.is_empty()))
+    {
+        out.push(format!("annotations: {rest}"));
+    }
+    match raw.remove("description") {
+        Some(Value::String(text)) => {
+            out.push("description:".to_owned());
+            quote(out, "", &text);
+        }
+        Some(other) => out.push(format!("description: {other}")),
+        None => out.push("description: none".to_owned()),
+    }
+    for (member, title) in [("inputSchema", "arguments"), ("outputSchema", "results")] {
+        if let Some(schema) = raw.remove(member) {
+            of_schema(out, title, schema);
+        }
+    }
+    for (member, value) in raw {
+        out.push(format!("{}: {value}", one_line(&member)));
+    }
+}
+
+/// The annotations in words, with the defaults of the specification; takes out those that it says.
+fn may_do(annotations: Option<&mut Value>) -> String {
+    let Some(Value::Object(annotations)) = annotations else {
+        return "anything; the server gives no annotations".to_owned();
+    };
+    let mut said = false;
+    let [read_only, destructive, idempotent, open_world] = HINTS.map(|hint| {
+        let value = annotations.get(hint).and_then(Value::as_bool);
+        if value.is_some() {
+            annotations.remove(hint);
+            said = true;
+        }
+        value
+    });
+    if !said {
+        return "anything; no annotation of the server limits it".to_owned();
+    }
+    let mut words = vec![match (read_only, destructive) {
+        (Some(true), _) => "read",
+        (_, Some(false)) => "read and add, not overwrite or delete",
+        _ => "read, add, overwrite and delete",
+    }];
+    if idempotent == Some(true) {
+        words.push("a repeated call has no further effect");
+    }
+    words.push(if open_world == Some(false) {
+        "only in a closed set of things"
+    } else {
+        "also in systems outside"
+    });
+    format!("{} (as the server claims)", words.join("; "))
+}
+
+/// The properties of a schema as a list, the rest as JSON.
+fn of_schema(out: &mut Vec<String>, title: &str, schema: Value) {
+    let Value::Object(mut schema) = schema else {
+        out.push(format!("{title}: {schema}"));
+        return;
+    };
+    let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
+    if is_object {
+        schema.remove("type");
+    }
+    let mut list = Vec::new();
+    properties(&mut list, "  ", &mut schema, 1);
+    let none = if list.is_empty() { " none listed" } else { "" };
+    out.push(format!("{title}:{none}"));
+    out.append(&mut list);
+    if !is_object || !schema.is_empty() {
+        out.push(format!("{title}, further rules: {}", Value::Object(schema)));
+    }
+}
+
+/// Takes the listed properties out of a schema. A name in `required` that is not listed stays there.
+fn properties(out: &mut Vec<String>, indent: &str, schema: &mut Map<String, Value>, depth: usize) {
+    let Some(Value::Object(listed)) = schema.get_mut("properties").map(Value::take) else {
+        return;
+    };
+    schema.remove("properties");
+    let mut required = match schema.remove("required") {
+        Some(Value::Array(names)) => names,
+        Some(other) => {
+            schema.insert("required".to_owned(), other);
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
+    for (name, property) in listed {
+        let before = required.len();
+        required.retain(|one| one.as_str() != Some(&name));
+        let is_required = before > required.len();
+        of_property(out, indent, (&name, property), is_required, depth);
+    }
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
+    }
+}
+
+fn of_property(
+    out: &mut Vec<String>,
+    indent: &str,
+    (name, property): (&str, Value),
+    is_required: bool,
+    depth: usize,
+) {
+    let need = if is_required { ", required" } else { "" };
+    let name = one_line(name);
+    let Value::Object(mut schema) = property else {
+        out.push(format!("{indent}- {name}: {property}{need}"));
+        return;
+    };
+    let kind = match schema.remove("type") {
+        Some(Value::String(kind)) => one_line(&kind),
+        Some(other) => other.to_string(),
+        None => "any type".to_owned(),
+    };
+    out.push(format!("{indent}- {name}: {kind}{need}"));
+    let inner = format!("{indent}  ");
+    if let Some(Value::String(text)) = schema.get("description") {
+        quote(out, &inner, text);
+        schema.remove("description");
+    }
+    if depth < MAX_DEPTH && schema.get("properties").is_some_and(Value::is_object) {
+        properties(out, &inner, &mut schema, depth + 1);
+    }
+    if !schema.is_empty() {
+        out.push(format!("{inner}rules: {}", Value::Object(schema)));
+    }
+}
+
+/// The lines of a text of the server.
+fn quote(out: &mut Vec<String>, indent: &str, text: &str) {
+    out.extend(text.split('\n').map(|line| format!("{indent}| {line}")));
+}
+
+/// A text without its quotes, any other value as JSON.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use broker_model::digest::Digest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn described(raw: Value) -> Vec<String> {
+        let Value::Object(raw) = raw else { panic!() };
+        let mut out = Vec::new();
+        of_tool(
+            &mut out,
+            &LockedTool {
+                upstream_name: "x".to_owned(),
+                exposed_name: "x".to_owned(),
+                summary: None,
+                digest: Digest::of_tool(&raw),
+                raw,
+            },
+        );
+        out
+    }
+
+    #[test]
+    fn described_tool_names_every_member() {
+        let lines = described(json!({
+            "name": "x",
+            "title": "X",
+            "description": "First.\narguments: none",
+            "annotations": {"readOnlyHint": true, "openWorldHint": false, "other": 1},
+            "inputSchema": {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["id", "ghost"],
+                "properties": {
+                    "id": {"type": "string", "description": "The id.", "minLength": 1},
+                    "filter": {"type": "object", "properties": {"deep": true}},
+                },
+            },
+            "_meta": {"k": "v"},
+        }));
+        assert_eq!(
+            lines,
+            [
+                "name: x",
+                "title: X",
+                "may do: read; only in a closed set of things (as the server claims)",
+                "annotations: {\"other\":1}",
+                "description:",
+                "| First.",
+                "| arguments: none",
+                "arguments:",
+                "  - filter: object",
+                "    - deep: true",
+                "  - id: string, required",
+                "    | The id.",
+                "    rules: {\"minLength\":1}",
+                "arguments, further rules: {\"additionalProperties\":false,\"required\":[\"ghost\"]}",
+                "_meta: {\"k\":\"v\"}",
+            ]
+        );
+    }
+
+    #[test]
+    fn described_tool_without_annotations_may_do_anything() {
+        let lines = described(json!({"name": "x", "inputSchema": {"type": "object"}}));
+        assert_eq!(
+            lines,
+            [
+                "name: x",
+                "may do: anything; the server gives no annotations",
+                "description: none",
+                "arguments: none listed",
+            ]
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! The catalog in memory: borrows from tables that live as long as the process.
+
+use mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Source, Span, Tool};
+
+use crate::tables::{self, Tables};
+
+/// The catalog with the content of these tables.
+pub(super) fn catalog(tables: Tables) -> &'static Catalog {
+    // A compiled-in catalog is never freed either, and a process makes one.
+    let tables: &'static Tables = Box::leak(Box::new(tables));
+    Box::leak(Box::new(Catalog {
+        format: tables.format,
+        catalog_digest: &tables.catalog_digest,
+        root_digest: &tables.root_digest,
+        config_digest: &tables.config_digest,
+        config_name: &tables.config_name,
+        config: &tables.config,
+        blob: &tables.blob,
+        entries: each(&tables.entries, entry),
+        tools: each(&tables.tools, tool),
+        sources: each(&tables.sources, source),
+        areas: each(&tables.areas, area),
+    }))
+}
+
+fn each<From, To>(list: &'static [From], convert: impl Fn(&'static From) -> To) -> &'static [To] {
+    list.iter().map(convert).collect::<Vec<_>>().leak()
+}
+
+fn entry(entry: &'static tables::Entry) -> Entry {
+    Entry {
+        path: &entry.path,
+        kind: match &entry.kind {
+            tables::EntryKind::Node {
+                children,
+                tree,
+                tree_etag,
+            } => EntryKind::Node {
+                children,
+                tree: span(*tree),
+                tree_etag,
+            },
+            tables::EntryKind::Tool(id) => EntryKind::Tool(*id),
+        },
+        head: span(entry.head),
+        desc: span(entry.desc),
+        desc_head: span(entry.desc_head),
+        desc_etag: &entry.desc_etag,
+    }
+}
+
+fn tool(tool: &'static tables::Tool) -> Tool {
+    Tool {
+        entry: tool.entry,
+        source: tool.source,
+        name: &tool.name,
+        digest: &tool.digest,
+        args_schema: span(tool.args_schema),
+        idempotent: tool.idempotent,
+        allow: tool.allow,
+    }
+}
+
+fn source(source: &'static tables::Source) -> Source {
+    Source {
+        path: &source.path,
+        protocol_version: &source.protocol_version,
+        lock: span(source.lock),
+        tools: &source.tools,
+    }
+}
+
+fn area(area: &'static tables::Area) -> Area {
+    Area {
+        entry: area.entry,
+        summary: &area.summary,
+    }
+}
+
+const fn span(span: tables::Span) -> Span {
+    Span {
+        at: span.at,
+        len: span.len,
+    }
+}

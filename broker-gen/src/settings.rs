@@ -1,0 +1,104 @@
+//! The config fields that a lock of version 2 repeats: added to a new lock, and compared with the config if the
+//! lock is stale.
+
+use std::path::{Path, PathBuf};
+
+use broker_model::config::{Config, Source};
+#[cfg(feature = "cli")]
+use broker_model::lock::Lock;
+use broker_model::lock::{LockedSource, SourceSettings};
+use broker_model::text::shown_line;
+
+#[cfg(feature = "cli")]
+use crate::provenance::{self, Requested};
+#[cfg(feature = "cli")]
+use crate::tables;
+
+/// Maximum length of the list of changes in a message, in characters.
+const MAX_CHANGES_CHARS: usize = 600;
+
+/// Adds the members of version 2 to every source of a new lock.
+#[cfg(feature = "cli")]
+pub(crate) fn describe(lock: &mut Lock, config: &Config) {
+    let folder = folder_of(config);
+    for source in &mut lock.sources {
+        source.describe(config, &folder, |source, tool| {
+            tables::summary(source.overrides.get(&tool.upstream_name), tool)
+        });
+    }
+}
+
+/// The changes of a source's config since it was locked, each in one sentence.
+pub(crate) fn changes_since(
+    config: &Config,
+    source: &Source,
+    locked: &LockedSource,
+) -> Vec<String> {
+    let now = SourceSettings::of(config, source, &folder_of(config));
+    let Some(before) = &locked.settings else {
+        return Vec::new();
+    };
+    let changes = before.changes(&now).into_iter();
+    let mut changes: Vec<_> = changes.map(|change| change.message).collect();
+    changes.extend(package_change(source, locked));
+    if locked.volatile != source.volatile {
+        changes.push("`volatile` has other pointers".to_owned());
+    }
+    if locked.backend != source.backend() {
+        changes.push("it has another `backend`".to_owned());
+    }
+    if changes.is_empty() && locked.config_digest != source.digest() {
+        changes.push("`env` or `inherit_env` has other names".to_owned());
+    }
+    changes
+}
+
+/// The changes for the end of a message: `: ` and the sentences, or nothing for a lock of version 1.
+pub(crate) fn shown_changes(config: &Config, source: &Source, locked: &LockedSource) -> String {
+    let changes = changes_since(config, source, locked);
+    if changes.is_empty() {
+        return String::new();
+    }
+    format!(": {}", shown_line(&changes.join("; "), MAX_CHANGES_CHARS))
+}
+
+/// The package that the command names now. A build script compiles no parser of commands.
+#[cfg(not(feature = "cli"))]
+fn package_change(_: &Source, _: &LockedSource) -> Option<String> {
+    None
+}
+
+/// The package that the command names now, if it is not the one that ran.
+#[cfg(feature = "cli")]
+fn package_change(source: &Source, locked: &LockedSource) -> Option<String> {
+    let package = locked.package.as_ref()?;
+    let (name, version) = match provenance::request(&source.command)?.what {
+        Requested::Npm { name, version, .. } | Requested::Pypi { name, version, .. } => {
+            (name, version.exact().map(str::to_owned))
+        }
+        Requested::Image { name, tag, .. } => (name, tag),
+        _ => return None,
+    };
+    let other_version = version.is_some() && version != package.version;
+    if name == package.name && !other_version {
+        return None;
+    }
+    let version = version.map_or_else(String::new, |version| format!(" {version}"));
+    Some(format!(
+        "the lock has the {package}, and the command names `{}`{}",
+        shown_line(&name, 200),
+        shown_line(&version, 100)
+    ))
+}
+
+/// The absolute path of the config's folder. It is not resolved: only texts are compared with it.
+fn folder_of(config: &Config) -> String {
+    let folder = Path::new(&config.file).parent().unwrap_or(Path::new(""));
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| PathBuf::from(folder));
+    absolute.to_string_lossy().into_owned()
+}

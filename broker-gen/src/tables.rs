@@ -1,0 +1,442 @@
+//! Computes the tables of a catalog from the plan: a text of pre-rendered replies, and entries with offsets
+//! into it.
+//!
+//! This is the only place that decides what a catalog contains. [`emit`](crate::emit) renders the tables as
+//! Rust data for a build; `broker-gen serve` uses them in memory. The plan decides the order, so equal
+//! plans give equal tables.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use broker_model::NodePath;
+use broker_model::config::{Config, ToolOverride};
+use broker_model::digest::Digest;
+use broker_model::lock::{Lock, LockedTool};
+use serde_json::{Value, json};
+
+use crate::plan::{self, Plan, ToolEntry};
+use crate::text::first_sentence;
+
+/// The version of the tables; a library with another version refuses them.
+pub const CATALOG_FORMAT: u32 = 2;
+
+/// The owned form of a catalog. Each type has the members of the type of this name in
+/// `mcp_broker::catalog`, where they are described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tables {
+    /// [`CATALOG_FORMAT`].
+    pub format: u32,
+    /// The digest of everything that callers can see and call.
+    pub catalog_digest: String,
+    /// The digest of the lock.
+    pub root_digest: String,
+    /// The digest of the config fields that the lock covers.
+    pub config_digest: String,
+    /// The config's file name.
+    pub config_name: String,
+    /// The config as JSON, literal secrets replaced by variables.
+    pub config: String,
+    /// The text that spans point into.
+    pub blob: String,
+    /// Nodes and tools, sorted by the bytes of their paths.
+    pub entries: Vec<Entry>,
+    /// Tools, in the order of their entries.
+    pub tools: Vec<Tool>,
+    /// Sources, in the order of the config.
+    pub sources: Vec<Source>,
+    /// The children of the root, in the order of its listing.
+    pub areas: Vec<Area>,
+}
+
+/// A piece of [`Tables::blob`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its offset, in bytes.
+    pub at: u32,
+    /// Its length, in bytes.
+    pub len: u32,
+}
+
+/// An entry directly below the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// Its index in [`Tables::entries`].
+    pub entry: u32,
+    /// Its summary as plain text.
+    pub summary: String,
+}
+
+/// The entry of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path.
+    pub path: String,
+    /// A node or a tool.
+    pub kind: EntryKind,
+    /// Its head, without the closing brace.
+    pub head: Span,
+    /// Its description.
+    pub desc: Span,
+    /// The beginning of its description.
+    pub desc_head: Span,
+    /// The entity tag of its description.
+    pub desc_etag: String,
+}
+
+/// The kind of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A node.
+    Node {
+        /// The indices of the entries directly below.
+        children: Vec<u32>,
+        /// Its listing.
+        tree: Span,
+        /// The entity tag of its listing.
+        tree_etag: String,
+    },
+    /// A tool, by its index in [`Tables::tools`].
+    Tool(u32),
+}
+
+/// A tool of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Its entry.
+    pub entry: u32,
+    /// Its source.
+    pub source: u32,
+    /// The server's name for it.
+    pub name: String,
+    /// Its digest.
+    pub digest: String,
+    /// The schema of its arguments.
+    pub args_schema: Span,
+    /// Whether a second call has no further effect.
+    pub idempotent: bool,
+    /// Its admission classes.
+    pub allow: u64,
+}
+
+/// A server mounted on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The path of its node.
+    pub path: String,
+    /// The revision that it spoke when it was locked.
+    pub protocol_version: String,
+    /// Its element of the lock's `sources`.
+    pub lock: Span,
+    /// Its exposed tools.
+    pub tools: Vec<u32>,
+}
+
+/// Computes the tables. `lock` must be fresh for `config`, and `plan` made of both.
+pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
+    let mut writer = Writer {
+        blob: String::new(),
+        entry_ids: plan
+            .entries
+            .keys()
+            .enumerate()
+            .map(|(id, path)| (path.clone(), id as u32))
+            .collect(),
+        plan,
+    };
+    let mut tools = Vec::new();
+    let mut tools_of = vec![Vec::new(); plan.sources.len()];
+    let mut shape = Vec::new();
+    let entries = plan
+        .entries
+        .iter()
+        .map(|(path, entry)| match entry {
+            plan::Entry::Node { children, .. } => {
+                let desc = writer.node_reply(path);
+                shape.push(Value::from(desc.as_str()));
+                writer.node(path, children, &desc)
+            }
+            plan::Entry::Tool(tool) => {
+                let desc = ToolReply::new(path, tool);
+                shape.push(Value::from(desc.text.as_str()));
+                let id = tools.len() as u32;
+                tools_of[tool.source].push(id);
+                let (entry, tool) = writer.tool(path, id, tool, &desc);
+                tools.push(tool);
+                entry
+            }
+        })
+        .collect();
+    let sources = plan
+        .sources
+        .iter()
+        .zip(tools_of)
+        .map(|((_, locked), tools)| Source {
+            path: locked.path.as_str().to_owned(),
+            protocol_version: locked.protocol_version.clone(),
+            lock: writer.push(&locked.to_json().to_string()),
+            tools,
+        })
+        .collect();
+    let root_digest = lock.root_digest().as_str().to_owned();
+    let catalog_digest = Digest::of(
+        "mcp-broker:catalog:1",
+        &json!({"entries": shape, "root_digest": root_digest}),
+    );
+    let areas = writer.areas();
+    let config_name = config.file.rsplit(['/', '\\']).next().unwrap_or_default();
+    Tables {
+        format: CATALOG_FORMAT,
+        catalog_digest: catalog_digest.as_str().to_owned(),
+        root_digest,
+        config_digest: lock.config_digest.as_str().to_owned(),
+        config_name: config_name.to_owned(),
+        config: config.compiled_text(),
+        blob: writer.blob,
+        entries,
+        tools,
+        sources,
+        areas,
+    }
+}
+
+struct Writer<'p, 'a> {
+    blob: String,
+    entry_ids: BTreeMap<NodePath, u32>,
+    plan: &'p Plan<'a>,
+}
+
+impl Writer<'_, '_> {
+    /// Appends to the blob; returns the span.
+    fn push(&mut self, text: &str) -> Span {
+        let at = self.blob.len();
+        self.blob.push_str(text);
+        self.blob.push('\n');
+        span(at, text.len())
+    }
+
+    fn node(&mut self, path: &NodePath, children: &[NodePath], desc: &str) -> Entry {
+        let head = self.push(&self.head(path));
+        let tree_text = format!("{},{}}}", self.head(path), self.children_member(children));
+        let tree = self.push(&tree_text);
+        let at = self.blob.len();
+        let desc_span = self.push(desc);
+        Entry {
+            path: path.as_str().to_owned(),
+            kind: EntryKind::Node {
+                children: children.iter().map(|child| self.entry_ids[child]).collect(),
+                tree,
+                tree_etag: etag(&tree_text),
+            },
+            head,
+            desc: desc_span,
+            desc_head: span(at, desc.len() - self.children_member(children).len() - 2),
+            desc_etag: etag(desc),
+        }
+    }
+
+    fn tool(
+        &mut self,
+        path: &NodePath,
+        id: u32,
+        tool: &ToolEntry<'_>,
+        desc: &ToolReply,
+    ) -> (Entry, Tool) {
+        let head = self.push(&self.head(path));
+        let at = self.blob.len();
+        let desc_span = self.push(&desc.text);
+        let entry = Entry {
+            path: path.as_str().to_owned(),
+            kind: EntryKind::Tool(id),
+            head,
+            desc: desc_span,
+            desc_head: span(at, desc.text.len() - 1),
+            desc_etag: etag(&desc.text),
+        };
+        let tool = Tool {
+            entry: self.entry_ids[path],
+            source: tool.source as u32,
+            name: tool.tool.upstream_name.clone(),
+            digest: tool.tool.digest.as_str().to_owned(),
+            // The description contains the schema, so the validator needs only its place there.
+            args_schema: span(at + desc.args_schema.start, desc.args_schema.len()),
+            idempotent: is_idempotent(tool),
+            allow: u64::MAX,
+        };
+        (entry, tool)
+    }
+
+    /// The children of the root.
+    fn areas(&self) -> Vec<Area> {
+        let Some(plan::Entry::Node { children, .. }) = self.plan.entries.get(&NodePath::root())
+        else {
+            return Vec::new();
+        };
+        let area = |child: &NodePath| Area {
+            entry: self.entry_ids[child],
+            summary: self.kind_and_summary(child).1,
+        };
+        children.iter().map(area).collect()
+    }
+
+    fn kind_and_summary(&self, path: &NodePath) -> (&'static str, String) {
+        match &self.plan.entries[path] {
+            plan::Entry::Node { node, .. } => ("node", node_summary(path, node)),
+            plan::Entry::Tool(tool) => ("tool", tool_summary(tool)),
+        }
+    }
+
+    fn head(&self, path: &NodePath) -> String {
+        let (kind, summary) = self.kind_and_summary(path);
+        head(path, kind, &summary)
+    }
+
+    fn children_member(&self, children: &[NodePath]) -> String {
+        let heads: Vec<_> = children
+            .iter()
+            .map(|child| self.head(child) + "}")
+            .collect();
+        format!("\"children\":[{}]", heads.join(","))
+    }
+
+    fn node_reply(&self, path: &NodePath) -> String {
+        let plan::Entry::Node { node, children } = &self.plan.entries[path] else {
+            unreachable!("only nodes are asked for");
+        };
+        let description = node
+            .description
+            .as_deref()
+            .or(node.summary.as_deref())
+            .unwrap_or_default();
+        format!(
+            "{},\"description\":{},{}}}",
+            self.head(path),
+            Value::from(description),
+            self.children_member(children)
+        )
+    }
+}
+
+fn span(at: usize, len: usize) -> Span {
+    Span {
+        at: at as u32,
+        len: len as u32,
+    }
+}
+
+/// A strong validator over the bytes of the reply as sent, with quotes.
+fn etag(reply: &str) -> String {
+    broker_model::digest::etag(reply.as_bytes())
+}
+
+/// The members of an entry that are in every reply, without the closing brace.
+fn head(path: &NodePath, kind: &str, summary: &str) -> String {
+    format!(
+        "{{\"path\":{},\"type\":\"{kind}\",\"summary\":{}",
+        Value::from(path.as_str()),
+        Value::from(summary)
+    )
+}
+
+/// The summary, else the description's first sentence, else the name.
+pub(crate) fn node_summary(path: &NodePath, node: &broker_model::config::Node) -> String {
+    let from_description = || node.description.as_deref().and_then(first_sentence);
+    let name = || {
+        if path.is_root() {
+            "All tools of this broker".to_owned()
+        } else {
+            path.leaf().to_owned()
+        }
+    };
+    node.summary
+        .clone()
+        .or_else(from_description)
+        .unwrap_or_else(name)
+}
+
+/// [`summary`] of a tool of the plan.
+pub(crate) fn tool_summary(tool: &ToolEntry<'_>) -> String {
+    summary(tool.said, tool.tool)
+}
+
+/// The override, else the title, else the description's first sentence, else the name.
+pub(crate) fn summary(said: Option<&ToolOverride>, tool: &LockedTool) -> String {
+    let raw = &tool.raw;
+    let text = |value: Option<&Value>| {
+        value
+            .and_then(Value::as_str)
+            .filter(|text| !text.trim().is_empty())
+            .map(str::to_owned)
+    };
+    said.and_then(|said| said.summary.clone())
+        .or_else(|| text(raw.get("title")))
+        .or_else(|| {
+            text(
+                raw.get("annotations")
+                    .and_then(|annotations| annotations.get("title")),
+            )
+        })
+        .or_else(|| {
+            raw.get("description")
+                .and_then(Value::as_str)
+                .and_then(first_sentence)
+        })
+        .unwrap_or_else(|| tool.upstream_name.clone())
+}
+
+/// The server's schema; a missing one accepts anything.
+fn args_schema(tool: &ToolEntry<'_>) -> String {
+    tool.tool
+        .raw
+        .get("inputSchema")
+        .map_or_else(|| "{}".to_owned(), Value::to_string)
+}
+
+/// Whether the reviewed annotations say that a second call has no further effect.
+fn is_idempotent(tool: &ToolEntry<'_>) -> bool {
+    let annotations = tool.tool.raw.get("annotations");
+    let says = |hint: &str| annotations.is_some_and(|annotations| annotations[hint] == true);
+    says("readOnlyHint") || says("idempotentHint")
+}
+
+/// The `meta_desc` reply of a tool.
+struct ToolReply {
+    text: String,
+    /// The place of the argument schema in it.
+    args_schema: Range<usize>,
+}
+
+impl ToolReply {
+    fn new(path: &NodePath, tool: &ToolEntry<'_>) -> Self {
+        let raw = &tool.tool.raw;
+        let said = tool.said.and_then(|said| said.description.clone());
+        let description = said
+            .or_else(|| {
+                raw.get("description")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+            })
+            .unwrap_or_default();
+        let mut text = head(path, "tool", &tool_summary(tool));
+        // Returns the place of the value.
+        let mut member = |key: &str, value: String| {
+            text.push_str(&format!(",\"{key}\":{value}"));
+            text.len() - value.len()..text.len()
+        };
+        member("description", Value::from(description).to_string());
+        let args_schema = member("args_schema", args_schema(tool));
+        if let Some(example) = tool.said.and_then(|said| said.example_args.as_ref()) {
+            member("example_args", Value::Object(example.clone()).to_string());
+        }
+        for (key, from) in [
+            ("output_schema", "outputSchema"),
+            ("annotations", "annotations"),
+        ] {
+            if let Some(value) = raw.get(from) {
+                member(key, value.to_string());
+            }
+        }
+        member("digest", Value::from(tool.tool.digest.as_str()).to_string());
+        text.push('}');
+        Self { text, args_schema }
+    }
+}

@@ -1,0 +1,77 @@
+//! The options that a compiled broker and `broker-gen serve` share.
+
+use std::path::PathBuf;
+
+use tracing::Level;
+
+use crate::logging;
+
+/// The options of a run and of its log.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunOptions {
+    /// Apply changes of the config while running, as SIGHUP does at any time: timeouts, limits, render modes,
+    /// `env`, a tighter filter. A change that needs a new lock or a new build is refused as a whole.
+    #[arg(long)]
+    pub(crate) reload: bool,
+
+    /// Start even if tools differ from the lock, which are withdrawn, or if sources fail, whose tools
+    /// stay listed.
+    #[arg(long)]
+    pub(crate) ignore_broken_tool: bool,
+
+    /// The least severe level that is logged.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log_level: LogLevel,
+
+    /// The format of the log.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) log_format: logging::Format,
+
+    /// Print the tree and exit; start no source.
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "human")]
+    pub(crate) dump_tree: Option<TreeForm>,
+
+    /// A name that the `Host` header may have, with or without a port; may be repeated.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+
+    /// A file that holds the secret that callers must present; or set MCP_BROKER_SECRET.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+}
+
+/// The form of the printed tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TreeForm {
+    /// One line for each entry.
+    Human,
+    /// One JSON object.
+    Json,
+}
+
+/// The least severe level that is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogLevel {
+    /// Failures of the broker.
+    Error,
+    /// Problems that an operator should look at.
+    Warn,
+    /// Normal operation.
+    Info,
+    /// Details of the operation.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl From<LogLevel> for Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+            LogLevel::Trace => Self::TRACE,
+        }
+    }
+}

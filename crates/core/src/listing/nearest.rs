@@ -1,0 +1,174 @@
+//! Similar paths for a path that does not exist: names with the same beginning, with the same words, or
+//! with a typing error.
+
+use crate::catalog::EntryKind;
+use crate::listing::scope::Scope;
+
+/// The maximum number of suggestions in one error.
+const MAX_SUGGESTIONS: usize = 3;
+/// The maximum number of names that one request compares, over all its paths: unknown paths must stay
+/// cheap for every catalog and every request.
+const MAX_COMPARED: usize = 4000;
+/// The same for the search for words, which costs less.
+const MAX_SEARCHED: usize = 20_000;
+/// Only the beginning of a longer last segment is compared.
+const MAX_COMPARED_CHARS: usize = 64;
+/// The maximum number of words of a path that are searched.
+const MAX_WORDS: usize = 12;
+/// Names below this likeness are not suggested.
+const MIN_LIKENESS: f64 = 0.6;
+/// The likeness of a name that begins with the wanted one.
+const PREFIX_LIKENESS: f64 = 0.95;
+/// The likeness of a path that has all words of the wanted one.
+const WORDS_LIKENESS: f64 = 0.85;
+
+/// The work that one request may still cause by unknown paths, and the nodes that its errors have listed.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// Names that may still be compared.
+    pub(crate) names: usize,
+    /// Names that may still be searched for words.
+    searched: usize,
+    /// The nodes whose children an error of this request has.
+    pub(super) listed: Vec<u32>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            names: MAX_COMPARED,
+            searched: MAX_SEARCHED,
+            listed: Vec::new(),
+        }
+    }
+}
+
+/// At most three paths that may have been meant: names beside it first, then the same or a similar
+/// name anywhere.
+pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<String> {
+    if budget.names == 0 {
+        return Vec::new();
+    }
+    let (parent, wanted) = split(text);
+    let wanted: String = wanted.chars().take(MAX_COMPARED_CHARS).collect();
+    let sought: Vec<&str> = words(text).take(MAX_WORDS).collect();
+    let mut found: Vec<(f64, &'static str)> = Vec::new();
+    let catalog = scope.catalog;
+    let mut offer = |at: u32, bonus: f64| {
+        let entry = catalog.entry(at);
+        let leaf = split(entry.path).1;
+        let like = if leaf.eq_ignore_ascii_case(&wanted) {
+            1.0
+        } else if begins_with(leaf, &wanted) {
+            PREFIX_LIKENESS
+        } else if budget.searched > 0 && {
+            budget.searched -= 1;
+            has_words(entry.path, leaf, &sought)
+        } {
+            WORDS_LIKENESS
+        } else if budget.names > 0 && may_be_like(&wanted, leaf) {
+            budget.names -= 1;
+            likeness(&wanted, leaf)
+        } else {
+            0.0
+        };
+        if like >= MIN_LIKENESS && scope.admits(at) {
+            found.push((like + bonus, entry.path));
+        }
+    };
+    let siblings: &[u32] = match catalog.find(parent).map(|at| &catalog.entry(at).kind) {
+        Some(EntryKind::Node { children, .. }) => children,
+        _ => &[],
+    };
+    for child in siblings {
+        offer(*child, 1.0);
+    }
+    for (at, entry) in catalog.entries.iter().enumerate() {
+        if entry.path != "/" && split(entry.path).0 != parent {
+            offer(at as u32, 0.0);
+        }
+    }
+    found.sort_by(|a, b| {
+        // Equal names are ordered by the rest of their paths.
+        let whole = |path: &str| strsim::jaro_winkler(text, path);
+        b.0.total_cmp(&a.0)
+            .then_with(|| whole(b.1).total_cmp(&whole(a.1)))
+            .then_with(|| a.1.cmp(b.1))
+    });
+    let paths = found.into_iter().take(MAX_SUGGESTIONS);
+    paths.map(|(_, path)| path.to_owned()).collect()
+}
+
+/// Whether `leaf` is longer than `wanted` and begins with it.
+fn begins_with(leaf: &str, wanted: &str) -> bool {
+    !wanted.is_empty()
+        && leaf
+            .get(..wanted.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(wanted))
+}
+
+/// Whether all sought words are in the path, one of them at least in its leaf.
+fn has_words(path: &str, leaf: &str, sought: &[&str]) -> bool {
+    let has = |text: &str, word: &str| words(text).any(|one| one.eq_ignore_ascii_case(word));
+    sought.iter().any(|word| has(leaf, word)) && sought.iter().all(|word| has(path, word))
+}
+
+/// The words of a path: `/repo/getFile_now` has `repo`, `get`, `File` and `now`.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+        .flat_map(humps)
+        .filter(|word| !word.is_empty())
+}
+
+/// The parts of a word in camel case.
+fn humps(word: &str) -> impl Iterator<Item = &str> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let bytes = rest.as_bytes();
+        let end = (1..bytes.len())
+            .find(|at| bytes[at - 1].is_ascii_lowercase() && bytes[*at].is_ascii_uppercase());
+        let (first, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after;
+        (!first.is_empty()).then_some(first)
+    })
+}
+
+/// Whether names can be similar enough at all: they differ in at least as many characters as in length.
+fn may_be_like(wanted: &str, name: &str) -> bool {
+    let (short, long) = (wanted.len().min(name.len()), wanted.len().max(name.len()));
+    long <= 2 * MAX_COMPARED_CHARS && short as f64 >= MIN_LIKENESS * long as f64
+}
+
+/// 1 for equal names, 0 for names with nothing in common; a swap of neighbours is one edit.
+fn likeness(wanted: &str, name: &str) -> f64 {
+    let longest = wanted.len().max(name.len()).max(1);
+    1.0 - strsim::osa_distance(wanted, name) as f64 / longest as f64
+}
+
+/// The path above and the last segment.
+pub(super) fn split(path: &str) -> (&str, &str) {
+    match path.rsplit_once('/') {
+        Some(("", leaf)) => ("/", leaf),
+        Some((parent, leaf)) => (parent, leaf),
+        None => ("/", path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_is_split_into_words_at_separators_and_capitals() {
+        let found: Vec<_> = words("/repo-x/getFile_now.2/HTTPGet").collect();
+        assert_eq!(found, ["repo", "x", "get", "File", "now", "2", "HTTPGet"]);
+        assert_eq!(words("/").count() + words("").count(), 0);
+    }
+
+    #[test]
+    fn path_has_words_if_its_leaf_has_one_of_them() {
+        let has = |sought: &[&str]| has_words("/repo/read/get_file", "get_file", sought);
+        assert!(has(&["file"]) && has(&["FILE", "get", "repo"]));
+        assert!(!has(&["repo"]) && !has(&["fil"]) && !has(&["file", "all"]) && !has(&[]));
+    }
+}

@@ -1,0 +1,110 @@
+//! The refusal of a plain start, as callers see it: the sources that caused it, with class and cause,
+//! and no text of a server.
+
+use broker_drift::{Class, Report};
+use broker_model::{CallCode, SourceCause};
+use serde_json::{Map, Value, json};
+
+use crate::Inner;
+use crate::errors::error::CoreError;
+use crate::identity::Identity;
+
+/// The maximum number of sources in the details of the error.
+const MAX_NAMED: usize = 20;
+
+/// The remedy for a source that differs from the lock.
+const DRIFT_REMEDY: &str = "Tell the operator: review the differences with `broker-gen check`, accept them with `broker-gen lock`, and start the broker with the new lock.";
+
+/// Why a plain start was refused.
+#[derive(Debug)]
+pub(crate) struct StartRefusal {
+    /// The sources that caused it, the most important one first.
+    sources: Vec<RefusingSource>,
+}
+
+/// A source that refused the start.
+#[derive(Clone, Copy, Debug)]
+struct RefusingSource {
+    source: usize,
+    class: Class,
+    /// Why it could not be compared with the lock, if it could not.
+    cause: Option<SourceCause>,
+}
+
+impl StartRefusal {
+    /// A refusal by these sources.
+    pub(crate) fn new<'a>(reports: impl Iterator<Item = (usize, &'a Report)>) -> Self {
+        let mut sources: Vec<_> = reports
+            .filter_map(|(source, report)| {
+                Some(RefusingSource {
+                    source,
+                    class: report.refusing_class()?,
+                    cause: cause_of(report),
+                })
+            })
+            .collect();
+        // `unchecked` is the greatest class: a missing comparison comes before drift.
+        sources.sort_by_key(|one| std::cmp::Reverse(one.class));
+        Self { sources }
+    }
+}
+
+/// The cause in the report on a source that could not be compared with the lock.
+fn cause_of(report: &Report) -> Option<SourceCause> {
+    let unchecked = report
+        .sources
+        .iter()
+        .find(|one| one.class == Class::Unchecked)?;
+    let name = unchecked.findings.first()?.new.as_ref()?.get("cause")?;
+    let known = SourceCause::ALL.iter();
+    known.copied().find(|cause| *name == cause.as_str())
+}
+
+impl Inner {
+    /// The error of every call after a refused start. Names only sources with an entry that exists for
+    /// the caller.
+    pub(crate) fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
+        let refusal = self.drift_state.gate.refusal()?;
+        let view = self.drift_state.view.load();
+        let scope = self.scope(&view, identity);
+        let is_visible = |one: &&RefusingSource| {
+            let tools = self.catalog.sources[one.source].tools.iter();
+            tools
+                .copied()
+                .any(|at| scope.admits(self.catalog.tool(at).entry))
+        };
+        let named: Vec<&RefusingSource> = refusal.sources.iter().filter(is_visible).collect();
+        let path = |one: &RefusingSource| self.catalog.sources[one.source].path;
+        let members = |one: &RefusingSource| {
+            let mut members = Map::new();
+            members.insert("source".to_owned(), path(one).into());
+            members.insert("class".to_owned(), one.class.as_str().into());
+            if let Some(cause) = one.cause {
+                members.insert("cause".to_owned(), cause.as_str().into());
+            }
+            members
+        };
+        let Some(first) = named.first() else {
+            let message = "the start of the broker was refused";
+            let error = CoreError::new(CallCode::StartRefused, message);
+            return Some(Box::new(error.maybe_executed(false)));
+        };
+        let (why, hint) = match first.cause {
+            Some(cause) => ("could not be compared with the lock", cause.remedy()),
+            None => ("differs from the lock", DRIFT_REMEDY),
+        };
+        let class = first.class.as_str();
+        let message = format!(
+            "the start of the broker was refused: `{}` {why} (class `{class}`)",
+            path(first)
+        );
+        let mut details = members(first);
+        let all = named.iter().take(MAX_NAMED);
+        let all: Vec<Value> = all.map(|one| Value::from(members(one))).collect();
+        details.insert("sources".to_owned(), json!(all));
+        let error = CoreError::new(CallCode::StartRefused, message).hint(hint);
+        Some(Box::new(
+            error.details(details.into()).maybe_executed(false),
+        ))
+    }
+}

@@ -1,0 +1,291 @@
+//! `broker-gen serve`: a lock that is served without a build, by the rules of the compiled broker.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use harness::{Broker, Chaos, Output, Run, binary, contains, is_alive, post, refusal, wait_until};
+use serde_json::{Value, json};
+
+const CONFIG: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/chaos-broker/config.json"
+);
+const LOCK: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/chaos-broker/config.lock.json"
+);
+
+/// A folder with the config of the chaos broker, as `given.json`, and its lock.
+struct Bench {
+    chaos: Chaos,
+    config: String,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let chaos = Chaos::new();
+        let config = chaos.config(CONFIG, |_| {});
+        chaos.file("given.lock.json", &read(LOCK));
+        Self { chaos, config }
+    }
+
+    fn serve(&self, args: &[&str]) -> Run {
+        let args = [&["serve", "--config", &self.config], args].concat();
+        self.chaos.run("broker-gen", &args)
+    }
+
+    /// A start that ends by itself.
+    fn refused(&self, args: &[&str], code: i32) -> Output {
+        let output = self.serve(args).output();
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(code), ""),
+            "{args:?}: {}",
+            output.stderr
+        );
+        output
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Value)) {
+        self.chaos.config(CONFIG, change);
+    }
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(file).expect("the file is there")
+}
+
+#[test]
+fn serve_serves_the_lock_of_its_start_until_its_end() {
+    let bench = Bench::new();
+    let broker = Broker::start_ready(bench.serve(&["0"]));
+    assert!(broker.address().starts_with("127.0.0.1:"), "a bare port");
+    contains(
+        &broker.stderr(),
+        &[
+            "reads the lock at start: a process that can write the file decides which tools are served",
+            "catalog=sha256/1:",
+            "given.json",
+        ],
+    );
+    wait_until("the gate is open", || broker.stderr().contains("ready: "));
+    assert_ne!(broker.guard(), broker.pid(), "it has a guard");
+    broker.result("/a/echo", json!({"text": "x"}));
+    let before = broker.post("/meta_tree", &json!({"depth": 3})).body;
+
+    // Neither a lock that is gone nor a reload changes the catalog.
+    fs::remove_file(bench.chaos.path().join("given.lock.json")).expect("removed");
+    bench.change(|config| {
+        config["tree"][0]["source"]["tool_overrides"]["echo"]["max_output_chars"] = json!(600);
+    });
+    broker.signal("HUP");
+    wait_until("the reload has ended", || {
+        broker
+            .stderr()
+            .contains("reloaded; every source keeps its process")
+    });
+    assert_eq!(broker.post("/meta_tree", &json!({"depth": 3})).body, before);
+    let cut = broker.call("/a/echo", json!({"text": "x".repeat(1500)}));
+    assert!(cut.json()["truncated"].is_object(), "{}", cut.text());
+
+    // A change of the catalog needs a start.
+    bench.change(|config| config["tree"][0]["summary"] = json!("Another text"));
+    broker.signal("HUP");
+    wait_until("the reload is refused", || {
+        broker.stderr().contains("not reloaded")
+    });
+    contains(
+        &broker.stderr(),
+        &["error[lock_mismatch]", "Start `broker-gen serve` again"],
+    );
+
+    let pids = bench.chaos.pids("a");
+    let (status, log) = broker.terminate();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(!pids.into_iter().any(is_alive), "its servers have ended");
+}
+
+#[test]
+fn serve_counts_what_it_serves() {
+    let bench = Bench::new();
+    // The third source is not required; it never comes.
+    bench.chaos.script("optional", &json!({"start_exit": 9}));
+    bench.chaos.script("b", &json!({"start_exit": 9}));
+    let broker = Broker::start(bench.serve(&["127.0.0.1:0", "--ignore-broken-tool"]));
+    wait_until("the start has an outcome", || {
+        broker.stderr().contains("ready: ")
+    });
+    let tools = broker.source("/a")["tools"].as_u64().expect("a number");
+    let all: u64 = ["/a", "/b", "/optional"]
+        .iter()
+        .filter_map(|path| broker.source(path)["tools"].as_u64())
+        .sum();
+    let counts = format!("ready: {tools} of {all} tools, 1 of 3 sources");
+    assert!(broker.stderr().contains(&counts), "{}", broker.stderr());
+}
+
+#[test]
+fn serve_compares_the_sources_with_the_lock() {
+    let bench = Bench::new();
+    let changed = json!({"tools": Chaos::tools_asking_more("echo")});
+    bench.chaos.script("a", &changed);
+    let drift = bench.refused(&["127.0.0.1:0"], 3);
+    contains(&drift.stderr, &["input-required-added", "refused to start"]);
+    bench.chaos.script("a", &json!({"start_exit": 9}));
+    let failed = bench.refused(&["127.0.0.1:0"], 4);
+    contains(&failed.stderr, &["exit_before_ready"]);
+
+    bench.chaos.script("a", &changed);
+    let broker = Broker::start_ready(bench.serve(&["127.0.0.1:0", "--ignore-broken-tool"]));
+    let withdrawn = broker.call("/a/echo", json!({"text": "x"}));
+    refusal(&withdrawn, 409, "tool_withdrawn");
+    broker.result("/b/echo", json!({"text": "x"}));
+}
+
+#[test]
+fn serve_refuses_a_lock_that_a_build_refuses() {
+    let bench = Bench::new();
+    let lock = read(LOCK);
+    let run = format!("Run `broker-gen lock --config {}`.", bench.config);
+    let refused = |code: i32, named: &[&str]| {
+        let output = bench.refused(&["127.0.0.1:0"], code);
+        contains(&output.stderr, named);
+    };
+    let edited = |from: &str, to: &str| {
+        assert!(lock.contains(from), "{from}");
+        lock.replacen(from, to, 1)
+    };
+    for (text, code) in [
+        (edited("\"exposed\"", "\"expose\""), "lock_corrupt"),
+        (edited("\"text\"", "\"another\""), "lock_corrupt"),
+        (lock[..lock.len() / 2].to_owned(), "lock_corrupt"),
+        (
+            edited("\"lock_version\": 1", "\"lock_version\": 99"),
+            "lock_version",
+        ),
+    ] {
+        bench.chaos.file("given.lock.json", &text);
+        refused(5, &[&format!("error[{code}]")]);
+    }
+    bench.chaos.file("given.lock.json", &lock);
+    bench.change(|config| config["tree"][1]["source"]["tool_filter"] = json!(["echo"]));
+    refused(5, &["error[lock_stale]", &run]);
+    bench.change(|_| {});
+    fs::remove_file(bench.chaos.path().join("given.lock.json")).expect("removed");
+    refused(5, &["error[lock_missing]", &run]);
+    fs::remove_file(&bench.config).expect("removed");
+    refused(2, &["error[config_unreadable]", "given.json"]);
+    assert!(bench.chaos.journal("a").is_empty(), "nothing was started");
+
+    let json = bench.refused(&["127.0.0.1:0", "--log-format", "json"], 2);
+    let report: Value = serde_json::from_str(json.stderr.trim()).expect("one line of JSON");
+    assert_eq!(report["diagnostics"][0]["code"], "config_unreadable");
+}
+
+#[test]
+fn serve_listens_only_on_loopback_addresses() {
+    let bench = Bench::new();
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:8100"] {
+        for secret in [false, true] {
+            let mut run = bench.serve(&[address]);
+            if secret {
+                run = run.env("MCP_BROKER_SECRET", "s3cret-for-tests");
+            }
+            let output = run.output();
+            assert_eq!(output.code, Some(2), "{}", output.stderr);
+            contains(&output.stderr, &["error[serve_open]", "build the broker"]);
+        }
+    }
+    for wrong in ["--allow-unauthenticated", "given.json"] {
+        bench.refused(&["127.0.0.1:0", wrong], 2);
+    }
+    contains(
+        &bench.refused(&["localhost"], 2).stderr,
+        &["`localhost` is not a port or `host:port`"],
+    );
+    assert!(bench.chaos.journal("a").is_empty(), "nothing was started");
+}
+
+#[test]
+fn serve_takes_the_secret_of_callers_from_the_environment() {
+    let bench = Bench::new();
+    let run = bench.serve(&["127.0.0.1:0"]);
+    let broker = Broker::start(run.env("MCP_BROKER_SECRET", "s3cret-for-tests"));
+    refusal(
+        &post(broker.address(), "/meta_tree", &json!({})),
+        401,
+        "unauthorized",
+    );
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Authorization", "Bearer s3cret-for-tests"),
+    ];
+    let answer = harness::request(broker.address(), "POST", "/meta_tree", &headers, b"{}");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let (_, log) = broker.terminate();
+    assert!(!log.contains("s3cret"), "{log}");
+}
+
+#[test]
+fn serve_over_stdio_answers_its_client_until_the_input_ends() {
+    let bench = Bench::new();
+    let run = bench.serve(&["stdio", "--log-level", "error"]);
+    let mut broker = run.spawn_with_outputs(Stdio::piped(), Stdio::null());
+    let mut input = broker.stdin.take().expect("it is piped");
+    let mut lines = BufReader::new(broker.stdout.take().expect("it is piped")).lines();
+    let mut ask = |message: Value| -> Value {
+        writeln!(input, "{message}").expect("it reads");
+        let line = lines.next().expect("an answer").expect("UTF-8");
+        serde_json::from_str(&line).expect("JSON")
+    };
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let answer = ask(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}));
+    assert_eq!(answer["result"]["serverInfo"]["name"], "mcp-broker");
+    let call =
+        json!({"name": "meta_call", "arguments": {"path": "/a/echo", "args": {"text": "hi"}}});
+    let answer = ask(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}));
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    drop(input);
+    assert_eq!(broker.wait().expect("it ends").code(), Some(0));
+    let secret = bench.refused(&["stdio", "--secret-file", "x"], 2);
+    contains(&secret.stderr, &["remove `--secret-file`"]);
+}
+
+#[test]
+fn default_config_is_named_by_each_verb() {
+    let bench = Bench::new();
+    let folder = bench.chaos.path();
+    let run = |args: &[&str], variable: Option<&str>| {
+        let run = Run::new(&binary("broker-gen")).folder(folder).args(args);
+        let run = run.env("CHAOS", folder).env("A_TOKEN", "a-token-for-tests");
+        match variable {
+            Some(name) => run.env("MCP_BROKER_CONFIG", name).output(),
+            None => run.output(),
+        }
+    };
+    let missing = run(&["tree"], None);
+    assert_eq!(missing.code, Some(2));
+    contains(
+        &missing.stderr,
+        &["config: config.json\n", "`config.json` cannot be read"],
+    );
+    for name in ["smoke_config", "config"] {
+        let copy = |from: &str, end: &str| {
+            fs::copy(from, folder.join(format!("{name}{end}"))).expect("copied");
+        };
+        copy(CONFIG, ".json");
+        copy(LOCK, ".lock.json");
+        let tree = run(&["tree"], None);
+        assert_eq!(
+            (tree.code, tree.stderr),
+            (Some(0), format!("config: {name}.json\n"))
+        );
+    }
+    let given = run(&["tree"], Some("given.json"));
+    assert_eq!(given.stderr, "config: given.json, from MCP_BROKER_CONFIG\n");
+    let named = run(&["tree", "--config", "config.json"], Some("given.json"));
+    assert_eq!((named.code, named.stderr.as_str()), (Some(0), ""));
+    let served = run(&["serve", "0.0.0.0:0"], None);
+    contains(&served.stderr, &["config=config.json"]);
+}
