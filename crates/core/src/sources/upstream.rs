@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(test)]
+use broker_mcp::SourceFailure;
 use broker_mcp::{
     CallFailure, DriftCheck, RawResult, SessionHandle, Source, SourceSettings, SourceSpec, State,
     Status, ToolCall,
 };
+#[cfg(test)]
+use broker_model::SourceCause;
 use broker_wire::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -66,14 +70,7 @@ impl Upstream {
     /// The least busy session that takes calls now, if there is one.
     pub(crate) fn ready(&self) -> Option<Session> {
         match self {
-            Self::Server(all) => match &**all {
-                [one] => one.ready(),
-                all => all
-                    .iter()
-                    .filter_map(Source::ready)
-                    .min_by_key(SessionHandle::load),
-            }
-            .map(Session::Server),
+            Self::Server(all) => SessionHandle::least_busy(all).map(Session::Server),
             #[cfg(test)]
             Self::Fake(fake) => fake.is_ready().then(|| Session::Fake(fake.clone())),
         }
@@ -95,7 +92,11 @@ impl Upstream {
             }
             #[cfg(test)]
             Self::Fake(fake) => {
-                fake.started().await;
+                let started = tokio::time::timeout(time, fake.started()).await;
+                started.map_err(|_| CallFailure::Unavailable {
+                    failure: SourceFailure::new(SourceCause::StartupTimeout, "it is starting"),
+                    retry_after: Some(time),
+                })?;
                 Ok(Session::Fake(fake.clone()))
             }
         }

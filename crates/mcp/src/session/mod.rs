@@ -4,7 +4,7 @@ mod open;
 
 use std::convert::Infallible;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use broker_model::json::each_member;
@@ -64,6 +64,8 @@ pub struct Session {
     tail: StderrTail,
     spec: SourceSpec,
     calls_begun: AtomicU64,
+    /// The number of handles of the session: calls that were given to it and have not ended.
+    handles: AtomicUsize,
 }
 
 impl Session {
@@ -148,6 +150,30 @@ impl Session {
     /// The number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.link.load()
+    }
+
+    /// The number of its handles.
+    pub(crate) fn handles(&self) -> usize {
+        self.handles.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more handle.
+    pub(crate) fn add_handle(&self) {
+        self.handles.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one more handle if there are `seen` of them now.
+    pub(crate) fn add_handle_to(&self, seen: usize) -> bool {
+        let order = Ordering::Relaxed;
+        let added = self
+            .handles
+            .compare_exchange(seen, seen + 1, order, order);
+        added.is_ok()
+    }
+
+    /// Counts one handle less.
+    pub(crate) fn remove_handle(&self) {
+        self.handles.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The number of calls since the session was started.

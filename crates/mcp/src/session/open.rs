@@ -2,7 +2,7 @@
 //! left.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use broker_wire::Era;
 use serde_json::Value;
@@ -112,6 +112,7 @@ impl Session {
             tail: tail.clone(),
             spec: spec.clone(),
             calls_begun: AtomicU64::new(0),
+            handles: AtomicUsize::new(0),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::connection::RawResult;
 use crate::failure::CallFailure;
 use crate::session::{Session, ToolCall};
+use crate::source::Source;
 use crate::status::Counters;
 
 /// A session of a supervised source, for a call that follows at once: it may end at any time, and its
@@ -18,12 +19,32 @@ pub struct SessionHandle {
 
 impl SessionHandle {
     pub(super) fn new(session: Arc<Session>, counters: Arc<Counters>) -> Self {
+        session.add_handle();
         Self { session, counters }
     }
 
-    /// The number of its calls, including waiting ones.
-    pub fn load(&self) -> usize {
-        self.session.load()
+    /// The session with the fewest calls among those that take calls now.
+    ///
+    /// Of two callers that find the same session free at one time, one chooses again: a handle is taken
+    /// only while its session has the number of handles that the choice was made by.
+    pub fn least_busy(sources: &[Source]) -> Option<Self> {
+        if let [one] = sources {
+            return one.ready();
+        }
+        loop {
+            let ready = sources.iter().filter_map(|source| {
+                let session = source.0.live()?;
+                let handles = session.handles();
+                Some((source, session, handles))
+            });
+            // A call that its caller has left can occupy a server without a handle.
+            let (source, session, handles) =
+                ready.min_by_key(|(_, session, handles)| session.load().max(*handles))?;
+            if session.add_handle_to(handles) {
+                let counters = source.0.counters.clone();
+                return Some(Self { session, counters });
+            }
+        }
     }
 
     /// Calls a tool; see [`Session::call`].
@@ -38,6 +59,12 @@ impl SessionHandle {
             self.counters.add_failure();
         }
         result
+    }
+}
+
+impl Drop for SessionHandle {
+    fn drop(&mut self) {
+        self.session.remove_handle();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use broker_model::redact::Redactor;
@@ -454,4 +454,38 @@ async fn announcement_during_a_poll_causes_another_listing() {
     scene.world.lists.send_replace(true);
     scene.until(|status| status.state == State::Ready).await;
     scene.source.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_choose_at_one_time_get_different_sessions() {
+    let scenes = [Scene::new(true, None).await, Scene::new(true, None).await];
+    let sources = scenes.each_ref().map(|scene| scene.source.clone());
+    let handles = || {
+        let sessions = sources.iter().map(|source| source.0.live().unwrap());
+        sessions.map(|session| session.handles()).collect::<Vec<_>>()
+    };
+    let mut counts = Vec::new();
+    let (choose, chosen) = (Barrier::new(2), Barrier::new(3));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    choose.wait();
+                    let _handle = SessionHandle::least_busy(&sources).unwrap();
+                    chosen.wait();
+                    chosen.wait();
+                }
+            });
+        }
+        for _ in 0..1000 {
+            chosen.wait();
+            counts.push(handles());
+            chosen.wait();
+        }
+    });
+    assert!(counts.iter().all(|counts| *counts == [1, 1]), "{counts:?}");
+    assert_eq!(handles(), [0, 0]);
+    for scene in scenes {
+        scene.source.stop().await;
+    }
 }
