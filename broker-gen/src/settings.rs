@@ -83,11 +83,12 @@ fn package_change(source: &Source, locked: &LockedSource) -> Option<String> {
     if name == package.name && !other_version {
         return None;
     }
-    let version = version.map_or_else(String::new, |version| format!(" {version}"));
+    let mut named = format!("`{}`", shown_line(&name, 200));
+    if let Some(version) = version {
+        named = format!("{named} {}", shown_line(&version, 100));
+    }
     Some(format!(
-        "the lock has the {package}, and the command names `{}`{}",
-        shown_line(&name, 200),
-        shown_line(&version, 100)
+        "the lock has the {package}, and the command names {named}"
     ))
 }
 

@@ -1,8 +1,8 @@
 //! `broker-gen serve`: a lock that is served without a build, by the rules of the compiled broker.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Stdio;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use harness::{Broker, Chaos, Output, Run, binary, contains, is_alive, post, refusal, wait_until};
 use serde_json::{Value, json};
@@ -227,29 +227,93 @@ fn serve_takes_the_secret_of_callers_from_the_environment() {
     assert!(!log.contains("s3cret"), "{log}");
 }
 
+/// A client of `serve stdio`, over the pipes of its process.
+struct StdioClient {
+    broker: Child,
+    input: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl StdioClient {
+    fn start(run: Run) -> Self {
+        let mut broker = run.spawn_with_outputs(Stdio::piped(), Stdio::null());
+        let input = broker.stdin.take().expect("it is piped");
+        let lines = BufReader::new(broker.stdout.take().expect("it is piped")).lines();
+        let mut client = Self {
+            broker,
+            input,
+            lines,
+        };
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let result = client.result("initialize", &hello);
+        assert_eq!(result["serverInfo"]["name"], "mcp-broker");
+        client
+    }
+
+    fn result(&mut self, method: &str, params: &Value) -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        writeln!(self.input, "{request}").expect("it reads");
+        let line = self.lines.next().expect("an answer").expect("UTF-8");
+        let mut answer: Value = serde_json::from_str(&line).expect("JSON");
+        answer["result"].take()
+    }
+
+    /// The result of a call of the tool `echo` of a source.
+    fn echo(&mut self, source: &str) -> Value {
+        let args = json!({"path": format!("{source}/echo"), "args": {"text": "hi"}});
+        let params = json!({"name": "meta_call", "arguments": args});
+        self.result("tools/call", &params)
+    }
+
+    /// Ends the input; the exit code.
+    fn end(mut self) -> Option<i32> {
+        drop(self.input);
+        self.broker.wait().expect("it ends").code()
+    }
+}
+
 #[test]
 fn serve_over_stdio_answers_its_client_until_the_input_ends() {
     let bench = Bench::new();
-    let run = bench.serve(&["stdio", "--log-level", "error"]);
-    let mut broker = run.spawn_with_outputs(Stdio::piped(), Stdio::null());
-    let mut input = broker.stdin.take().expect("it is piped");
-    let mut lines = BufReader::new(broker.stdout.take().expect("it is piped")).lines();
-    let mut ask = |message: Value| -> Value {
-        writeln!(input, "{message}").expect("it reads");
-        let line = lines.next().expect("an answer").expect("UTF-8");
-        serde_json::from_str(&line).expect("JSON")
-    };
-    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-    let answer = ask(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}));
-    assert_eq!(answer["result"]["serverInfo"]["name"], "mcp-broker");
-    let call =
-        json!({"name": "meta_call", "arguments": {"path": "/a/echo", "args": {"text": "hi"}}});
-    let answer = ask(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}));
-    assert_eq!(answer["result"]["isError"], false, "{answer}");
-    drop(input);
-    assert_eq!(broker.wait().expect("it ends").code(), Some(0));
+    let mut client = StdioClient::start(bench.serve(&["stdio", "--log-level", "error"]));
+    let result = client.echo("/a");
+    assert_eq!(result["isError"], false, "{result}");
+    assert_eq!(client.end(), Some(0));
     let secret = bench.refused(&["stdio", "--secret-file", "x"], 2);
     contains(&secret.stderr, &["remove `--secret-file`"]);
+}
+
+#[test]
+fn serve_over_stdio_serves_the_other_sources_of_one_that_fails() {
+    let bench = Bench::new();
+    bench.chaos.script("b", &json!({"start_exit": 9}));
+    let mut client = StdioClient::start(bench.serve(&["stdio", "--log-level", "error"]));
+    wait_until("the other source serves", || {
+        client.echo("/a")["isError"] == false
+    });
+    let failed = client.echo("/b");
+    let text = failed["content"][0]["text"].as_str().expect("a text");
+    contains(text, &["\"source_unavailable\"", "\"exit_before_ready\""]);
+    assert_eq!(client.end(), Some(0));
+}
+
+#[test]
+fn serve_of_a_lock_of_version_2_answers_like_version_1() {
+    let bench = Bench::new();
+    let tree = || {
+        let broker = Broker::start_ready(bench.serve(&["127.0.0.1:0"]));
+        let reply = broker.post("/meta_tree", &json!({"depth": 3}));
+        let digest = reply.header("x-catalog-digest").map(str::to_owned);
+        (digest.expect("a digest"), reply.text())
+    };
+    let before = tree();
+    fs::remove_file(bench.chaos.path().join("given.lock.json")).expect("removed");
+    let args = ["lock", "--config", &bench.config];
+    let locked = bench.chaos.run("broker-gen", &args).output();
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    let lock = read(&bench.chaos.path().join("given.lock.json").to_string_lossy());
+    contains(&lock, &["\"lock_version\": 2"]);
+    assert_eq!(tree(), before);
 }
 
 #[test]

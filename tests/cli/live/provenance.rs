@@ -164,6 +164,25 @@ fn npm_package_that_was_replaced_is_a_security_finding() {
 }
 
 #[test]
+fn package_of_a_changed_command_is_named_beside_the_locked_one() {
+    let runners = Runners::new(&json!(["npx", "-y", SPEC]));
+    runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
+    runners.lock();
+    let newer = "@scope/server@1.3.0";
+    let source = json!({"command": ["npx", "-y", newer]});
+    runners.bench.configure([("a", source)]);
+    let output = runners.run(&["check"]);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &[
+            "the word `@scope/server@1.2.3` of `command` is now `@scope/server@1.3.0`",
+            "the lock has the npm package `@scope/server` 1.2.3, and the command names `@scope/server` 1.3.0",
+        ],
+    );
+}
+
+#[test]
 fn package_not_found_is_not_reported_as_unchanged() {
     let runners = Runners::new(&json!(["npx", "-y", SPEC]));
     let (said, package) = runners.lock();
