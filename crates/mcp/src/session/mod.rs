@@ -165,9 +165,7 @@ impl Session {
     /// Counts one more handle if there are `seen` of them now.
     pub(crate) fn add_handle_to(&self, seen: usize) -> bool {
         let order = Ordering::Relaxed;
-        let added = self
-            .handles
-            .compare_exchange(seen, seen + 1, order, order);
+        let added = self.handles.compare_exchange(seen, seen + 1, order, order);
         added.is_ok()
     }
 

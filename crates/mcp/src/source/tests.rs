@@ -462,7 +462,9 @@ async fn calls_that_choose_at_one_time_get_different_sessions() {
     let sources = scenes.each_ref().map(|scene| scene.source.clone());
     let handles = || {
         let sessions = sources.iter().map(|source| source.0.live().unwrap());
-        sessions.map(|session| session.handles()).collect::<Vec<_>>()
+        sessions
+            .map(|session| session.handles())
+            .collect::<Vec<_>>()
     };
     let mut counts = Vec::new();
     let (choose, chosen) = (Barrier::new(2), Barrier::new(3));
