@@ -44,6 +44,7 @@ mod schemas;
 mod serve;
 mod snapshot_all;
 mod tree;
+mod type_notes;
 mod usage;
 mod verify;
 mod whole_file;
