@@ -132,14 +132,25 @@ fn serve_compares_the_sources_with_the_lock() {
     bench.chaos.script("a", &changed);
     let drift = bench.refused(&["127.0.0.1:0"], 3);
     contains(&drift.stderr, &["input-required-added", "refused to start"]);
-    let words = drift.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = drift
+        .stderr
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let relock = format!("`broker-gen lock --config {} --source", bench.config);
     contains(&words, &[&relock, "and start `broker-gen serve` again"]);
     assert!(!words.contains("build"), "{words}");
     bench.chaos.script("a", &json!({"start_exit": 9}));
     let failed = bench.refused(&["127.0.0.1:0"], 4);
-    contains(&failed.stderr, &["exit_before_ready", "`broker-gen doctor`"]);
-    assert!(!failed.stderr.contains("mcp-broker doctor"), "{}", failed.stderr);
+    contains(
+        &failed.stderr,
+        &["exit_before_ready", "`broker-gen doctor`"],
+    );
+    assert!(
+        !failed.stderr.contains("mcp-broker doctor"),
+        "{}",
+        failed.stderr
+    );
 
     bench.chaos.script("a", &changed);
     let broker = Broker::start_ready(bench.serve(&["127.0.0.1:0", "--ignore-broken-tool"]));

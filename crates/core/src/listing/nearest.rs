@@ -198,7 +198,8 @@ mod tests {
         let mut better = equal(200);
         better.push((1.95, "/x/get"));
         let found = best(better, "/n0001/ge", &mut budget);
-        assert_eq!(found, ["/x/get", "/n0000/get", "/n0001/get"]);
+        // The suggestions themselves are still put in order.
+        assert_eq!(found, ["/x/get", "/n0001/get", "/n0000/get"]);
     }
 
     #[test]
