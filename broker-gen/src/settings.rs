@@ -29,11 +29,7 @@ pub(crate) fn describe(lock: &mut Lock, config: &Config) {
 }
 
 /// The changes of a source's config since it was locked, each in one sentence.
-pub(crate) fn changes_since(
-    config: &Config,
-    source: &Source,
-    locked: &LockedSource,
-) -> Vec<String> {
+fn changes_since(config: &Config, source: &Source, locked: &LockedSource) -> Vec<String> {
     let now = SourceSettings::of(config, source, &folder_of(config));
     let Some(before) = &locked.settings else {
         return Vec::new();

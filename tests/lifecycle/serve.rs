@@ -132,9 +132,27 @@ fn serve_compares_the_sources_with_the_lock() {
     bench.chaos.script("a", &changed);
     let drift = bench.refused(&["127.0.0.1:0"], 3);
     contains(&drift.stderr, &["input-required-added", "refused to start"]);
+    let words = drift
+        .stderr
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    // The path of the config is masked: a variable of the test has the folder.
+    let remedy =
+        "given.json --source /a --tool echo`, commit the lock and start `broker-gen serve` again";
+    contains(&words, &[remedy]);
+    assert!(!words.contains("build"), "{words}");
     bench.chaos.script("a", &json!({"start_exit": 9}));
     let failed = bench.refused(&["127.0.0.1:0"], 4);
-    contains(&failed.stderr, &["exit_before_ready"]);
+    contains(
+        &failed.stderr,
+        &["exit_before_ready", "`broker-gen doctor`"],
+    );
+    assert!(
+        !failed.stderr.contains("mcp-broker doctor"),
+        "{}",
+        failed.stderr
+    );
 
     bench.chaos.script("a", &changed);
     let broker = Broker::start_ready(bench.serve(&["127.0.0.1:0", "--ignore-broken-tool"]));
@@ -204,6 +222,8 @@ fn serve_listens_only_on_loopback_addresses() {
         &bench.refused(&["localhost"], 2).stderr,
         &["`localhost` is not a port or `host:port`"],
     );
+    let mistyped = bench.refused(&["doctr"], 2).stderr;
+    assert!(!mistyped.contains("`doctor`"), "{mistyped}");
     assert!(bench.chaos.journal("a").is_empty(), "nothing was started");
 }
 

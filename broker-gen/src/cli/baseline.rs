@@ -41,6 +41,12 @@ pub(super) fn read_baseline(text: &str, config: &Path) -> Result<Lock, Vec<Diagn
     )
 }
 
+/// Whether [`read_baseline`] reads the lock beside the config.
+pub(super) fn is_of_config(text: &str) -> bool {
+    text.strip_prefix("git:")
+        .is_some_and(|rest| !rest.contains(':'))
+}
+
 /// Whether the last commit of git has the lock beside this config.
 pub(super) fn is_committed(config: &Path) -> bool {
     at_revision("HEAD", &lock_file(config)).is_ok()

@@ -8,7 +8,7 @@ use broker_model::lock::MAX_BYTES;
 use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 
-use super::baseline::read_baseline;
+use super::baseline::{is_of_config, read_baseline};
 use super::input::{LockFile, parse_lock, read_lock};
 use super::lock_diff::diff_locks;
 use super::output;
@@ -28,6 +28,14 @@ pub(super) struct DiffArgs {
     file: super::ConfigFile,
     #[command(flatten)]
     report: ReportArgs,
+}
+
+impl DiffArgs {
+    /// Whether it reads a lock beside the config.
+    pub(super) fn reads_config(&self) -> bool {
+        let baseline = self.baseline.as_deref();
+        baseline.is_some_and(|text| self.locks.is_empty() || is_of_config(text))
+    }
 }
 
 pub(super) fn run(args: &DiffArgs) -> Exit {

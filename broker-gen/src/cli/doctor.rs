@@ -6,7 +6,7 @@ use std::sync::Arc;
 use broker_core::{ExamResult, StartedSource, ToolComparison};
 use broker_doctor::Diagnosis;
 use broker_drift::{Class, Report};
-use broker_mcp::{Endpoint, ServerExam, SourceFailure, SourceSpec};
+use broker_mcp::{ServerExam, SourceFailure, SourceSpec};
 use broker_model::config::Source;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
@@ -23,6 +23,9 @@ use super::launch_all::launch_all;
 use super::output::{self, say};
 use super::snapshot_all::resume;
 use super::{ConfigArgs, Format};
+
+/// The command of this file, for remedies.
+pub(super) const COMMAND: &str = "broker-gen doctor";
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
@@ -71,12 +74,12 @@ pub(super) async fn run(args: &DoctorArgs) -> Exit {
     );
     for ((at, spec), started) in places.into_iter().zip(examined.await) {
         // A failed task must not drop its source silently.
-        all[at].outcome = Ok(started.unwrap_or_else(|| started_source(spec, lost(), None)));
+        all[at].outcome = Ok(started.unwrap_or_else(|| StartedSource::new(spec, lost(), None)));
     }
     let shown = config.display().to_string();
     let all: Vec<_> = all
         .into_iter()
-        .map(|one| Diagnosis::of(one, &shown))
+        .map(|one| Diagnosis::of(one, &shown, COMMAND))
         .collect();
     output::data(&match args.format {
         Format::Human => broker_doctor::human(&all),
@@ -113,9 +116,13 @@ fn lock_of(selection: &Selection, config: &str) -> Option<Lock> {
             .zip(locked)
             .is_some_and(|(source, locked)| locked.config_digest == source.digest());
         if !is_current {
-            let message = format!(
-                "the config of the source `{path}` has changed since it was locked, so its tools are not compared"
-            );
+            let why = match locked {
+                Some(_) => {
+                    format!("the config of the source `{path}` has changed since it was locked")
+                }
+                None => format!("the source `{path}` is not in the lock"),
+            };
+            let message = format!("{why}, so its tools are not compared");
             let help = format!("Run `broker-gen lock --config {config}`, and review the lock.");
             let stale = Diagnostic::warning(DiagnosticCode::LockStale, message);
             output::diagnostics(&[stale.help(help)]);
@@ -150,22 +157,7 @@ async fn examine(
         (exam, tools)
     });
     let (exam, tools) = compared.await.unwrap_or_else(resume);
-    started_source(spec, exam, tools)
-}
-
-fn started_source(
-    spec: SourceSpec,
-    exam: ServerExam,
-    tools: Option<ToolComparison>,
-) -> StartedSource {
-    let Endpoint::Process(process) = spec.endpoint;
-    StartedSource {
-        program: process.program,
-        startup_timeout: spec.startup_timeout,
-        withheld: spec.withheld,
-        exam,
-        tools,
-    }
+    StartedSource::new(spec, exam, tools)
 }
 
 /// The tools that a source listed, compared with the lock if it has the source.

@@ -9,6 +9,7 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::output::{self, say};
+use super::type_notes;
 use super::whole_file::write_whole;
 use crate::{build_script, emit, plan};
 
@@ -35,9 +36,7 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
         Err(problems) => return output::diagnostics(&problems),
     };
     let emitted = emit::emit(&config, &lock, &plan);
-    for fallback in crate::types::types(&plan).fallbacks {
-        say(text!("note: type of {}", fallback));
-    }
+    type_notes::say_notes(&crate::types::types(&plan).fallbacks);
     let problems: Vec<_> = emit::files(&emitted)
         .into_iter()
         .filter_map(|(name, text)| {

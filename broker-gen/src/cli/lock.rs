@@ -20,7 +20,7 @@ use super::lock_diff::diff_locks;
 use super::output::{self, say};
 use super::snapshot_all::{Failure, SnapshotJob, SnapshotResult, snapshot_all};
 use super::whole_file::write_whole;
-use super::{LockArgs, host_leaks, lint, live, partial, provenance, schemas};
+use super::{LockArgs, host_leaks, lint, live, partial, provenance, schemas, type_notes};
 use crate::{plan, settings};
 
 pub(super) async fn run(args: &LockArgs) -> Exit {
@@ -86,9 +86,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     match plan::plan(&input.config, &sources) {
         Ok(plan) => {
             output::diagnostics(&plan.warnings);
-            for fallback in crate::types::types(&plan).fallbacks {
-                say(text!("note: type of {}", fallback));
-            }
+            type_notes::say_notes(&crate::types::types(&plan).fallbacks);
         }
         Err(found) => problems.extend(found),
     }

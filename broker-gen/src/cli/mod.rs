@@ -44,6 +44,7 @@ mod schemas;
 mod serve;
 mod snapshot_all;
 mod tree;
+mod type_notes;
 mod usage;
 mod verify;
 mod whole_file;
@@ -294,9 +295,14 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let matches = Cli::command().try_get_matches_from(args)?;
     let cli = Cli::from_arg_matches(&matches)?;
-    // The log of `serve` names its config.
+    let may_read_default = match &cli.verb {
+        // Its log names the config.
+        Verb::Serve(_) => false,
+        Verb::Diff(args) => args.reads_config(),
+        _ => true,
+    };
     if let Some((_, verb)) = matches.subcommand()
-        && !matches!(cli.verb, Verb::Serve(_))
+        && may_read_default
     {
         say_default_config(verb);
     }

@@ -154,6 +154,7 @@ mod tests {
         progress.remove(0);
         assert_eq!(progress.lines(3)[0].as_str(), "| /s1 3 s");
     }
+
     #[test]
     fn progress_without_a_terminal_is_shown_only_after_a_change() {
         let mut progress = Progress::new();

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
+use super::doctor;
 use super::launch_all::launch_all;
 
 /// The snapshot of one source to take.
@@ -77,23 +78,22 @@ impl FailedSource {
             let Endpoint::Process(process) = &spec.endpoint;
             process.program.as_str()
         });
-        let explained = broker_doctor::explain(FailedStart {
+        let start = FailedStart {
             failure: &self.failure,
             program,
             withheld: spec.map_or(&[], |spec| spec.withheld.as_slice()),
             stderr: &self.stderr,
             stdout: &self.noise,
-        });
+        };
+        let explained = broker_doctor::explain(start, doctor::COMMAND);
         let reason = explained
             .reason
             .map(|(code, reason)| format!("{code}: {reason}"));
         let noise = self.noise.first();
         let noise = noise.map(|line| format!("stdout, not a message of MCP: {line}"));
         let notes = reason.into_iter().chain(noise).chain(explained.lines);
-        // The causes name the program that is installed with a broker.
-        let remedy = explained.remedy;
-        let remedy = remedy.replace("`mcp-broker doctor`", "`broker-gen doctor`");
-        (notes.map(|line| format!("    {line}")).collect(), remedy)
+        let notes = notes.map(|line| format!("    {line}"));
+        (notes.collect(), explained.remedy)
     }
 }
 

@@ -208,15 +208,45 @@ impl Level {
     }
 }
 
+impl Level {
+    fn as_words(self) -> &'static str {
+        match self {
+            Self::Whole => "typed whole",
+            Self::Widened => "typed wider than the schema",
+            Self::Plain => "typed without named values and alternatives",
+            Self::Map => "a JSON map",
+        }
+    }
+}
+
+#[cfg(feature = "cli")]
+impl Fallback {
+    /// Its level and its reasons without their places, which many schemas may share.
+    pub(crate) fn kind(&self) -> String {
+        let mut reasons: Vec<&str> = Vec::new();
+        for reason in &self.reasons {
+            if !reasons.contains(&reason.text.as_str()) {
+                reasons.push(&reason.text);
+            }
+            if reasons.len() == SHOWN_REASONS {
+                break;
+            }
+        }
+        format!("{}: {}", self.level.as_words(), reasons.join("; "))
+    }
+}
+
+impl Fallback {
+    /// The tool and its type.
+    pub(crate) fn subject(&self) -> String {
+        format!("{} {}", self.path, self.schema.type_name())
+    }
+}
+
+/// The tool and its type, the level, and the first reasons with their places.
 impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.level {
-            Level::Whole => "typed whole",
-            Level::Widened => "typed wider than the schema",
-            Level::Plain => "typed without named values and alternatives",
-            Level::Map => "a JSON map",
-        };
-        write!(f, "{} {}: {what}", self.path, self.schema.type_name())?;
+        write!(f, "{}: {}", self.subject(), self.level.as_words())?;
         for (index, reason) in self.reasons.iter().take(SHOWN_REASONS).enumerate() {
             let lead = if index == 0 { ": " } else { "; " };
             write!(f, "{lead}{}", reason.text)?;

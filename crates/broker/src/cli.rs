@@ -85,10 +85,19 @@ impl Cli {
 /// The host of an address that is only a port.
 const DEFAULT_HOST: &str = "127.0.0.1";
 
-/// Splits `host:port`; a port alone is one of 127.0.0.1. Fails with a message.
-pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
+/// The subcommands and words for ADDR of a broker, for suggestions.
+pub(crate) const WORDS: &[&str] = &["doctor", "status", "stdio", "help"];
+/// The words for ADDR of `broker-gen serve`, which has no subcommands.
+pub(crate) const SERVE_WORDS: &[&str] = &["stdio"];
+
+/// Splits `host:port`; a port alone is one of 127.0.0.1. Fails with a message, which may suggest one of
+/// `words`.
+pub(crate) fn split_address<'t>(
+    text: &'t str,
+    words: &[&'static str],
+) -> Result<(&'t str, u16), String> {
     let wrong = || {
-        let hint = nearest_word(text).map_or_else(String::new, |word| {
+        let hint = nearest_word(text, words).map_or_else(String::new, |word| {
             if word == text {
                 format!("; `{word}` comes first: `mcp-broker {word} …`")
             } else {
@@ -113,11 +122,11 @@ pub(crate) fn split_address(text: &str) -> Result<(&str, u16), String> {
     }
 }
 
-/// The nearest subcommand or word for ADDR, or `text` itself if it is one.
-fn nearest_word(text: &str) -> Option<&'static str> {
-    const WORDS: [&str; 4] = ["doctor", "status", "stdio", "help"];
-    let same = WORDS.into_iter().find(|word| *word == text);
-    same.or_else(|| suggest::nearest(text, WORDS, 1).pop())
+/// The nearest one of `words`, or `text` itself if it is one.
+fn nearest_word(text: &str, words: &[&'static str]) -> Option<&'static str> {
+    let words = words.iter().copied();
+    let same = words.clone().find(|word| *word == text);
+    same.or_else(|| suggest::nearest(text, words, 1).pop())
 }
 
 #[cfg(test)]
@@ -225,7 +234,7 @@ mod tests {
             ("8100", ("127.0.0.1", 8100)),
             ("0", ("127.0.0.1", 0)),
         ] {
-            assert_eq!(split_address(text), Ok(expected));
+            assert_eq!(split_address(text, WORDS), Ok(expected));
         }
         for text in [
             "",
@@ -241,15 +250,27 @@ mod tests {
             "[::1]",
             "[]:1",
         ] {
-            assert!(split_address(text).is_err(), "{text}");
+            assert!(split_address(text, WORDS).is_err(), "{text}");
         }
         for (text, part) in [
             ("docter", "did you mean `doctor`?"),
             ("doctor", "`mcp-broker doctor …`"),
             ("sdtio", "did you mean `stdio`?"),
         ] {
-            assert!(split_address(text).unwrap_err().contains(part), "{text}");
+            assert!(
+                split_address(text, WORDS).unwrap_err().contains(part),
+                "{text}"
+            );
         }
-        assert!(!split_address("localhost").unwrap_err().contains(';'));
+        assert!(!split_address("localhost", WORDS).unwrap_err().contains(';'));
+        for (text, hint) in [("doctr", false), ("status", false), ("stdoi", true)] {
+            let message = split_address(text, SERVE_WORDS).unwrap_err();
+            assert_eq!(
+                message.ends_with("; did you mean `stdio`?"),
+                hint,
+                "{message}"
+            );
+            assert!(hint || !message.contains(';'), "{message}");
+        }
     }
 }

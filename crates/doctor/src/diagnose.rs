@@ -21,10 +21,10 @@ const MAX_DIFFERENCES: usize = 3;
 /// The maximum bytes of a value of a difference that is shown.
 const MAX_VALUE_BYTES: usize = 60;
 
-pub(crate) fn diagnose(examined: ExamResult, config: &str) -> Diagnosis {
+pub(crate) fn diagnose(examined: ExamResult, config: &str, doctor: &str) -> Diagnosis {
     let (mut findings, facts) = match examined.outcome {
         Ok(started) => {
-            let findings = of_started(&started, config);
+            let findings = of_started(&started, config, doctor);
             (findings, Some(facts(started, examined.locked_revision)))
         }
         Err(problems) => (problems.iter().map(of_variable).collect(), None),
@@ -78,12 +78,12 @@ fn of_variable(problem: &Diagnostic) -> Finding {
     }
 }
 
-fn of_started(started: &StartedSource, config: &str) -> Vec<Finding> {
+fn of_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Finding> {
     let exam = &started.exam;
     let mut findings = Vec::new();
     let mut noise_is_explained = false;
     if let Err(failure) = &exam.outcome {
-        let finding = of_failure(failure, started);
+        let finding = of_failure(failure, started, doctor);
         noise_is_explained = [Code::UsageText, Code::TerminalWanted]
             .iter()
             .any(|code| code.as_str() == finding.code);
@@ -117,15 +117,16 @@ fn of_started(started: &StartedSource, config: &str) -> Vec<Finding> {
     findings
 }
 
-fn of_failure(failure: &SourceFailure, started: &StartedSource) -> Finding {
+fn of_failure(failure: &SourceFailure, started: &StartedSource, doctor: &str) -> Finding {
     let exam = &started.exam;
-    let explained = explain(FailedStart {
+    let start = FailedStart {
         failure,
         program: &started.program,
         withheld: &started.withheld,
         stderr: &exam.stderr,
         stdout: &exam.noise,
-    });
+    };
+    let explained = explain(start, doctor);
     let cause = failure.cause.as_str();
     let (code, message, mut details) = match explained.reason {
         Some((code, message)) => (code, message, vec![failure.message.clone()]),

@@ -53,8 +53,9 @@ pub struct Explanation {
     pub lines: Vec<String>,
 }
 
-/// Explains a failed start.
-pub fn explain(start: FailedStart<'_>) -> Explanation {
+/// Explains a failed start. `doctor` is the command that the reader has for a diagnosis, such as
+/// `broker-gen doctor`.
+pub fn explain(start: FailedStart<'_>, doctor: &str) -> Explanation {
     let hint = stderr_hints::find(start);
     let is_about_variable = hint
         .as_ref()
@@ -63,6 +64,8 @@ pub fn explain(start: FailedStart<'_>) -> Explanation {
         Some(hint) => (Some((hint.code.as_str(), hint.message)), hint.remedy),
         None => (None, start.failure.cause.remedy().to_owned()),
     };
+    // The remedies of causes name the program that is installed with a broker.
+    remedy = remedy.replace("`mcp-broker doctor`", &format!("`{doctor}`"));
     if !start.withheld.is_empty() && !is_about_variable {
         remedy.push_str(
             " If it needs a variable that was not passed on, name it in `env` or `inherit_env`.",
@@ -115,14 +118,31 @@ mod tests {
 
     fn lines(said: &[&str], failure: &SourceFailure) -> Vec<String> {
         let stderr: Vec<_> = said.iter().map(|line| (*line).to_owned()).collect();
-        let explained = explain(FailedStart {
+        let start = FailedStart {
             failure,
             program: "server",
             withheld: &[],
             stderr: &stderr,
             stdout: &[],
-        });
-        explained.lines
+        };
+        explain(start, "broker-gen doctor").lines
+    }
+
+    #[test]
+    fn remedy_names_the_command_of_the_reader() {
+        let failure = SourceFailure::new(SourceCause::ListFailed, "it failed");
+        let start = FailedStart {
+            failure: &failure,
+            program: "server",
+            withheld: &[],
+            stderr: &[],
+            stdout: &[],
+        };
+        for doctor in ["broker-gen doctor", "mcp-broker doctor"] {
+            let remedy = explain(start, doctor).remedy;
+            assert_eq!(remedy.matches(" doctor`").count(), 1, "{remedy}");
+            assert!(remedy.contains(&format!("`{doctor}`")), "{remedy}");
+        }
     }
 
     #[test]

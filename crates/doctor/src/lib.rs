@@ -59,9 +59,10 @@ struct ToolListing {
 }
 
 impl Diagnosis {
-    /// Diagnoses one source. `config` is the name of the config in suggested commands.
-    pub fn of(examined: ExamResult, config: &str) -> Self {
-        diagnose::diagnose(examined, config)
+    /// Diagnoses one source. `config` is the name of the config in suggested commands, `doctor` the command
+    /// that shows this diagnosis.
+    pub fn of(examined: ExamResult, config: &str, doctor: &str) -> Self {
+        diagnose::diagnose(examined, config, doctor)
     }
 
     /// Whether the operator has to act.

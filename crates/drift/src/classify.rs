@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::report::{Class, Finding, RELOCK, Report, SourceDrift, ToolDrift};
+use super::report::{BUILD, Class, Finding, RELOCK, Report, SourceDrift, ToolDrift};
 use super::{rename, rules, source, tool};
 use broker_model::codes::SourceCause;
 use broker_model::digest::Digest;
@@ -90,7 +90,7 @@ pub fn unchecked(source: &NodePath, cause: SourceCause, message: &str, notes: &[
 }
 
 pub(super) fn relock(source: &NodePath) -> String {
-    format!("review it, then run {RELOCK} --source {source}`, commit the lock and build again")
+    format!("review it, then run {RELOCK} --source {source}`, {BUILD}")
 }
 
 /// The remedy for these tools alone, if a shell accepts their names unquoted.
@@ -103,9 +103,7 @@ fn relock_tools(source: &NodePath, names: &[&str]) -> String {
         return relock(source);
     }
     let tools: String = names.iter().map(|name| format!(" --tool {name}")).collect();
-    format!(
-        "review it, then run {RELOCK} --source {source}{tools}`, commit the lock and build again"
-    )
+    format!("review it, then run {RELOCK} --source {source}{tools}`, {BUILD}")
 }
 
 fn leaf(source: &NodePath, name: &str) -> String {

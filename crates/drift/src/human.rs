@@ -4,12 +4,12 @@
 //! All text of a server is escaped and cut.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use serde_json::Value;
 
-use super::report::{Class, Finding, RELOCK, Report, SourceDrift, ToolDrift};
+use super::report::{BUILD, Class, Finding, RELOCK, Report, SERVE, SourceDrift, ToolDrift};
 use super::text_diff::{text_diff, unified};
 use broker_model::json::to_review_text;
 use broker_model::terminal::Text;
@@ -156,6 +156,8 @@ struct Blocks<'a> {
     places: HashMap<(Class, String), usize>,
     /// Each text once, in the order of the blocks.
     remedies: Vec<&'a str>,
+    /// The texts in `remedies`. A report may have as many as a listing has tools.
+    known_remedies: HashSet<&'a str>,
 }
 
 fn render(report: &Report, sides: Sides) -> Text {
@@ -226,7 +228,7 @@ impl<'a> Blocks<'a> {
             // The remedy of a source that could not be started depends on its output.
             if class == Class::Unchecked {
                 body.wrap("  help: ", "        ", &shown_line(remedy, MAX_HELP));
-            } else if !self.remedies.contains(&remedy) {
+            } else if self.known_remedies.insert(remedy) {
                 self.remedies.push(remedy);
             }
         }
@@ -293,9 +295,8 @@ fn relock_all(report: &Report) -> String {
     } else {
         ""
     };
-    format!(
-        "review the changes, then run {RELOCK}{config}{sources}`, commit the lock and build again{deny}"
-    )
+    let last = if report.is_served { SERVE } else { BUILD };
+    format!("review the changes, then run {RELOCK}{config}{sources}`, {last}{deny}")
 }
 
 fn write_finding(out: &mut Text, finding: &Finding, before: &[Finding], sides: Sides) {

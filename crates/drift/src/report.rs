@@ -12,6 +12,10 @@ use broker_model::text::shell_word;
 
 /// The command that accepts the current tools of the server.
 pub(super) const RELOCK: &str = "`broker-gen lock";
+/// The end of a remedy that locks again.
+pub(super) const BUILD: &str = "commit the lock and build again";
+/// The same if `broker-gen serve` reads the lock.
+pub(super) const SERVE: &str = "commit the lock and start `broker-gen serve` again";
 
 /// Rules of differences that only the strict view shows.
 const STRICT: [&str; 2] = ["input-strictly-narrowed", "output-strictly-widened"];
@@ -175,6 +179,8 @@ pub struct Report {
     pub same: usize,
     /// The config for the commands in remedies, as a word of a shell.
     pub config: Option<String>,
+    /// Whether `broker-gen serve` reads the lock, so that the remedies name no build.
+    pub is_served: bool,
 }
 
 impl Class {
@@ -315,6 +321,8 @@ impl Report {
         self.tools.extend(other.tools);
         self.sources.extend(other.sources);
         self.same += other.same;
+        self.config = self.config.take().or(other.config);
+        self.is_served |= other.is_served;
     }
 
     /// Sets the remedy of every finding, where it is known better than by its rule.
@@ -335,15 +343,28 @@ impl Report {
         }
     }
 
-    /// Names the config in the commands of the remedies, so that users can run them unchanged.
+    /// Names the config in the commands of the remedies, so that users can run them unchanged. A later name
+    /// replaces an earlier one.
     pub fn name_config(&mut self, file: &str) {
         let file = shell_word(file);
+        let before = match &self.config {
+            Some(before) => format!("{RELOCK} --config {before}"),
+            None => RELOCK.to_owned(),
+        };
+        let named = format!("{RELOCK} --config {file}");
         for finding in self.findings_mut() {
-            finding.remedy = finding
-                .remedy
-                .replace(RELOCK, &format!("{RELOCK} --config {file}"));
+            finding.remedy = finding.remedy.replace(&before, &named);
         }
         self.config = Some(file);
+    }
+
+    /// Adapts the remedies to a lock that `broker-gen serve` reads: they name no build and no other program.
+    pub fn name_serve(&mut self) {
+        for finding in self.findings_mut() {
+            let remedy = finding.remedy.replace(BUILD, SERVE);
+            finding.remedy = remedy.replace("`mcp-broker doctor`", "`broker-gen doctor`");
+        }
+        self.is_served = true;
     }
 
     fn findings_mut(&mut self) -> impl Iterator<Item = &mut Finding> {

@@ -455,6 +455,50 @@ fn tools_with_equal_findings_share_a_block_and_a_command() {
 }
 
 #[test]
+fn remedies_of_a_merged_report_name_config_and_next_start() {
+    let mut report = Report::default();
+    for kind in ["string", "number"] {
+        let schema = json!({"properties": {"x": {"type": kind}}});
+        let old = json!([{"name": kind, "inputSchema": {}}]);
+        let mut found = check(old, json!([{"name": kind, "inputSchema": schema}]));
+        found.name_config("c.json");
+        report.merge(found);
+    }
+    // The commands lock different tools, so one command for both replaces them.
+    let text = |report: &Report| report.to_string().replace("\n      ", " ");
+    let built = text(&report);
+    assert!(
+        built.contains("`broker-gen lock --config c.json --source /s`, commit the lock and build"),
+        "{built}"
+    );
+    report.name_config("a b/c.json");
+    report.name_serve();
+    let served = text(&report);
+    for part in [
+        "`broker-gen lock --config 'a b/c.json' --source /s`",
+        "commit the lock and start `broker-gen serve` again",
+    ] {
+        assert!(served.contains(part), "{served}");
+    }
+    assert!(!served.contains("build"), "{served}");
+    let remedy = &report.tools[0].findings[0].remedy;
+    assert!(
+        remedy.contains(
+            "--config 'a b/c.json' --source /s --tool string`, commit the lock and start"
+        ),
+        "{remedy}"
+    );
+    let cause = SourceCause::ListFailed;
+    let mut unchecked = unchecked(&NodePath::parse("/s").unwrap(), cause, "m", &[]);
+    unchecked.name_serve();
+    let text = unchecked.to_string();
+    assert!(
+        text.contains("`broker-gen doctor`") && !text.contains("mcp-broker"),
+        "{text}"
+    );
+}
+
+#[test]
 fn tool_moved_to_another_source_is_named() {
     let mut report = check(json!([{"name": "a"}]), json!([]));
     let mut other = check(json!([]), json!([{"name": "a"}]));

@@ -105,18 +105,20 @@ fn spans(text: &str, most: usize) -> Vec<Word<'_>> {
 /// Unlike [`Layout::wrap`] it keeps every blank; each line ends.
 pub fn fold(line: &str, width: usize, indent: &str) -> String {
     let mut out = String::with_capacity(line.len() + 1);
-    let mut rest = line.to_owned();
-    while columns(&rest) > width {
-        let least = (width / 2).max(columns(indent) + 1);
-        let head = prefix(&rest, width);
+    let (mut lead, mut rest) = ("", line);
+    loop {
+        let taken = columns(lead);
+        let head = prefix(rest, width.saturating_sub(taken));
+        if head.len() == rest.len() {
+            break;
+        }
+        let least = (width / 2).max(columns(indent) + 1).saturating_sub(taken);
         let blank = head.rfind(' ').filter(|at| columns(&head[..*at]) > least);
-        let tail = rest.split_off(blank.map_or(head.len(), |at| at + 1));
-        out.push_str(&rest);
-        out.push('\n');
-        rest = format!("{indent}{tail}");
+        let (part, tail) = rest.split_at(blank.map_or(head.len(), |at| at + 1));
+        out.extend([lead, part, "\n"]);
+        (lead, rest) = (indent, tail);
     }
-    out.push_str(&rest);
-    out.push('\n');
+    out.extend([lead, rest, "\n"]);
     out
 }
 
@@ -134,8 +136,14 @@ pub fn middle(text: &str, most: usize) -> String {
 
 /// The longest beginning of at most `width` columns; one character at least.
 fn prefix(text: &str, width: usize) -> &str {
-    let word = Word::from(text);
-    word.break_apart(width).next().map_or("", |part| part.word)
+    let mut taken = 0;
+    for (at, c) in text.char_indices() {
+        taken += columns(c.encode_utf8(&mut [0; 4]));
+        if taken > width && at > 0 {
+            return &text[..at];
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -204,6 +212,19 @@ mod tests {
             assert!(text.lines().all(|line| columns(line) <= WIDTH), "{text}");
             assert_eq!(text.matches(wide).count(), 200);
         }
+    }
+
+    #[test]
+    fn folded_line_may_end_with_blanks_and_be_long() {
+        let blanks = format!("| x{}", " ".repeat(200));
+        let text = fold(&blanks, WIDTH, "| ");
+        assert!(text.lines().all(|line| columns(line) <= WIDTH), "{text}");
+        assert_eq!(text.matches(' ').count(), 201 + text.lines().count() - 1);
+        // The time is linear in the length.
+        let text = fold(&"x".repeat(4 << 20), WIDTH, "  ");
+        assert_eq!(text.matches('x').count(), 4 << 20);
+        // A line has room for one character at least.
+        assert_eq!(fold("ab", 1, "    "), "a\n    b\n");
     }
 
     #[test]

@@ -15,6 +15,7 @@ fn diff(old: (Value, &[Value]), new: (Value, &[Value])) -> (Option<i32>, Value) 
         stdout,
         stderr,
     } = bench.run(&["diff", "old.lock.json", "new.lock.json", "--format", "json"]);
+    assert!(!stderr.contains("config: "), "it reads no config: {stderr}");
     let report = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
     (code, report)
 }

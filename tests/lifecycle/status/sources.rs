@@ -29,7 +29,7 @@ fn status_of_a_failed_or_drifted_source_has_cause_and_remedy() {
     let (code, text) = status(&broker);
     assert_eq!(code, Some(1), "{text}");
     for part in [
-        " is ready\n",
+        " is ready, but degraded\n",
         "\n/optional  ",
         "\n  cause: exit_before_ready: The process ended before it answered.",
         "\n2 of 3 sources need attention\n",

@@ -1,6 +1,6 @@
 //! A tool as text for a reviewer: what it may do, its description, its arguments and results. Every member is
 //! in it: those without a form here follow as JSON. Text of a server is behind `| ` or in one line, so that it
-//! cannot look like a line of this program.
+//! cannot look like a line of this program: names of members that this file does not know are quoted.
 
 use broker_model::lock::LockedTool;
 use broker_model::terminal::one_line;
@@ -70,7 +70,8 @@ fn of_tool(out: &mut Vec<String>, tool: &LockedTool) {
         }
     }
     for (member, value) in raw {
-        out.push(format!("{}: {value}", one_line(&member)));
+        // In quotes, since the name is a text of the server too.
+        out.push(format!("{}: {value}", Value::from(member)));
     }
 }
 
@@ -129,10 +130,14 @@ fn of_schema(out: &mut Vec<String>, title: &str, schema: Value) {
 
 /// Takes the listed properties out of a schema. A name in `required` that is not listed stays there.
 fn properties(out: &mut Vec<String>, indent: &str, schema: &mut Map<String, Value>, depth: usize) {
-    let Some(Value::Object(listed)) = schema.get_mut("properties").map(Value::take) else {
-        return;
+    let listed = match schema.remove("properties") {
+        Some(Value::Object(listed)) => listed,
+        Some(other) => {
+            schema.insert("properties".to_owned(), other);
+            return;
+        }
+        None => return,
     };
-    schema.remove("properties");
     let mut required = match schema.remove("required") {
         Some(Value::Array(names)) => names,
         Some(other) => {
@@ -236,6 +241,7 @@ mod tests {
                 },
             },
             "_meta": {"k": "v"},
+            "may do": "read",
         }));
         assert_eq!(
             lines,
@@ -254,8 +260,18 @@ mod tests {
                 "    | The id.",
                 "    rules: {\"minLength\":1}",
                 "arguments, further rules: {\"additionalProperties\":false,\"required\":[\"ghost\"]}",
-                "_meta: {\"k\":\"v\"}",
+                "\"_meta\": {\"k\":\"v\"}",
+                "\"may do\": \"read\"",
             ]
+        );
+    }
+
+    #[test]
+    fn described_schema_keeps_properties_that_are_no_object() {
+        let lines = described(json!({"name": "x", "inputSchema": {"properties": ["a"]}}));
+        assert_eq!(
+            lines.last().unwrap(),
+            "arguments, further rules: {\"properties\":[\"a\"]}"
         );
     }
 

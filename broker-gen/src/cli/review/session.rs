@@ -101,11 +101,7 @@ pub(super) fn walk(
                 write(output, &text.into())?;
             }
             Step::Skip => decisions[at] = Decision::Skipped,
-            Step::Accept(accepted) | Step::Rest(accepted)
-                if decisions[at] == Decision::Accepted =>
-            {
-                drop(accepted);
-            }
+            Step::Accept(_) if decisions[at] == Decision::Accepted => {}
             Step::Accept(accepted) => {
                 accept(item, accepted, output, &mut sign)?;
                 decisions[at] = Decision::Accepted;
@@ -117,11 +113,13 @@ pub(super) fn walk(
                     counted(rest.len(), "more tool"),
                     item.subject.source.path
                 );
-                match rest.is_empty() || confirmed(&question, input, output)? {
-                    false => continue,
-                    true => accept(item, accepted, output, &mut sign)?,
+                if !rest.is_empty() && !confirmed(&question, input, output)? {
+                    continue;
                 }
-                decisions[at] = Decision::Accepted;
+                if decisions[at] != Decision::Accepted {
+                    accept(item, accepted, output, &mut sign)?;
+                    decisions[at] = Decision::Accepted;
+                }
                 for other in rest {
                     let accepted = Accepted {
                         looked_at: Vec::new(),
@@ -310,6 +308,29 @@ mod tests {
 
     fn items(lock: &Lock) -> Vec<Item<'_>> {
         super::super::items::items(lock, None, &Audits::default(), Date::today(), &[])
+    }
+
+    #[test]
+    fn review_rest_of_an_accepted_item_accepts_the_others() {
+        let lock = lock();
+        let items = items(&lock);
+        let mut signed = Vec::new();
+        let tally = walk(
+            &items,
+            // The first tool is accepted, and then seen again.
+            &mut Cursor::new("a\nb\nr\ny\n"),
+            &mut |_: &Text| Ok(()),
+            Style::default(),
+            |item, accepted| {
+                signed.push((item.subject.shown(), accepted.note.is_some()));
+                Ok(())
+            },
+        );
+        assert_eq!(tally.unwrap().accepted, 2);
+        assert_eq!(
+            signed,
+            [("/a/x".to_owned(), false), ("/a/y".to_owned(), true)]
+        );
     }
 
     /// A terminal that goes when the second tool is shown.

@@ -88,7 +88,7 @@ pub(super) fn json(item: &Item<'_>) -> Text {
 
 /// A folded line of a server's text keeps its `| `.
 fn folded(out: &mut Text, line: &str) {
-    let blanks = line.len() - line.trim_start().len();
+    let blanks = line.len() - line.trim_start_matches(' ').len();
     let rest = &line[blanks..];
     let indent = if rest.starts_with("| ") {
         format!("{}| ", &line[..blanks])

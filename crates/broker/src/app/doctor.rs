@@ -63,7 +63,7 @@ pub(super) async fn run(
     );
     let all: Vec<_> = all
         .into_iter()
-        .map(|one| Diagnosis::of(one, &config))
+        .map(|one| Diagnosis::of(one, &config, "mcp-broker doctor"))
         .collect();
     let text = match args.format {
         Format::Human => output.human_text(&broker_doctor::human(&all)),

@@ -9,6 +9,7 @@ use broker_model::redact::{Redactor, Secret};
 use super::failure::Failure;
 use super::startup::{CatalogOrigin, SignalReceivers, Startup};
 use super::{listen, warn};
+use crate::cli::{SERVE_WORDS, WORDS};
 use crate::secret::{self, SecretSources};
 use crate::surface::http::HttpSurface;
 
@@ -22,7 +23,11 @@ pub(super) async fn start(
 ) -> Result<Exit, Failure> {
     let cli = startup.cli;
     let address = cli.address.as_deref().unwrap_or_default();
-    let addresses = listen::resolve(address).await?;
+    let words = match startup.origin {
+        CatalogOrigin::Compiled => WORDS,
+        CatalogOrigin::Lock => SERVE_WORDS,
+    };
+    let addresses = listen::resolve(address, words).await?;
     let settings = startup.settings()?;
     let secret = load_secret(cli.secret.as_deref(), cli.options.secret_file.as_deref())?;
     settings.warnings.iter().for_each(warn);

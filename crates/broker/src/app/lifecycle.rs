@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,17 +60,19 @@ impl<S: Surface> Running<S> {
 
     /// Serves, and reloads, until a signal, a refused start, or the end of the surface. A surface that
     /// explains a refused start goes on until its client leaves; the exit is that of the refusal.
+    /// `served_config` is the config of `broker-gen serve`, for the remedies of a refused start.
     pub(super) async fn until_end(
         mut self,
         mut signals: Signals,
         reloads: impl Future<Output = Infallible>,
+        served_config: Option<&Path>,
         output: &LogOutput,
     ) -> Result<Exit, Failure> {
         let ended = self.surface.ended();
         let refused = Cell::new(None);
         let outcome = tokio::select! {
             never = reloads => match never {},
-            exit = refusal::<S>(&self.core, output, &refused) => Ok(exit),
+            exit = refusal::<S>(&self.core, served_config, output, &refused) => Ok(exit),
             () = signals.stop() => {
                 tracing::info!("stopping");
                 Ok(Exit::Ok)
@@ -166,10 +169,11 @@ fn time_to_close(elapsed: Duration) -> Duration {
 /// that ends the broker at once.
 async fn refusal<S: Surface>(
     core: &Core,
+    served_config: Option<&Path>,
     output: &LogOutput,
     refused: &Cell<Option<Exit>>,
 ) -> Exit {
-    let StartOutcome { report, refuse } = core.first_verdict().await;
+    let StartOutcome { mut report, refuse } = core.first_verdict().await;
     let Some(reason) = refuse else {
         tracing::info!("ready: {}", shown_counts(core.served()));
         return std::future::pending().await;
@@ -186,6 +190,10 @@ async fn refusal<S: Surface>(
             "`\"on_unreachable\": \"serve\"` in the config serves the other sources, ",
         ),
     };
+    if let Some(config) = served_config {
+        report.name_config(&config.to_string_lossy());
+        report.name_serve();
+    }
     let human = text!(
         "{}\nrefused to start: {}; {}`--ignore-broken-tool` serves the tools that still match",
         report.text(),

@@ -9,9 +9,13 @@ use tokio::net::{TcpListener, lookup_host};
 use super::failure::Failure;
 use crate::cli::split_address;
 
-/// The addresses that `text` names, IPv4 first: most clients try it first for `localhost`.
-pub(super) async fn resolve(text: &str) -> Result<Vec<SocketAddr>, Failure> {
-    let (host, port) = split_address(text).map_err(Failure::Usage)?;
+/// The addresses that `text` names, IPv4 first: most clients try it first for `localhost`. The message on
+/// another text may suggest one of `words`.
+pub(super) async fn resolve(
+    text: &str,
+    words: &[&'static str],
+) -> Result<Vec<SocketAddr>, Failure> {
+    let (host, port) = split_address(text, words).map_err(Failure::Usage)?;
     let mut addresses: Vec<_> = lookup_host((host, port))
         .await
         .map_err(|error| Failure::bind(text, &error))?
@@ -64,10 +68,11 @@ pub(super) async fn bind(text: &str, addresses: &[SocketAddr]) -> Result<TcpList
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::WORDS;
     use broker_model::exit::Exit;
 
     async fn open(text: &str) -> bool {
-        let addresses = resolve(text).await.unwrap();
+        let addresses = resolve(text, WORDS).await.unwrap();
         let open = open_bind(text, &addresses).is_some();
         assert_eq!(not_local(text, &addresses).is_some(), open, "{text}");
         open
@@ -92,11 +97,11 @@ mod tests {
 
     #[tokio::test]
     async fn listener_on_a_used_port_is_refused_with_the_address() {
-        let taken = bind("", &resolve("127.0.0.1:0").await.unwrap())
+        let taken = bind("", &resolve("127.0.0.1:0", WORDS).await.unwrap())
             .await
             .unwrap();
         let text = taken.local_addr().unwrap().to_string();
-        let failure = bind(&text, &resolve(&text).await.unwrap())
+        let failure = bind(&text, &resolve(&text, WORDS).await.unwrap())
             .await
             .unwrap_err();
         assert_eq!(failure.exit(), Exit::Bind);

@@ -120,11 +120,15 @@ impl<'a> Startup<'a> {
         signal_receivers: SignalReceivers,
     ) -> Result<Exit, Failure> {
         let (surface, output) = (Arc::new(surface), self.output);
+        let served_config = match self.origin {
+            CatalogOrigin::Compiled => None,
+            CatalogOrigin::Lock => self.cli.config.as_deref(),
+        };
         let reloader = Reloader::new(self, core.clone(), Arc::clone(&surface));
         let running = Running::start(core, surface, listener, drain_timeout);
         let reloads = reloader.run(signal_receivers.reload_signals);
         running
-            .until_end(signal_receivers.signals, reloads, output)
+            .until_end(signal_receivers.signals, reloads, served_config, output)
             .await
     }
 }

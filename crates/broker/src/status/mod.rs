@@ -29,6 +29,8 @@ const STATES_ONLY: &str = "The broker shows paths, causes and counters only to a
 #[derive(Debug)]
 pub(crate) struct Status {
     ready: bool,
+    /// Whether a source is not ready or a tool is withdrawn.
+    degraded: bool,
     /// The reply of `/sources`, as text.
     text: String,
     sources: Vec<Value>,
@@ -47,8 +49,10 @@ pub(crate) async fn ask(target: &Target, secret: Option<&Secret>) -> Result<Stat
     };
     let (ready, mut sources, text) = timeout(REQUEST_TIMEOUT, asked).await.map_err(late)??;
     match (ready["ready"].as_bool(), sources["sources"].take()) {
-        (Some(ready), Value::Array(sources)) => Ok(Status {
-            ready,
+        (Some(is_ready), Value::Array(sources)) => Ok(Status {
+            ready: is_ready,
+            // Absent in a reply of an older broker.
+            degraded: ready["degraded"].as_bool().unwrap_or_default(),
             text,
             sources,
         }),
@@ -72,7 +76,11 @@ impl Status {
 
     /// The table.
     pub(crate) fn human(&self, target: &Target) -> Text {
-        let word = if self.ready { "ready" } else { "not ready" };
+        let word = match (self.ready, self.degraded) {
+            (true, false) => "ready",
+            (true, true) => "ready, but degraded",
+            (false, _) => "not ready",
+        };
         let title = text!("{} is {}", target.shown(), word);
         let attention = self
             .sources

@@ -1,6 +1,6 @@
 //! The address of a broker in the command line: a port, `host:port` or `http://host:port`.
 
-use crate::cli::split_address;
+use crate::cli::{WORDS, split_address};
 
 /// A broker's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Target {
         if typed == "stdio" {
             return Err("a broker on `stdio` has no address to ask".to_owned());
         }
-        let (host, port) = split_address(address)?;
+        let (host, port) = split_address(address, WORDS)?;
         if host.contains(['/', '@', '?', '#'])
             || host.chars().any(|c| c.is_whitespace() || c.is_control())
         {

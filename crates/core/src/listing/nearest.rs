@@ -11,6 +11,8 @@ const MAX_SUGGESTIONS: usize = 3;
 const MAX_COMPARED: usize = 4000;
 /// The same for the search for words, which costs less.
 const MAX_SEARCHED: usize = 20_000;
+/// The maximum number of whole paths that one request compares.
+const MAX_RANKED: usize = 500;
 /// Only the beginning of a longer last segment is compared.
 const MAX_COMPARED_CHARS: usize = 64;
 /// The maximum number of words of a path that are searched.
@@ -29,6 +31,8 @@ pub(crate) struct Budget {
     pub(crate) names: usize,
     /// Names that may still be searched for words.
     searched: usize,
+    /// Whole paths that may still be compared.
+    ranked: usize,
     /// The nodes whose children an error of this request has.
     pub(super) listed: Vec<u32>,
 }
@@ -38,6 +42,7 @@ impl Default for Budget {
         Self {
             names: MAX_COMPARED,
             searched: MAX_SEARCHED,
+            ranked: MAX_RANKED,
             listed: Vec::new(),
         }
     }
@@ -88,15 +93,29 @@ pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<
             offer(at as u32, 0.0);
         }
     }
-    found.sort_by(|a, b| {
-        // Equal names are ordered by the rest of their paths.
-        let whole = |path: &str| strsim::jaro_winkler(text, path);
+    best(found, text, budget)
+}
+
+/// The paths with the greatest likeness. Equal ones are ordered by the likeness of the whole path, which
+/// costs the product of both lengths, so that only the first of many equal ones are compared.
+fn best(mut found: Vec<(f64, &'static str)>, text: &str, budget: &mut Budget) -> Vec<String> {
+    found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    if let Some((last, _)) = found.get(MAX_SUGGESTIONS - 1).copied() {
+        found.retain(|(like, _)| *like >= last);
+    }
+    found.truncate(budget.ranked.max(MAX_SUGGESTIONS));
+    budget.ranked = budget.ranked.saturating_sub(found.len());
+    let mut ranked: Vec<_> = found
+        .into_iter()
+        .map(|(like, path)| (like, strsim::jaro_winkler(text, path), path))
+        .collect();
+    ranked.sort_by(|a, b| {
         b.0.total_cmp(&a.0)
-            .then_with(|| whole(b.1).total_cmp(&whole(a.1)))
-            .then_with(|| a.1.cmp(b.1))
+            .then_with(|| b.1.total_cmp(&a.1))
+            .then_with(|| a.2.cmp(b.2))
     });
-    let paths = found.into_iter().take(MAX_SUGGESTIONS);
-    paths.map(|(_, path)| path.to_owned()).collect()
+    let paths = ranked.into_iter().take(MAX_SUGGESTIONS);
+    paths.map(|(_, _, path)| path.to_owned()).collect()
 }
 
 /// Whether `leaf` is longer than `wanted` and begins with it.
@@ -163,6 +182,24 @@ mod tests {
         let found: Vec<_> = words("/repo-x/getFile_now.2/HTTPGet").collect();
         assert_eq!(found, ["repo", "x", "get", "File", "now", "2", "HTTPGet"]);
         assert_eq!(words("/").count() + words("").count(), 0);
+    }
+
+    #[test]
+    fn suggestions_compare_a_limited_number_of_whole_paths() {
+        let equal = |count: usize| -> Vec<(f64, &'static str)> {
+            let path = |at| -> &'static str { format!("/n{at:04}/get").leak() };
+            (0..count).map(|at| (0.95, path(at))).collect()
+        };
+        let mut budget = Budget::default();
+        let found = best(equal(400), "/n0321/ge", &mut budget);
+        assert_eq!((found[0].as_str(), budget.ranked), ("/n0321/get", 100));
+        let found = best(equal(3000), "/n0321/ge", &mut budget);
+        assert_eq!((found.len(), budget.ranked), (MAX_SUGGESTIONS, 0));
+        let mut better = equal(200);
+        better.push((1.95, "/x/get"));
+        let found = best(better, "/n0001/ge", &mut budget);
+        // The suggestions themselves are still put in order.
+        assert_eq!(found, ["/x/get", "/n0001/get", "/n0000/get"]);
     }
 
     #[test]

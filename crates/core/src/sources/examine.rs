@@ -61,6 +61,20 @@ pub struct StartedSource {
     pub tools: Option<ToolComparison>,
 }
 
+impl StartedSource {
+    /// The source of a spec, after its exam.
+    pub fn new(spec: SourceSpec, exam: ServerExam, tools: Option<ToolComparison>) -> Self {
+        let Endpoint::Process(process) = spec.endpoint;
+        Self {
+            program: process.program,
+            startup_timeout: spec.startup_timeout,
+            withheld: spec.withheld,
+            exam,
+            tools,
+        }
+    }
+}
+
 /// The tools of a source that listed them.
 #[derive(Debug)]
 pub struct ToolComparison {
@@ -185,14 +199,7 @@ async fn start(at: usize, spec: SourceSpec, drift_state: Arc<DriftState>) -> Sta
         // The panic was logged where it happened.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
-    let Endpoint::Process(process) = spec.endpoint;
-    StartedSource {
-        program: process.program,
-        startup_timeout: spec.startup_timeout,
-        withheld: spec.withheld,
-        exam,
-        tools,
-    }
+    StartedSource::new(spec, exam, tools)
 }
 
 /// Compares the tools that a source listed with the lock.

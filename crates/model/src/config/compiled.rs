@@ -52,16 +52,28 @@ impl Config {
             return None;
         }
         let (document, _) = self.compiled();
-        let entries = document.get(servers::KEY)?;
+        // Its `$schema` describes the file and not a config.
+        let members = document.as_object()?.iter();
+        let members = members.filter(|(key, _)| *key != "$schema");
+        let members = members.map(|(key, value)| {
+            let text = match value {
+                Value::Object(entries) if key == servers::KEY => self.entries_text(entries),
+                value => indented(value, "  "),
+            };
+            format!("  {}: {text}", Value::from(key.as_str()))
+        });
+        let members = members.collect::<Vec<_>>().join(",\n");
+        Some(format!("{{\n{members}\n}}\n"))
+    }
+
+    /// The entries of a client file in its order, for people.
+    fn entries_text(&self, entries: &Map<String, Value>) -> String {
         let entries = self.document.servers.iter().filter_map(|name| {
-            let entry = format!("{:#}", entries.get(name)?).replace('\n', "\n    ");
+            let entry = indented(entries.get(name)?, "    ");
             Some(format!("    {}: {entry}", Value::from(name.as_str())))
         });
         let entries = entries.collect::<Vec<_>>().join(",\n");
-        Some(format!(
-            "{{\n  \"{}\": {{\n{entries}\n  }}\n}}\n",
-            servers::KEY
-        ))
+        format!("{{\n{entries}\n  }}")
     }
 
     /// The text of the compiled-in document. `mcpServers` keeps the order of the file, which is the order
@@ -128,6 +140,10 @@ fn nodes(value: &mut Value, pointer: &str, warnings: &mut Vec<Diagnostic>) {
         }
         _ => {}
     }
+}
+
+fn indented(value: &Value, indent: &str) -> String {
+    format!("{value:#}").replace('\n', &format!("\n{indent}"))
 }
 
 fn source(value: &mut Value, pointer: &str, warnings: &mut Vec<Diagnostic>) {

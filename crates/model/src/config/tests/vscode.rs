@@ -44,6 +44,23 @@ fn vscode_file_is_read_as_it_is() {
 }
 
 #[test]
+fn vscode_file_is_converted_with_its_other_settings() {
+    let file = r#"{"$schema":"x","on_unreachable":"serve","limits":{"body_bytes":65536},
+        "inputs":[],"servers":{"b":{"command":"x"},"a":{"command":"y"},}}"#;
+    let config = parse(file).config;
+    let text = config.converted_text().unwrap();
+    assert!(
+        !text.contains("$schema") && !text.contains("inputs"),
+        "{text}"
+    );
+    assert!(text.find("\"b\"") < text.find("\"a\""), "{text}");
+    let converted = parse(&text).config;
+    assert_eq!(converted.on_unreachable, config.on_unreachable);
+    assert_eq!(converted.limits.body_bytes, 65_536);
+    assert_eq!(converted.digest(), config.digest());
+}
+
+#[test]
 fn vscode_file_in_its_folder_refers_to_the_folder_above() {
     let theirs = parse(FILE).config;
     let ours = parse(r#"{"mcpServers":{"a":{"command":"x"}}}"#).config;
