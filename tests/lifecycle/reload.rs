@@ -129,9 +129,9 @@ impl Bench {
 }
 
 /// Sets a flag when it is dropped.
-struct Over<'a>(&'a AtomicBool);
+struct SetOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
@@ -201,7 +201,7 @@ fn reload_of_a_changed_source_drops_no_call() {
     thread::scope(|scope| {
         let broker = &bench.broker;
         // The callers end even if an assertion fails here.
-        let over = Over(&done);
+        let finished = SetOnDrop(&done);
         // One long call, and many short ones.
         let long = scope.spawn(|| broker.call("/b/slow", json!({"ms": 4000})));
         let callers = [(); 3].map(|()| {
@@ -225,7 +225,7 @@ fn reload_of_a_changed_source_drops_no_call() {
         let said = bench.outcome("reloaded", 0);
         assert_eq!(said["replaced"], "/a");
         assert!(!long.is_finished(), "the long call was not awaited");
-        drop(over);
+        drop(finished);
         for caller in callers {
             assert!(caller.join().expect("no call failed") > 0);
         }
@@ -427,7 +427,7 @@ fn reloads_under_load_fail_no_call_and_keep_other_processes() {
     let done = AtomicBool::new(false);
     let watch = Watch::start();
     let tally = thread::scope(|scope| {
-        let over = Over(&done);
+        let finished = SetOnDrop(&done);
         let flood = scope
             .spawn(|| Tally::flood_until(&address, 4, "/b/echo", &|| done.load(Ordering::Acquire)));
         for round in 0..reloads {
@@ -438,7 +438,7 @@ fn reloads_under_load_fail_no_call_and_keep_other_processes() {
                 source(config, 1)["timeout"] = json!(30 + round % 7);
             });
         }
-        drop(over);
+        drop(finished);
         flood.join().expect("the callers do not panic")
     });
     tally.is_clean();

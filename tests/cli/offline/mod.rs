@@ -3,8 +3,8 @@
 mod accept;
 mod baseline;
 mod bench;
+mod control_characters;
 mod diff;
-mod flood;
 mod formats;
 mod generate;
 mod new;

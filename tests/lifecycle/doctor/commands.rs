@@ -9,12 +9,12 @@ use harness::{Chaos, Run, binary};
 use serde_json::{Value, json};
 
 /// The broker in a separate folder, with `program` instead of the server's command for `/a`.
-struct Elsewhere {
+struct BrokerCopy {
     chaos: Chaos,
     broker: PathBuf,
 }
 
-impl Elsewhere {
+impl BrokerCopy {
     fn new() -> Self {
         let chaos = Chaos::new();
         let broker = chaos.path().join("chaos-broker");
@@ -54,9 +54,9 @@ fn failure(report: &Value) -> &Value {
 
 #[test]
 fn doctor_names_a_command_that_is_missing_or_not_a_program() {
-    let elsewhere = Elsewhere::new();
-    elsewhere.program("chaos-mcp2", "#!/bin/sh\n", 0o755);
-    let report = elsewhere.examine(&[]);
+    let copy = BrokerCopy::new();
+    copy.program("chaos-mcp2", "#!/bin/sh\n", 0o755);
+    let report = copy.examine(&[]);
     let found = failure(&report);
     assert_eq!(found["code"], "spawn_not_found");
     let message = found["message"].as_str().expect("text");
@@ -97,7 +97,7 @@ fn doctor_names_a_command_that_is_missing_or_not_a_program() {
             "chaos-mcp serve",
         ),
     ] {
-        let report = elsewhere.program("chaos-mcp", text, mode).examine(&[]);
+        let report = copy.program("chaos-mcp", text, mode).examine(&[]);
         let found = failure(&report);
         assert_eq!(found["code"], code, "{found}");
         let message = found["message"].as_str().expect("text");
@@ -107,12 +107,12 @@ fn doctor_names_a_command_that_is_missing_or_not_a_program() {
 
 #[test]
 fn doctor_distinguishes_a_server_that_waits_for_input() {
-    let elsewhere = Elsewhere::new();
+    let copy = BrokerCopy::new();
     let compiled = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/chaos-broker/config.json"
     );
-    let config = &elsewhere.chaos.config(compiled, |config| {
+    let config = &copy.chaos.config(compiled, |config| {
         for at in 0..3 {
             config["tree"][at]["source"]["startup_timeout"] = json!(1);
         }
@@ -125,9 +125,7 @@ fn doctor_distinguishes_a_server_that_waits_for_input() {
             "waits for input: Enter password:",
         ),
     ] {
-        let report = elsewhere
-            .program("chaos-mcp", text, 0o755)
-            .examine(&[config]);
+        let report = copy.program("chaos-mcp", text, 0o755).examine(&[config]);
         let found = failure(&report);
         assert_eq!(
             (&found["code"], &found["cause"]),

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use broker_mcp::{CallFailure, ToolCall};
 
-use crate::client::common::{Scene, WAIT_TIMEOUT, eventually};
+use crate::client::common::{ServerFixture, WAIT_TIMEOUT, eventually};
 use crate::client::session::open;
 
 #[tokio::test]
 async fn call_that_hangs_times_out_and_is_cancelled_at_the_server() {
-    let scene = Scene::new();
-    let session = open(&scene.server("call() { :; }")).await;
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server("call() { :; }")).await;
     let timeout = Duration::from_millis(50);
     let failure = session
         .call(ToolCall::new("echo", b"{}"), timeout)
@@ -27,10 +27,10 @@ async fn call_that_hangs_times_out_and_is_cancelled_at_the_server() {
         "{failure:?}"
     );
     eventually("the cancel arrives", || {
-        scene.read("log").contains("notifications/cancelled")
+        fixture.read("log").contains("notifications/cancelled")
     })
     .await;
-    let log = scene.read("log");
+    let log = fixture.read("log");
     let sent = log
         .lines()
         .find(|line| line.contains("tools/call"))
@@ -48,17 +48,17 @@ async fn call_that_hangs_times_out_and_is_cancelled_at_the_server() {
 
 #[tokio::test]
 async fn call_of_a_caller_that_leaves_is_cancelled_at_the_server() {
-    let scene = Scene::new();
-    let session = open(&scene.server("call() { :; }")).await;
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server("call() { :; }")).await;
     {
         let mut leaving = Box::pin(session.call(ToolCall::new("echo", b"{}"), WAIT_TIMEOUT));
         tokio::select! {
             _ = &mut leaving => panic!("it hangs"),
-            () = eventually("the call arrives", || scene.read("log").contains("tools/call")) => {}
+            () = eventually("the call arrives", || fixture.read("log").contains("tools/call")) => {}
         }
     }
     eventually("the cancel arrives", || {
-        scene.read("log").contains("notifications/cancelled")
+        fixture.read("log").contains("notifications/cancelled")
     })
     .await;
     session.stop().await;

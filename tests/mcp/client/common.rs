@@ -45,11 +45,11 @@ after
 "#;
 
 /// A folder for one test, with what its servers wrote down.
-pub(crate) struct Scene {
+pub(crate) struct ServerFixture {
     folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl ServerFixture {
     pub(crate) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a folder for the test"),

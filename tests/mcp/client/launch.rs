@@ -10,7 +10,7 @@ use broker_model::config::{CommandLine, Limits, Source, Template};
 use broker_model::filter::ToolFilter;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, SourceCause};
 
-use super::common::{Scene, process, process_mut};
+use super::common::{ServerFixture, process, process_mut};
 
 fn template(text: &str) -> Template {
     Template::parse(text).expect("it is a template")
@@ -291,12 +291,12 @@ fn launch_searches_a_bare_name_next_to_the_executable_first() {
 
 #[tokio::test]
 async fn launch_of_a_file_that_is_not_a_program_names_the_reason() {
-    let scene = Scene::new();
+    let fixture = ServerFixture::new();
     let check = async |name: &str, content: &[u8], mode: u32, cause: SourceCause| {
-        let file = scene.file(name);
+        let file = fixture.file(name);
         std::fs::write(&file, content).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
-        let mut launch = scene.launch("");
+        let mut launch = fixture.launch("");
         process_mut(&mut launch).program = file.to_str().unwrap().to_owned();
         let failure = Session::open(&launch, None).await.unwrap_err();
         assert_eq!(failure.cause, cause, "{failure}");
@@ -333,8 +333,8 @@ async fn launch_of_a_file_that_is_not_a_program_names_the_reason() {
         SourceCause::ExitBeforeReady,
     )
     .await;
-    let mut launch = scene.launch("");
-    process_mut(&mut launch).cwd = Some(scene.file("nowhere"));
+    let mut launch = fixture.launch("");
+    process_mut(&mut launch).cwd = Some(fixture.file("nowhere"));
     let failure = Session::open(&launch, None).await.unwrap_err();
     assert_eq!(failure.cause, SourceCause::SpawnFailed);
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use super::common::{Scene, WAIT_TIMEOUT, is_alive};
+use super::common::{ServerFixture, WAIT_TIMEOUT, is_alive};
 
 /// Starts as `$DIR/mode` says; a call does what its arguments say.
 const SERVER: &str = r#"
@@ -129,11 +129,11 @@ fn check_call(number: u64, act: &str, outcome: &Outcome, log: &str) {
 }
 
 async fn play(steps: Vec<Step>) {
-    let scene = Scene::new();
-    let set_mode = |mode: &str| std::fs::write(scene.file("mode"), mode).expect("it is written");
+    let fixture = ServerFixture::new();
+    let set_mode = |mode: &str| std::fs::write(fixture.file("mode"), mode).expect("it is written");
     set_mode("good");
     let tasks = TaskTracker::new();
-    let source = Source::start(scene.server(SERVER), None, Arc::new(NoEvil), &tasks);
+    let source = Source::start(fixture.server(SERVER), None, Arc::new(NoEvil), &tasks);
     let mut status = source.status();
     let watcher = tokio::spawn(async move {
         let mut before = status.borrow().clone();
@@ -185,11 +185,11 @@ async fn play(steps: Vec<Step>) {
             .expect("it does not panic"),
         Err(CallFailure::Stopping)
     ));
-    let log = scene.read("log");
+    let log = fixture.read("log");
     for (number, act, outcome) in &done {
         check_call(*number, act, outcome, &log);
     }
-    for pid in scene.read("starts").lines() {
+    for pid in fixture.read("starts").lines() {
         assert!(!is_alive(pid), "process {pid} is left");
     }
     drop(source);

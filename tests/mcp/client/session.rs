@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::common::{Scene, WAIT_TIMEOUT, eventually, is_alive};
+use super::common::{ServerFixture, WAIT_TIMEOUT, eventually, is_alive};
 use broker_mcp::{CallFailure, ProgressSink, Session, ToolCall};
 use broker_model::SourceCause;
 use broker_wire::Era;
@@ -32,8 +32,8 @@ fn names(snapshot: &broker_model::Snapshot) -> Vec<&str> {
 
 #[tokio::test]
 async fn session_with_a_legacy_server_lists_and_calls() {
-    let scene = Scene::new();
-    let session = open(&scene.server("")).await;
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server("")).await;
     assert_eq!(session.era(), Era::Legacy);
     let snapshot = session.snapshot().await.unwrap();
     assert_eq!(snapshot.protocol_version, "2025-06-18");
@@ -41,7 +41,7 @@ async fn session_with_a_legacy_server_lists_and_calls() {
     assert_eq!(names(&snapshot), ["echo", "other"]);
     assert_eq!(call(&session, "{\n\"a\":1}").await.unwrap(), HI);
     session.stop().await;
-    let log = scene.read("log");
+    let log = fixture.read("log");
     let lines: Vec<_> = log.lines().collect();
     assert!(lines[0].contains("server/discover") && lines[0].contains("2026-07-28"));
     assert!(lines[1].contains(r#""initialize""#) && lines[1].contains(r#""capabilities":{}"#));
@@ -51,7 +51,7 @@ async fn session_with_a_legacy_server_lists_and_calls() {
 
 #[tokio::test]
 async fn progress_reaches_only_the_sink_of_its_call_before_the_result() {
-    let scene = Scene::new();
+    let fixture = ServerFixture::new();
     let progress = |token: &str, members: &str| {
         format!(
             "say \"{{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"method\\\":\\\"notifications/progress\\\",\\\"params\\\":{{\\\"progressToken\\\":{token},{members}}}}}\"\n"
@@ -69,7 +69,7 @@ async fn progress_reaches_only_the_sink_of_its_call_before_the_result() {
         progress("$id", r#"\"progress\":3"#),
     ];
     let script = format!("call() {{\n{}ok '{HI}'\n}}", lines.concat());
-    let session = open(&scene.server(&script)).await;
+    let session = open(&fixture.server(&script)).await;
     // There is room for two notifications; further ones are dropped.
     let (sink, mut received) = ProgressSink::new(2);
     let asked = ToolCall {
@@ -92,7 +92,7 @@ async fn progress_reaches_only_the_sink_of_its_call_before_the_result() {
     assert_eq!(call(&session, "{}").await.unwrap(), HI);
     assert!(received.try_recv().is_err());
     session.stop().await;
-    let log = scene.read("log");
+    let log = fixture.read("log");
     let calls: Vec<_> = log
         .lines()
         .filter(|line| line.contains("tools/call"))
@@ -107,8 +107,8 @@ async fn progress_reaches_only_the_sink_of_its_call_before_the_result() {
 
 #[tokio::test]
 async fn session_with_a_modern_server_sends_meta_and_subscribes() {
-    let scene = Scene::new();
-    let launch = scene.server(
+    let fixture = ServerFixture::new();
+    let launch = fixture.server(
         "discover() { modern; }\ncall() { ok '{\"resultType\":\"complete\",\"content\":[]}'; }",
     );
     let session = open(&launch).await;
@@ -117,7 +117,7 @@ async fn session_with_a_modern_server_sends_meta_and_subscribes() {
     let result = call(&session, "{}").await.unwrap();
     assert_eq!(result, r#"{"resultType":"complete","content":[]}"#);
     session.stop().await;
-    let log = scene.read("log");
+    let log = fixture.read("log");
     assert!(!log.contains("initialize"));
     assert!(
         log.lines()
@@ -133,15 +133,15 @@ async fn session_with_a_modern_server_sends_meta_and_subscribes() {
 
 #[tokio::test]
 async fn handshake_tries_the_era_of_the_lock_first() {
-    let scene = Scene::new();
-    let session = Session::open(&scene.server(""), Some(Era::Legacy))
+    let fixture = ServerFixture::new();
+    let session = Session::open(&fixture.server(""), Some(Era::Legacy))
         .await
         .unwrap();
     session.stop().await;
-    assert!(!scene.read("log").contains("server/discover"));
+    assert!(!fixture.read("log").contains("server/discover"));
 
-    let scene = Scene::new();
-    let launch = scene.server("discover() { modern; }\ninit() { err -32601 gone; }");
+    let fixture = ServerFixture::new();
+    let launch = fixture.server("discover() { modern; }\ninit() { err -32601 gone; }");
     let session = Session::open(&launch, Some(Era::Legacy)).await.unwrap();
     assert_eq!(session.era(), Era::Modern);
     session.stop().await;
@@ -149,32 +149,32 @@ async fn handshake_tries_the_era_of_the_lock_first() {
 
 #[tokio::test]
 async fn handshake_after_a_death_at_the_probe_starts_the_server_again() {
-    let scene = Scene::new();
-    let session = open(&scene.server("discover() { exit 7; }")).await;
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server("discover() { exit 7; }")).await;
     assert_eq!(session.era(), Era::Legacy);
     session.stop().await;
-    assert_eq!(scene.read("log").matches("server/discover").count(), 1);
+    assert_eq!(fixture.read("log").matches("server/discover").count(), 1);
 }
 
 #[tokio::test]
 async fn handshake_with_a_silent_probe_asks_in_the_other_era_too() {
-    let scene = Scene::new();
-    let mut launch = scene.server("discover() { :; }");
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.server("discover() { :; }");
     launch.timing.probe = Duration::from_millis(50);
     let session = open(&launch).await;
     assert_eq!(session.era(), Era::Legacy);
     session.stop().await;
     assert!(
-        !scene.read("log").contains("notifications/cancelled"),
+        !fixture.read("log").contains("notifications/cancelled"),
         "an opening is never cancelled"
     );
 }
 
 #[tokio::test]
 async fn handshake_follows_the_first_conclusive_answer() {
-    let scene = Scene::new();
+    let fixture = ServerFixture::new();
     // Silent until it is asked in the legacy era, and then it answers the first question.
-    let mut launch = scene.server("discover() { first=$id; }\ninit() { id=$first; modern; }");
+    let mut launch = fixture.server("discover() { first=$id; }\ninit() { id=$first; modern; }");
     launch.timing.probe = Duration::from_millis(50);
     let session = open(&launch).await;
     assert_eq!(session.era(), Era::Modern);
@@ -183,8 +183,8 @@ async fn handshake_follows_the_first_conclusive_answer() {
 
 #[tokio::test]
 async fn exit_before_the_handshake_is_reported_with_code_and_stderr() {
-    let scene = Scene::new();
-    let failure = Session::open(&scene.launch("echo 'no key given' >&2; exit 3"), None)
+    let fixture = ServerFixture::new();
+    let failure = Session::open(&fixture.launch("echo 'no key given' >&2; exit 3"), None)
         .await
         .unwrap_err();
     assert_eq!(failure.cause, SourceCause::ExitBeforeReady);
@@ -195,8 +195,8 @@ async fn exit_before_the_handshake_is_reported_with_code_and_stderr() {
 
 #[tokio::test]
 async fn exit_0_before_the_handshake_suggests_another_transport() {
-    let scene = Scene::new();
-    let mut launch = scene.launch("exit 0");
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.launch("exit 0");
     launch.withheld = vec!["SOME_TOKEN".to_owned()];
     let failure = Session::open(&launch, None).await.unwrap_err();
     assert_eq!(failure.cause, SourceCause::ExitBeforeReady);
@@ -210,18 +210,19 @@ async fn exit_0_before_the_handshake_suggests_another_transport() {
 
 #[tokio::test]
 async fn handshake_without_an_answer_ends_the_server_at_the_timeout() {
-    let scene = Scene::new();
-    let mut launch = scene.launch("echo $$ > $DIR/pid; trap '' TERM; while :; do read -r x; done");
+    let fixture = ServerFixture::new();
+    let mut launch =
+        fixture.launch("echo $$ > $DIR/pid; trap '' TERM; while :; do read -r x; done");
     launch.startup_timeout = Duration::from_millis(200);
     let failure = Session::open(&launch, None).await.unwrap_err();
     assert_eq!(failure.cause, SourceCause::StartupTimeout);
-    assert!(!is_alive(&scene.read("pid")));
+    assert!(!is_alive(&fixture.read("pid")));
 }
 
 #[tokio::test]
 async fn list_continues_after_an_empty_cursor() {
-    let scene = Scene::new();
-    let session = open(&scene.server(
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server(
         r#"list() { case $line in
             *'"cursor":"2"'*) ok '{"tools":[{"name":"c"}]}';;
             *'"cursor":""'*) ok '{"tools":[{"name":"b"}],"nextCursor":"2"}';;
@@ -235,9 +236,9 @@ async fn list_continues_after_an_empty_cursor() {
 
 #[tokio::test]
 async fn list_that_never_ends_is_invalid() {
-    let scene = Scene::new();
+    let fixture = ServerFixture::new();
     let session =
-        open(&scene.server(r#"list() { ok '{"tools":[],"nextCursor":"again"}'; }"#)).await;
+        open(&fixture.server(r#"list() { ok '{"tools":[],"nextCursor":"again"}'; }"#)).await;
     let failure = session.snapshot().await.unwrap_err();
     assert_eq!(failure.cause, SourceCause::ListInvalid);
     session.stop().await;
@@ -249,8 +250,8 @@ async fn list_without_method_or_capability_is_empty() {
         "list() { err -32601 none; }",
         "caps='{}'\nlist() { exit 1; }",
     ] {
-        let scene = Scene::new();
-        let session = open(&scene.server(script)).await;
+        let fixture = ServerFixture::new();
+        let session = open(&fixture.server(script)).await;
         assert!(session.snapshot().await.unwrap().tools.is_empty());
         session.stop().await;
     }
@@ -258,9 +259,9 @@ async fn list_without_method_or_capability_is_empty() {
 
 #[tokio::test]
 async fn exit_during_calls_fails_each_with_the_same_cause() {
-    let scene = Scene::new();
+    let fixture = ServerFixture::new();
     // The sleeper keeps stdout open, so the end of the process is what counts.
-    let launch = scene.server("n=0\ncall() { n=$((n+1)); [ $n = 3 ] || return; echo last words >&2; sleep 60 & kill -SEGV $$; }");
+    let launch = fixture.server("n=0\ncall() { n=$((n+1)); [ $n = 3 ] || return; echo last words >&2; sleep 60 & kill -SEGV $$; }");
     let session = open(&launch).await;
     let start = Instant::now();
     let calls = tokio::join!(
@@ -286,8 +287,8 @@ async fn exit_during_calls_fails_each_with_the_same_cause() {
 
 #[tokio::test]
 async fn call_timeout_applies_while_the_write_is_blocked() {
-    let scene = Scene::new();
-    let session = open(&scene.server("other() { sleep 60; }")).await;
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server("other() { sleep 60; }")).await;
     let big = format!("{{\"x\":\"{}\"}}", "x".repeat(4 << 20));
     let timeout = Duration::from_millis(200);
     let (stuck, behind) = tokio::join!(
@@ -319,8 +320,8 @@ async fn call_timeout_applies_while_the_write_is_blocked() {
 
 #[tokio::test]
 async fn answers_are_read_while_the_server_does_not_read() {
-    let scene = Scene::new();
-    let mut launch = scene.server(
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.server(
         r#"call() { printf '{"jsonrpc":"2.0","id":%s,"result":{"x":"' $id; head -c 3000000 /dev/zero | tr '\0' x; say '"}}'; }"#,
     );
     launch.line_bytes = 8 << 20;
@@ -339,18 +340,18 @@ async fn answers_are_read_while_the_server_does_not_read() {
 
 #[tokio::test]
 async fn noise_on_stdout_is_skipped_and_server_requests_are_answered() {
-    let scene = Scene::new();
-    let session = open(&scene.server(
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server(
         r#"call() { say 'Listening…'; say '{"level":"info"}'; say '{"jsonrpc":"2.0","id":"s","method":"ping"}'; say '{"jsonrpc":"2.0","id":9,"method":"roots/list"}'; ok '{}'; }"#,
     ))
     .await;
     assert_eq!(call(&session, "{}").await.unwrap(), "{}");
     eventually("both requests are answered", || {
-        scene.read("log").contains("-32601")
+        fixture.read("log").contains("-32601")
     })
     .await;
     session.stop().await;
-    let log = scene.read("log");
+    let log = fixture.read("log");
     let answers: Vec<_> = log
         .lines()
         .skip_while(|line| !line.contains("tools/call"))
@@ -363,8 +364,8 @@ async fn noise_on_stdout_is_skipped_and_server_requests_are_answered() {
 
 #[tokio::test]
 async fn answer_over_the_line_limit_fails_only_its_call() {
-    let scene = Scene::new();
-    let session = open(&scene.server(
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server(
         r#"call() { case $line in *big*) printf '{"result":"'; head -c 2000000 /dev/zero | tr '\0' x; say "\",\"id\":$id}";; *) ok '{}';; esac; }"#,
     ))
     .await;
@@ -379,8 +380,8 @@ async fn answer_over_the_line_limit_fails_only_its_call() {
 
 #[tokio::test]
 async fn answer_without_a_final_newline_is_delivered() {
-    let scene = Scene::new();
-    let launch = scene.server(
+    let fixture = ServerFixture::new();
+    let launch = fixture.server(
         r#"call() { printf '{"jsonrpc":"2.0","id":%s,"result":{"last":1}}' "$id"; exit 0; }"#,
     );
     let session = open(&launch).await;
@@ -391,8 +392,8 @@ async fn answer_without_a_final_newline_is_delivered() {
 #[tokio::test]
 async fn answer_that_is_invalid_fails_its_call_at_once() {
     let check = async |reply: &str, part: &str| {
-        let scene = Scene::new();
-        let session = open(&scene.server(&format!("call() {{ say \"{reply}\"; }}"))).await;
+        let fixture = ServerFixture::new();
+        let session = open(&fixture.server(&format!("call() {{ say \"{reply}\"; }}"))).await;
         let failure = call(&session, "{}").await.unwrap_err();
         assert!(format!("{failure:?}").contains(part), "{failure:?}");
         session.stop().await;
@@ -417,8 +418,8 @@ async fn answer_that_is_invalid_fails_its_call_at_once() {
 
 #[tokio::test]
 async fn call_over_the_limit_and_queue_is_refused_at_once() {
-    let scene = Scene::new();
-    let mut launch = scene.server("call() { :; }");
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.server("call() { :; }");
     (launch.max_in_flight, launch.queue) = (2, 3);
     let session = std::sync::Arc::new(open(&launch).await);
     let mut calls = tokio::task::JoinSet::new();
@@ -456,9 +457,9 @@ async fn call_over_the_limit_and_queue_is_refused_at_once() {
 
 #[tokio::test]
 async fn grandchild_in_the_group_ends_after_a_clean_exit() {
-    let scene = Scene::new();
-    let session = open(&scene.server("sleep 300 & echo $! > $DIR/grandchild")).await;
-    let grandchild = scene.read("grandchild");
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server("sleep 300 & echo $! > $DIR/grandchild")).await;
+    let grandchild = fixture.read("grandchild");
     assert!(is_alive(&grandchild));
     session.stop().await;
     assert!(!is_alive(&grandchild));
@@ -466,24 +467,24 @@ async fn grandchild_in_the_group_ends_after_a_clean_exit() {
 
 #[tokio::test]
 async fn server_that_ignores_end_of_input_and_sigterm_is_killed() {
-    let scene = Scene::new();
+    let fixture = ServerFixture::new();
     let launch =
-        scene.server("trap '' TERM; echo $$ > $DIR/pid\nafter() { while :; do sleep 1; done; }");
+        fixture.server("trap '' TERM; echo $$ > $DIR/pid\nafter() { while :; do sleep 1; done; }");
     let session = open(&launch).await;
     let start = Instant::now();
     session.stop().await;
-    assert!(!is_alive(&scene.read("pid")));
+    assert!(!is_alive(&fixture.read("pid")));
     assert!(start.elapsed() >= launch.timing.close_grace + launch.timing.term_grace);
 }
 
 #[tokio::test]
 async fn session_that_is_dropped_ends_its_processes() {
-    let scene = Scene::new();
+    let fixture = ServerFixture::new();
     let session =
-        open(&scene.server("sleep 300 & echo $! > $DIR/grandchild; echo $$ > $DIR/pid")).await;
+        open(&fixture.server("sleep 300 & echo $! > $DIR/grandchild; echo $$ > $DIR/pid")).await;
     drop(session);
     eventually("both are gone", || {
-        !is_alive(&scene.read("pid")) && !is_alive(&scene.read("grandchild"))
+        !is_alive(&fixture.read("pid")) && !is_alive(&fixture.read("grandchild"))
     })
     .await;
 }
@@ -499,11 +500,11 @@ async fn library_adopts_no_orphans_and_reaps_no_children_of_its_host() {
         .args(["-c", "exit 3"])
         .spawn()
         .unwrap();
-    let scene = Scene::new();
-    let session = open(&scene.server("(sleep 300 & echo $! > $DIR/daemon)")).await;
+    let fixture = ServerFixture::new();
+    let session = open(&fixture.server("(sleep 300 & echo $! > $DIR/daemon)")).await;
     assert_eq!(call(&session, "{}").await.unwrap(), HI);
     assert_eq!(rustix::process::child_subreaper().unwrap(), None);
     session.stop().await;
-    assert!(!is_alive(&scene.read("daemon")));
+    assert!(!is_alive(&fixture.read("daemon")));
     assert_eq!(of_host.wait().unwrap().code(), Some(3));
 }

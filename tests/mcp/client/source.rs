@@ -11,7 +11,7 @@ use broker_mcp::{
 use broker_model::{Snapshot, SourceCause};
 use tokio_util::task::TaskTracker;
 
-use super::common::{Scene, WAIT_TIMEOUT, eventually, is_alive, process_mut};
+use super::common::{ServerFixture, WAIT_TIMEOUT, eventually, is_alive, process_mut};
 
 /// Withdraws a source that lists a tool named `evil`.
 #[derive(Default)]
@@ -85,8 +85,8 @@ async fn call(source: &Source) -> Result<String, CallFailure> {
 
 #[tokio::test]
 async fn source_call_waits_for_the_start_and_stop_is_idempotent() {
-    let scene = Scene::new();
-    let source = start(scene.server("echo $$ > $DIR/pid"));
+    let fixture = ServerFixture::new();
+    let source = start(fixture.server("echo $$ > $DIR/pid"));
     assert!(call(&source).await.unwrap().contains("hi"));
     let status = until(&source, |status| status.state == State::Ready).await;
     assert_eq!(
@@ -96,15 +96,15 @@ async fn source_call_waits_for_the_start_and_stop_is_idempotent() {
     assert_eq!(status.counters.calls(), 1);
     tokio::join!(source.stop(), source.stop());
     source.stop().await;
-    assert!(!is_alive(&scene.read("pid")));
+    assert!(!is_alive(&fixture.read("pid")));
     assert!(matches!(call(&source).await, Err(CallFailure::Stopping)));
     until(&source, |status| status.state == State::Stopping).await;
 }
 
 #[tokio::test]
 async fn source_that_dies_is_restarted_and_checked_again() {
-    let scene = Scene::new();
-    let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
+    let fixture = ServerFixture::new();
+    let source = start(fixture.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
     assert_eq!(call(&source).await.unwrap(), "{}");
     let failure = source
         .call(ToolCall::new("die", b"{}"), WAIT_TIMEOUT)
@@ -131,7 +131,7 @@ async fn source_that_dies_is_restarted_and_checked_again() {
     assert_eq!(status.counters.failures(), 1);
     source.stop().await;
     assert_eq!(
-        scene.read("log").matches("server/discover").count(),
+        fixture.read("log").matches("server/discover").count(),
         1,
         "the agreed era is tried first"
     );
@@ -139,8 +139,8 @@ async fn source_that_dies_is_restarted_and_checked_again() {
 
 #[tokio::test]
 async fn source_in_a_crash_loop_backs_off_and_reports_the_cause() {
-    let scene = Scene::new();
-    let mut launch = scene.launch("echo x >> $DIR/starts; echo broken >&2; exit 4");
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.launch("echo x >> $DIR/starts; echo broken >&2; exit 4");
     launch.timing.backoff = Duration::from_secs(3600);
     launch.timing.backoff_cap = Duration::from_secs(3600);
     let source = start(launch);
@@ -157,7 +157,7 @@ async fn source_in_a_crash_loop_backs_off_and_reports_the_cause() {
     assert_eq!(failure.cause, SourceCause::ExitBeforeReady);
     assert_eq!(failure.stderr, ["broken"]);
     assert_eq!(
-        scene.read("starts").lines().count(),
+        fixture.read("starts").lines().count(),
         2,
         "one process for each era, then none"
     );
@@ -166,8 +166,8 @@ async fn source_in_a_crash_loop_backs_off_and_reports_the_cause() {
 
 #[tokio::test]
 async fn source_call_too_short_for_a_restart_reports_the_cause() {
-    let scene = Scene::new();
-    let mut launch = scene.launch("echo broken >&2; exit 4");
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.launch("echo broken >&2; exit 4");
     // A call may wake it after about a second, for which one with more time would wait.
     launch.timing.backoff = Duration::from_millis(1200);
     let source = start(launch);
@@ -185,16 +185,16 @@ async fn source_call_too_short_for_a_restart_reports_the_cause() {
 
 #[tokio::test]
 async fn source_in_backoff_is_started_once_by_many_calls() {
-    let scene = Scene::new();
-    let mut launch = scene.server("echo x >> $DIR/starts\n[ -e $DIR/fixed ] || exit 1");
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.server("echo x >> $DIR/starts\n[ -e $DIR/fixed ] || exit 1");
     // Long enough that only a call can bring it back; the gap between wishes is five seconds at most.
     launch.timing.backoff = Duration::from_secs(3600);
     launch.timing.backoff_cap = Duration::from_secs(3600);
     launch.timing.close_grace = Duration::from_millis(10);
     let source = start(launch);
     until(&source, |status| status.state == State::Backoff).await;
-    let before = scene.read("starts").lines().count();
-    std::fs::write(scene.file("fixed"), "").unwrap();
+    let before = fixture.read("starts").lines().count();
+    std::fs::write(fixture.file("fixed"), "").unwrap();
     let woken = async {
         loop {
             match tokio::join!(call(&source), call(&source), call(&source)) {
@@ -206,18 +206,19 @@ async fn source_in_backoff_is_started_once_by_many_calls() {
     tokio::time::timeout(WAIT_TIMEOUT, woken)
         .await
         .expect("it is woken");
-    assert_eq!(scene.read("starts").lines().count(), before + 1);
+    assert_eq!(fixture.read("starts").lines().count(), before + 1);
     source.stop().await;
 }
 
 #[tokio::test]
 async fn source_with_a_missing_command_is_not_retried() {
-    let scene = Scene::new();
-    let mut launch = scene.launch("");
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.launch("");
     process_mut(&mut launch).program = "no-such-server".to_owned();
-    process_mut(&mut launch).search = vec![scene.folder().to_owned(), scene.folder().to_owned()];
-    std::fs::write(scene.file("no-such"), "").unwrap();
-    std::fs::write(scene.file("no-such-serve"), "").unwrap();
+    process_mut(&mut launch).search =
+        vec![fixture.folder().to_owned(), fixture.folder().to_owned()];
+    std::fs::write(fixture.file("no-such"), "").unwrap();
+    std::fs::write(fixture.file("no-such-serve"), "").unwrap();
     let source = start(launch);
     let status = until(&source, |status| status.state == State::Failed).await;
     assert_eq!(status.next_attempt, None);
@@ -227,7 +228,7 @@ async fn source_with_a_missing_command_is_not_retried() {
         failure.message.contains("did you mean `no-such-serve`?"),
         "{failure}"
     );
-    let folder = scene.folder().to_string_lossy().into_owned();
+    let folder = fixture.folder().to_string_lossy().into_owned();
     assert_eq!(failure.message.matches(&folder).count(), 1, "{failure}");
     let result = call(&source).await;
     assert!(
@@ -245,8 +246,8 @@ async fn source_with_a_missing_command_is_not_retried() {
 
 #[tokio::test]
 async fn source_with_announced_changes_is_withdrawn_and_restored() {
-    let scene = Scene::new();
-    let source = start(scene.server(
+    let fixture = ServerFixture::new();
+    let source = start(fixture.server(
         r#"changed() { say '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; }
         call() { case $line in
             *'"turn"'*) tools='{"name":"evil"}'; changed;;
@@ -274,7 +275,7 @@ async fn source_with_announced_changes_is_withdrawn_and_restored() {
     let after = until(&source, |status| status.verdicts > before).await;
     assert_eq!(after.restarts, 0);
     source.stop().await;
-    let listed = scene.read("log").matches("tools/list").count();
+    let listed = fixture.read("log").matches("tools/list").count();
     assert!(
         listed < 100,
         "a storm is checked a few times only, not {listed}"
@@ -283,8 +284,8 @@ async fn source_with_announced_changes_is_withdrawn_and_restored() {
 
 #[tokio::test]
 async fn source_with_an_invalid_list_is_not_served() {
-    let scene = Scene::new();
-    let source = start(scene.server(
+    let fixture = ServerFixture::new();
+    let source = start(fixture.server(
         r#"call() { tools='{"name":""}'; say '{"method":"notifications/tools/list_changed"}'; ok '{}'; }"#,
     ));
     assert_eq!(call(&source).await.unwrap(), "{}");
@@ -299,19 +300,20 @@ async fn source_with_an_invalid_list_is_not_served() {
 
 #[tokio::test]
 async fn source_stopped_during_its_start_leaves_no_process() {
-    let scene = Scene::new();
-    let source = start(scene.launch("echo $$ > $DIR/pid; trap '' TERM; while :; do sleep 1; done"));
-    eventually("it runs", || is_alive(&scene.read("pid"))).await;
+    let fixture = ServerFixture::new();
+    let source =
+        start(fixture.launch("echo $$ > $DIR/pid; trap '' TERM; while :; do sleep 1; done"));
+    eventually("it runs", || is_alive(&fixture.read("pid"))).await;
     source.stop().await;
-    assert!(!is_alive(&scene.read("pid")));
+    assert!(!is_alive(&fixture.read("pid")));
 }
 
 #[tokio::test]
 async fn source_stop_when_expedited_shortens_every_grace() {
     for hurry_first in [true, false] {
-        let scene = Scene::new();
+        let fixture = ServerFixture::new();
         // The server ignores the end of its input and TERM; so does what it left in its group.
-        let mut launch = scene.server(
+        let mut launch = fixture.server(
             "trap '' TERM; echo $$ > $DIR/pid
             (while :; do sleep 1; done) & echo $! > $DIR/child
             after() { while :; do sleep 1; done; }",
@@ -338,16 +340,16 @@ async fn source_stop_when_expedited_shortens_every_grace() {
             .await
             .expect("soon");
         for name in ["pid", "child"] {
-            assert!(!is_alive(&scene.read(name)), "{name}");
+            assert!(!is_alive(&fixture.read(name)), "{name}");
         }
     }
 }
 
 #[tokio::test]
 async fn source_subscription_that_ends_is_renewed_and_the_list_checked() {
-    let scene = Scene::new();
+    let fixture = ServerFixture::new();
     // It ends the first one with an answer, the second with a cancellation, and keeps the third.
-    let source = start(scene.server(
+    let source = start(fixture.server(
         r#"discover() { modern; }
         other() { case $line in *'"subscriptions/listen"'*)
             n=$((n+1))
@@ -362,7 +364,7 @@ async fn source_subscription_that_ends_is_renewed_and_the_list_checked() {
     // The first verdict, and one for each time that it was opened again.
     let status = until(&source, |status| status.verdicts >= 3).await;
     assert_eq!((status.state, status.restarts), (State::Ready, 0));
-    let count = || scene.read("log").matches("subscriptions/listen").count();
+    let count = || fixture.read("log").matches("subscriptions/listen").count();
     eventually("it is open for the third time", || count() == 3).await;
     source.stop().await;
     assert_eq!(count(), 3);
@@ -370,15 +372,15 @@ async fn source_subscription_that_ends_is_renewed_and_the_list_checked() {
 
 #[tokio::test]
 async fn source_subscription_that_always_ends_is_given_up() {
-    let scene = Scene::new();
-    let mut launch = scene.server(
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.server(
         r#"discover() { modern; }
         other() { case $line in *'"subscriptions/listen"'*) err -32601 'no such method';; esac; }"#,
     );
     launch.timing.backoff = Duration::from_millis(1);
     launch.timing.backoff_cap = Duration::from_millis(2);
     let source = start(launch);
-    let count = || scene.read("log").matches("subscriptions/listen").count();
+    let count = || fixture.read("log").matches("subscriptions/listen").count();
     eventually("it was asked some times", || count() >= 9).await;
     assert!(call(&source).await.is_ok());
     source.stop().await;
@@ -387,8 +389,8 @@ async fn source_subscription_that_always_ends_is_given_up() {
 
 #[tokio::test]
 async fn source_session_handle_never_reaches_the_next_process() {
-    let scene = Scene::new();
-    let source = start(scene.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
+    let fixture = ServerFixture::new();
+    let source = start(fixture.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
     let session = source.session(WAIT_TIMEOUT).await.unwrap();
     assert!(
         session
@@ -428,8 +430,8 @@ async fn source_session_handle_never_reaches_the_next_process() {
 
 #[tokio::test]
 async fn source_call_waiting_for_a_failed_check_gets_its_failure() {
-    let scene = Scene::new();
-    let mut launch = scene.server(
+    let fixture = ServerFixture::new();
+    let mut launch = fixture.server(
         r#"call() { case $line in
             *turn*) tools='{"name":""}'; say '{"method":"notifications/tools/list_changed"}';;
         esac; }"#,
@@ -459,8 +461,8 @@ async fn source_call_waiting_for_a_failed_check_gets_its_failure() {
 
 #[tokio::test]
 async fn source_result_with_invalid_utf8_is_repaired_and_marked() {
-    let scene = Scene::new();
-    let source = start(scene.server(
+    let fixture = ServerFixture::new();
+    let source = start(fixture.server(
         r#"call() { case $line in
             *bad*) printf '{"jsonrpc":"2.0","id":%s,"result":{"t":"\377"}}\n' "$id";;
             *) ok '{"t":"fine"}';;
@@ -485,9 +487,9 @@ async fn source_result_with_invalid_utf8_is_repaired_and_marked() {
 
 #[tokio::test]
 async fn source_polls_wait_for_calls_of_a_sequential_server() {
-    let scene = Scene::new();
+    let fixture = ServerFixture::new();
     let mut launch =
-        scene.server(r#"call() { echo begun >> $LOG; sleep 2; echo ended >> $LOG; ok '{}'; }"#);
+        fixture.server(r#"call() { echo begun >> $LOG; sleep 2; echo ended >> $LOG; ok '{}'; }"#);
     launch.relist_interval = Some(Duration::from_millis(50));
     let source = start(launch);
     let (first, second) = tokio::join!(call(&source), call(&source));
@@ -499,7 +501,7 @@ async fn source_polls_wait_for_calls_of_a_sequential_server() {
     let status = until(&source, |status| status.verdicts >= verdicts + 2).await;
     assert_eq!((status.state, status.restarts), (State::Ready, 0));
     source.stop().await;
-    let log = scene.read("log");
+    let log = fixture.read("log");
     let (_, within) = log.split_once("begun").unwrap();
     let (within, after) = within.rsplit_once("ended").unwrap();
     assert!(!within.contains("tools/list"), "{log}");
@@ -509,12 +511,12 @@ async fn source_polls_wait_for_calls_of_a_sequential_server() {
 #[tokio::test]
 async fn source_listings_are_checked_four_at_a_time() {
     let checks = Arc::new(ConcurrentChecks::default());
-    let scenes: Vec<_> = (0..8).map(|_| Scene::new()).collect();
+    let fixtures: Vec<_> = (0..8).map(|_| ServerFixture::new()).collect();
     let concurrency = ConcurrencyLimits::new();
-    let sources: Vec<_> = scenes
+    let sources: Vec<_> = fixtures
         .iter()
-        .map(|scene| {
-            let mut spec = scene.server("");
+        .map(|fixture| {
+            let mut spec = fixture.server("");
             spec.concurrency = concurrency.clone();
             Source::start(spec, None, checks.clone(), &TaskTracker::new())
         })

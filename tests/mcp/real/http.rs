@@ -37,20 +37,20 @@ fn servers() -> PathBuf {
 }
 
 /// A folder for one test, with the files of the servers.
-struct Ground {
+struct ServerFiles {
     folder: PathBuf,
 }
 
-impl Ground {
+impl ServerFiles {
     fn new(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("real-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
-        let ground = Self {
+        let files = Self {
             folder: folder.canonicalize().expect("it exists"),
         };
-        ground.lay_out();
-        ground
+        files.lay_out();
+        files
     }
 
     /// The files of the file server before every call.
@@ -122,7 +122,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for ServerFiles {
     fn drop(&mut self) {
         // The rest is below the target folder and does no harm.
         let _ = fs::remove_dir_all(&self.folder);
@@ -154,13 +154,13 @@ fn same(
 /// One broker for all, since the servers take seconds to start.
 #[test]
 fn real_server_results_through_the_broker_equal_direct_ones() {
-    let ground = Ground::new("calls");
-    let broker = ground.broker();
+    let files = ServerFiles::new("calls");
+    let broker = files.broker();
     both_eras_are_served_as_locked(&broker);
-    files_are_files(&broker, &ground);
-    a_graph_is_remembered(&broker, &ground);
+    files_are_files(&broker, &files);
+    a_graph_is_remembered(&broker, &files);
     the_reference_server_comes_through(&broker);
-    git_is_read_under_its_aliases(&broker, &ground);
+    git_is_read_under_its_aliases(&broker, &files);
     times_are_converted(&broker);
     let children = harness::children_of(broker.pid());
     assert!(children.len() >= 5, "{children:?}");
@@ -212,11 +212,11 @@ fn both_eras_are_served_as_locked(broker: &Broker) {
 
 #[test]
 fn real_servers_match_the_lock() {
-    let ground = Ground::new("check");
+    let files = ServerFiles::new("check");
     servers();
     let config = folder().join("config.json");
     let run =
-        ground
+        files
             .run(&binary("broker-gen"))
             .args(["check", "--config", &config.to_string_lossy()]);
     let output = run.output();
@@ -224,12 +224,11 @@ fn real_servers_match_the_lock() {
     assert_eq!(output.stdout, "summary: 42 same\n");
 }
 
-fn files_are_files(broker: &Broker, ground: &Ground) {
-    let mut server = DirectServer::start(
-        direct("node_modules/.bin/mcp-server-filesystem").args([ground.data()]),
-    );
+fn files_are_files(broker: &Broker, files: &ServerFiles) {
+    let mut server =
+        DirectServer::start(direct("node_modules/.bin/mcp-server-filesystem").args([files.data()]));
     assert!(!server.is_modern());
-    let at = |name: &str| ground.data().join(name).to_string_lossy().into_owned();
+    let at = |name: &str| files.data().join(name).to_string_lossy().into_owned();
     for (tool, args) in [
         ("read_text_file", json!({"path": at("a.txt")})),
         ("read_text_file", json!({"path": at("a.txt"), "head": 2})),
@@ -282,14 +281,14 @@ fn files_are_files(broker: &Broker, ground: &Ground) {
             "one\ntwo\nthree\n",
         ),
     ] {
-        ground.lay_out();
+        files.lay_out();
         let through = broker.result(&format!("/fs/{tool}"), args.clone());
         assert_eq!(
             fs::read_to_string(at(changed)).expect("it is there"),
             text,
             "{tool}"
         );
-        ground.lay_out();
+        files.lay_out();
         assert_eq!(
             Some(&through),
             server.call(tool, &args).get("result"),
@@ -300,9 +299,9 @@ fn files_are_files(broker: &Broker, ground: &Ground) {
     assert_eq!(escape["isError"], true, "{escape}");
 }
 
-fn a_graph_is_remembered(broker: &Broker, ground: &Ground) {
+fn a_graph_is_remembered(broker: &Broker, files: &ServerFiles) {
     let run = direct("node_modules/.bin/mcp-server-memory")
-        .env("MEMORY_FILE_PATH", ground.memory("direct"));
+        .env("MEMORY_FILE_PATH", files.memory("direct"));
     let mut server = DirectServer::start(run);
     let oslo = json!({"name": "Oslo", "entityType": "city", "observations": ["by a fjord"]});
     let norway = json!({"name": "Norge 🇳🇴", "entityType": "country", "observations": []});
@@ -343,7 +342,7 @@ fn a_graph_is_remembered(broker: &Broker, ground: &Ground) {
             args,
         );
     }
-    let kept = |whose: &str| fs::read(ground.memory(whose)).expect("a file");
+    let kept = |whose: &str| fs::read(files.memory(whose)).expect("a file");
     assert_eq!(kept("broker"), kept("direct"));
     // A refused call does not reach the server.
     let refused = broker.call("/memory/create_entities", json!({"entities": "Oslo"}));
@@ -400,8 +399,8 @@ fn the_reference_server_comes_through(broker: &Broker) {
     );
 }
 
-fn git_is_read_under_its_aliases(broker: &Broker, ground: &Ground) {
-    let repository = ground.repository();
+fn git_is_read_under_its_aliases(broker: &Broker, files: &ServerFiles) {
+    let repository = files.repository();
     let mut server = DirectServer::start(direct("venv/bin/mcp-server-git"));
     assert!(server.is_modern());
     let with = |more: Value| {

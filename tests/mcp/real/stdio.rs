@@ -12,26 +12,26 @@ fn folder() -> &'static Path {
 }
 
 /// A folder for one era, with the files of the servers.
-struct Ground(PathBuf);
+struct ServerFiles(PathBuf);
 
-impl Ground {
+impl ServerFiles {
     fn new(era: &str) -> Self {
         assert!(
             folder().join("servers/installed").exists(),
             "the real servers are not installed; run tests/real-broker/install"
         );
-        let ground = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        let files = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("real-stdio-{era}-{}", std::process::id()));
-        let data = ground.join("data/sub");
+        let data = files.join("data/sub");
         fs::create_dir_all(&data).expect("a folder");
-        fs::write(ground.join("data/a.txt"), "one\ntwo\n").expect("written");
+        fs::write(files.join("data/a.txt"), "one\ntwo\n").expect("written");
         fs::write(data.join("c.txt"), "ünï\u{2028}\n").expect("written");
-        let ground = Self(ground.canonicalize().expect("it exists"));
+        let files = Self(files.canonicalize().expect("it exists"));
         let script = "git init -q -b main repository && cd repository && \
             printf 'one\\n' > a.txt && git add . && git commit -q -m First && printf 'two\\n' >> a.txt";
         let identity = ["AUTHOR", "COMMITTER"].iter().fold(
             Run::new(Path::new("/bin/sh"))
-                .folder(&ground.0)
+                .folder(&files.0)
                 .args(["-c", script]),
             |run, who| {
                 run.env(&format!("GIT_{who}_NAME"), "Ada")
@@ -41,7 +41,7 @@ impl Ground {
         );
         let output = identity.env("GIT_CONFIG_GLOBAL", "/dev/null").output();
         assert_eq!(output.code, Some(0), "{}", output.stderr);
-        ground
+        files
     }
 
     fn at(&self, name: &str) -> String {
@@ -71,7 +71,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for ServerFiles {
     fn drop(&mut self) {
         // The rest is below the target folder and does no harm.
         let _ = fs::remove_dir_all(&self.0);
@@ -85,14 +85,14 @@ struct Source {
     calls: Vec<(&'static str, &'static str, Value)>,
 }
 
-fn sources(ground: &Ground) -> Vec<Source> {
+fn sources(files: &ServerFiles) -> Vec<Source> {
     let of = |is_modern, server: &[&str], calls| Source {
         server: server.iter().map(|part| (*part).to_owned()).collect(),
         is_modern,
         calls,
     };
-    let data = ground.at("data");
-    let repository = ground.at("repository");
+    let data = files.at("data");
+    let repository = files.at("repository");
     let oslo = json!({"name": "Oslo", "entityType": "city", "observations": ["by a fjord"]});
     vec![
         of(
@@ -102,7 +102,7 @@ fn sources(ground: &Ground) -> Vec<Source> {
                 (
                     "/fs/read_text_file",
                     "read_text_file",
-                    json!({"path": ground.at("data/sub/c.txt")}),
+                    json!({"path": files.at("data/sub/c.txt")}),
                 ),
                 (
                     "/fs/directory_tree",
@@ -201,8 +201,8 @@ fn sources(ground: &Ground) -> Vec<Source> {
 
 /// The broker needs all five servers, so it is started once for each era.
 fn check(era: &str) {
-    let ground = Ground::new(era);
-    let sources = sources(&ground);
+    let files = ServerFiles::new(era);
+    let sources = sources(&files);
     let through: Vec<Value> = sources
         .iter()
         .flat_map(|source| &source.calls)
@@ -210,7 +210,7 @@ fn check(era: &str) {
         .collect();
     let program = binary("real-broker").to_string_lossy().into_owned();
     let broker = [&program, "stdio", "config.json", "--log-level", "error"];
-    let mut through = ground.outcomes(era, &broker, &through).into_iter();
+    let mut through = files.outcomes(era, &broker, &through).into_iter();
     for source in sources {
         let calls: Vec<Value> = source
             .calls
@@ -220,7 +220,7 @@ fn check(era: &str) {
         // A server that supports both eras is called in the client's era, others in theirs.
         let server_era = if source.is_modern { era } else { "legacy" };
         let server: Vec<&str> = source.server.iter().map(String::as_str).collect();
-        let direct = ground.outcomes(server_era, &server, &calls);
+        let direct = files.outcomes(server_era, &server, &calls);
         for ((path, _, _), mut direct) in source.calls.iter().zip(direct) {
             if era == "modern" {
                 // The members that a legacy server lacks and a modern client needs.

@@ -80,7 +80,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// The state of both ends.
-struct Scene {
+struct ConnectionFixture {
     connection: Option<Arc<Connection>>,
     shared: Arc<ConnectionState>,
     stdin: ChildStdout,
@@ -114,7 +114,7 @@ fn pipe() -> (OwnedFd, OwnedFd) {
     (reader.into(), writer.into())
 }
 
-impl Scene {
+impl ConnectionFixture {
     fn new() -> Self {
         let (server_in, stdin) = pipe();
         let (stdout, server_out) = pipe();
@@ -352,31 +352,31 @@ impl Scene {
 }
 
 async fn play(steps: Vec<Step>, last: Last) {
-    let mut scene = Scene::new();
+    let mut fixture = ConnectionFixture::new();
     for step in steps {
         match step {
             Step::Ask {
                 kind,
                 time,
                 padding,
-            } => scene.ask(kind, time, padding),
-            Step::Answer(which, form) => scene.answer(which, form),
-            Step::Leave(which) if !scene.asked.is_empty() => {
-                let at = which.index(scene.asked.len());
-                scene.asked[at].left = true;
-                scene.asked[at].task.abort();
+            } => fixture.ask(kind, time, padding),
+            Step::Answer(which, form) => fixture.answer(which, form),
+            Step::Leave(which) if !fixture.asked.is_empty() => {
+                let at = which.index(fixture.asked.len());
+                fixture.asked[at].left = true;
+                fixture.asked[at].task.abort();
             }
             Step::Leave(_) => {}
             Step::Read => {
-                scene.drain().await;
-                scene.the_server_has_work();
+                fixture.drain().await;
+                fixture.the_server_has_work();
             }
             Step::Pass(millis) => sleep(Duration::from_millis(millis)).await,
         }
-        scene.places_are_used().await;
+        fixture.places_are_used().await;
     }
-    scene.end(last).await;
-    scene.settle().await;
+    fixture.end(last).await;
+    fixture.settle().await;
 }
 
 proptest! {

@@ -25,7 +25,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The orders to a scripted server, and a record of its requests.
-struct World {
+struct ScriptedServer {
     /// Whether listings are answered; unanswered ones are answered when this becomes true.
     lists: watch::Sender<bool>,
     /// Counts the announcements that it makes.
@@ -37,7 +37,7 @@ struct World {
     asked: Mutex<Vec<f64>>,
 }
 
-impl World {
+impl ScriptedServer {
     fn new(one_at_a_time: bool) -> Arc<Self> {
         Arc::new(Self {
             lists: watch::Sender::new(true),
@@ -59,14 +59,14 @@ impl World {
     async fn serve(self: Arc<Self>, pipes: Pipes) -> i32 {
         let mut lines = BufReader::new(pipes.input).lines();
         let (heard, mut requests) = tokio::sync::mpsc::channel::<Value>(64);
-        let world = self.clone();
+        let server = self.clone();
         // Requests are recorded when they arrive, also during a call.
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 let line: Value = serde_json::from_str(&line).unwrap();
                 if line["method"] == "tools/list" {
-                    let now = world.start.elapsed().as_secs_f64();
-                    world.asked.lock().unwrap().push(now);
+                    let now = server.start.elapsed().as_secs_f64();
+                    server.asked.lock().unwrap().push(now);
                 }
                 if heard.send(line).await.is_err() {
                     return;
@@ -165,18 +165,18 @@ impl DriftCheck for Accept {
 type Shown = (State, Option<SourceCause>);
 
 /// A source over a scripted server, and all its states since it was first ready.
-struct Scene {
-    world: Arc<World>,
+struct SourceFixture {
+    server: Arc<ScriptedServer>,
     source: Source,
     states: Arc<Mutex<Vec<Shown>>>,
 }
 
-impl Scene {
+impl SourceFixture {
     async fn new(one_at_a_time: bool, relist_interval: Option<Duration>) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let world = World::new(one_at_a_time);
+        let server = ScriptedServer::new(one_at_a_time);
         let program = format!("/scripted/{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let served = world.clone();
+        let served = server.clone();
         scripted::register(&program, move |pipes| served.clone().serve(pipes));
         let spec = SourceSpec {
             source: NodePath::parse("/s").unwrap(),
@@ -221,7 +221,7 @@ impl Scene {
             }
         });
         Self {
-            world,
+            server,
             source,
             states,
         }
@@ -257,21 +257,21 @@ const PENDING: Shown = (State::Starting, Some(SourceCause::RecheckPending));
 
 #[tokio::test(start_paused = true)]
 async fn announced_listing_that_is_late_refuses_new_calls_and_loses_none() {
-    let scene = Scene::new(false, None).await;
-    let under_way = scene.call(100);
+    let fixture = SourceFixture::new(false, None).await;
+    let under_way = fixture.call(100);
     sleep(Duration::from_secs(1)).await;
-    scene.world.lists.send_replace(false);
-    scene.world.announce();
+    fixture.server.lists.send_replace(false);
+    fixture.server.announce();
     let announced = Instant::now();
     sleep(Duration::from_secs(9)).await;
     assert!(
-        scene.call(0).await.unwrap().is_ok(),
+        fixture.call(0).await.unwrap().is_ok(),
         "for ten seconds calls are served on"
     );
-    let status = scene.until(Status::is_recheck_pending).await;
+    let status = fixture.until(Status::is_recheck_pending).await;
     assert_eq!(announced.elapsed().as_secs(), 10);
     assert_eq!(status.restarts, 0);
-    let refused = scene.call(0).await.unwrap();
+    let refused = fixture.call(0).await.unwrap();
     let Err(CallFailure::Unavailable {
         failure,
         retry_after: Some(_),
@@ -284,67 +284,67 @@ async fn announced_listing_that_is_late_refuses_new_calls_and_loses_none() {
         under_way.await.unwrap().is_ok(),
         "a call under way finishes"
     );
-    assert!(scene.source.status().borrow().is_recheck_pending());
-    scene.world.lists.send_replace(true);
-    let status = scene.until(|status| status.state == State::Ready).await;
+    assert!(fixture.source.status().borrow().is_recheck_pending());
+    fixture.server.lists.send_replace(true);
+    let status = fixture.until(|status| status.state == State::Ready).await;
     assert_eq!(
         (status.restarts, status.attempts, status.verdicts),
         (0, 1, 2)
     );
-    assert!(scene.call(0).await.unwrap().is_ok());
-    scene.source.stop().await;
+    assert!(fixture.call(0).await.unwrap().is_ok());
+    fixture.source.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn announced_listing_that_is_late_ends_only_an_idle_process() {
-    let scene = Scene::new(false, None).await;
-    let under_way = scene.call(600);
+    let fixture = SourceFixture::new(false, None).await;
+    let under_way = fixture.call(600);
     sleep(Duration::from_secs(1)).await;
-    scene.world.lists.send_replace(false);
-    scene.world.announce();
+    fixture.server.lists.send_replace(false);
+    fixture.server.announce();
     assert!(under_way.await.unwrap().is_ok());
     assert_eq!(
-        scene.states(),
+        fixture.states(),
         [READY, PENDING],
         "ten minutes later it runs on"
     );
     let idle = Instant::now();
-    scene.world.lists.send_replace(true);
-    scene.world.lists.send_replace(false);
-    scene.world.announce();
-    let status = scene.until(|status| status.state == State::Backoff).await;
+    fixture.server.lists.send_replace(true);
+    fixture.server.lists.send_replace(false);
+    fixture.server.announce();
+    let status = fixture.until(|status| status.state == State::Backoff).await;
     assert!(idle.elapsed() >= STARTUP_TIMEOUT, "{:?}", idle.elapsed());
     assert_eq!(status.failure.unwrap().cause, SourceCause::ListFailed);
-    scene.world.lists.send_replace(true);
-    let status = scene.until(|status| status.state == State::Ready).await;
+    fixture.server.lists.send_replace(true);
+    let status = fixture.until(|status| status.state == State::Ready).await;
     assert_eq!(status.restarts, 1);
-    scene.source.stop().await;
+    fixture.source.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn announcements_without_end_cause_a_listing_a_minute() {
-    let scene = Scene::new(false, None).await;
+    let fixture = SourceFixture::new(false, None).await;
     let until = Instant::now() + HOUR;
     while Instant::now() < until {
-        scene.world.announce();
+        fixture.server.announce();
         sleep(Duration::from_millis(500)).await;
-        assert!(scene.call(0).await.unwrap().is_ok());
+        assert!(fixture.call(0).await.unwrap().is_ok());
     }
-    let listings = scene.world.asked().len();
+    let listings = fixture.server.asked().len();
     assert!(
         (40..=70).contains(&listings),
         "{listings} listings in an hour"
     );
-    assert_eq!(scene.states(), [READY]);
-    scene.source.stop().await;
+    assert_eq!(fixture.states(), [READY]);
+    fixture.source.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn poll_of_an_idle_source_repeats_every_five_minutes_with_jitter() {
     let interval = Duration::from_secs(300);
-    let scene = Scene::new(true, Some(interval)).await;
+    let fixture = SourceFixture::new(true, Some(interval)).await;
     sleep(10 * HOUR).await;
-    let asked = scene.world.asked();
+    let asked = fixture.server.asked();
     let gaps: Vec<f64> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!((100..=150).contains(&gaps.len()), "{gaps:?}");
     assert!(
@@ -361,30 +361,30 @@ async fn poll_of_an_idle_source_repeats_every_five_minutes_with_jitter() {
         startup_timeout: STARTUP_TIMEOUT,
         relist_interval,
     };
-    scene.source.set(settings(None));
-    let before = scene.world.asked().len();
+    fixture.source.set(settings(None));
+    let before = fixture.server.asked().len();
     sleep(10 * HOUR).await;
-    assert_eq!(scene.world.asked().len(), before);
-    scene.source.set(settings(Some(Duration::from_secs(10))));
+    assert_eq!(fixture.server.asked().len(), before);
+    fixture.source.set(settings(Some(Duration::from_secs(10))));
     sleep(HOUR).await;
-    assert!(scene.world.asked().len() >= before + 250);
-    assert_eq!(scene.states(), [READY]);
-    scene.source.stop().await;
+    assert!(fixture.server.asked().len() >= before + 250);
+    assert_eq!(fixture.states(), [READY]);
+    fixture.source.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn poll_of_a_sequential_server_loses_no_call() {
-    let scene = Scene::new(true, Some(Duration::from_secs(1))).await;
+    let fixture = SourceFixture::new(true, Some(Duration::from_secs(1))).await;
     let mut busy = Vec::new();
     for _ in 0..50 {
-        let began = scene.world.start.elapsed().as_secs_f64();
-        let call = scene.call(30);
+        let began = fixture.server.start.elapsed().as_secs_f64();
+        let call = fixture.call(30);
         assert!(call.await.unwrap().is_ok());
-        busy.push((began, scene.world.start.elapsed().as_secs_f64()));
+        busy.push((began, fixture.server.start.elapsed().as_secs_f64()));
         sleep(Duration::from_millis(2700)).await;
     }
-    assert_eq!(scene.states(), [READY]);
-    let asked = scene.world.asked();
+    assert_eq!(fixture.states(), [READY]);
+    let asked = fixture.server.asked();
     assert!(
         asked.len() > 50,
         "it was listed between the calls: {}",
@@ -396,70 +396,77 @@ async fn poll_of_a_sequential_server_loses_no_call() {
     };
     let disturbed: Vec<_> = asked.iter().filter(within).collect();
     assert!(disturbed.is_empty(), "listed within a call: {disturbed:?}");
-    scene.source.stop().await;
+    fixture.source.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn poll_without_an_answer_ends_an_idle_process_after_three() {
-    let scene = Scene::new(false, Some(Duration::from_secs(60))).await;
-    scene.world.lists.send_replace(false);
+    let fixture = SourceFixture::new(false, Some(Duration::from_secs(60))).await;
+    fixture.server.lists.send_replace(false);
     // Polls with calls in flight do not count.
     for _ in 0..20 {
-        let polls = scene.world.asked().len();
-        while scene.world.asked().len() == polls {
+        let polls = fixture.server.asked().len();
+        while fixture.server.asked().len() == polls {
             sleep(Duration::from_millis(100)).await;
         }
-        assert!(scene.call(1).await.unwrap().is_ok());
+        assert!(fixture.call(1).await.unwrap().is_ok());
         sleep(Duration::from_secs(12)).await;
     }
-    assert_eq!(scene.states(), [READY]);
-    let before = scene.world.asked().len();
-    while scene.world.asked().len() < before + 3 {
-        assert!(scene.is_ready());
+    assert_eq!(fixture.states(), [READY]);
+    let before = fixture.server.asked().len();
+    while fixture.server.asked().len() < before + 3 {
+        assert!(fixture.is_ready());
         sleep(Duration::from_millis(100)).await;
     }
-    let status = scene.until(|status| status.state == State::Backoff).await;
-    assert_eq!(scene.world.asked().len(), before + 3, "not a fourth time");
+    let status = fixture.until(|status| status.state == State::Backoff).await;
+    assert_eq!(
+        fixture.server.asked().len(),
+        before + 3,
+        "not a fourth time"
+    );
     assert_eq!(status.failure.unwrap().cause, SourceCause::ListFailed);
-    scene.world.lists.send_replace(true);
-    let status = scene.until(|status| status.state == State::Ready).await;
+    fixture.server.lists.send_replace(true);
+    let status = fixture.until(|status| status.state == State::Ready).await;
     assert_eq!(status.restarts, 1);
     // An answered poll resets the count.
     for _ in 0..4 {
         for lists in [false, false, true] {
-            scene.world.lists.send_replace(lists);
-            let polls = scene.world.asked().len();
-            while scene.world.asked().len() == polls {
+            fixture.server.lists.send_replace(lists);
+            let polls = fixture.server.asked().len();
+            while fixture.server.asked().len() == polls {
                 sleep(Duration::from_millis(100)).await;
             }
             sleep(Duration::from_secs(12)).await;
         }
     }
-    assert_eq!(scene.source.status().borrow().restarts, 1);
-    scene.source.stop().await;
+    assert_eq!(fixture.source.status().borrow().restarts, 1);
+    fixture.source.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn announcement_during_a_poll_causes_another_listing() {
-    let scene = Scene::new(false, Some(Duration::from_secs(60))).await;
-    scene.world.lists.send_replace(false);
-    let polls = scene.world.asked().len();
-    while scene.world.asked().len() == polls {
+    let fixture = SourceFixture::new(false, Some(Duration::from_secs(60))).await;
+    fixture.server.lists.send_replace(false);
+    let polls = fixture.server.asked().len();
+    while fixture.server.asked().len() == polls {
         sleep(Duration::from_millis(100)).await;
     }
-    scene.world.announce();
+    fixture.server.announce();
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(scene.world.asked().len(), polls + 2, "listed again");
-    scene.until(Status::is_recheck_pending).await;
-    scene.world.lists.send_replace(true);
-    scene.until(|status| status.state == State::Ready).await;
-    scene.source.stop().await;
+    assert_eq!(fixture.server.asked().len(), polls + 2, "listed again");
+    fixture.until(Status::is_recheck_pending).await;
+    fixture.server.lists.send_replace(true);
+    fixture.until(|status| status.state == State::Ready).await;
+    fixture.source.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_choose_at_one_time_get_different_sessions() {
-    let scenes = [Scene::new(true, None).await, Scene::new(true, None).await];
-    let sources = scenes.each_ref().map(|scene| scene.source.clone());
+    let fixtures = [
+        SourceFixture::new(true, None).await,
+        SourceFixture::new(true, None).await,
+    ];
+    let sources = fixtures.each_ref().map(|fixture| fixture.source.clone());
     let handles = || {
         let sessions = sources.iter().map(|source| source.0.live().unwrap());
         sessions
@@ -487,7 +494,7 @@ async fn calls_that_choose_at_one_time_get_different_sessions() {
     });
     assert!(counts.iter().all(|counts| *counts == [1, 1]), "{counts:?}");
     assert_eq!(handles(), [0, 0]);
-    for scene in scenes {
-        scene.source.stop().await;
+    for fixture in fixtures {
+        fixture.source.stop().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the config: one for each kind of fault, and properties of the hand-written parsers.
+//! Tests of the config: one for each kind of problem, and properties of the hand-written parsers.
 
 use super::{CommandLine, Config, Parsed, Source};
 use crate::codes::DiagnosticCode as Code;
@@ -8,8 +8,9 @@ mod accepted;
 mod commands;
 mod compiled;
 mod narrowing;
-mod rows;
+mod problems;
 mod servers;
+mod settings;
 mod shells;
 mod values;
 mod vscode;

@@ -1,4 +1,4 @@
-//! The table, and the function that tests a row: a plain start, a start with `--ignore-broken-tool`, a
+//! The table, and the function that tests a case: a plain start, a start with `--ignore-broken-tool`, a
 //! re-check while running, and the recovery.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use super::replies::{REVIEWED, events, health, only_withdrawn, unreviewed};
 
 /// The outcome of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plain {
+enum Start {
     Serves,
     /// Ends with this exit code and one report.
     Refused(i32),
@@ -28,22 +28,22 @@ enum Running {
 }
 
 /// The table of drift at run time.
-const TABLE: [(&str, Plain, Running); 10] = [
-    ("same", Plain::Serves, Running::Served),
-    ("equivalent", Plain::Refused(3), Running::Served),
-    ("text", Plain::Refused(3), Running::Served),
-    ("compatible", Plain::Refused(3), Running::Served),
-    ("breaking", Plain::Refused(3), Running::Withdrawn),
-    ("security", Plain::Refused(3), Running::Withdrawn),
-    ("unknown", Plain::Refused(3), Running::Withdrawn),
-    ("gone", Plain::Refused(3), Running::Withdrawn),
-    ("added", Plain::Serves, Running::Served),
-    ("unchecked", Plain::Refused(4), Running::Down),
+const TABLE: [(&str, Start, Running); 10] = [
+    ("same", Start::Serves, Running::Served),
+    ("equivalent", Start::Refused(3), Running::Served),
+    ("text", Start::Refused(3), Running::Served),
+    ("compatible", Start::Refused(3), Running::Served),
+    ("breaking", Start::Refused(3), Running::Withdrawn),
+    ("security", Start::Refused(3), Running::Withdrawn),
+    ("unknown", Start::Refused(3), Running::Withdrawn),
+    ("gone", Start::Refused(3), Running::Withdrawn),
+    ("added", Start::Serves, Running::Served),
+    ("unchecked", Start::Refused(4), Running::Down),
 ];
 
-/// The subject of a row.
+/// The subject of a case.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum About {
+pub(crate) enum Subject {
     /// This tool of `/a`, callable with these arguments.
     Tool(&'static str, fn() -> Value),
     /// A tool that no catalog has.
@@ -52,26 +52,26 @@ pub(crate) enum About {
     Source,
 }
 
-pub(crate) const ECHO: About = About::Tool("echo", || json!({"text": "x"}));
-pub(crate) const ADD: About = About::Tool("add", || json!({"a": 2, "b": 3}));
-pub(crate) const SLOW: About = About::Tool("slow", || json!({"ms": 1}));
-pub(crate) const STRUCTURED: About = About::Tool("structured", || json!({"n": 2}));
+pub(crate) const ECHO: Subject = Subject::Tool("echo", || json!({"text": "x"}));
+pub(crate) const ADD: Subject = Subject::Tool("add", || json!({"a": 2, "b": 3}));
+pub(crate) const SLOW: Subject = Subject::Tool("slow", || json!({"ms": 1}));
+pub(crate) const STRUCTURED: Subject = Subject::Tool("structured", || json!({"n": 2}));
 
-struct Row<'a> {
+struct Case<'a> {
     class: &'a str,
-    about: About,
+    subject: Subject,
     rules: &'a [&'a str],
     running: Running,
 }
 
-/// A row: the class, the subject, the rules in the expected order, and the change of the server, as an
+/// A case: the class, the subject, the rules in the expected order, and the change of the server, as an
 /// edit of its script.
-pub(crate) fn row(class: &str, about: About, rules: &[&str], edit: impl Fn(&mut Value)) {
+pub(crate) fn check_case(class: &str, subject: Subject, rules: &[&str], edit: impl Fn(&mut Value)) {
     let found = TABLE.into_iter().find(|(known, ..)| *known == class);
-    let (_, plain, running) = found.expect("the class is in the table");
-    let row = Row {
+    let (_, start, running) = found.expect("the class is in the table");
+    let case = Case {
         class,
-        about,
+        subject,
         rules,
         running,
     };
@@ -81,12 +81,12 @@ pub(crate) fn row(class: &str, about: About, rules: &[&str], edit: impl Fn(&mut 
         edit(&mut script);
         script
     };
-    match plain {
-        Plain::Serves => row.serves(&script(0), &[]),
-        Plain::Refused(code) => row.is_refused(&script(0), code),
+    match start {
+        Start::Serves => case.serves(&script(0), &[]),
+        Start::Refused(code) => case.is_refused(&script(0), code),
     }
-    row.serves(&script(0), &["--ignore-broken-tool"]);
-    row.comes_and_goes_while_running(&script(1));
+    case.serves(&script(0), &["--ignore-broken-tool"]);
+    case.changes_while_running(&script(1));
 }
 
 /// The tool of this name in a script.
@@ -101,9 +101,9 @@ fn run(chaos: &Chaos, more: &[&str]) -> Run {
     chaos.run("chaos-broker", &[&args, more].concat())
 }
 
-impl Row<'_> {
-    fn is_about_source(&self) -> bool {
-        matches!(self.about, About::Source)
+impl Case<'_> {
+    fn concerns_source(&self) -> bool {
+        matches!(self.subject, Subject::Source)
     }
 
     /// A plain start ends with one report, executes no call and leaves no process.
@@ -119,9 +119,9 @@ impl Row<'_> {
         let report = report.unwrap_or_else(|| panic!("no report: {}", output.stderr));
         assert_eq!(second, None);
         assert_eq!(report["summary"][self.class], 1, "{report}");
-        let (list, empty) = match self.about {
-            About::Source => ("sources", "tools"),
-            About::Tool(..) | About::New(_) => ("tools", "sources"),
+        let (list, empty) = match self.subject {
+            Subject::Source => ("sources", "tools"),
+            Subject::Tool(..) | Subject::New(_) => ("tools", "sources"),
         };
         let one = &report[list][0];
         let rules = one["findings"].as_array().expect("a list");
@@ -144,30 +144,30 @@ impl Row<'_> {
         }
     }
 
-    /// A start that must succeed: the row's outcome is visible, and disappears when the server is as
+    /// A start that must succeed: the outcome of the case is visible, and disappears when the server is as
     /// reviewed again.
     fn serves(&self, script: &Value, more: &[&str]) {
         let chaos = Chaos::new();
         chaos.script("a", script);
         let broker = Broker::start_ready(run(&chaos, more));
         self.shows(&chaos, &broker);
-        self.is_over(&chaos, &broker);
+        self.recovers(&chaos, &broker);
     }
 
     /// A broker that serves while the server changes.
-    fn comes_and_goes_while_running(&self, script: &Value) {
+    fn changes_while_running(&self, script: &Value) {
         let chaos = Chaos::new();
         let broker = Broker::start_ready(run(&chaos, &[]));
         let lists = chaos.await_events("a", "list", 1).len();
         chaos.script("a", script);
-        if self.is_about_source() && self.running != Running::Down {
+        if self.concerns_source() && self.running != Running::Down {
             kill(&chaos, &broker);
         }
         if self.running != Running::Down {
             chaos.await_events("a", "list", lists + 1);
         }
         self.shows(&chaos, &broker);
-        self.is_over(&chaos, &broker);
+        self.recovers(&chaos, &broker);
     }
 
     /// All conditions of the table for a running broker.
@@ -191,9 +191,9 @@ impl Row<'_> {
             "same" | "added" => "source has changes that do not affect calls",
             _ => "source differs from the lock",
         };
-        let path = match self.about {
-            About::Tool(name, _) | About::New(name) => format!("/a/{name}"),
-            About::Source => "/a".to_owned(),
+        let path = match self.subject {
+            Subject::Tool(name, _) | Subject::New(name) => format!("/a/{name}"),
+            Subject::Source => "/a".to_owned(),
         };
         for rule in self.rules {
             wait_until(&format!("the log tells of {rule} at {path}"), || {
@@ -211,12 +211,12 @@ impl Row<'_> {
             (&source["state"], &source["withdrawn"]),
             (&json!("ready"), &json!(0))
         );
-        if let About::Tool(name, args) = self.about {
+        if let Subject::Tool(name, args) = self.subject {
             let before = executed(chaos, name);
             broker.result(&format!("/a/{name}"), args());
             assert_eq!(executed(chaos, name), before + 1);
         }
-        if let About::New(name) = self.about {
+        if let Subject::New(name) = self.subject {
             let call = broker.call(&format!("/a/{name}"), json!({}));
             let error = refusal(&call, 404, "path_not_found");
             // The request of the caller is the caller's text.
@@ -227,8 +227,8 @@ impl Row<'_> {
     }
 
     fn is_withdrawn(&self, chaos: &Chaos, broker: &Broker) {
-        let tools: BTreeSet<String> = match self.about {
-            About::Tool(name, _) => [format!("/a/{name}")].into(),
+        let tools: BTreeSet<String> = match self.subject {
+            Subject::Tool(name, _) => [format!("/a/{name}")].into(),
             _ => tools_of_a(),
         };
         let count = tools.len();
@@ -267,17 +267,17 @@ impl Row<'_> {
 
     /// The rules that callers get. For a source it is the rule that gave the source its class.
     fn reported(&self) -> &[&str] {
-        match self.about {
-            About::Source => &self.rules[..1],
-            About::Tool(..) | About::New(_) => self.rules,
+        match self.subject {
+            Subject::Source => &self.rules[..1],
+            Subject::Tool(..) | Subject::New(_) => self.rules,
         }
     }
 
     fn is_refused_at(&self, chaos: &Chaos, broker: &Broker, path: &str, why: &Value) {
         let name = path.rsplit('/').next().unwrap_or_default();
         let before = executed(chaos, name);
-        let args = match self.about {
-            About::Tool(_, args) => args(),
+        let args = match self.subject {
+            Subject::Tool(_, args) => args(),
             _ => json!({}),
         };
         let reply = broker.call(path, args);
@@ -289,7 +289,7 @@ impl Row<'_> {
             (&details["class"], &details["rules"], &details["expected"]),
             (&why["class"], &why["rules"], &described["digest"]),
         );
-        let one_is_listed = self.class != "gone" && !self.is_about_source();
+        let one_is_listed = self.class != "gone" && !self.concerns_source();
         assert_eq!(
             details["found"]
                 .as_str()
@@ -364,19 +364,19 @@ impl Row<'_> {
     }
 
     /// The server is as reviewed again, and so are all replies.
-    fn is_over(&self, chaos: &Chaos, broker: &Broker) {
+    fn recovers(&self, chaos: &Chaos, broker: &Broker) {
         let pids = chaos.pids("a").len();
         chaos.script("a", &json!({"generation": 9}));
-        if self.is_about_source() {
+        if self.concerns_source() {
             kill(chaos, broker);
         }
         if self.running == Running::Down {
             wait_until("a call wakes it", || {
                 broker.call("/a/echo", json!({"text": "x"})).status == 200
             });
-        } else if !self.is_about_source() {
+        } else if !self.concerns_source() {
             wait_until("the change is known", || {
-                self.is_seen_to_be_over(chaos, broker)
+                self.is_seen_to_recover(chaos, broker)
             });
             assert_eq!(chaos.pids("a").len(), pids, "the server went on");
         }
@@ -385,7 +385,7 @@ impl Row<'_> {
             source["state"] == "ready" && source["withdrawn"] == 0
         });
         only_withdrawn(broker, &BTreeSet::new());
-        if let About::Tool(name, args) = self.about {
+        if let Subject::Tool(name, args) = self.subject {
             broker.result(&format!("/a/{name}"), args());
         }
         if self.running == Running::Withdrawn {
@@ -395,7 +395,7 @@ impl Row<'_> {
         }
     }
 
-    fn is_seen_to_be_over(&self, chaos: &Chaos, broker: &Broker) -> bool {
+    fn is_seen_to_recover(&self, chaos: &Chaos, broker: &Broker) -> bool {
         match self.class {
             // Without a difference nothing is logged; the tools were listed once more.
             "same" | "added" => chaos.events("a", "list").len() > 1,

@@ -1,14 +1,14 @@
-//! Rows that withdraw one tool: `breaking`, `security`, `unknown`, `gone`.
+//! Drift that withdraws one tool: `breaking`, `security`, `unknown`, `gone`.
 
 use serde_json::json;
 
 use super::replies::MARK;
-use super::row::{ADD, ECHO, STRUCTURED, row, tool};
+use super::table::{ADD, ECHO, STRUCTURED, check_case, tool};
 
 #[test]
 fn argument_that_becomes_required_is_breaking() {
     let rules = ["input-required-added", "input-text-changed"];
-    row("breaking", ECHO, &rules, |script| {
+    check_case("breaking", ECHO, &rules, |script| {
         let schema = &mut tool(script, "echo")["inputSchema"];
         schema["properties"][MARK] = json!({"type": "string", "description": MARK});
         schema["required"] = json!(["text", MARK]);
@@ -18,7 +18,7 @@ fn argument_that_becomes_required_is_breaking() {
 #[test]
 fn argument_of_another_type_is_breaking() {
     let rules = ["input-type-changed", "description-changed"];
-    row("breaking", ADD, &rules, |script| {
+    check_case("breaking", ADD, &rules, |script| {
         let add = tool(script, "add");
         add["inputSchema"]["properties"]["b"] = json!({"type": "string"});
         add["description"] = json!(MARK);
@@ -27,7 +27,7 @@ fn argument_of_another_type_is_breaking() {
 
 #[test]
 fn argument_that_is_removed_is_breaking() {
-    row("breaking", ADD, &["input-property-removed"], |script| {
+    check_case("breaking", ADD, &["input-property-removed"], |script| {
         let schema = &mut tool(script, "add")["inputSchema"];
         schema["properties"] = json!({"a": {"type": "number"}});
         schema["required"] = json!(["a"]);
@@ -36,7 +36,7 @@ fn argument_that_is_removed_is_breaking() {
 
 #[test]
 fn output_with_another_member_is_breaking() {
-    row(
+    check_case(
         "breaking",
         STRUCTURED,
         &["output-property-added"],
@@ -50,7 +50,7 @@ fn output_with_another_member_is_breaking() {
 #[test]
 fn description_with_hidden_characters_is_a_security_change() {
     let rules = ["hidden-characters", "description-changed"];
-    row("security", ECHO, &rules, |script| {
+    check_case("security", ECHO, &rules, |script| {
         let text = format!("Echoes its arguments\u{200b}\u{e0041} {MARK}");
         tool(script, "echo")["description"] = json!(text);
     });
@@ -58,7 +58,7 @@ fn description_with_hidden_characters_is_a_security_change() {
 
 #[test]
 fn argument_that_becomes_a_header_is_a_security_change() {
-    row("security", ECHO, &["input-header-changed"], |script| {
+    check_case("security", ECHO, &["input-header-changed"], |script| {
         let text = &mut tool(script, "echo")["inputSchema"]["properties"]["text"];
         text["x-mcp-header"] = json!(MARK);
     });
@@ -66,7 +66,7 @@ fn argument_that_becomes_a_header_is_a_security_change() {
 
 #[test]
 fn output_schema_that_cannot_be_read_is_unknown() {
-    row("unknown", STRUCTURED, &["output-unproven"], |script| {
+    check_case("unknown", STRUCTURED, &["output-unproven"], |script| {
         let schema = &mut tool(script, "structured")["outputSchema"];
         *schema = json!({"$ref": format!("https://{MARK}.example/{MARK}.json")});
     });
@@ -74,7 +74,7 @@ fn output_schema_that_cannot_be_read_is_unknown() {
 
 #[test]
 fn input_schema_that_cannot_be_read_is_unknown() {
-    row("unknown", ECHO, &["input-unproven"], |script| {
+    check_case("unknown", ECHO, &["input-unproven"], |script| {
         let text = &mut tool(script, "echo")["inputSchema"]["properties"]["text"];
         *text = json!({"$ref": format!("https://{MARK}.example/{MARK}.json")});
     });
@@ -82,7 +82,7 @@ fn input_schema_that_cannot_be_read_is_unknown() {
 
 #[test]
 fn tool_that_is_removed_is_gone() {
-    row("gone", ECHO, &["tool-gone"], |script| {
+    check_case("gone", ECHO, &["tool-gone"], |script| {
         let tools = script["tools"].as_array_mut().expect("a list");
         tools.retain(|tool| tool["name"] != "echo");
     });
@@ -90,7 +90,7 @@ fn tool_that_is_removed_is_gone() {
 
 #[test]
 fn tool_that_is_renamed_is_gone() {
-    row("gone", ECHO, &["tool-gone", "tool-renamed"], |script| {
+    check_case("gone", ECHO, &["tool-gone", "tool-renamed"], |script| {
         tool(script, "echo")["name"] = json!(format!("echo_{MARK}"));
     });
 }

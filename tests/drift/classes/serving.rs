@@ -1,21 +1,21 @@
-//! Rows that serve: `same`, `equivalent`, `text`, `compatible`, `added`.
+//! Drift that leaves all tools served: `same`, `equivalent`, `text`, `compatible`, `added`.
 
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};
 
 use super::replies::MARK;
-use super::row::{ADD, About, ECHO, SLOW, row, tool};
+use super::table::{ADD, ECHO, SLOW, Subject, check_case, tool};
 
 #[test]
 fn annotations_with_the_same_meaning_are_equivalent() {
-    row("equivalent", ECHO, &["annotations-respelled"], |script| {
+    check_case("equivalent", ECHO, &["annotations-respelled"], |script| {
         tool(script, "echo")["annotations"] = json!({"readOnlyHint": false});
     });
 }
 
 #[test]
 fn schema_in_another_form_is_equivalent() {
-    row("equivalent", ADD, &["input-rearranged"], |script| {
+    check_case("equivalent", ADD, &["input-rearranged"], |script| {
         let schema = &mut tool(script, "add")["inputSchema"];
         schema["$defs"] = json!({ MARK: {"type": "number"} });
         schema["properties"]["a"] = json!({"$ref": format!("#/$defs/{MARK}")});
@@ -24,7 +24,7 @@ fn schema_in_another_form_is_equivalent() {
 
 #[test]
 fn description_change_is_text_drift() {
-    row("text", ECHO, &["description-changed"], |script| {
+    check_case("text", ECHO, &["description-changed"], |script| {
         tool(script, "echo")["description"] = json!(format!("Sends it away, {MARK}"));
     });
 }
@@ -41,7 +41,7 @@ fn text_member_changes_are_text_drift() {
         "title-changed",
         "member-changed",
     ];
-    row("text", ECHO, &rules, |script| {
+    check_case("text", ECHO, &rules, |script| {
         let echo = tool(script, "echo");
         echo["_meta"] = json!({ MARK: MARK });
         echo["annotations"] = json!({"readOnlyHint": true, "title": MARK});
@@ -56,7 +56,7 @@ fn text_member_changes_are_text_drift() {
 #[test]
 fn parameter_added_as_a_free_text_is_compatible() {
     let rules = ["input-channel-added", "input-text-changed"];
-    row("compatible", ECHO, &rules, |script| {
+    check_case("compatible", ECHO, &rules, |script| {
         let more = json!({"type": "string", "description": format!("Your notes, {MARK}")});
         tool(script, "echo")["inputSchema"]["properties"][MARK] = more;
     });
@@ -65,7 +65,7 @@ fn parameter_added_as_a_free_text_is_compatible() {
 #[test]
 fn limits_widened_and_another_default_are_compatible() {
     let rules = ["input-default-changed", "input-limit-widened"];
-    row("compatible", SLOW, &rules, |script| {
+    check_case("compatible", SLOW, &rules, |script| {
         let schema = json!({"type": "integer", "minimum": -5, "default": 1});
         tool(script, "slow")["inputSchema"]["properties"]["ms"] = schema;
     });
@@ -92,7 +92,7 @@ fn compatible_change_keeps_the_reviewed_schema_for_callers() {
 #[test]
 fn tool_added_without_review_is_not_served() {
     const NEW: &str = "qzmark_new";
-    row("added", About::New(NEW), &["tool-added"], |script| {
+    check_case("added", Subject::New(NEW), &["tool-added"], |script| {
         let tools = script["tools"].as_array_mut().expect("a list");
         tools.push(json!({"name": NEW, "description": MARK, "inputSchema": {"type": "object"}}));
     });

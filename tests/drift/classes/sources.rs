@@ -1,15 +1,15 @@
-//! Rows about a whole source: its metadata, and failed listings.
+//! Drift of a whole source: its metadata, and failed listings.
 
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};
 
 use super::replies::MARK;
-use super::row::{About, row};
+use super::table::{Subject, check_case};
 
 #[test]
 fn server_version_or_capabilities_change_is_not_drift() {
     let rules = ["server-version-changed", "capabilities-changed"];
-    row("same", About::Source, &rules, |script| {
+    check_case("same", Subject::Source, &rules, |script| {
         script["server_info"] = json!({"name": "chaos-mcp", "version": MARK});
         script["capabilities"] = json!({"tools": {"listChanged": true}, "logging": {}});
     });
@@ -18,7 +18,7 @@ fn server_version_or_capabilities_change_is_not_drift() {
 #[test]
 fn protocol_revision_change_is_not_drift() {
     let rules = ["protocol-revision-changed"];
-    row("same", About::Source, &rules, |script| {
+    check_case("same", Subject::Source, &rules, |script| {
         script["era"] = json!("legacy");
         script["protocol_version"] = json!("2024-11-05");
     });
@@ -31,7 +31,7 @@ fn server_info_or_instructions_change_is_text_drift() {
         "instructions-changed",
         "server-info-changed",
     ];
-    row("text", About::Source, &rules, |script| {
+    check_case("text", Subject::Source, &rules, |script| {
         let version = script["server_info"]["version"].clone();
         assert_eq!(version, Value::Null);
         let version = env!("CARGO_PKG_VERSION");
@@ -43,16 +43,16 @@ fn server_info_or_instructions_change_is_text_drift() {
 #[test]
 fn instructions_with_hidden_characters_are_a_security_change() {
     let rules = ["hidden-characters", "instructions-changed"];
-    row("security", About::Source, &rules, |script| {
+    check_case("security", Subject::Source, &rules, |script| {
         script["instructions"] = json!(format!("Welcome\u{200b}\u{e0041} {MARK}"));
     });
 }
 
 #[test]
 fn source_whose_list_fails_is_unchecked() {
-    row(
+    check_case(
         "unchecked",
-        About::Source,
+        Subject::Source,
         &["source-unavailable"],
         |script| {
             script["list_error"] = json!({"code": -32603, "message": MARK});

@@ -1,4 +1,4 @@
-//! Many things at one time: announcements, deaths, reloads.
+//! Lists that are announced as changed thousands of times, while calls are in progress.
 
 use std::thread;
 

@@ -1,0 +1,112 @@
+//! Settings of a config: their defaults, the settings of a source before those of the top level, and the
+//! settings that the digest leaves out.
+
+use super::*;
+use crate::config::{StartRule, TextDrift, Unreachable};
+
+#[test]
+fn config_audits_required_is_not_in_the_digest() {
+    let of = |member: &str| parse(&format!(r#"{{"tree":[]{member}}}"#)).config;
+    let (without, with) = (of(""), of(r#","audits_required":true"#));
+    assert!(!without.audits_required && with.audits_required);
+    assert!(!of(r#","audits_required":false"#).audits_required);
+    assert_eq!(without.digest(), with.digest());
+    let found = only(r#"{"tree":[],"audits_required":1}"#);
+    assert_eq!(found.code, Code::ConfigType);
+}
+
+#[test]
+fn config_relist_interval_of_zero_means_never() {
+    let of = |member: &str| {
+        let config = parse(&with_source(member)).config;
+        let source = config.sources().next().unwrap().clone();
+        source.relist_interval.map(|time| time.as_secs_f64())
+    };
+    assert_eq!(of(r#""required":true"#), Some(300.0));
+    assert_eq!(of(r#""relist_interval":0"#), None);
+    assert_eq!(of(r#""relist_interval":1"#), Some(1.0));
+    assert_eq!(of(r#""relist_interval":86400"#), Some(86_400.0));
+    for refused in ["0.5", "-1", "86401"] {
+        let found = only(&with_source(&format!(r#""relist_interval":{refused}"#)));
+        assert_eq!(found.code, Code::ConfigRange, "{refused}");
+    }
+    let found = only(&with_source(r#""relist_interval":true"#));
+    assert_eq!(found.code, Code::ConfigType);
+}
+
+#[test]
+fn config_text_drift_of_a_source_precedes_the_top_level() {
+    let of = |top: &str, source: &str| {
+        let text =
+            format!(r#"{{"tree":[{{"path":"/a","source":{{"command":"x"{source}}}}}]{top}}}"#);
+        let config = parse(&text).config;
+        let policy = config.text_drift(config.sources().next().unwrap());
+        (policy, config.digest())
+    };
+    let (withdraw, serve) = (
+        r#","on_text_drift":"withdraw""#,
+        r#","on_text_drift":"serve""#,
+    );
+    let audits = r#","audits_required":true"#;
+    let both = format!("{audits}{serve}");
+    let (_, digest) = of("", "");
+    for (top, source, policy) in [
+        ("", "", TextDrift::Serve),
+        (withdraw, "", TextDrift::Withdraw),
+        ("", withdraw, TextDrift::Withdraw),
+        (withdraw, serve, TextDrift::Serve),
+        (audits, "", TextDrift::Withdraw),
+        (audits, serve, TextDrift::Serve),
+        (&both, "", TextDrift::Serve),
+        (&both, withdraw, TextDrift::Withdraw),
+    ] {
+        assert_eq!(of(top, source), (policy, digest.clone()), "{top} {source}");
+    }
+    let found = only(r#"{"tree":[],"on_text_drift":"refuse"}"#);
+    assert_eq!(found.code, Code::ConfigRange);
+    let found = only(r#"{"tree":[],"on_text_drift":true}"#);
+    assert_eq!(found.code, Code::ConfigType);
+}
+
+#[test]
+fn config_start_rule_of_a_source_precedes_the_top_level_and_the_default() {
+    use StartRule::{Match, MatchIfReached, Optional};
+    let of = |top: &str, source: &str| {
+        let text =
+            format!(r#"{{"tree":[{{"path":"/a","source":{{"command":"x"{source}}}}}]{top}}}"#);
+        let config = parse(&text).config;
+        let rule = |default| config.start_rule(config.sources().next().unwrap(), default);
+        let rules = (rule(Unreachable::Refuse), rule(Unreachable::Serve));
+        (rules, config.digest())
+    };
+    let (refuse, serve) = (
+        r#","on_unreachable":"refuse""#,
+        r#","on_unreachable":"serve""#,
+    );
+    let optional = r#","required":false"#;
+    let both = format!("{optional}{serve}");
+    let (_, digest) = of("", "");
+    for (top, source, rules) in [
+        ("", "", (Match, MatchIfReached)),
+        (refuse, "", (Match, Match)),
+        (serve, "", (MatchIfReached, MatchIfReached)),
+        (refuse, serve, (MatchIfReached, MatchIfReached)),
+        (serve, refuse, (Match, Match)),
+        (refuse, optional, (Optional, Optional)),
+        ("", optional, (Optional, Optional)),
+        ("", &both, (Optional, Optional)),
+    ] {
+        assert_eq!(of(top, source), (rules, digest.clone()), "{top} {source}");
+    }
+    let found = only(r#"{"tree":[],"on_unreachable":"withdraw"}"#);
+    assert_eq!(found.code, Code::ConfigRange);
+    let found = only(&with_source(r#""on_unreachable":true"#));
+    assert_eq!(found.code, Code::ConfigType);
+    let contradiction = r#""on_unreachable":"refuse","required":false"#;
+    let found = only(&with_source(contradiction));
+    assert_eq!(found.code, Code::ConfigRange);
+    assert_eq!(
+        found.pointer.as_deref(),
+        Some("/tree/0/source/on_unreachable")
+    );
+}
