@@ -261,6 +261,12 @@ fn new_crate_is_a_git_repository_unless_it_is_in_one() {
     assert!(!git("mine/inner"));
     assert_eq!(new(&bench, &["plain", "--no-git"]).code, Some(0));
     assert!(!git("plain"));
+    // A repository that the environment names is another one.
+    let args = [&["new", "other"][..], &BROKER].concat();
+    let elsewhere = bench.path("elsewhere").to_string_lossy().into_owned();
+    let output = bench.run_with_env(&args, &[("GIT_DIR", &elsewhere)]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(git("other") && !bench.path("elsewhere").exists());
 }
 
 #[test]

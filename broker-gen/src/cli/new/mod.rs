@@ -126,7 +126,8 @@ fn is_in_work_tree(folder: &Path) -> bool {
 
 /// Runs `git init`. The crate is complete without it, so a failure is a note.
 fn init_repository(folder: &Path) {
-    match program::git(&["init", "--quiet"], folder) {
+    // `GIT_DIR` of the caller names another repository.
+    match program::git(&["--git-dir=.git", "init", "--quiet"], folder) {
         Ok(_) => say(text!("made a git repository in it")),
         Err(error) => say(text!(
             "note: it is not a git repository ({}); run `git init` in it",
