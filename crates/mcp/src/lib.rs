@@ -11,6 +11,7 @@ mod failure;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handshake;
+mod instance;
 mod link;
 mod list;
 mod progress;
@@ -20,7 +21,6 @@ mod rpc_error;
 #[doc(hidden)]
 pub mod scripted;
 mod session;
-mod source;
 mod spec;
 mod startup;
 mod status;
@@ -31,8 +31,8 @@ pub use connection::RawResult;
 pub use environment::Environment;
 pub use examine::ServerExam;
 pub use failure::{CallFailure, SourceFailure};
+pub use instance::{DriftCheck, Instance, SessionHandle, SourceSettings, Verdict};
 pub use progress::{Progress, ProgressSink};
 pub use session::{Session, ToolCall};
-pub use source::{DriftCheck, SessionHandle, Source, SourceSettings, Verdict};
 pub use spec::{Endpoint, SourceSpec, Timing, resolve};
 pub use status::{Counters, State, Status};

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, DriftCheck, Source, SourceSpec, State, Timing, ToolCall, Verdict};
+use broker_mcp::{CallFailure, DriftCheck, Instance, SourceSpec, State, Timing, ToolCall, Verdict};
 use broker_model::Snapshot;
 use tokio_util::task::TaskTracker;
 
@@ -101,7 +101,7 @@ fn child_states() -> Vec<String> {
 }
 
 /// Waits until the source is ready and nothing of the crashes is left but what `before` has.
-async fn at_rest(source: &Source, before: Option<&Holdings>) -> Holdings {
+async fn at_rest(source: &Instance, before: Option<&Holdings>) -> Holdings {
     let mut status = source.status();
     let ready = status.wait_for(|status| status.state == State::Ready);
     let ready = tokio::time::timeout(WAIT_TIMEOUT, ready).await;
@@ -138,7 +138,7 @@ async fn crash_often() {
     let crashes = std::env::var("MCP_BROKER_CRASHES");
     let crashes = crashes.map_or(60, |count| count.parse().expect("a number"));
     let first = FIRST.max(crashes / 10);
-    let source = Source::start(launch(), None, Arc::new(Accepts), &TaskTracker::new());
+    let source = Instance::start(launch(), None, Arc::new(Accepts), &TaskTracker::new());
     let mut before = None;
     for crash in 0..crashes {
         if crash == first {

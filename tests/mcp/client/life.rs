@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, DriftCheck, Source, State, Status, ToolCall, Verdict};
+use broker_mcp::{CallFailure, DriftCheck, Instance, State, Status, ToolCall, Verdict};
 use broker_model::Snapshot;
 use proptest::prelude::*;
 use tokio::task::JoinHandle;
@@ -69,7 +69,7 @@ impl DriftCheck for NoEvil {
 type Outcome = Result<String, CallFailure>;
 
 /// One call with a unique number, which must end soon after its timeout.
-fn call(source: &Source, act: &str, number: u64) -> JoinHandle<Outcome> {
+fn call(source: &Instance, act: &str, number: u64) -> JoinHandle<Outcome> {
     let (source, args) = (
         source.clone(),
         format!("{{\"n\":{number},\"do\":\"{act}\"}}"),
@@ -133,7 +133,7 @@ async fn play(steps: Vec<Step>) {
     let set_mode = |mode: &str| std::fs::write(fixture.file("mode"), mode).expect("it is written");
     set_mode("good");
     let tasks = TaskTracker::new();
-    let source = Source::start(fixture.server(SERVER), None, Arc::new(NoEvil), &tasks);
+    let source = Instance::start(fixture.server(SERVER), None, Arc::new(NoEvil), &tasks);
     let mut status = source.status();
     let watcher = tokio::spawn(async move {
         let mut before = status.borrow().clone();

@@ -3,8 +3,8 @@
 pub(crate) mod common;
 #[cfg(target_os = "linux")]
 mod crashes;
+mod instance;
 mod launch;
 mod life;
 pub(crate) mod session;
 mod shell;
-mod source;

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[cfg(test)]
 use broker_mcp::SourceFailure;
 use broker_mcp::{
-    CallFailure, DriftCheck, RawResult, SessionHandle, Source, SourceSettings, SourceSpec, State,
+    CallFailure, DriftCheck, Instance, RawResult, SessionHandle, SourceSettings, SourceSpec, State,
     Status, ToolCall,
 };
 #[cfg(test)]
@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 #[derive(Clone)]
 pub(crate) enum Upstream {
     /// A real server, as one process or several.
-    Server(Arc<[Source]>),
+    Server(Arc<[Instance]>),
     /// A scripted source.
     #[cfg(test)]
     Fake(Arc<super::fake::Fake>),
@@ -45,7 +45,7 @@ impl Upstream {
         tasks: &TaskTracker,
         beside: Option<&Self>,
     ) -> Self {
-        let mut all: Vec<Source> = Vec::with_capacity(spec.instances);
+        let mut all: Vec<Instance> = Vec::with_capacity(spec.instances);
         for instance in 0..spec.instances {
             let drift_check = drift_check(instance);
             let before = beside.and_then(|other| other.instance(instance));
@@ -53,13 +53,13 @@ impl Upstream {
             all.push(match (before, first) {
                 (Some(before), _) => before.start_beside(spec, era, drift_check, tasks, true),
                 (None, Some(first)) => first.start_beside(spec, era, drift_check, tasks, false),
-                (None, None) => Source::start(spec, era, drift_check, tasks),
+                (None, None) => Instance::start(spec, era, drift_check, tasks),
             });
         }
         Self::Server(all.into())
     }
 
-    fn instance(&self, instance: usize) -> Option<&Source> {
+    fn instance(&self, instance: usize) -> Option<&Instance> {
         match self {
             Self::Server(all) => all.get(instance),
             #[cfg(test)]
@@ -82,7 +82,7 @@ impl Upstream {
             Self::Server(all) => {
                 // Prefers a source that is already starting, then one that can be woken. A process that
                 // has not yet sent an announced listing cannot be woken.
-                let rank = |one: &&Source| match &*one.status().borrow() {
+                let rank = |one: &&Instance| match &*one.status().borrow() {
                     status if status.is_recheck_pending() => 2,
                     status if status.state == State::Starting => 0,
                     _ => 1,
@@ -125,7 +125,7 @@ impl Upstream {
     /// The status of each of its processes, now and whenever it changes.
     pub(crate) fn statuses(&self) -> Vec<watch::Receiver<Status>> {
         match self {
-            Self::Server(all) => all.iter().map(Source::status).collect(),
+            Self::Server(all) => all.iter().map(Instance::status).collect(),
             #[cfg(test)]
             Self::Fake(fake) => vec![fake.status()],
         }

@@ -1,4 +1,4 @@
-//! The supervisor task of a source: starts it, checks its listing, watches it, and restarts it. Only
+//! The supervisor task of an instance: starts it, checks its listing, watches it, and restarts it. Only
 //! this task sets the state.
 
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::backoff::{Backoff, RetryPlan};
-use super::{DriftCheck, SourceState, Verdict};
+use super::{DriftCheck, InstanceState, Verdict};
 use crate::failure::SourceFailure;
 use crate::session::{Opening, Session, stopped};
 use crate::spec::SourceSpec;
 use crate::startup;
 use crate::status::State;
 
-/// Maximum time for the tasks of a stopped source to end; their bounds are below this.
+/// Maximum time for the tasks of a stopped instance to end; their bounds are below this.
 const TASKS_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Lines of stderr that are logged when a source goes down, and characters of each.
+/// Lines of stderr that are logged when an instance goes down, and characters of each.
 const MAX_LOGGED_LINES: usize = 3;
 const MAX_LOGGED_CHARS: usize = 200;
 
 pub(super) struct Supervisor {
-    pub(super) shared: Arc<SourceState>,
+    pub(super) shared: Arc<InstanceState>,
     pub(super) spec: SourceSpec,
     /// The era that is tried first: the one that was passed, then the one that was last negotiated.
     era: Option<Era>,
@@ -44,7 +44,7 @@ pub(super) struct Supervisor {
 
 impl Supervisor {
     pub(super) fn new(
-        shared: Arc<SourceState>,
+        shared: Arc<InstanceState>,
         spec: SourceSpec,
         era: Option<Era>,
         drift_check: Arc<dyn DriftCheck>,
@@ -62,7 +62,7 @@ impl Supervisor {
     }
 
     pub(super) async fn run(mut self) {
-        // A stop of the source waits for this guard, however this task ends.
+        // A stop of the instance waits for this guard, however this task ends.
         let _stopped = self.shared.stopped.clone().drop_guard();
         let stopping = self.shared.stopping.clone();
         loop {
@@ -210,7 +210,7 @@ impl Supervisor {
         }
     }
 
-    /// Records a failure and when the source is started again.
+    /// Records a failure and when the instance is started again.
     fn down(&mut self, failure: &SourceFailure, is_start: bool) -> RetryPlan {
         let now = Instant::now();
         let next = self.backoff.ended(failure.cause, now, random_fraction());

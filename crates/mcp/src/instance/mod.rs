@@ -1,4 +1,4 @@
-//! The handle of a supervised source. Its supervisor starts, checks and restarts the process.
+//! One instance of a source: a process under a supervisor, which starts, checks and restarts it.
 
 mod backoff;
 mod handle;
@@ -46,7 +46,7 @@ pub enum Verdict {
     },
 }
 
-/// Maximum time that a call waits for a source that must not be started yet.
+/// Maximum time that a call waits for an instance that must not be started yet.
 const WAKE_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The retry delay of a call that was refused because an announced listing is missing.
 const PENDING_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -54,18 +54,18 @@ const PENDING_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The retry delay of a call that waited for a start until its timeout.
 const STARTING_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// A supervised source. Cheap to clone.
+/// A supervised instance of a source. Cheap to clone.
 #[derive(Clone)]
-pub struct Source(Arc<SourceState>);
+pub struct Instance(Arc<InstanceState>);
 
 /// The state that callers and the supervisor share. Only the supervisor writes it, except for requests
 /// to wake it.
-struct SourceState {
+struct InstanceState {
     name: String,
     status: watch::Sender<Status>,
     /// The session that takes calls; present only in state [`State::Ready`].
     live: RwLock<Option<Arc<Session>>>,
-    /// Before this time, a call does not wake the source.
+    /// Before this time, a call does not wake the instance.
     wake_from: Mutex<Instant>,
     wake: Notify,
     stopping: CancellationToken,
@@ -77,7 +77,7 @@ struct SourceState {
     settings: watch::Sender<SourceSettings>,
 }
 
-/// The settings that may change while the source runs.
+/// The settings that may change while an instance runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceSettings {
     /// The maximum time of its next start, until it has listed its tools.
@@ -95,7 +95,7 @@ impl From<&SourceSpec> for SourceSettings {
     }
 }
 
-impl Source {
+impl Instance {
     /// Starts supervising; `era` is tried first. Must be called within a runtime.
     pub fn start(
         spec: SourceSpec,
@@ -106,7 +106,7 @@ impl Source {
         Self::start_counting(spec, era, drift_check, tasks, (Arc::default(), 0))
     }
 
-    /// Starts another source beside this one, with the same counters. If it will replace this one, it
+    /// Starts another instance beside this one, with the same counters. If it will replace this one, it
     /// counts as a restart.
     pub fn start_beside(
         &self,
@@ -131,7 +131,7 @@ impl Source {
         tasks: &TaskTracker,
         (counters, restarts): (Arc<Counters>, u64),
     ) -> Self {
-        let shared = Arc::new(SourceState {
+        let shared = Arc::new(InstanceState {
             name: spec.source.as_str().to_owned(),
             status: watch::Sender::new(Status {
                 state: State::Starting,
@@ -163,7 +163,7 @@ impl Source {
         self.0.status.subscribe()
     }
 
-    /// Replaces the settings of the running source.
+    /// Replaces the settings of the running instance.
     pub fn set(&self, settings: SourceSettings) {
         self.0.settings.send_replace(settings);
     }
@@ -174,14 +174,14 @@ impl Source {
     }
 
     /// The session that takes calls. Waits at most `time` for a start in progress, which all callers
-    /// share. Wakes a source that is down, unless its last start ended too recently.
+    /// share. Wakes an instance that is down, unless its last start ended too recently.
     ///
     /// Its verdict was applied before this returns: a caller that then reads the decision of the drift
     /// check and calls this session calls the process that was checked.
     pub async fn session(&self, time: Duration) -> Result<SessionHandle, CallFailure> {
         let session = timeout(time, self.up()).await.unwrap_or_else(|_| {
             let now = self.0.status.borrow().clone();
-            // A source that is down, or that never came up, reports its failure instead of the timeout
+            // An instance that is down, or that never came up, reports its failure instead of the timeout
             // of the call.
             Err(match now.state {
                 State::Backoff | State::Failed => unavailable(now),
@@ -202,7 +202,7 @@ impl Source {
         }
     }
 
-    /// Why a source that is starting is not ready: the reason of its last end, or else that it has not
+    /// Why an instance that is starting is not ready: the reason of its last end, or else that it has not
     /// answered since it was started.
     fn still_starting(&self, status: Status) -> CallFailure {
         let failure = status.failure.unwrap_or_else(|| {
@@ -279,14 +279,14 @@ impl Source {
         }
     }
 
-    /// Stops the source: refuses new calls, fails calls in flight, and stops the process as
+    /// Stops the instance: refuses new calls, fails calls in flight, and stops the process as
     /// [`Session::stop`] does. Idempotent; returns when it is done.
     pub async fn stop(&self) {
         self.0.stopping.cancel();
         self.0.stopped.cancelled().await;
     }
 
-    /// Stops the source with graces that fit into `time`; only the kernel may need longer. Shortens a
+    /// Stops the instance with graces that fit into `time`; only the kernel may need longer. Shortens a
     /// stop in progress.
     pub async fn stop_within(&self, time: Duration) {
         let by = Instant::now() + time;
@@ -301,7 +301,7 @@ impl Source {
     }
 }
 
-impl SourceState {
+impl InstanceState {
     /// The session that takes calls, unless its connection has ended.
     fn live(&self) -> Option<Arc<Session>> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
@@ -312,7 +312,7 @@ impl SourceState {
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
-    /// The time until a call may wake the source.
+    /// The time until a call may wake the instance.
     fn wake_wait(&self) -> Duration {
         let from = self
             .wake_from
@@ -354,9 +354,9 @@ fn unavailable(status: Status) -> CallFailure {
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source")
+        f.debug_struct("Instance")
             .field("name", &self.0.name)
             .field("state", &self.0.status.borrow().state)
             .finish_non_exhaustive()

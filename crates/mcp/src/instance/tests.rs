@@ -167,7 +167,7 @@ type Shown = (State, Option<SourceCause>);
 /// A source over a scripted server, and all its states since it was first ready.
 struct SourceFixture {
     server: Arc<ScriptedServer>,
-    source: Source,
+    source: Instance,
     states: Arc<Mutex<Vec<Shown>>>,
 }
 
@@ -203,7 +203,7 @@ impl SourceFixture {
             withheld: Vec::new(),
             timing: Timing::default(),
         };
-        let source = Source::start(spec, None, Arc::new(Accept), &TaskTracker::new());
+        let source = Instance::start(spec, None, Arc::new(Accept), &TaskTracker::new());
         let mut status = source.status();
         let ready = status.wait_for(|status| status.state == State::Ready);
         timeout(HOUR, ready).await.unwrap().unwrap();

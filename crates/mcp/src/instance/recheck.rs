@@ -120,7 +120,7 @@ impl Supervisor {
         session.relist().await
     }
 
-    /// Refuses new calls; calls in flight continue. A withdrawn source stays withdrawn.
+    /// Refuses new calls; calls in flight continue. A withdrawn instance stays withdrawn.
     fn hold_calls(&self, after: Duration) {
         if self.shared.status.borrow().state != State::Ready {
             return;
@@ -167,7 +167,7 @@ impl Supervisor {
             };
             tokio::select! {
                 () = due => break,
-                // The sender is dropped only with the source.
+                // The sender is dropped only with the instance.
                 _ = settings.changed() => {}
             }
         }

@@ -1,4 +1,4 @@
-//! A handle by which a caller uses one session of a source; it counts the calls.
+//! A handle by which a caller uses one session of an instance; it counts the calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::connection::RawResult;
 use crate::failure::CallFailure;
+use crate::instance::Instance;
 use crate::session::{Session, ToolCall};
-use crate::source::Source;
 use crate::status::Counters;
 
-/// A session of a supervised source, for a call that follows at once: it may end at any time, and its
+/// A session of a supervised instance, for a call that follows at once: it may end at any time, and its
 /// calls then fail instead of going to the next session. Must not be kept: it keeps the process alive.
 pub struct SessionHandle {
     session: Arc<Session>,
@@ -27,21 +27,21 @@ impl SessionHandle {
     ///
     /// Of two callers that find the same session free at one time, one chooses again: a handle is taken
     /// only while its session has the number of handles that the choice was made by.
-    pub fn least_busy(sources: &[Source]) -> Option<Self> {
-        if let [one] = sources {
+    pub fn least_busy(instances: &[Instance]) -> Option<Self> {
+        if let [one] = instances {
             return one.ready();
         }
         loop {
-            let ready = sources.iter().filter_map(|source| {
-                let session = source.0.live()?;
+            let ready = instances.iter().filter_map(|instance| {
+                let session = instance.0.live()?;
                 let handles = session.handles();
-                Some((source, session, handles))
+                Some((instance, session, handles))
             });
             // A call that its caller has left can occupy a server without a handle.
-            let (source, session, handles) =
+            let (instance, session, handles) =
                 ready.min_by_key(|(_, session, handles)| session.load().max(*handles))?;
             if session.add_handle_to(handles) {
-                let counters = source.0.counters.clone();
+                let counters = instance.0.counters.clone();
                 return Some(Self { session, counters });
             }
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use broker_mcp::{
-    CallFailure, ConcurrencyLimits, DriftCheck, Source, SourceSpec, State, Status, ToolCall,
+    CallFailure, ConcurrencyLimits, DriftCheck, Instance, SourceSpec, State, Status, ToolCall,
     Verdict,
 };
 use broker_model::{Snapshot, SourceCause};
@@ -58,8 +58,8 @@ impl DriftCheck for ConcurrentChecks {
     }
 }
 
-fn start(launch: SourceSpec) -> Source {
-    Source::start(
+fn start(launch: SourceSpec) -> Instance {
+    Instance::start(
         launch,
         None,
         Arc::new(NoEvil::default()),
@@ -67,7 +67,7 @@ fn start(launch: SourceSpec) -> Source {
     )
 }
 
-async fn until(source: &Source, condition: impl FnMut(&Status) -> bool) -> Status {
+async fn until(source: &Instance, condition: impl FnMut(&Status) -> bool) -> Status {
     let mut status = source.status();
     let waiting = tokio::time::timeout(WAIT_TIMEOUT, status.wait_for(condition)).await;
     waiting
@@ -76,7 +76,7 @@ async fn until(source: &Source, condition: impl FnMut(&Status) -> bool) -> Statu
         .clone()
 }
 
-async fn call(source: &Source) -> Result<String, CallFailure> {
+async fn call(source: &Instance) -> Result<String, CallFailure> {
     let result = source
         .call(ToolCall::new("echo", b"{}"), WAIT_TIMEOUT)
         .await?;
@@ -518,7 +518,7 @@ async fn source_listings_are_checked_four_at_a_time() {
         .map(|fixture| {
             let mut spec = fixture.server("");
             spec.concurrency = concurrency.clone();
-            Source::start(spec, None, checks.clone(), &TaskTracker::new())
+            Instance::start(spec, None, checks.clone(), &TaskTracker::new())
         })
         .collect();
     for source in &sources {
