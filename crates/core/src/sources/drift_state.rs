@@ -3,7 +3,7 @@
 //! each comparison and is not kept.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
@@ -36,8 +36,8 @@ pub(crate) struct DriftState {
     pub(crate) view: ArcSwap<View>,
     pub(crate) gate: StartupGate,
     sources: Box<[ArcSwap<CheckSettings>]>,
-    /// The latest report of each source. Locked while a verdict is applied, so that verdicts are
-    /// applied one at a time.
+    /// The latest report of each source. Locked from the gate's decision on a verdict until the view has
+    /// it, so that verdicts are applied one at a time.
     reports: Mutex<Box<[Option<Report>]>>,
 }
 
@@ -152,10 +152,19 @@ impl DriftState {
     /// Applies an assessment.
     pub(crate) fn accept(&self, source: usize, assessment: Assessment) {
         let withdrawn = self.withdrawals(source, &assessment);
+        let mut reports = self.reports();
         // The gate comes first: it decides whether the report is part of the start's report or is logged
         // here. A call that it admits now reads the view again once it has its session.
         let settlement = self.gate.settle(source, &assessment.report);
-        self.apply_report(source, &assessment.report, withdrawn, settlement.is_strict);
+        let last = &mut reports[source];
+        self.apply_report(
+            source,
+            &assessment.report,
+            last,
+            withdrawn,
+            settlement.is_strict,
+        );
+        drop(reports);
         if settlement.opened {
             self.log_start();
         }
@@ -191,6 +200,16 @@ impl DriftState {
         assessment.withdrawn_by(self.sources[source].load().text_drift)
     }
 
+    /// The view, with every verdict that the gate knows.
+    pub(crate) fn view_after_verdicts(&self) -> Arc<View> {
+        let _no_verdict_is_applied = self.reports();
+        self.view.load_full()
+    }
+
+    fn reports(&self) -> MutexGuard<'_, Box<[Option<Report>]>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Replaces the settings with which a source is checked.
     pub(crate) fn set_check_settings(&self, source: usize, check_settings: CheckSettings) {
         self.sources[source].store(Arc::new(check_settings));
@@ -198,7 +217,7 @@ impl DriftState {
 
     /// Hides exactly the tools in `hidden`.
     pub(crate) fn hide(&self, hidden: BTreeSet<u32>) {
-        let _one_at_a_time = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.reports();
         let view = self.view.load_full();
         if !view.hides_exactly(&hidden) {
             self.view
@@ -331,16 +350,16 @@ impl DriftState {
         tools.map(|tool| (*tool, withdrawn.clone())).collect()
     }
 
-    /// Updates the view after a verdict. The view is replaced only if it changes, so that cached
+    /// Updates the view and the `last` report of the source after a verdict. The view is replaced only if it changes, so that cached
     /// replies survive a re-check without findings. In the strict phase of a start nothing is logged.
     fn apply_report(
         &self,
         source: usize,
         report: &Report,
+        last: &mut Option<Report>,
         mut withdrawn: BTreeMap<u32, Arc<Withdrawal>>,
         is_strict: bool,
     ) {
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let view = self.view.load_full();
         let mut changed = false;
         for tool in self.catalog.sources[source].tools {
@@ -359,7 +378,7 @@ impl DriftState {
             }
             self.view.store(Arc::new(next));
         }
-        let last = reports[source].replace(report.clone());
+        let last = last.replace(report.clone());
         if !is_strict && last.as_ref() != Some(report) {
             drift_log::differences(report);
             if last.is_some_and(|last| last.has_drift()) && !report.has_drift() {

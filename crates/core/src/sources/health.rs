@@ -143,14 +143,15 @@ impl SourceCounters {
 
 impl Inner {
     pub(crate) fn health(&self) -> Health {
-        let view = self.drift_state.view.load();
+        // The view is read after the gate: a broker that is ready shows what its start has withdrawn.
+        let is_ready = self.drift_state.gate.is_ready() && !self.drain.is_draining();
+        let view = self.drift_state.view_after_verdicts();
         let sources = self.catalog.sources.iter().enumerate();
         let sources: Vec<_> = sources
             .map(|(at, source)| self.source_health(at, source, &view))
             .collect();
         // A catalog without sources has nothing to wait for.
         let serves = sources.is_empty() || sources.iter().any(SourceHealth::is_ready);
-        let is_ready = self.drift_state.gate.is_ready() && !self.drain.is_draining();
         Health {
             ready: is_ready && serves,
             degraded: sources
