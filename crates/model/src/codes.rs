@@ -76,7 +76,7 @@ closed_list! {
         SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc`: the server's own text, known secrets masked, message and data cut to 16 KiB together.", "See `details.rpc`.";
         SourceExited = "source_exited", "The server's process ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";
         SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
-        OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`, or there is no room for it in `limits.memory_bytes`.", "Ask for less, or raise the limit.", "Ask for less in one call.";
+        OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`, or larger than the free part of `limits.memory_bytes`.", "Ask for less, or raise the limit.", "Ask for less in one call.";
         SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Fix the cause, which `GET /readyz` shows; or wait for `Retry-After` seconds.", "Wait for `Retry-After` seconds, then call again; `details.cause` says why.";
         Starting = "starting", "The required sources have not yet been compared with the lock.", "Wait for `Retry-After` seconds.";
         StartRefused = "start_refused", "The start was refused: a source differs from the lock or could not be compared with it; `details` has the source and the class.", "Read the report in the broker's log; review the differences with `broker-gen check`, or fix the source, then start the broker again.", OPERATOR_HINT;

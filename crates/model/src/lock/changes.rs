@@ -112,7 +112,9 @@ impl SourceSettings {
                         Some(format!("{shown} is {} instead of {}", name(new), name(old)))
                     }
                     (None, Some(new)) => Some(format!("{shown} is {} now", name(new))),
-                    (Some(old), None) => Some(format!("{shown} is no longer {}", name(old))),
+                    (Some(old), None) => {
+                        Some(format!("the alias {} of {shown} was removed", name(old)))
+                    }
                     _ => None,
                 }
             })
