@@ -11,7 +11,7 @@ use broker_model::json::escape_token;
 use broker_model::redact::{Redactor, Secret, is_secret_name};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
-use broker_process::{COOKIE, ProcessSpec, guard, search_folders};
+use broker_process::{ProcessSpec, search_folders};
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::environment::{Environment, is_base, withheld};
@@ -204,7 +204,6 @@ pub fn resolve(
         env.entry(name.to_owned())
             .or_insert_with(|| value.to_owned());
     }
-    env.insert(COOKIE.to_owned(), guard::cookie().to_owned());
     let problems = expander.finish();
     if !problems.is_empty() {
         return Err(problems);

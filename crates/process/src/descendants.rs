@@ -5,19 +5,23 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::guard;
+
 /// The variable that holds the cookie.
-pub const VARIABLE: &str = "MCP_BROKER_COOKIE";
+pub(super) const VARIABLE: &str = "MCP_BROKER_COOKIE";
 
 /// The value that marks the descendants of one child.
 #[derive(Clone, Debug)]
 pub(super) struct Cookie(String);
 
 impl Cookie {
-    /// A cookie for one child; `process` is the part that all children of this process share.
-    pub(super) fn new(process: &str) -> Self {
+    /// A cookie for one child. It begins with the random cookie of this process: with only the number,
+    /// the end of a child would also end children of other processes that have the same number.
+    pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(format!(
-            "{process}-{}",
+            "{}-{}",
+            guard::cookie(),
             NEXT.fetch_add(1, Ordering::Relaxed)
         ))
     }
@@ -192,8 +196,9 @@ mod tests {
 
     #[test]
     fn cookie_is_unique_and_found_by_its_whole_value() {
-        let cookies = [Cookie::new("test"), Cookie::new("test")];
+        let cookies = [Cookie::new(), Cookie::new()];
         assert_ne!(cookies[0].value(), cookies[1].value());
+        assert!(cookies[0].value().starts_with(guard::cookie()));
         #[expect(
             clippy::disallowed_methods,
             reason = "this test needs a process that the spawner did not start"

@@ -26,7 +26,6 @@ mod stop_deadline;
 mod unix;
 
 pub use child::{Process, ProcessHandle};
-pub use descendants::VARIABLE as COOKIE;
 pub use error::{ExitReport, SpawnError};
 pub use lookup::search_folders;
 pub use random::random_u64;

@@ -15,12 +15,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::descendants::Cookie;
+use super::descendants::{Cookie, VARIABLE};
 use super::reaper::NewChild;
 use crate::child::spawn_failure;
 use crate::{
-    COOKIE, Process, ProcessSpec, SpawnError, StderrTail, StopDeadline, StopGrace, lookup, orphans,
-    reaper,
+    Process, ProcessSpec, SpawnError, StderrTail, StopDeadline, StopGrace, lookup, orphans, reaper,
 };
 
 /// The maximum number of starts that wait for the thread; one takes about a millisecond.
@@ -115,9 +114,10 @@ fn start(request: &Request) -> Result<Process, SpawnError> {
     }
     let program = lookup::find(spec)?;
     let _runtime = request.runtime.enter();
-    let cookie = Cookie::new(spec.env.get(COOKIE).map_or("", String::as_str));
+    let cookie = Cookie::new();
     let mut command = command(spec, &program);
-    command.env(COOKIE, cookie.value());
+    // Replaces a value that the config gives.
+    command.env(VARIABLE, cookie.value());
     #[cfg(target_os = "linux")]
     let control_group = super::cgroup::ControlGroup::create().map(|(group, procs)| {
         super::unix::join(&mut command, procs);

@@ -20,7 +20,7 @@ pub struct ProcessSpec {
     pub search: Vec<PathBuf>,
     /// The program's arguments.
     pub args: Vec<String>,
-    /// The complete environment of the child.
+    /// The environment of the child, complete except for its cookie.
     pub env: BTreeMap<String, String>,
     /// Its working folder; that of the broker if absent.
     pub cwd: Option<PathBuf>,

@@ -2,6 +2,8 @@
 
 pub(crate) mod common;
 #[cfg(target_os = "linux")]
+mod cookie;
+#[cfg(target_os = "linux")]
 mod crashes;
 mod instance;
 mod launch;
