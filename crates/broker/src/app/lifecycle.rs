@@ -71,6 +71,9 @@ impl<S: Surface> Running<S> {
         let ended = self.surface.ended();
         let refused = Cell::new(None);
         let outcome = tokio::select! {
+            // In this order, since a client that got a refusal may leave before this task runs again: the
+            // exit is that of the refusal as well if both are noticed at the same time.
+            biased;
             never = reloads => match never {},
             exit = refusal::<S>(&self.core, served_config, output, &refused) => Ok(exit),
             () = signals.stop() => {
