@@ -13,6 +13,7 @@ use broker_process::guard::{self, Input, ProcessRole};
 use clap::Parser as _;
 use tokio::runtime;
 
+mod connect;
 mod doctor;
 mod failure;
 mod http;
@@ -78,12 +79,14 @@ fn run(
     let level = match cli.verb {
         None => cli.options.log_level,
         Some(Verb::Doctor(_)) => LogLevel::Error,
-        Some(Verb::Status(_)) => LogLevel::Warn,
+        Some(Verb::Status(_) | Verb::Connect(_)) => LogLevel::Warn,
     };
     output.install(level.into());
     let read = || usable(read().map_err(Failure::Diagnostics)?);
     let outcome = if let Some(Verb::Status(args)) = &cli.verb {
         in_runtime(&output, status::run(args, &output))
+    } else if let Some(Verb::Connect(args)) = &cli.verb {
+        connect::run(args, &output)
     } else if cli.version || cli.options.dump_tree.is_some() {
         // Starts no source, and so needs no guard.
         read().and_then(|catalog| tree::print(&printed(catalog, cli)))

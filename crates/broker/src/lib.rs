@@ -9,6 +9,7 @@ pub mod typed;
 
 mod app;
 mod cli;
+mod connect;
 mod logging;
 #[cfg(feature = "scripted")]
 #[doc(hidden)]

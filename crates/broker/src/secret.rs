@@ -102,7 +102,8 @@ fn read(file: &Path) -> Result<(String, Option<Diagnostic>), SecretError> {
     Ok((text, warning))
 }
 
-fn check(text: &str, place: &str) -> Result<Secret, SecretError> {
+/// The text as a secret, unless it cannot be one; `place` says in the error where it was given.
+pub(crate) fn check(text: &str, place: &str) -> Result<Secret, SecretError> {
     let unusable = |code, message: String| {
         Err(SecretError::Unusable(Box::new(Diagnostic::error(
             code, message,

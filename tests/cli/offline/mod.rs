@@ -3,6 +3,7 @@
 mod accept;
 mod baseline;
 mod bench;
+mod connect;
 mod control_characters;
 mod diff;
 mod formats;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::connect::{Client, Mode, Scope};
+
 /// A subcommand.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
@@ -19,6 +21,15 @@ pub(crate) enum Verb {
     /// broker answers at ADDR.
     #[command(after_help = STATUS)]
     Status(StatusArgs),
+
+    /// Print the entry of this broker for an MCP client, or add it to the client's file
+    ///
+    /// Prints a complete document with the entry, for a client that starts the broker over stdio, or with
+    /// `--http` for one that calls a running broker. With `--write` the entry is inserted into the client's
+    /// file, and every other byte of it stays. Starts nothing. Exits with 0 if the entry was printed or
+    /// the file has it, 2 if an argument or the file is not valid, 1 if the file cannot be written.
+    #[command(after_help = CONNECT)]
+    Connect(Box<ConnectArgs>),
 }
 
 const DOCTOR: &str = "\
@@ -32,6 +43,13 @@ Examples:
   mcp-broker status 127.0.0.1:8100
   mcp-broker status http://tools.example.org:8100 --secret-file secret.txt
   mcp-broker status 127.0.0.1:8100 --format json";
+
+const CONNECT: &str = "\
+Examples:
+  mcp-broker connect claude-code
+  mcp-broker connect cursor config.json --scope project --write
+  mcp-broker connect codex --http http://127.0.0.1:8100/mcp --secret --write
+  mcp-broker connect json > mcp.json";
 
 /// The arguments of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -60,6 +78,63 @@ pub(crate) struct StatusArgs {
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: Format,
+}
+
+/// The arguments of `connect`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConnectArgs {
+    /// The client.
+    #[arg(value_name = "CLIENT")]
+    pub(crate) client: Client,
+
+    /// The config with which the client starts the broker; default: the compiled-in one.
+    #[arg(value_name = "CONFIG", conflicts_with = "http")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Let the client call a running broker at its MCP endpoint, for example http://127.0.0.1:8100/mcp.
+    #[arg(long, value_name = "URL")]
+    pub(crate) http: Option<String>,
+
+    /// The name of the entry: letters, digits, `_` and `-`.
+    #[arg(long, value_name = "NAME", default_value = "broker")]
+    pub(crate) name: String,
+
+    /// Give the client only the tools below this path of the tree.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) under: Option<String>,
+
+    /// Give the client the meta-tools, or each tool directly; default: what the broker does by default.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
+
+    /// The file of all projects of this user, or the one of the project in the working folder; default: `user`.
+    #[arg(long, value_name = "SCOPE", conflicts_with = "file")]
+    pub(crate) scope: Option<Scope>,
+
+    /// Another file than the client's default.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Insert the entry into the file, after a backup to `FILE.bak`.
+    #[arg(long)]
+    pub(crate) write: bool,
+
+    /// The broker has a secret: let the client present it, by a reference to a variable.
+    #[arg(long, requires = "http")]
+    pub(crate) secret: bool,
+
+    /// The variable that holds the secret.
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "secret",
+        default_value = "MCP_BROKER_SECRET"
+    )]
+    pub(crate) secret_env: String,
+
+    /// Write the secret itself, in clear, in place of a reference; it is read from the variable.
+    #[arg(long, requires = "secret")]
+    pub(crate) with_secret: bool,
 }
 
 /// The output format of a subcommand.
