@@ -192,30 +192,31 @@ fn endpoint(url: &str, view: View<'_>) -> Result<String, ConnectError> {
             "the URL contains `@`; a user and a password do not belong into it, `--secret` makes the client present the secret of the broker",
         );
     }
-    let Ok(uri) = url.parse::<Uri>() else {
-        return usage(format!("`{url}` is not a URL, {EXAMPLE}"));
-    };
-    let host = uri.host().unwrap_or_default();
-    if !matches!(uri.scheme_str(), Some("http" | "https")) || host.is_empty() {
-        return usage(format!("`{url}` is not an http or https URL, {EXAMPLE}"));
-    }
-    if url.contains('#') {
-        return usage(format!("`{url}` has a fragment; leave it out"));
-    }
+    // Messages have the part before the query, which may contain a password.
     let (base, query) = match url.split_once('?') {
         Some((base, query)) => (base, Some(query)),
         None => (url, None),
     };
+    let Ok(uri) = url.parse::<Uri>() else {
+        return usage(format!("`{base}` is not a URL, {EXAMPLE}"));
+    };
+    let host = uri.host().unwrap_or_default();
+    if !matches!(uri.scheme_str(), Some("http" | "https")) || host.is_empty() {
+        return usage(format!("`{base}` is not an http or https URL, {EXAMPLE}"));
+    }
+    if url.contains('#') {
+        return usage(format!("`{base}` has a fragment; leave it out"));
+    }
     if uri.path() == "/" {
         return usage(format!(
-            "`{url}` has no path; the endpoint of the broker ends with `{ENDPOINT}`, {EXAMPLE}"
+            "`{base}` has no path; the endpoint of the broker ends with `{ENDPOINT}`, {EXAMPLE}"
         ));
     }
     let mut out = base.to_owned();
     if let Some(mode) = view.mode {
         if !base.ends_with(ENDPOINT) {
             return usage(format!(
-                "`--mode` adds the mode to a path that ends with `{ENDPOINT}`, and `{url}` has another one"
+                "`--mode` adds the mode to a path that ends with `{ENDPOINT}`, and `{base}` has another one"
             ));
         }
         out.push('/');
@@ -402,8 +403,14 @@ mod tests {
         ] {
             assert!(endpoint(url, View::default()).is_err(), "{url}");
         }
-        let error = endpoint("http://u:s3cret@h/mcp", View::default()).unwrap_err();
-        assert!(!error.to_string().contains("s3cret"), "{error}");
+        for url in [
+            "http://u:s3cret@h/mcp",
+            "http://h/?s3cret",
+            "http://h/mcp?s3cret#x",
+        ] {
+            let error = endpoint(url, View::default()).unwrap_err().to_string();
+            assert!(!error.contains("s3cret"), "{error}");
+        }
         assert!(endpoint("http://h/mcp/meta", view(None, Some(Mode::Meta))).is_err());
         assert!(endpoint(URL, view(Some("a"), None)).is_err());
         assert!(endpoint(URL, view(Some("/a\n"), None)).is_err());

@@ -57,19 +57,15 @@ fn entry_is_added_to_a_file_without_content() {
 fn entry_is_added_in_the_layout_of_the_file() {
     // `^` is the place of a comma, the text between `<` and `>` is inserted.
     for text in [
+        // No servers yet.
         "{<\n  \"mcpServers\": {\n    \"broker\": {\n      \"command\": \"/b\",\n      \"args\": [\"stdio\"]\n    }\n  }\n>}",
-        "{\n\t\"a\": [1, 2]^ // the list, { \"\n<\n\t\"mcpServers\": {\n\t\t\"broker\": {\n\t\t\t\"command\": \"/b\",\n\t\t\t\"args\": [\"stdio\"]\n\t\t}\n\t}>\n}\n",
-    ] {
-        let text = text.replace("{ \"\n<", "{ \"<");
-        added_at_mark(&text);
-    }
-    for text in [
+        "{\n\t\"a\": [1, 2]^ // the list, { \"<\n\t\"mcpServers\": {\n\t\t\"broker\": {\n\t\t\t\"command\": \"/b\",\n\t\t\t\"args\": [\"stdio\"]\n\t\t}\n\t}>\n}\n",
         // Three spaces, and a comment behind the last member.
         "{\n   \"mcpServers\": {\n      \"x\": {}^ /* x */ // y, }<\n      \"broker\": {\n         \"command\": \"/b\",\n         \"args\": [\"stdio\"]\n      }>\n      // end\n   }, // more\n   \"z\": null\n}",
         // A trailing comma stays one.
         "{\n  \"mcpServers\": {\n    \"x\": {}, // y<\n    \"broker\": {\n      \"command\": \"/b\",\n      \"args\": [\"stdio\"]\n    },>\n  },\n}\n",
         // No line end before the brace.
-        "{\n    \"mcpServers\": {\n        \"x\": 1^<,\n        \"broker\": {\n            \"command\": \"/b\",\n            \"args\": [\"stdio\"]\n        }>}}",
+        "{\n    \"mcpServers\": {\n        \"x\": 1^<\n        \"broker\": {\n            \"command\": \"/b\",\n            \"args\": [\"stdio\"]\n        }>}}",
         // An object without members.
         "{\n  \"mcpServers\": {<\n    \"broker\": {\n      \"command\": \"/b\",\n      \"args\": [\"stdio\"]\n    }\n  >}\n}",
         "{\n  \"mcpServers\": {<\n    \"broker\": {\n      \"command\": \"/b\",\n      \"args\": [\"stdio\"]\n    }> // none yet\n  }\n}",
@@ -79,7 +75,7 @@ fn entry_is_added_in_the_layout_of_the_file() {
         "{\"mcpServers\": {\"x\": {}^ // y<\n\"broker\": {\"command\": \"/b\", \"args\": [\"stdio\"]}>\n}}",
         "{\"a\": 1^< \"mcpServers\": {\"broker\": {\"command\": \"/b\", \"args\": [\"stdio\"]}}>}",
     ] {
-        added_at_mark(&text.replace("^<,", "^<"));
+        added_at_mark(text);
     }
 }
 
