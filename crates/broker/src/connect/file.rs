@@ -24,7 +24,7 @@ pub(super) struct ClientFile {
 }
 
 impl ClientFile {
-    /// Reads a file, or notes that there is none.
+    /// Reads a file; a missing one has an empty text.
     pub(super) fn open(path: &Path) -> Result<Self, ConnectError> {
         let shown = path.display();
         let target = match fs::canonicalize(path) {
@@ -58,11 +58,6 @@ impl ClientFile {
     /// The text of the file; of a missing file the empty one.
     pub(super) fn text(&self) -> &str {
         self.found.as_ref().map_or("", |(text, _)| text)
-    }
-
-    /// Whether the file exists.
-    pub(super) fn exists(&self) -> bool {
-        self.found.is_some()
     }
 
     /// Replaces the content, after a copy of the old one to a backup, whose path is returned. With
@@ -253,6 +248,6 @@ mod tests {
             let error = ClientFile::open(&path(name)).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
-        assert!(!ClientFile::open(&path("missing")).unwrap().exists());
+        assert_eq!(ClientFile::open(&path("missing")).unwrap().text(), "");
     }
 }

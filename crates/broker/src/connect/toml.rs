@@ -72,7 +72,7 @@ pub(super) fn insert(
             };
             let span = first..last;
             let mut all = Vec::new();
-            own_tables(root, &mut all)?;
+            tables_below(root, &mut all)?;
             let foreign = all
                 .iter()
                 .find(|table| span.contains(&table.start) && !own.contains(table));
@@ -145,6 +145,11 @@ fn own_tables(table: &Table, out: &mut Vec<Range<usize>>) -> Result<(), Refusal>
         let end = last_value(table)?.map_or(header.end, |end| end.max(header.end));
         out.push(header.start..end);
     }
+    tables_below(table, out)
+}
+
+/// The same for the tables below `table`. The root of a file is a table without a header.
+fn tables_below(table: &Table, out: &mut Vec<Range<usize>>) -> Result<(), Refusal> {
     for (_, item) in table {
         match item {
             Item::Table(below) => own_tables(below, out)?,

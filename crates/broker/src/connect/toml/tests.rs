@@ -56,6 +56,7 @@ fn entry_that_differs_is_replaced_in_its_span() {
             edit(&format!("{before}{old}{after}")),
             Edit::Replaced(format!("{before}{TABLE}{after}")),
         );
+        assert_eq!(edit(old), Edit::Replaced(TABLE.to_owned()));
     }
     let inline = |value: &str| format!("[mcp_servers]\nx = 1\nbroker =  {value} # c\ny = 2\n");
     assert_eq!(
