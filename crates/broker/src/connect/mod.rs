@@ -204,7 +204,7 @@ fn write(
     let refused = |refusal: error::Refusal| ConnectError::Usage(refusal.describe(path, body));
     let edit = insert(body, client.servers(), name, entry).map_err(refused)?;
     let shown = path.display();
-    let (verb, changed) = match edit {
+    let (verb, preposition, changed) = match edit {
         Edit::Same => {
             let closed = args.with_secret && file.close_to_others()?;
             let note = text!("`{}` has this entry already; nothing was changed", shown);
@@ -214,8 +214,8 @@ fn write(
                 note
             });
         }
-        Edit::Added(changed) => ("added", changed),
-        Edit::Replaced(changed) => ("replaced", changed),
+        Edit::Added(changed) => ("added", "to", changed),
+        Edit::Replaced(changed) => ("replaced", "in", changed),
     };
     // The file is written only if it reads back with the entry.
     match insert(&changed, client.servers(), name, entry) {
@@ -227,7 +227,7 @@ fn write(
         }
     }
     let backup = file.replace(&format!("{bom}{changed}"), args.with_secret)?;
-    let mut note = text!("{} `{}` in `{}`", verb, name, shown);
+    let mut note = text!("{} `{}` {} `{}`", verb, name, preposition, shown);
     match backup {
         Some(backup) => note.push(text!(", the old file is `{}`", backup.display())),
         None => note.push(", a new file"),
