@@ -11,7 +11,7 @@ pub(super) enum EntryValue {
     /// A list of strings.
     List(Vec<String>),
     /// Members in their order.
-    Members(Vec<(&'static str, EntryValue)>),
+    Members(Vec<(&'static str, Self)>),
 }
 
 impl EntryValue {
