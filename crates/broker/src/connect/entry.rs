@@ -29,7 +29,7 @@ const ENDPOINT: &str = "/mcp";
 pub(crate) enum Mode {
     /// The three meta-tools.
     Meta,
-    /// Each tool of the tree as a tool of its own.
+    /// Each tool of the tree as a separate tool.
     Direct,
 }
 
