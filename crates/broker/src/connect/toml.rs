@@ -71,11 +71,16 @@ pub(super) fn insert(
                 ));
             };
             let span = first..last;
+            own.sort_unstable_by_key(|table| table.start);
+            let is_own = |start| {
+                own.binary_search_by_key(&start, |table| table.start)
+                    .is_ok()
+            };
             let mut all = Vec::new();
             tables_below(root, &mut all)?;
             let foreign = all
                 .iter()
-                .find(|table| span.contains(&table.start) && !own.contains(table));
+                .find(|table| span.contains(&table.start) && !is_own(table.start));
             if let Some(foreign) = foreign {
                 return Err(Refusal::at(
                     foreign.start,
