@@ -8,6 +8,7 @@ use broker_model::lock::Lock;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
+use crate::header_params::{HeaderParam, HeaderParamKind};
 use crate::plan::Plan;
 use crate::tables::{self, Area, Entry, EntryKind, Source, Span, Tables, Tool};
 
@@ -64,6 +65,7 @@ fn catalog(tables: &Tables) -> TokenStream {
         blob: _,
         entries,
         tools,
+        flat_order,
         sources,
         areas,
     } = tables;
@@ -80,6 +82,7 @@ fn catalog(tables: &Tables) -> TokenStream {
                 blob: include_str!(#BLOB_FILE),
                 entries: &[#(#entries),*],
                 tools: &[#(#tools),*],
+                flat_order: &[#(#flat_order),*],
                 sources: &[#(#sources),*],
                 areas: &[#(#areas),*],
             }
@@ -150,11 +153,19 @@ impl ToTokens for Tool {
             entry,
             source,
             name,
+            flat_name,
             digest,
             args_schema,
+            output_schema,
+            list_head,
+            header_params,
             idempotent,
             allow,
         } = self;
+        let output_schema = match output_schema {
+            Some(span) => quote!(Some(#span)),
+            None => quote!(None),
+        };
         let allow = if *allow == u64::MAX {
             quote!(u64::MAX)
         } else {
@@ -162,8 +173,30 @@ impl ToTokens for Tool {
         };
         tokens.extend(quote! {
             Tool {
-                entry: #entry, source: #source, name: #name, digest: #digest,
-                args_schema: #args_schema, idempotent: #idempotent, allow: #allow,
+                entry: #entry, source: #source, name: #name, flat_name: #flat_name, digest: #digest,
+                args_schema: #args_schema, output_schema: #output_schema, list_head: #list_head,
+                header_params: &[#(#header_params),*], idempotent: #idempotent, allow: #allow,
+            }
+        });
+    }
+}
+
+impl ToTokens for HeaderParam {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Self {
+            name,
+            pointer,
+            kind,
+        } = self;
+        let kind = match kind {
+            HeaderParamKind::Text => quote!(Text),
+            HeaderParamKind::Integer => quote!(Integer),
+            HeaderParamKind::Boolean => quote!(Boolean),
+        };
+        tokens.extend(quote! {
+            ::mcp_broker::catalog::HeaderParam {
+                name: #name, pointer: &[#(#pointer),*],
+                kind: ::mcp_broker::catalog::HeaderParamKind::#kind,
             }
         });
     }

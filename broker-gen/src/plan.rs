@@ -11,6 +11,8 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use crate::settings;
 
+mod flat_names;
+
 /// The checked tree: every path names one entry, and every name in the config exists.
 #[derive(Debug)]
 pub struct Plan<'a> {
@@ -119,6 +121,8 @@ pub fn plan<'a>(
     }
     planner.sort_children();
     planner.warn_about_case();
+    let clashes = flat_names::clashes(config, &planner.plan);
+    planner.problems.extend(clashes);
     if planner.problems.is_empty() {
         Ok(planner.plan)
     } else {

@@ -9,16 +9,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use broker_model::NodePath;
-use broker_model::config::{Config, ToolOverride};
+use broker_model::config::{Config, DEFAULT_MAX_NAME, ToolOverride};
 use broker_model::digest::Digest;
+use broker_model::flat_name::flat_name;
 use broker_model::lock::{Lock, LockedTool};
 use serde_json::{Value, json};
 
+use crate::header_params::{self, HeaderParam};
 use crate::plan::{self, Plan, ToolEntry};
 use crate::text::first_sentence;
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 2;
+pub const CATALOG_FORMAT: u32 = 3;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -42,6 +44,8 @@ pub struct Tables {
     pub entries: Vec<Entry>,
     /// Tools, in the order of their entries.
     pub tools: Vec<Tool>,
+    /// The tools by index, sorted by their flat names.
+    pub flat_order: Vec<u32>,
     /// Sources, in the order of the config.
     pub sources: Vec<Source>,
     /// The children of the root, in the order of its listing.
@@ -108,10 +112,18 @@ pub struct Tool {
     pub source: u32,
     /// The server's name for it.
     pub name: String,
+    /// Its name for MCP clients that see every tool directly.
+    pub flat_name: String,
     /// Its digest.
     pub digest: String,
     /// The schema of its arguments.
     pub args_schema: Span,
+    /// The schema of its structured results.
+    pub output_schema: Option<Span>,
+    /// The members of its `tools/list` entry other than name and schemas.
+    pub list_head: Span,
+    /// The arguments that a client repeats as headers.
+    pub header_params: Vec<HeaderParam>,
     /// Whether a second call has no further effect.
     pub idempotent: bool,
     /// Its admission classes.
@@ -142,6 +154,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
             .map(|(id, path)| (path.clone(), id as u32))
             .collect(),
         plan,
+        max_name: config.mcp.max_name,
     };
     let mut tools = Vec::new();
     let mut tools_of = vec![Vec::new(); plan.sources.len()];
@@ -178,10 +191,13 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         })
         .collect();
     let root_digest = lock.root_digest().as_str().to_owned();
-    let catalog_digest = Digest::of(
-        "mcp-broker:catalog:1",
-        &json!({"entries": shape, "root_digest": root_digest}),
-    );
+    let mut digested = json!({"entries": shape, "root_digest": root_digest});
+    if config.mcp.max_name != DEFAULT_MAX_NAME {
+        digested["max_name"] = config.mcp.max_name.into();
+    }
+    let catalog_digest = Digest::of("mcp-broker:catalog:1", &digested);
+    let mut flat_order: Vec<u32> = (0..tools.len() as u32).collect();
+    flat_order.sort_by_key(|at| &tools[*at as usize].flat_name);
     let areas = writer.areas();
     let config_name = config.file.rsplit(['/', '\\']).next().unwrap_or_default();
     Tables {
@@ -194,6 +210,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         blob: writer.blob,
         entries,
         tools,
+        flat_order,
         sources,
         areas,
     }
@@ -203,6 +220,7 @@ struct Writer<'p, 'a> {
     blob: String,
     entry_ids: BTreeMap<NodePath, u32>,
     plan: &'p Plan<'a>,
+    max_name: usize,
 }
 
 impl Writer<'_, '_> {
@@ -252,13 +270,19 @@ impl Writer<'_, '_> {
             desc_head: span(at, desc.text.len() - 1),
             desc_etag: etag(&desc.text),
         };
+        let list_head = self.push(&list_head(tool));
+        let inside = |place: &Range<usize>| span(at + place.start, place.len());
         let tool = Tool {
             entry: self.entry_ids[path],
             source: tool.source as u32,
             name: tool.tool.upstream_name.clone(),
+            flat_name: flat_name(path, self.max_name),
             digest: tool.tool.digest.as_str().to_owned(),
-            // The description contains the schema, so the validator needs only its place there.
-            args_schema: span(at + desc.args_schema.start, desc.args_schema.len()),
+            // The description contains the schemas, so that only their places are needed.
+            args_schema: inside(&desc.args_schema),
+            output_schema: desc.output_schema.as_ref().map(inside),
+            list_head,
+            header_params: header_params::of_tool(&tool.tool.raw),
             idempotent: is_idempotent(tool),
             allow: u64::MAX,
         };
@@ -391,6 +415,31 @@ fn args_schema(tool: &ToolEntry<'_>) -> String {
         .map_or_else(|| "{}".to_owned(), Value::to_string)
 }
 
+/// The override, else the server's.
+fn description<'t>(tool: &ToolEntry<'t>) -> Option<&'t str> {
+    let said = tool.said.and_then(|said| said.description.as_deref());
+    said.or_else(|| tool.tool.raw.get("description").and_then(Value::as_str))
+}
+
+/// The members of a tool's `tools/list` entry other than name and schemas.
+fn list_head(tool: &ToolEntry<'_>) -> String {
+    let raw = &tool.tool.raw;
+    let title = raw.get("title").filter(|title| title.is_string());
+    let members = [
+        ("title", title.map(Value::to_string)),
+        (
+            "description",
+            description(tool).map(|text| Value::from(text).to_string()),
+        ),
+        ("annotations", raw.get("annotations").map(Value::to_string)),
+    ];
+    let members = members.into_iter();
+    let members: Vec<_> = members
+        .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?)))
+        .collect();
+    members.join(",")
+}
+
 /// Whether the reviewed annotations say that a second call has no further effect.
 fn is_idempotent(tool: &ToolEntry<'_>) -> bool {
     let annotations = tool.tool.raw.get("annotations");
@@ -403,19 +452,14 @@ struct ToolReply {
     text: String,
     /// The place of the argument schema in it.
     args_schema: Range<usize>,
+    /// The place of the schema of results, if the tool has one.
+    output_schema: Option<Range<usize>>,
 }
 
 impl ToolReply {
     fn new(path: &NodePath, tool: &ToolEntry<'_>) -> Self {
         let raw = &tool.tool.raw;
-        let said = tool.said.and_then(|said| said.description.clone());
-        let description = said
-            .or_else(|| {
-                raw.get("description")
-                    .and_then(Value::as_str)
-                    .map(str::to_owned)
-            })
-            .unwrap_or_default();
+        let description = description(tool).unwrap_or_default();
         let mut text = head(path, "tool", &tool_summary(tool));
         // Returns the place of the value.
         let mut member = |key: &str, value: String| {
@@ -427,16 +471,17 @@ impl ToolReply {
         if let Some(example) = tool.said.and_then(|said| said.example_args.as_ref()) {
             member("example_args", Value::Object(example.clone()).to_string());
         }
-        for (key, from) in [
-            ("output_schema", "outputSchema"),
-            ("annotations", "annotations"),
-        ] {
-            if let Some(value) = raw.get(from) {
-                member(key, value.to_string());
-            }
+        let output_schema = raw.get("outputSchema");
+        let output_schema = output_schema.map(|value| member("output_schema", value.to_string()));
+        if let Some(value) = raw.get("annotations") {
+            member("annotations", value.to_string());
         }
         member("digest", Value::from(tool.tool.digest.as_str()).to_string());
         text.push('}');
-        Self { text, args_schema }
+        Self {
+            text,
+            args_schema,
+            output_schema,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use broker_model::exit::Exit;
+use broker_model::flat_name::flat_name;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, NodePath, text};
@@ -22,6 +23,9 @@ pub(super) struct TreeArgs {
     /// Show hidden tools as well.
     #[arg(long)]
     hidden: bool,
+    /// Show paths, and the flat name of each tool beside its path.
+    #[arg(long, conflicts_with = "hidden")]
+    flat: bool,
 }
 
 pub(super) fn run(args: &TreeArgs) -> Exit {
@@ -39,7 +43,14 @@ fn render(args: &TreeArgs) -> Result<Text, Vec<Diagnostic>> {
     let (config, lock) = build_script::read(file, &file.to_string_lossy())?;
     let plan = plan::plan(&config, &lock.sources)?;
     let mut lines = Vec::new();
-    walk(&plan, &NodePath::root(), 0, args.hidden, &mut lines);
+    if args.flat {
+        let paths = plan.entries.iter();
+        let paths = paths.filter(|(_, entry)| matches!(entry, Entry::Tool(_)));
+        let name = |path| flat_name(path, config.mcp.max_name);
+        lines.extend(paths.map(|(path, _)| (path.to_string(), name(path))));
+    } else {
+        walk(&plan, &NodePath::root(), 0, args.hidden, &mut lines);
+    }
     let width = lines
         .iter()
         .map(|(name, _)| name.chars().count())

@@ -2,7 +2,7 @@
 //! path; `view` says which of them are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Catalog {
     pub entries: &'static [Entry],
     /// Tools, in the order of their entries.
     pub tools: &'static [Tool],
+    /// The tools by index, sorted by the bytes of their flat names.
+    pub flat_order: &'static [u32],
     /// Sources, in the order of the config.
     pub sources: &'static [Source],
     /// The children of the root, in the order of its listing.
@@ -91,15 +93,47 @@ pub struct Tool {
     pub source: u32,
     /// The server's name for it.
     pub name: &'static str,
+    /// Its name for MCP clients that see every tool directly.
+    pub flat_name: &'static str,
     /// The digest of the raw tool that was reviewed.
     pub digest: &'static str,
     /// The schema of its arguments, as the server gave it.
     pub args_schema: Span,
+    /// The schema of its structured results, if it has one.
+    pub output_schema: Option<Span>,
+    /// The members of its `tools/list` entry other than name and schemas: `"title":…,"description":…`, without
+    /// braces. May be empty.
+    pub list_head: Span,
+    /// The arguments that a client repeats as HTTP headers.
+    pub header_params: &'static [HeaderParam],
     /// Whether its reviewed annotations say that a second call has no further effect: `readOnlyHint` or
     /// `idempotentHint` is true.
     pub idempotent: bool,
     /// The admission classes that may see and call it, one bit each.
     pub allow: u64,
+}
+
+/// An argument that a client also sends as the HTTP header `Mcp-Param-{name}`: `x-mcp-header` in the schema of
+/// the arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderParam {
+    /// The end of the name of the header.
+    pub name: &'static str,
+    /// The names of the properties from the root of the arguments to it.
+    pub pointer: &'static [&'static str],
+    /// Its type.
+    pub kind: HeaderParamKind,
+}
+
+/// The type of an argument that a client repeats as a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderParamKind {
+    /// A string.
+    Text,
+    /// An integer.
+    Integer,
+    /// A boolean.
+    Boolean,
 }
 
 /// A server mounted on a node.
@@ -127,6 +161,13 @@ impl Catalog {
             .binary_search_by(|entry| entry.path.as_bytes().cmp(path.as_bytes()))
             .ok()
             .map(|at| at as u32)
+    }
+
+    /// The index of the tool with this flat name.
+    pub fn find_flat(&self, name: &str) -> Option<u32> {
+        let order = self.flat_order;
+        let found = order.binary_search_by(|at| self.tool(*at).flat_name.cmp(name));
+        found.ok().map(|index| order[index])
     }
 
     /// An entry by its index.

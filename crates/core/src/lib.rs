@@ -43,6 +43,7 @@ pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
 pub use identity::{AdmissionClass, Identity, Subject};
+pub use listing::direct::{FlatTool, ToolPage};
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
 pub use sources::reload::{RefusedSource, ReloadError, ReloadSummary};
@@ -56,6 +57,9 @@ use admission::Admission;
 use call::arguments;
 use call::validator::LazyValidator;
 use call::work::WorkPool;
+use identity::Subtree;
+use listing::areas;
+use listing::direct;
 use listing::lookup;
 use listing::nearest::Budget;
 use listing::scope::Scope;
@@ -213,18 +217,55 @@ impl Core {
         self.0.call(identity, context, path, operation).await
     }
 
-    /// The entries directly below the root that exist for the caller, in the order of a listing.
+    /// The entries directly below [`Core::root`] that exist for the caller, in the order of a listing. If the
+    /// caller is restricted to a tool, this tool.
     pub fn areas(&self, identity: &Identity) -> Vec<AreaRef> {
         let view = self.0.drift_state.view.load();
+        areas::areas(self.0.scope(&view, identity))
+    }
+
+    /// The path of the topmost entry that the caller sees: `/` unless it is restricted.
+    pub fn root(&self, identity: &Identity) -> &'static str {
+        let subtree = identity.subtree();
+        subtree.map_or("/", |subtree| self.0.catalog.entry(subtree.root).path)
+    }
+
+    /// The same identity, restricted to the entry at `path` and what is below it: for it nothing else exists.
+    /// Paths and flat names stay those of the whole tree.
+    pub fn within(&self, identity: &Identity, path: &str) -> Result<Identity, Box<CoreError>> {
+        let view = self.0.drift_state.view.load();
+        let at = lookup::resolve(self.0.scope(&view, identity), path)?;
+        if self.0.catalog.entry(at).path == "/" {
+            return Ok(identity.clone());
+        }
+        Ok(identity.restricted_to(Subtree::of(self.0.catalog, at)))
+    }
+
+    /// The tool with this flat name, if it exists for the caller.
+    pub fn find_flat(&self, identity: &Identity, name: &str) -> Option<FlatTool> {
+        let view = self.0.drift_state.view.load();
+        direct::describe(self.0.scope(&view, identity), name)
+    }
+
+    /// The served tools that exist for the caller as entries of `tools/list`, in the order of their paths: at
+    /// most `max_tools` in about `max_bytes`, but at least one if any is left. `after` is the flat name of the
+    /// last tool of the previous page, which may be withdrawn since; `None` if there is no such tool.
+    pub fn direct_tools(
+        &self,
+        identity: &Identity,
+        after: Option<&str>,
+        max_tools: usize,
+        max_bytes: usize,
+    ) -> Option<ToolPage> {
+        let (view, settings) = (self.0.drift_state.view.load(), self.0.settings.load());
         let scope = self.0.scope(&view, identity);
-        let areas = self.0.catalog.areas.iter();
-        areas
-            .filter(|area| scope.admits(area.entry))
-            .map(|area| AreaRef {
-                path: self.0.catalog.entry(area.entry).path,
-                summary: area.summary,
-            })
-            .collect()
+        direct::page(scope, &settings, after, max_tools, max_bytes)
+    }
+
+    /// A counter that grows when [`Core::direct_tools`] lists other tools for some caller, or the same with
+    /// other members. Several changes may be counted as one.
+    pub fn tool_changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.0.drift_state.tool_changes()
     }
 
     /// Charges the memory of a long body other than a call, once parsed.
@@ -334,6 +375,7 @@ impl Inner {
             admission: &self.admission,
             view,
             class: identity.class(),
+            subtree: identity.subtree(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The parameters and results of core, apart from calls.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use broker_drift::Report;
@@ -54,13 +55,13 @@ pub enum Describe<'a> {
     Many(&'a [String]),
 }
 
-/// An entry directly below the root, for texts that introduce the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An entry directly below the topmost one that the caller sees, for texts that introduce the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AreaRef {
-    /// The path of an entry directly below the root.
+    /// Its path.
     pub path: &'static str,
     /// Its summary as plain text.
-    pub summary: &'static str,
+    pub summary: Cow<'static, str>,
 }
 
 /// The entry at a path, found without invoking it.

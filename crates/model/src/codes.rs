@@ -136,6 +136,7 @@ closed_list! {
         PathCase = "path_case", "Two paths differ only in case.", "Rename one of them.";
         NameClash = "name_clash", "Two names of `mcpServers` give the same path.", "Rename one of them.";
         LeafClash = "leaf_clash", "Two tools have the same path.", "Give one of them an alias.";
+        FlatNameClash = "flat_name_clash", "Two tools have the same flat name, or a tool has the name of a meta-tool.", "Give one of the tools an alias in `path_aliases`.";
         AliasNeeded = "alias_needed", "A tool's name is outside the path grammar.", "Give it an alias in `path_aliases`.";
         GlobSyntax = "glob_syntax", "A filter pattern is not a valid glob.", "Correct the pattern.";
         FilterEmpty = "filter_empty", "A filter matches no tool.", "Correct the pattern; the message lists the nearest names.";

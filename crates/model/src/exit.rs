@@ -182,6 +182,7 @@ mod tests {
         assert_eq!(exit(&[DiagnosticCode::LintRefused]), 6);
         for usage in [
             DiagnosticCode::LeafClash,
+            DiagnosticCode::FlatNameClash,
             DiagnosticCode::FilterEmpty,
             DiagnosticCode::BindOpen,
             DiagnosticCode::LockWiden,

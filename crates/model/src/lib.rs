@@ -11,6 +11,7 @@ pub mod diagnostic;
 pub mod digest;
 pub mod exit;
 pub mod filter;
+pub mod flat_name;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;

@@ -18,7 +18,7 @@ use super::bench::{config, tool, workspace, write_lock};
 const UPDATE: &str = "UPDATE_EXPECT";
 
 /// Keys that the config knows and this version refuses.
-const LATER: [&str; 5] = ["headers", "mcp", "trust", "url", "mcpServers"];
+const LATER: [&str; 4] = ["headers", "trust", "url", "mcpServers"];
 
 /// A file that has a schema.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,10 @@
 //! The catalog in memory: borrows from tables that live as long as the process.
 
-use mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Source, Span, Tool};
+use mcp_broker::catalog::{
+    Area, Catalog, Entry, EntryKind, HeaderParam, HeaderParamKind, Source, Span, Tool,
+};
 
+use crate::header_params;
 use crate::tables::{self, Tables};
 
 /// The catalog with the content of these tables.
@@ -18,6 +21,7 @@ pub(super) fn catalog(tables: Tables) -> &'static Catalog {
         blob: &tables.blob,
         entries: each(&tables.entries, entry),
         tools: each(&tables.tools, tool),
+        flat_order: &tables.flat_order,
         sources: each(&tables.sources, source),
         areas: each(&tables.areas, area),
     }))
@@ -54,10 +58,26 @@ fn tool(tool: &'static tables::Tool) -> Tool {
         entry: tool.entry,
         source: tool.source,
         name: &tool.name,
+        flat_name: &tool.flat_name,
         digest: &tool.digest,
         args_schema: span(tool.args_schema),
+        output_schema: tool.output_schema.map(span),
+        list_head: span(tool.list_head),
+        header_params: each(&tool.header_params, header_param),
         idempotent: tool.idempotent,
         allow: tool.allow,
+    }
+}
+
+fn header_param(param: &'static header_params::HeaderParam) -> HeaderParam {
+    HeaderParam {
+        name: &param.name,
+        pointer: each(&param.pointer, |name| name.as_str()),
+        kind: match param.kind {
+            header_params::HeaderParamKind::Text => HeaderParamKind::Text,
+            header_params::HeaderParamKind::Integer => HeaderParamKind::Integer,
+            header_params::HeaderParamKind::Boolean => HeaderParamKind::Boolean,
+        },
     }
 }
 

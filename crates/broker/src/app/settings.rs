@@ -160,6 +160,7 @@ mod tests {
             blob: "",
             entries: &[],
             tools: &[],
+            flat_order: &[],
             sources: &[],
             areas: &[],
         }))

@@ -78,7 +78,10 @@ fn with_candidates(
     let exact = scope.catalog.find(path).filter(|at| scope.admits(*at));
     error.did_you_mean = match exact {
         Some(_) => vec![path.to_owned()],
-        None => nearest::nearest(scope, path, budget),
+        None => match root_below(scope, path) {
+            Some(root) => vec![root.to_owned()],
+            None => nearest::nearest(scope, path, budget),
+        },
     };
     let mut hints = Vec::new();
     if !error.did_you_mean.is_empty() {
@@ -97,6 +100,13 @@ fn with_candidates(
         return error;
     }
     error.hint(hints.join(" "))
+}
+
+/// The path of the entry that a caller is restricted to, if `path` is above it.
+fn root_below(scope: Scope<'_>, path: &str) -> Option<&'static str> {
+    let root = scope.catalog.entry(scope.subtree?.root).path;
+    let rest = root.strip_prefix(path.trim_end_matches('/'))?;
+    rest.starts_with('/').then_some(root)
 }
 
 /// The nearest node above a path that exists for the caller.

@@ -1,6 +1,8 @@
 //! The catalog as callers see it: finds entries by path, decides which entries exist for a caller, and
 //! makes their listings and descriptions.
 
+pub(crate) mod areas;
+pub(crate) mod direct;
 pub(crate) mod lookup;
 pub(crate) mod nearest;
 pub(crate) mod scope;

@@ -88,9 +88,10 @@ pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<
     for child in siblings {
         offer(*child, 1.0);
     }
-    for (at, entry) in catalog.entries.iter().enumerate() {
-        if entry.path != "/" && split(entry.path).0 != parent {
-            offer(at as u32, 0.0);
+    for at in scope.searched() {
+        let path = catalog.entry(at).path;
+        if path != "/" && split(path).0 != parent {
+            offer(at, 0.0);
         }
     }
     best(found, text, budget)

@@ -1,6 +1,8 @@
 //! The catalog as one caller sees it at one moment. Listings and descriptions are the compiled bytes if
 //! they apply, else they are composed from the same parts, with `withdrawn` added.
 
+use std::ops::Range;
+
 use broker_model::digest::etag;
 use bytes::Bytes;
 use serde::Serialize;
@@ -9,10 +11,11 @@ use crate::Reply;
 use crate::admission::Admission;
 use crate::catalog::{Catalog, Entry, EntryKind};
 use crate::errors::error::{CoreError, ErrorMembers};
-use crate::identity::AdmissionClass;
+use crate::identity::{AdmissionClass, Subtree};
 use crate::listing::view::View;
 
-/// The catalog for one class of callers at one moment.
+/// The catalog for one class of callers at one moment. Everything below an entry of a subtree is in it as well,
+/// so that replies do not depend on the subtree, only whether an entry exists.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) catalog: &'static Catalog,
@@ -20,6 +23,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) admission: &'a Admission,
     pub(crate) view: &'a View,
     pub(crate) class: AdmissionClass,
+    /// The only part of the tree that the caller sees.
+    pub(crate) subtree: Option<Subtree>,
 }
 
 /// The element for an entry that cannot be described.
@@ -46,8 +51,19 @@ pub(crate) fn heights(catalog: &Catalog) -> Box<[u8]> {
 impl Scope<'_> {
     /// Whether an entry exists for the caller.
     pub(crate) fn admits(&self, at: u32) -> bool {
+        if self.subtree.is_some_and(|subtree| !subtree.contains(at)) {
+            return false;
+        }
         self.admission
             .admits(self.class, self.view, self.catalog, at)
+    }
+
+    /// The indices of the entries in which suggestions are searched.
+    pub(crate) fn searched(&self) -> Range<u32> {
+        match self.subtree {
+            Some(subtree) => subtree.below(),
+            None => 0..self.catalog.entries.len() as u32,
+        }
     }
 
     /// Whether the compiled replies of a node apply: the entries directly below it are as compiled, and

@@ -163,6 +163,16 @@ impl View {
         self.hidden.contains(&tool)
     }
 
+    /// Whether a tool is served: neither hidden nor withdrawn.
+    pub(crate) fn is_served(&self, tool: u32) -> bool {
+        !self.is_hidden(tool) && !self.withdrawn.contains_key(&tool)
+    }
+
+    /// Whether it serves the same tools as `other`, of `count` tools.
+    pub(crate) fn serves_the_same(&self, other: &Self, count: usize) -> bool {
+        (0..count as u32).all(|tool| self.is_served(tool) == other.is_served(tool))
+    }
+
     /// Whether a node's compiled replies do not apply.
     pub(crate) fn is_touched(&self, entry: u32) -> bool {
         self.touched.contains(&entry)

@@ -18,6 +18,7 @@ use broker_model::redact::Redactor;
 use broker_model::snapshot::ListedTool;
 use broker_model::text::shown_line;
 use broker_model::{Snapshot, SourceCause};
+use tokio::sync::watch;
 
 use crate::catalog::{Catalog, EntryKind};
 use crate::listing::view::{View, Withdrawal};
@@ -39,6 +40,8 @@ pub(crate) struct DriftState {
     /// The latest report of each source. Locked from the gate's decision on a verdict until the view has
     /// it, so that verdicts are applied one at a time.
     reports: Mutex<Box<[Option<Report>]>>,
+    /// Grows when the set of served tools changes, or what `tools/list` says about one.
+    tool_changes: watch::Sender<u64>,
 }
 
 /// The settings of one source that its check needs.
@@ -91,6 +94,7 @@ impl DriftState {
             gate,
             reports: Mutex::new(sources.iter().map(|_| None).collect()),
             sources: sources.into_iter().map(ArcSwap::from_pointee).collect(),
+            tool_changes: watch::Sender::new(0),
         }
     }
 
@@ -220,8 +224,25 @@ impl DriftState {
         let _one_at_a_time = self.reports();
         let view = self.view.load_full();
         if !view.hides_exactly(&hidden) {
-            self.view
-                .store(Arc::new(view.with_hidden(self.catalog, hidden)));
+            self.replace_view(&view, view.with_hidden(self.catalog, hidden));
+        }
+    }
+
+    /// A counter that grows when the set of served tools changes, or what `tools/list` says about one.
+    pub(crate) fn tool_changes(&self) -> watch::Receiver<u64> {
+        self.tool_changes.subscribe()
+    }
+
+    /// Says that tools are listed differently.
+    pub(crate) fn count_tool_change(&self) {
+        self.tool_changes.send_modify(|count| *count += 1);
+    }
+
+    fn replace_view(&self, before: &View, after: View) {
+        let is_change = !after.serves_the_same(before, self.catalog.tools.len());
+        self.view.store(Arc::new(after));
+        if is_change {
+            self.count_tool_change();
         }
     }
 
@@ -376,7 +397,7 @@ impl DriftState {
             if !is_strict {
                 drift_log::withdrawals(self.catalog, source, &view, &next);
             }
-            self.view.store(Arc::new(next));
+            self.replace_view(&view, next);
         }
         let last = last.replace(report.clone());
         if !is_strict && last.as_ref() != Some(report) {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::Inner;
+use crate::listing::direct;
 use crate::sources::drift_state::CheckSettings;
 use crate::sources::lifecycle::STOP_TIMEOUT;
 use crate::sources::setup::PreparedConfig;
@@ -204,7 +205,12 @@ impl Inner {
             }
         }
         self.drift_state.hide(prepared.hidden);
-        self.settings.store(Arc::new(prepared.tools));
+        let before = self.settings.swap(Arc::new(prepared.tools));
+        let (view, now) = (self.drift_state.view.load(), self.settings.load());
+        let is_served = |tool| view.is_served(tool);
+        if direct::is_listed_otherwise(self.catalog, is_served, &before, &now) {
+            self.drift_state.count_tool_change();
+        }
         self.memory.set_limit(prepared.memory_bytes);
         Ok(left)
     }

@@ -23,6 +23,9 @@ use crate::{
 
 pub(super) static CALLER: Identity = Identity::anonymous();
 
+/// The output schema of `/a/echo` in the catalog; the listing of its server has none.
+const OUTPUT_SCHEMA: &str = r#"{"type":"object"}"#;
+
 /// The listing of a source without drift.
 pub(super) fn snapshot(names: &[&str]) -> Snapshot {
     let schema =
@@ -106,15 +109,20 @@ pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catal
                 let desc = format!("{before}{schema}}}");
                 let span = blob.push(&desc);
                 let raw = &snapshot(&[name]).tools[0].read();
+                let list_head = blob.push("\"description\":\"Says it back.\"");
                 tables.push(Tool {
                     entry: index as u32,
                     source: *source,
                     name: text((*name).to_owned()),
+                    flat_name: text(path[1..].replace('/', "-")),
                     digest: text(Digest::of_tool(raw).as_str().to_owned()),
                     args_schema: Span {
                         at: span.at + before.len() as u32,
                         len: schema.len() as u32,
                     },
+                    output_schema: (*path == "/a/echo").then(|| blob.push(OUTPUT_SCHEMA)),
+                    list_head,
+                    header_params: &[],
                     idempotent: false,
                     allow: allow(path),
                 });
@@ -158,6 +166,8 @@ pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catal
             desc_etag: text(etag(desc.1.as_bytes())),
         });
     }
+    let mut flat_order: Vec<u32> = (0..tables.len() as u32).collect();
+    flat_order.sort_by_key(|at| tables[*at as usize].flat_name);
     let config = config(json!({}), json!({}));
     let sources = [("/a", vec!["echo", "twin"]), ("/a/deep/b", vec!["echo"])]
         .into_iter()
@@ -191,6 +201,7 @@ pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catal
         blob: text(blob.0),
         entries: leak(entries),
         tools: leak(tables),
+        flat_order: leak(flat_order),
         sources: leak(sources),
         areas: leak(vec![area("/a"), area("/empty")]),
     }))

@@ -121,9 +121,14 @@ async fn introduction_has_the_areas_of_the_caller_only() {
     let core = shared().core;
     let areas = |caller: &Identity| -> Vec<_> {
         let areas = core.areas(caller).into_iter();
-        areas.map(|area| (area.path, area.summary)).collect()
+        areas
+            .map(|area| (area.path, area.summary.into_owned()))
+            .collect()
     };
-    let all = [("/a", "at /a"), ("/empty", "at /empty")];
+    let all = [
+        ("/a", "at /a".to_owned()),
+        ("/empty", "at /empty".to_owned()),
+    ];
     assert_eq!(areas(&CALLER), all);
     assert_eq!(areas(&identity(SECOND_RULE)), all);
     assert_eq!(areas(&identity(0b100)), all[1..]);

@@ -14,14 +14,16 @@ pub(super) enum Level {
     Source,
     Override,
     Limits,
+    Mcp,
 }
 
-const LEVELS: [Level; 5] = [
+const LEVELS: [Level; 6] = [
     Level::Top,
     Level::Node,
     Level::Source,
     Level::Override,
     Level::Limits,
+    Level::Mcp,
 ];
 
 /// Keys of other clients in an entry of `mcpServers` that have no meaning here.
@@ -119,6 +121,7 @@ impl Level {
                 "render_mode",
             ],
             Self::Limits => &["body_bytes", "line_bytes", "listing_bytes", "memory_bytes"],
+            Self::Mcp => &["mode", "max_name", "session_idle"],
         }
     }
 
@@ -129,6 +132,7 @@ impl Level {
             Self::Source => "a source",
             Self::Override => "a tool override",
             Self::Limits => "`limits`",
+            Self::Mcp => "`mcp`",
         }
     }
 }

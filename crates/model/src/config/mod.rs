@@ -23,6 +23,7 @@ mod fields;
 mod findings;
 mod keys;
 mod lists;
+mod mcp;
 pub mod narrow;
 mod overrides;
 mod queries;
@@ -39,6 +40,7 @@ mod vscode;
 #[cfg(test)]
 mod tests;
 
+pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode};
 pub use narrow::{KnownTools, Narrowing};
 pub use reader::MAX_BYTES;
 pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
@@ -63,6 +65,8 @@ pub struct Config {
     /// Whether a start needs its sources to be reachable, unless a source sets its own; see
     /// [`Config::start_rule`].
     pub on_unreachable: Option<Unreachable>,
+    /// How MCP clients see the tools.
+    pub mcp: Mcp,
     /// Host names that `Host` may carry besides loopback names and addresses.
     pub allowed_hosts: Vec<Template>,
     /// Origins of web pages that may call, `https://host[:port]`.

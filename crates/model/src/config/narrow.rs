@@ -37,6 +37,9 @@ pub fn compare(
         narrowing: Narrowing::default(),
         found: Vec::new(),
     };
+    if built.mcp.max_name != given.mcp.max_name {
+        comparison.max_name(built.mcp.max_name, given.mcp.max_name);
+    }
     comparison.shape(&built.root, &given.root);
     let (locked_sources, given_sources) = (by_path(built), by_path(given));
     for source in given.sources() {
@@ -106,6 +109,19 @@ impl Comparison {
         self.found.push(
             Diagnostic::error(Code::LockMismatch, message)
                 .at(pointer)
+                .help(help),
+        );
+    }
+
+    /// A difference in the length that decides the flat names.
+    fn max_name(&mut self, built: usize, given: usize) {
+        let message = format!(
+            "`mcp.max_name` is {given}, and the names of the tools were compiled in with {built}"
+        );
+        let help = "the names are compiled in: build the broker with this config, `cargo build`";
+        self.found.push(
+            Diagnostic::error(Code::LockMismatch, message)
+                .at("/mcp/max_name")
                 .help(help),
         );
     }

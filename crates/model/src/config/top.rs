@@ -6,7 +6,9 @@ use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member, Spanned};
-use super::{Config, Document, Limits, Node, Parsed, fields, lists, servers, source, tree, vscode};
+use super::{
+    Config, Document, Limits, Mcp, Node, Parsed, fields, lists, mcp, servers, source, tree, vscode,
+};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
@@ -62,6 +64,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         audits_required: false,
         on_text_drift: None,
         on_unreachable: None,
+        mcp: Mcp::default(),
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
         document: Document::default(),
@@ -87,9 +90,8 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             }
             "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
-            later @ ("trust" | "mcp") => {
-                keys::later(findings, &value, &format!("`{later}`"));
-            }
+            "mcp" => config.mcp = mcp::read(findings, &value),
+            "trust" => keys::later(findings, &value, "`trust`"),
             vscode::SERVERS if shape == Shape::VsCode => {
                 config.root = servers::read(findings, &value, types);
             }

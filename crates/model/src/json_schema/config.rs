@@ -34,6 +34,8 @@ pub(super) struct TreeConfig {
     on_unreachable: Option<Unreachable>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
+    /// How MCP clients see the tools.
+    mcp: Option<Mcp>,
     /// Names that the `Host` header may have besides loopback names and addresses.
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
@@ -61,6 +63,8 @@ pub(super) struct ServersConfig {
     on_unreachable: Option<Unreachable>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
+    /// How MCP clients see the tools.
+    mcp: Option<Mcp>,
     /// Names that the `Host` header may have besides loopback names and addresses.
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
@@ -236,6 +240,28 @@ struct Limits {
     /// Bytes of memory for bodies, arguments and results of all callers together. Default: 536870912.
     #[schemars(range(min = 16_777_216, max = 1_099_511_627_776_u64))]
     memory_bytes: Option<u64>,
+}
+
+/// How MCP clients see the tools.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Mcp {
+    /// The tools that clients see: the meta-tools, by which they find and call the others, or every tool under
+    /// its flat name. Default: `meta`.
+    mode: Option<McpMode>,
+    /// Maximum characters of a flat name. A change needs a new build. Default: 46.
+    #[schemars(range(min = 24, max = 128))]
+    max_name: Option<u64>,
+    /// Seconds after which a session over HTTP without a request ends. Default: 1800.
+    #[schemars(range(min = 1, max = 86400))]
+    session_idle: Option<f64>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum McpMode {
+    Meta,
+    Direct,
 }
 
 /// An entry of `mcpServers`: a source that may have keys of other clients, and that may be disabled, with

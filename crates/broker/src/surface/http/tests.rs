@@ -44,6 +44,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         blob: text,
         entries: Box::leak(Box::new([entry])),
         tools: &[],
+        flat_order: &[],
         sources: &[],
         areas: &[],
     }));

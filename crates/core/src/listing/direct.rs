@@ -1,0 +1,126 @@
+//! The tools under their flat names: the pages of `tools/list`, and the tool that a flat name names.
+
+use crate::catalog::{Catalog, HeaderParam, Tool};
+use crate::listing::scope::Scope;
+use crate::sources::setup::ToolSettings;
+use broker_model::config::RenderMode;
+
+/// A tool that was found by its flat name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlatTool {
+    /// Its path.
+    pub path: &'static str,
+    /// The schema of its arguments, as the server gave it.
+    pub args_schema: &'static str,
+    /// The arguments that a client repeats as HTTP headers.
+    pub header_params: &'static [HeaderParam],
+    /// Whether it is withdrawn.
+    pub withdrawn: bool,
+}
+
+/// A part of the list of all tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolPage {
+    /// A JSON array of `{"name":…,…,"inputSchema":…,"outputSchema":…}`.
+    pub tools: Vec<u8>,
+    /// The flat name of its last tool, if more follow.
+    pub last: Option<&'static str>,
+}
+
+/// The index of the tool that a flat name names, if it exists for the caller.
+pub(crate) fn find(scope: Scope<'_>, name: &str) -> Option<u32> {
+    let found = scope.catalog.find_flat(name);
+    found.filter(|at| scope.admits(scope.catalog.tool(*at).entry))
+}
+
+/// The tool with a flat name, if it exists for the caller.
+pub(crate) fn describe(scope: Scope<'_>, name: &str) -> Option<FlatTool> {
+    let at = find(scope, name)?;
+    let tool = scope.catalog.tool(at);
+    Some(FlatTool {
+        path: scope.catalog.entry(tool.entry).path,
+        args_schema: scope.catalog.text(tool.args_schema),
+        header_params: tool.header_params,
+        withdrawn: scope.view.withdrawn(at).is_some(),
+    })
+}
+
+/// The tools after the one with the flat name `after`, in the order of their paths. `None` if there is no such
+/// tool for the caller.
+pub(crate) fn page(
+    scope: Scope<'_>,
+    settings: &[ToolSettings],
+    after: Option<&str>,
+    max_tools: usize,
+    max_bytes: usize,
+) -> Option<ToolPage> {
+    // The last tool of a page may be withdrawn since.
+    let start = match after {
+        Some(name) => find(scope, name)? + 1,
+        None => 0,
+    };
+    let (mut tools, mut count, mut last) = (b"[".to_vec(), 0, None);
+    for at in start..scope.catalog.tools.len() as u32 {
+        let tool = scope.catalog.tool(at);
+        if !scope.view.is_served(at) || !scope.admits(tool.entry) {
+            continue;
+        }
+        let parts = parts(scope.catalog, tool, &settings[at as usize]);
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        // With the comma before it and the bracket at the end.
+        let is_full = count >= max_tools || tools.len() + bytes + 2 > max_bytes;
+        if last.is_some() && is_full {
+            tools.push(b']');
+            return Some(ToolPage { tools, last });
+        }
+        if last.is_some() {
+            tools.push(b',');
+        }
+        for part in parts {
+            tools.extend_from_slice(part.as_bytes());
+        }
+        count += 1;
+        last = Some(tool.flat_name);
+    }
+    tools.push(b']');
+    Some(ToolPage { tools, last: None })
+}
+
+/// The text of a tool's entry, in parts.
+fn parts(catalog: &Catalog, tool: &'static Tool, settings: &ToolSettings) -> [&'static str; 9] {
+    let head = catalog.text(tool.list_head);
+    let output = tool.output_schema.filter(|_| lists_output(settings));
+    let output = output.map(|span| catalog.text(span));
+    [
+        // A flat name needs no escapes.
+        "{\"name\":\"",
+        tool.flat_name,
+        if head.is_empty() { "\"" } else { "\"," },
+        head,
+        ",\"inputSchema\":",
+        catalog.text(tool.args_schema),
+        output.map_or("", |_| ",\"outputSchema\":"),
+        output.unwrap_or_default(),
+        "}",
+    ]
+}
+
+/// Whether results have the structured content that the schema of the server promises: they are neither cut
+/// nor rendered in another form.
+const fn lists_output(settings: &ToolSettings) -> bool {
+    settings.limit.is_none() && matches!(settings.form, RenderMode::Json)
+}
+
+/// Whether other settings change an entry of a listed tool.
+pub(crate) fn is_listed_otherwise(
+    catalog: &Catalog,
+    is_served: impl Fn(u32) -> bool,
+    before: &[ToolSettings],
+    after: &[ToolSettings],
+) -> bool {
+    let tools = catalog.tools.iter().zip(0..);
+    let mut pairs = tools.zip(before.iter().zip(after));
+    pairs.any(|((tool, at), (before, after))| {
+        tool.output_schema.is_some() && lists_output(before) != lists_output(after) && is_served(at)
+    })
+}
