@@ -2,8 +2,10 @@
 
 mod call;
 mod catalog;
+mod direct;
 mod drift;
 mod fixture;
 mod identities;
 mod interleavings;
 mod start;
+mod subtrees;

@@ -108,3 +108,13 @@ fn config_at_start_with_another_text_or_tree_needs_a_build() {
         assert!(found[0].remedy().contains("build"), "{}", found[0]);
     }
 }
+
+#[test]
+fn config_at_start_may_change_the_mode_and_not_the_flat_names() {
+    let with = |mcp: &str| BUILT.replace(r#"{"tree""#, &format!(r#"{{"mcp":{mcp},"tree""#));
+    let given = with(r#"{"mode":"direct","session_idle":60,"max_name":46}"#);
+    assert_eq!(compared(&given), Ok(Narrowing::default()));
+    let found = compared(&with(r#"{"max_name":60}"#)).unwrap_err();
+    assert_eq!(places(&found), [(Code::LockMismatch, "/mcp/max_name")]);
+    assert!(found[0].remedy().contains("build"), "{}", found[0]);
+}

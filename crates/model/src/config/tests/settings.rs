@@ -2,7 +2,7 @@
 //! settings that the digest leaves out.
 
 use super::*;
-use crate::config::{StartRule, TextDrift, Unreachable};
+use crate::config::{Mcp, McpMode, StartRule, TextDrift, Unreachable};
 
 #[test]
 fn config_audits_required_is_not_in_the_digest() {
@@ -109,4 +109,33 @@ fn config_start_rule_of_a_source_precedes_the_top_level_and_the_default() {
         found.pointer.as_deref(),
         Some("/tree/0/source/on_unreachable")
     );
+}
+
+#[test]
+fn config_mcp_has_defaults_ranges_and_no_part_of_the_digest() {
+    let of = |mcp: &str| parse(&format!(r#"{{"tree":[],"mcp":{mcp}}}"#)).config;
+    let default = parse(r#"{"tree":[]}"#).config;
+    let shown = |mcp: Mcp| (mcp.mode, mcp.max_name, mcp.session_idle.as_secs_f64());
+    assert_eq!(shown(default.mcp), (McpMode::Meta, 46, 1800.0));
+    assert_eq!(of("{}").mcp, Mcp::default());
+    let direct = of(r#"{"mode":"direct","max_name":24,"session_idle":86400}"#);
+    assert_eq!(shown(direct.mcp), (McpMode::Direct, 24, 86_400.0));
+    assert_eq!(direct.digest(), default.digest());
+    assert!(direct.compiled_text().contains(r#""max_name":24"#));
+    for (refused, code) in [
+        ("true", Code::ConfigType),
+        (r#"{"mode":1}"#, Code::ConfigType),
+        (r#"{"mode":"flat"}"#, Code::ConfigRange),
+        (r#"{"max_name":23}"#, Code::ConfigRange),
+        (r#"{"max_name":129}"#, Code::ConfigRange),
+        (r#"{"max_name":46.5}"#, Code::ConfigRange),
+        (r#"{"session_idle":0}"#, Code::ConfigRange),
+        (r#"{"session_idle":86401}"#, Code::ConfigRange),
+        (r#"{"max_names":46}"#, Code::ConfigUnknownKey),
+    ] {
+        let found = only(&format!(r#"{{"tree":[],"mcp":{refused}}}"#));
+        assert_eq!(found.code, code, "{refused}");
+    }
+    let found = only(r#"{"tree":[],"mcp":{"max_names":46}}"#);
+    assert!(found.remedy().contains("`max_name`"), "{found}");
 }
