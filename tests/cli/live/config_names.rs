@@ -39,6 +39,26 @@ fn leaf_of_two_entries_is_refused() {
 }
 
 #[test]
+fn flat_name_of_two_tools_is_refused_by_a_lock() {
+    let bench = Bench::new();
+    let one = node("a", json!({"path_aliases": {"x": "b-x"}}));
+    let mut other = node("b", json!({}));
+    other["path"] = "/a-b".into();
+    bench.write("c.json", &json!({"tree": [one, other]}).to_string());
+    bench.one_tool("a", tool("x"));
+    bench.one_tool("b", tool("x"));
+    contains(
+        &bench.lock_fails(2),
+        &[
+            "error[flat_name_clash]: the tools `/a-b/x` and `/a/b-x` have the same flat name, `a-b-x`",
+            "c.json:1:",
+            "path_aliases",
+        ],
+    );
+    assert!(bench.lock_state().is_none(), "no lock is written");
+}
+
+#[test]
 fn paths_that_differ_only_in_case_give_a_warning() {
     let bench = Bench::with_sources(&["a"]);
     bench.script("a", &json!({"tools": [tool("get"), tool("Get")]}));

@@ -6,6 +6,7 @@ mod bench;
 mod connect;
 mod control_characters;
 mod diff;
+mod flat_names;
 mod formats;
 mod generate;
 mod new;
