@@ -1,9 +1,10 @@
 //! The tools under their flat names: the pages of `tools/list`, and the tool that a flat name names.
 
+use broker_model::config::RenderMode;
+
 use crate::catalog::{Catalog, HeaderParam, Tool};
 use crate::listing::scope::Scope;
 use crate::sources::setup::ToolSettings;
-use broker_model::config::RenderMode;
 
 /// A tool that was found by its flat name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,11 +99,20 @@ fn parts(catalog: &Catalog, tool: &'static Tool, settings: &ToolSettings) -> [&'
         if head.is_empty() { "\"" } else { "\"," },
         head,
         ",\"inputSchema\":",
-        catalog.text(tool.args_schema),
+        listed_schema(catalog.text(tool.args_schema)),
         output.map_or("", |_| ",\"outputSchema\":"),
         output.unwrap_or_default(),
         "}",
     ]
+}
+
+/// The schema of arguments as clients require it: clients refuse a whole list because of a tool without a
+/// schema, which the catalog has as `{}`. Arguments are always an object.
+fn listed_schema(args_schema: &'static str) -> &'static str {
+    match args_schema {
+        "{}" => r#"{"type":"object"}"#,
+        schema => schema,
+    }
 }
 
 /// Whether results have the structured content that the schema of the server promises: they are neither cut
@@ -123,4 +133,16 @@ pub(crate) fn is_listed_otherwise(
     pairs.any(|((tool, at), (before, after))| {
         tool.output_schema.is_some() && lists_output(before) != lists_output(after) && is_served(at)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tool_without_a_schema_is_listed_with_one_of_an_object() {
+        assert_eq!(listed_schema("{}"), r#"{"type":"object"}"#);
+        let own = r#"{"type":"object","properties":{}}"#;
+        assert_eq!(listed_schema(own), own);
+    }
 }
