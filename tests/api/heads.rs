@@ -192,7 +192,7 @@ fn method_or_route_that_is_unknown_is_refused() {
         "/META_TREE",
         "/meta%5ftree",
         "/metrics",
-        "/mcp",
+        "/mcp/none",
         "/../meta_tree",
     ] {
         let error = refusal(

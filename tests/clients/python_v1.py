@@ -1,24 +1,26 @@
-"""The Python SDK, first generation: `python python_v1.py legacy PROGRAM [ARGUMENT]...`.
+"""The Python SDK, first generation: `python python_v1.py legacy [--call NAME ARGS] URL|PROGRAM [ARGUMENT]...`.
 
-Does what `scenario.mjs` does and prints the same JSON object.
+Does what `scenario.mjs` does and prints the same JSON objects.
 """
 
 import asyncio
 import json
-import sys
 
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
-
-def plain(model):
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+from target import parse, plain
 
 
 async def main() -> None:
-    _, command, *args = sys.argv[1:]
-    parameters = StdioServerParameters(command=command, args=args)
-    async with stdio_client(parameters) as streams, ClientSession(*streams) as session:
+    once, url, command = parse()
+    if url:
+        transport = streamable_http_client(url)
+    else:
+        transport = stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
+    # Over HTTP, the third member tells the id of the session.
+    async with transport as (read, write, *_), ClientSession(read, write) as session:
         hello = await session.initialize()
         seen = {
             "protocol": hello.protocolVersion,
@@ -30,6 +32,10 @@ async def main() -> None:
             return plain(await session.call_tool(name, arguments))
 
         seen["tools"] = plain(await session.list_tools())["tools"]
+        if once:
+            seen["call"] = await ask(*once)
+            print(json.dumps(seen))
+            return
         seen["tree"] = await ask("meta_tree", {"path": "/", "depth": 2})
         seen["description"] = await ask("meta_desc", {"path": "/util/hash_text"})
         seen["call"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"text": "hello"}})

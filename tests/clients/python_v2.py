@@ -1,6 +1,6 @@
-"""The Python SDK, second generation: `python python_v2.py legacy|auto PROGRAM [ARGUMENT]...`.
+"""The Python SDK, second generation: `python python_v2.py legacy|auto [--call NAME ARGS] URL|PROGRAM [ARGUMENT]...`.
 
-Does what `scenario.mjs` does and prints the same JSON object.
+Does what `scenario.mjs` does and prints the same JSON objects.
 """
 
 import asyncio
@@ -10,15 +10,14 @@ import sys
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-
-def plain(model):
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+from target import parse, plain
 
 
 async def main() -> None:
-    mode, command, *args = sys.argv[1:]
-    parameters = StdioServerParameters(command=command, args=args)
-    async with Client(stdio_client(parameters), mode=mode) as client:
+    mode = sys.argv[1]
+    once, url, command = parse()
+    server = url or stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
+    async with Client(server, mode=mode) as client:
         seen = {
             "protocol": client.protocol_version,
             "instructions": client.instructions,
@@ -29,6 +28,10 @@ async def main() -> None:
             return plain(await client.call_tool(name, arguments))
 
         seen["tools"] = plain(await client.list_tools())["tools"]
+        if once:
+            seen["call"] = await ask(*once)
+            print(json.dumps(seen))
+            return
         seen["tree"] = await ask("meta_tree", {"path": "/", "depth": 2})
         seen["description"] = await ask("meta_desc", {"path": "/util/hash_text"})
         seen["call"] = await ask("meta_call", {"path": "/util/hash_text", "args": {"text": "hello"}})

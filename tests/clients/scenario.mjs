@@ -1,5 +1,28 @@
-// What every TypeScript client does with the broker on the smoke config; prints one JSON object.
-export async function scenario(client, { protocol, call }) {
+// What every TypeScript client does with a broker: `scenario` on the smoke config with the meta-tools, `single` with
+// any server. Each prints one JSON object.
+
+// The arguments behind the mode: `[--call NAME ARGS]`, then the URL of a server or the command that starts one.
+export function parse(argv) {
+    const call = argv[0] === "--call" ? { name: argv[1], arguments: JSON.parse(argv[2]) } : null;
+    const [target, ...args] = call ? argv.slice(3) : argv;
+    const url = /^https?:\/\//.test(target) ? new URL(target) : null;
+    return { call, url, command: target, args };
+}
+
+export async function run(client, given, how) {
+    await (given.call ? single(client, given.call, how) : scenario(client, how));
+}
+
+// Lists the tools and makes one call.
+async function single(client, params, { protocol, call }) {
+    const seen = { protocol, server: client.getServerVersion() };
+    seen.tools = (await client.listTools()).tools;
+    seen.call = await call(params);
+    await client.close();
+    process.stdout.write(JSON.stringify(seen) + "\n");
+}
+
+async function scenario(client, { protocol, call }) {
     const ask = (name, args, options) => call({ name, arguments: args }, options);
     const seen = { protocol, instructions: client.getInstructions(), server: client.getServerVersion() };
     seen.tools = (await client.listTools()).tools;

@@ -1,13 +1,13 @@
-// The TypeScript SDK, second generation: `node typescript_v2.mjs legacy|auto PROGRAM [ARGUMENT]...`.
-import { Client } from "@modelcontextprotocol/client";
+// The TypeScript SDK, second generation: `node typescript_v2.mjs legacy|auto [--call NAME ARGS] URL|PROGRAM [ARGUMENT]...`.
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { scenario } from "./scenario.mjs";
+import { parse, run } from "./scenario.mjs";
 
-const [mode, command, ...args] = process.argv.slice(2);
+const mode = process.argv[2];
+const given = parse(process.argv.slice(3));
 const client = new Client({ name: "typescript-v2", version: "0" }, { versionNegotiation: { mode } });
-const transport = new StdioClientTransport({ command, args });
-await client.connect(transport);
-await scenario(client, {
+await client.connect(given.url ? new StreamableHTTPClientTransport(given.url) : new StdioClientTransport(given));
+await run(client, given, {
     protocol: client.getNegotiatedProtocolVersion(),
     call: (params, options) => client.callTool(params, options),
 });

@@ -1,20 +1,33 @@
-//! The official clients of both generations, TypeScript and Python, against `mcp-broker stdio` on the
-//! smoke config: the actions of `tests/clients` with each, and their results in the client.
+//! The official clients of both generations, TypeScript and Python, against the broker over standard input
+//! and output and over HTTP: the actions of `tests/clients` with each, and their results in the client.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use harness::{DirectServer, Run, binary};
+use harness::{Bench, Broker, DirectServer, Run, binary};
 use serde_json::{Value, json};
+
+use crate::conformance;
 
 const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
+
+/// Every client: its program, its script, its mode, the revision that it shows.
+const CLIENTS: [(&str, &str, &str, Option<&str>); 6] = [
+    ("node", "typescript_v1.mjs", "legacy", None),
+    ("node", "typescript_v2.mjs", "legacy", Some(LEGACY)),
+    ("node", "typescript_v2.mjs", "auto", Some(MODERN)),
+    ("v1", "python_v1.py", "legacy", Some(LEGACY)),
+    ("v2", "python_v2.py", "legacy", Some(LEGACY)),
+    ("v2", "python_v2.py", "auto", Some(MODERN)),
+];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
-/// The results in the client.
-fn seen(program: &str, script: &str, mode: &str) -> Value {
+/// The results in the client; `rest` has the call, if it makes only one, and the server.
+fn client(program: &str, script: &str, mode: &str, rest: &[&OsStr]) -> Value {
     assert!(
         folder().join("installed").exists(),
         "the official clients are not installed; run tests/clients/install"
@@ -26,14 +39,20 @@ fn seen(program: &str, script: &str, mode: &str) -> Value {
     let output = Run::new(&program)
         .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
         .args([&folder().join(script), Path::new(mode)])
-        .args([
-            env!("CARGO_BIN_EXE_mcp-broker"),
-            "stdio",
-            "smoke_config.json",
-        ])
+        .args(rest)
         .output();
     assert_eq!(output.code, Some(0), "{script} {mode}: {}", output.stderr);
     serde_json::from_str(&output.stdout).expect("one JSON object")
+}
+
+/// The results in the client on the smoke config over standard input and output.
+fn seen(program: &str, script: &str, mode: &str) -> Value {
+    let broker = [
+        env!("CARGO_BIN_EXE_mcp-broker"),
+        "stdio",
+        "smoke_config.json",
+    ];
+    client(program, script, mode, &broker.map(OsStr::new))
 }
 
 fn hash(text: &str) -> Value {
@@ -99,4 +118,113 @@ fn python_client_of_the_first_generation_works() {
 fn python_client_of_the_second_generation_works() {
     check(&seen("v2", "python_v2.py", "legacy"), Some(LEGACY));
     check(&seen("v2", "python_v2.py", "auto"), Some(MODERN));
+}
+
+#[test]
+fn every_client_works_over_http() {
+    let program = Path::new(env!("CARGO_BIN_EXE_mcp-broker"));
+    let run = Run::new(program).folder(Path::new(env!("CARGO_MANIFEST_DIR")));
+    let broker = Broker::start_ready(run.args(["127.0.0.1:0", "smoke_config.json"]));
+    let url = format!("http://{}/mcp", broker.address());
+    for (program, script, mode, protocol) in CLIENTS {
+        check(
+            &client(program, script, mode, &[OsStr::new(&url)]),
+            protocol,
+        );
+    }
+}
+
+/// A broker whose clients see the tools of one server by flat names.
+fn direct_broker() -> (Bench, Broker) {
+    let bench = Bench::new();
+    let source = json!({"command": [binary("toolbox-mcp")]});
+    let config = json!({
+        "tree": [{"path": "/util", "type": "node", "source": source}],
+        "mcp": {"mode": "direct"},
+    });
+    bench.write("c.json", &config.to_string());
+    let broker_gen = || Run::new(&binary("broker-gen")).folder(&bench.path(""));
+    let locked = broker_gen().args(["lock", "--config", "c.json"]).output();
+    assert_eq!(locked.code, Some(0), "{}{}", locked.stdout, locked.stderr);
+    let broker = Broker::start_ready(broker_gen().args(["serve", "0", "--config", "c.json"]));
+    (bench, broker)
+}
+
+/// The result without what each server says of itself.
+fn without_server_info(result: &Value) -> Value {
+    let mut result = result.clone();
+    if let Some(meta) = result.get_mut("_meta").and_then(Value::as_object_mut) {
+        meta.remove("io.modelcontextprotocol/serverInfo");
+        if meta.is_empty() {
+            result["_meta"].take();
+        }
+    }
+    let object = result.as_object_mut().expect("an object");
+    object.retain(|_, value| !value.is_null());
+    result
+}
+
+fn tool<'a>(seen: &'a Value, name: &str) -> &'a Value {
+    let tools = seen["tools"].as_array().expect("a list");
+    tools
+        .iter()
+        .find(|tool| tool["name"] == name)
+        .unwrap_or_else(|| panic!("{name}: {seen}"))
+}
+
+#[test]
+fn every_client_gets_the_result_of_a_direct_call_by_a_flat_name() {
+    let (_bench, broker) = direct_broker();
+    let url = format!("http://{}/mcp", broker.address());
+    let server = binary("toolbox-mcp");
+    for (program, script, mode, protocol) in CLIENTS {
+        for (name, args) in [
+            ("hash_text", json!({"text": "ünï\u{2028}\n"})),
+            ("fail", json!({"kind": "tool", "message": "planned"})),
+        ] {
+            let args = args.to_string();
+            let through = |name: &str, server: &OsStr| {
+                let rest = [OsStr::new("--call"), OsStr::new(name), OsStr::new(&args)];
+                client(program, script, mode, &[&rest[..], &[server]].concat())
+            };
+            let flat = format!("util-{name}");
+            let seen = through(&flat, OsStr::new(&url));
+            let direct = through(name, server.as_os_str());
+            assert_eq!(seen["protocol"].as_str(), protocol, "{script}");
+            assert_eq!(
+                without_server_info(&seen["call"]),
+                without_server_info(&direct["call"]),
+                "{script} {mode}"
+            );
+            assert_eq!(
+                tool(&seen, &flat)["inputSchema"],
+                tool(&direct, name)["inputSchema"],
+                "{script} {mode}"
+            );
+        }
+    }
+}
+
+#[test]
+fn inspector_lists_and_calls_tools_over_http() {
+    let (bench, broker) = direct_broker();
+    let url = format!("http://{}/mcp", broker.address());
+    let program = conformance::folder()
+        .join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
+    let inspect = |args: &[&str]| {
+        let output = Run::new(&conformance::node())
+            // It keeps settings of its user there.
+            .env("HOME", bench.path(""))
+            .args([&program])
+            .args(["--cli", &url, "--transport", "http"])
+            .args(args)
+            .output();
+        assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
+        serde_json::from_str::<Value>(&output.stdout).expect("JSON")
+    };
+    let listed = inspect(&["--method", "tools/list"]);
+    assert_eq!(tool(&listed, "util-hash_text")["name"], "util-hash_text");
+    let call = ["--method", "tools/call", "--tool-name", "util-hash_text"];
+    let result = inspect(&[&call[..], &["--tool-arg", "text=hello"]].concat());
+    assert_eq!(result["structuredContent"], hash("hello"));
 }

@@ -3,6 +3,9 @@
 mod cancel;
 mod client;
 mod clients;
+mod conformance;
+mod events;
+mod http;
 mod real;
 mod sdk;
 mod stdio;

@@ -19,6 +19,7 @@ mod failure;
 mod http;
 mod lifecycle;
 mod listen;
+mod mcp;
 mod open;
 mod reload;
 mod settings;
@@ -34,6 +35,7 @@ use crate::catalog::{self, Catalog};
 use crate::cli::{Cli, LogLevel, ServeOptions, Verb};
 use crate::logging::{self, LogOutput};
 use failure::Failure;
+use mcp::McpVariables;
 use startup::{CatalogOrigin, SignalReceivers, Startup};
 
 /// Maximum time for threads to end after the shutdown.
@@ -98,6 +100,12 @@ fn run(
                     catalog,
                     origin,
                     cli,
+                    // Other starts do not use them.
+                    mcp: if cli.verb.is_none() && !cli.is_stdio() {
+                        McpVariables::read()?
+                    } else {
+                        McpVariables::default()
+                    },
                     environment: Environment::capture(),
                     output: &output,
                 };

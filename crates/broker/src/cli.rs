@@ -77,6 +77,7 @@ impl Cli {
             (self.options.secret_file.is_some(), "`--secret-file`"),
             (self.allow_unauthenticated, "`--allow-unauthenticated`"),
             (!self.options.allow_host.is_empty(), "`--allow-host`"),
+            (self.options.no_mcp, "`--no-mcp`"),
         ];
         let given = given.into_iter().filter(|(given, _)| *given);
         given.map(|(_, name)| name).collect()

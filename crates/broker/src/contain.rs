@@ -3,19 +3,19 @@
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
 /// A panic that was caught. The panic hook has logged its message.
 #[derive(Debug)]
-pub(super) struct CaughtPanic;
+pub(crate) struct CaughtPanic;
 
-/// Runs `future` in place; a panic in any of its polls ends it and is returned.
+/// Runs `future` in place; a panic in any of its polls ends it and is returned. The caller pins it, since an
+/// `async fn` would hold it twice: as its argument and as its variable.
 ///
 /// Unwind safety is asserted: the future is never polled again, and what it shares with other
 /// requests (core's state) keeps its own invariants under locks that are not held across calls.
-pub(super) async fn contain<F: Future>(future: F) -> Result<F::Output, CaughtPanic> {
-    let mut future = pin!(future);
+pub(crate) async fn contain<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, CaughtPanic> {
     poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,
@@ -38,17 +38,19 @@ fn discard(payload: Box<dyn Any + Send>) {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     #[tokio::test]
     async fn panic_of_one_request_is_contained() {
-        assert_eq!(contain(async { 7 }).await.unwrap(), 7);
-        let later = contain(async {
+        assert_eq!(contain(pin!(async { 7 })).await.unwrap(), 7);
+        let later = pin!(async {
             tokio::task::yield_now().await;
             if std::hint::black_box(true) {
                 panic!("planned");
             }
         });
-        assert!(later.await.is_err());
+        assert!(contain(later).await.is_err());
     }
 }

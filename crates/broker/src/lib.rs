@@ -10,6 +10,7 @@ pub mod typed;
 mod app;
 mod cli;
 mod connect;
+mod contain;
 mod logging;
 #[cfg(feature = "scripted")]
 #[doc(hidden)]

@@ -5,21 +5,26 @@ use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use broker_model::config::Limits;
+use broker_model::config::{Limits, Mcp, McpMode};
 use broker_model::redact::Secret;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use broker_mcp::scripted::{Pipes, register};
 
-use crate::core::Core;
-use crate::surface::http::{HostPolicy, HttpSurface};
+use crate::core::{Core, Identity};
+use crate::surface::http::{HostPolicy, HttpAccess, HttpSurface};
 use crate::surface::mcp::stdio::StdioSurface;
-use crate::surface::{Surface as _, SurfaceSettings};
+use crate::surface::{McpSettings, Surface as _, SurfaceSettings};
 
 /// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret.
 pub async fn serve_http(core: &Core, secret: &str, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let address = (Ipv4Addr::LOCALHOST, 0).into();
-    let surface = HttpSurface::new(core.clone(), settings(), Some(Secret::new(secret)), address);
+    let access = HttpAccess {
+        secret: Some(Secret::new(secret)),
+        key_header: None,
+        mcp: true,
+    };
+    let surface = HttpSurface::new(core.clone(), settings(), access, address);
     Arc::new(surface).serve_stream(stream).await;
 }
 
@@ -29,7 +34,7 @@ pub async fn serve_stdio(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    let surface = StdioSurface::new(core.clone(), settings());
+    let surface = StdioSurface::new(core.clone(), Identity::local(), settings());
     let idle = surface.idle();
     let finish = async {
         idle.cancelled().await;
@@ -42,5 +47,10 @@ fn settings() -> SurfaceSettings {
     SurfaceSettings {
         hosts: HostPolicy::default(),
         body_bytes: Limits::default().body_bytes,
+        mcp: McpSettings {
+            mode: McpMode::Meta,
+            session_idle: Mcp::default().session_idle,
+            body_bytes: Limits::default().body_bytes,
+        },
     }
 }

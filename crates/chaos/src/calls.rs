@@ -26,7 +26,9 @@ pub(crate) fn call(server: &Arc<Server>, script: &Arc<Script>, request: Request,
         Some(arguments) => arguments.clone(),
     };
     let shown = server.journal.arguments(&arguments);
-    let details = json!({"tool": name, "id": request.id, "seq": sequence, "arguments": shown});
+    let meta = server.journal.arguments(&request.params["_meta"]);
+    let details =
+        json!({"tool": name, "id": request.id, "seq": sequence, "arguments": shown, "meta": meta});
     server.journal.write("call", details);
     let scripted = script.on_call.get(&name).cloned();
     if scripted.is_none() && !script.names.contains(&name) {

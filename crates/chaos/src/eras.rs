@@ -132,6 +132,11 @@ fn outcome(server: &Server, script: &Script, request: &Request, modern: bool) ->
             about(script, &members)
         }
         ("ping", false) => "{}".to_owned(),
+        ("logging/setLevel", false) => {
+            let level = &params["level"];
+            server.journal.write("set-level", json!({"level": level}));
+            "{}".to_owned()
+        }
         ("server/discover", true) => {
             let versions = json!(script.modern_versions());
             let about = about(script, &format!(r#""supportedVersions":{versions}"#));

@@ -612,3 +612,31 @@ fn chaos_brief_journal_truncates_arguments() {
     let expected = format!("{{\"text\":\"{}", "x".repeat(71));
     assert_eq!(folder.events("call")[0]["arguments"], json!(expected));
 }
+
+#[test]
+fn chaos_notifications_are_written_before_the_answer() {
+    let folder = Folder::new();
+    let log = json!({"log": [{"level": "info", "data": 1}]});
+    let script = json!({"plain": true, "on_call": {"echo": {"progress": 2, "then": log}}});
+    let mut chaos = folder.start_with(&script).legacy();
+    let set = chaos.ask(1, "logging/setLevel", json!({"level": "info"}));
+    assert_eq!(set["result"], json!({}));
+    assert_eq!(folder.events("set-level")[0]["level"], "info");
+    let meta = json!({"progressToken": "t", "x": 1});
+    let params = json!({"name": "echo", "arguments": {"text": "a"}, "_meta": meta});
+    chaos.request(2, "tools/call", params);
+    for step in [1, 2] {
+        let params = json!({"progressToken": "t", "progress": step, "total": 2});
+        assert_eq!(chaos.receive()["params"], params);
+    }
+    assert_eq!(
+        chaos.receive()["params"],
+        json!({"level": "info", "data": 1})
+    );
+    assert_eq!(chaos.receive()["id"], 2);
+    assert_eq!(folder.events("call")[0]["meta"], meta);
+    // Without a token there is no progress.
+    chaos.start_call(3, "echo");
+    assert_eq!(chaos.receive()["method"], "notifications/message");
+    assert_eq!(chaos.receive()["id"], 3);
+}

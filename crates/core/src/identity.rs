@@ -7,7 +7,7 @@ use crate::catalog::Catalog;
 
 /// A caller: who it is, which groups it belongs to, which rules of admission apply to it, and
 /// which part of the tree it sees.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     subject: Subject,
     groups: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Identity {
 }
 
 /// A part of the tree: an entry and everything below it, as indices of a catalog's entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subtree {
     /// The entry itself.
     pub(crate) root: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Subtree {
 }
 
 /// The way in which a caller was authenticated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// The caller sent no secret, and the broker has none.
     Anonymous,
@@ -120,6 +120,11 @@ impl Identity {
 
     const fn unrestricted(subject: Subject) -> Self {
         Self::new(subject, Vec::new(), AdmissionClass::ALL)
+    }
+
+    /// Whether the broker knows more of the caller than its address.
+    pub const fn is_authenticated(&self) -> bool {
+        !matches!(self.subject, Subject::Anonymous)
     }
 
     /// The way in which the caller was authenticated.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec};
+use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceSpec};
 use broker_model::config::Config;
 use broker_model::json::estimate;
 use broker_model::redact::Redactor;
@@ -29,10 +29,11 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-pub use broker_mcp::{Progress, ProgressSink};
+pub use broker_mcp::{CallEvent, CallEvents, LogMessage, Progress, WantedEvents};
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
 };
+pub use broker_wire::LogLevel;
 pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
 pub use call::context::{CallContext, CancelMode, Operation, Outcome, ResultForm};
 #[doc(hidden)]
@@ -42,6 +43,7 @@ pub use drain::Drain;
 pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
+pub use errors::server_error::ServerError;
 pub use identity::{AdmissionClass, Identity, Subject};
 pub use listing::direct::{FlatTool, ToolPage};
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
@@ -90,6 +92,8 @@ struct Inner {
     memory: MemoryBudget,
     /// Limits that all sources share, also those that a reload starts.
     concurrency: ConcurrencyLimits,
+    /// The level of log messages that callers asked for; all sources share it.
+    log_level: AskedLogLevel,
     /// The pool for long jobs before a call is sent,
     work: WorkPool,
     /// and the pool for long results.
@@ -132,7 +136,7 @@ impl Core {
         environment: &Environment,
         base: &Path,
     ) -> Result<PreparedConfig, Vec<Diagnostic>> {
-        let shared = (&self.0.memory, &self.0.concurrency);
+        let shared = (&self.0.memory, &self.0.concurrency, &self.0.log_level);
         setup::prepare(self.0.catalog, config, environment, base, shared)
     }
 
@@ -215,6 +219,13 @@ impl Core {
         operation: Operation<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
         self.0.call(identity, context, path, operation).await
+    }
+
+    /// Asks all sources for log messages of this level or a higher one. Legacy servers with the capability get
+    /// the lowest level that any caller asked for; it is never raised. A modern server gets the level of
+    /// each call with the call.
+    pub fn ask_for_logs(&self, level: LogLevel) {
+        self.0.log_level.ask(level);
     }
 
     /// The entries directly below [`Core::root`] that exist for the caller, in the order of a listing. If the

@@ -35,8 +35,10 @@ pub enum CallFailure {
     },
     /// The call's timeout has passed.
     Timeout {
-        /// The timeout.
+        /// The timeout, or the time in all that passed if progress extended it.
         after: Duration,
+        /// Whether progress extended the timeout.
+        extended: bool,
         /// Whether the server may have executed it.
         maybe_executed: bool,
     },

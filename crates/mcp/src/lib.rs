@@ -6,6 +6,8 @@
 mod concurrency;
 mod connection;
 mod environment;
+mod event_text;
+mod events;
 mod examine;
 mod failure;
 #[doc(hidden)]
@@ -14,7 +16,7 @@ mod handshake;
 mod instance;
 mod link;
 mod list;
-mod progress;
+mod log_level;
 mod request;
 mod rpc_error;
 #[cfg(any(test, feature = "scripted"))]
@@ -29,10 +31,11 @@ mod subscription;
 pub use concurrency::ConcurrencyLimits;
 pub use connection::RawResult;
 pub use environment::Environment;
+pub use events::{CallEvent, CallEvents, LogMessage, Progress, WantedEvents};
 pub use examine::ServerExam;
 pub use failure::{CallFailure, SourceFailure};
 pub use instance::{DriftCheck, Instance, SessionHandle, SourceSettings, Verdict};
-pub use progress::{Progress, ProgressSink};
-pub use session::{Session, ToolCall};
+pub use log_level::AskedLogLevel;
+pub use session::{CallTime, Session, ToolCall};
 pub use spec::{Endpoint, SourceSpec, Timing, resolve};
 pub use status::{Counters, State, Status};

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::connection::{Connection, RawResult, RequestError, RequestKind, Subscription};
+use crate::events::CallEvents;
 use crate::failure::SourceFailure;
-use crate::progress::ProgressSink;
 #[cfg(any(test, feature = "scripted"))]
 use crate::scripted;
-use crate::session::Opening;
+use crate::session::{CallTime, Opening};
 use crate::spec::{Endpoint, SourceSpec};
 
 /// A connection to one server, with the handle that ends the server.
@@ -80,14 +80,19 @@ impl Link {
         self.connection().request(kind, line, time).await
     }
 
-    /// Sends a call like a request; its progress goes to the sink.
+    /// Sends a call like a request, with its events.
     pub(crate) async fn call(
         &self,
         line: impl FnOnce(u64) -> Bytes,
-        progress: Option<ProgressSink>,
-        time: Duration,
+        events: Option<CallEvents>,
+        time: CallTime,
     ) -> Result<RawResult, RequestError> {
-        self.connection().call(line, progress, time).await
+        self.connection().call(line, events, time).await
+    }
+
+    /// Sends a request of the broker whose answer has no effect.
+    pub(crate) fn tell(&self, line: impl FnOnce(u64) -> Bytes) -> Result<(), RequestError> {
+        self.connection().tell(line)
     }
 
     /// Sends a notification. If the connection has ended, pending requests report it.

@@ -1,13 +1,14 @@
 //! Writes the lines that are sent to servers. Each is built once, including its newline.
 
 use broker_wire::protocol::{
-    CANCELLED, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_PROTOCOL_VERSION,
-    METHOD_NOT_FOUND, MODERN,
+    CANCELLED, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL,
+    META_PROTOCOL_VERSION, METHOD_NOT_FOUND, MODERN,
 };
 use broker_wire::write::{error, notification, push_one_line, push_string, request, result};
-use broker_wire::{Id, RpcError};
+use broker_wire::{Id, LogLevel, RpcError};
 use bytes::Bytes;
 
+use crate::events::CallEvents;
 use crate::session::ToolCall;
 
 /// The `clientInfo` of the broker.
@@ -44,7 +45,10 @@ pub(crate) fn call(id: u64, call: &ToolCall<'_>, meta: &str) -> Bytes {
 /// is the id of the request.
 fn push_meta(line: &mut Vec<u8>, id: u64, call: &ToolCall<'_>, meta: &str) {
     let own = call.meta.and_then(members_of).unwrap_or_default();
-    if own.is_empty() && call.progress.is_none() {
+    let wants = call.events.map(CallEvents::wants).unwrap_or_default();
+    // A legacy server gets the level with a separate request.
+    let level = wants.log.filter(|_| !meta.is_empty());
+    if own.is_empty() && !wants.progress && level.is_none() {
         line.extend_from_slice(meta.as_bytes());
         if !meta.is_empty() {
             line.push(b',');
@@ -63,7 +67,10 @@ fn push_meta(line: &mut Vec<u8>, id: u64, call: &ToolCall<'_>, meta: &str) {
     if !own.is_empty() {
         push(own.as_bytes());
     }
-    if call.progress.is_some() {
+    if let Some(level) = level {
+        push(format!(r#""{META_LOG_LEVEL}":"{}""#, level.as_str()).as_bytes());
+    }
+    if wants.progress {
         push(format!(r#""progressToken":{id}"#).as_bytes());
     }
     line.extend_from_slice(b"},");
@@ -104,6 +111,15 @@ pub(crate) fn list(id: u64, cursor: Option<&str>, meta: &str) -> Bytes {
         }
         line.push(b'}');
     })
+}
+
+/// `logging/setLevel`, for a legacy server.
+pub(crate) fn set_level(id: u64, level: LogLevel) -> Bytes {
+    request_with(
+        id,
+        "logging/setLevel",
+        &format!(r#""level":"{}""#, level.as_str()),
+    )
 }
 
 /// `subscriptions/listen` for changes of the tool list.
@@ -152,7 +168,7 @@ fn request_with(id: u64, method: &str, members: &str) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::ProgressSink;
+    use crate::events::WantedEvents;
     use serde_json::{Value, json};
 
     fn read(line: &Bytes) -> Value {
@@ -179,25 +195,42 @@ mod tests {
 
     #[test]
     fn call_request_has_meta_of_caller_era_and_progress_token() {
-        let (sink, _progress) = ProgressSink::new(1);
+        let progress_only = WantedEvents {
+            progress: true,
+            log: None,
+        };
+        let (sink, _received) = CallEvents::new(1, progress_only);
+        let wants = WantedEvents {
+            progress: false,
+            log: Some(LogLevel::Notice),
+        };
+        let (logs, _received) = CallEvents::new(1, wants);
         for era in ["", &modern_meta()] {
             let mut expected: Value = serde_json::from_str(&format!("{{{era}}}")).unwrap();
-            for (meta, progress) in [
+            for (meta, events) in [
                 (None, Some(&sink)),
                 (Some("{ }"), Some(&sink)),
                 (Some(r#"{"x/y": [1]}"#), None),
                 (Some(" {\"x/y\":\n[1]} "), Some(&sink)),
+                (Some(r#"{"x/y": [1]}"#), Some(&logs)),
             ] {
                 let call_of = ToolCall {
                     meta,
-                    progress,
+                    events,
                     ..ToolCall::new("t", b"{}")
                 };
                 let message = read(&call(7, &call_of, era));
                 let members = &mut expected["_meta"];
                 let has_own = meta.is_some_and(|meta| meta.contains("x/y"));
                 members["x/y"] = if has_own { json!([1]) } else { Value::Null };
-                members["progressToken"] = progress.map_or(Value::Null, |_| json!(7));
+                let wants = events.map(CallEvents::wants).unwrap_or_default();
+                members["progressToken"] = if wants.progress {
+                    json!(7)
+                } else {
+                    Value::Null
+                };
+                let level = wants.log.filter(|_| !era.is_empty());
+                members[META_LOG_LEVEL] = level.map_or(Value::Null, |level| json!(level.as_str()));
                 let mut want = members.as_object().unwrap().clone();
                 want.retain(|_, value| !value.is_null());
                 assert_eq!(message["params"]["_meta"], Value::Object(want), "{meta:?}");

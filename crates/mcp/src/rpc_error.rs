@@ -42,7 +42,8 @@ pub(crate) fn read(error: &[u8], redactor: &Redactor) -> CallFailure {
     } else if redactor.redact(&text) == text {
         RawValue::from_string(text.as_ref().to_owned())
     } else {
-        RawValue::from_string(without_secrets(&text, redactor))
+        let masked = without_secrets(&text, redactor);
+        RawValue::from_string(masked.unwrap_or_else(|| cut(&head, &message, redactor)))
     };
     match raw {
         Ok(error) => CallFailure::Rpc {
@@ -99,13 +100,16 @@ fn string_within(text: &str, room: usize) -> String {
 }
 
 /// The error with its secrets masked member by member: masking inside the text could break it if a
-/// secret looks like syntax. An error that cannot be parsed becomes one masked text.
-fn without_secrets(text: &str, redactor: &Redactor) -> String {
-    let value = serde_json::from_str::<Value>(text);
-    let value = value.map(|value| masked(value, redactor));
-    value
-        .unwrap_or_else(|_| Value::String(redactor.redact(text)))
-        .to_string()
+/// secret looks like syntax. `None` if it cannot be parsed.
+fn without_secrets(text: &str, redactor: &Redactor) -> Option<String> {
+    let mut value = serde_json::from_str::<Value>(text).ok()?;
+    let code = value.get("code").cloned();
+    value = masked(value, redactor);
+    // The code is an integer of the protocol, even if a secret has the same digits.
+    if let (Some(code), Value::Object(members)) = (code, &mut value) {
+        members.insert("code".to_owned(), code);
+    }
+    Some(value.to_string())
 }
 
 fn broken() -> CallFailure {
@@ -165,6 +169,29 @@ mod tests {
             let read: Value = serde_json::from_str(text).unwrap();
             assert_eq!(read["code"], -7);
             assert!(read.get("extra").is_none());
+        }
+    }
+
+    #[test]
+    fn rpc_error_that_asks_the_client_for_something_keeps_its_data() {
+        let redactor = Redactor::new(["hunter2"].map(Secret::new));
+        let needs = serde_json::json!({"requiredCapabilities": {"elicitation": {"url": {}}}});
+        let visit =
+            serde_json::json!({"elicitations": [{"mode": "url", "url": "https://x.example/"}]});
+        for (code, data) in [(-32021, needs), (-32042, visit)] {
+            for message in [
+                "short".to_owned(),
+                "hunter2".to_owned(),
+                "x".repeat(1 << 16),
+            ] {
+                let error = serde_json::json!({"code": code, "message": message, "data": data});
+                let CallFailure::Rpc { error, .. } = read(error.to_string().as_bytes(), &redactor)
+                else {
+                    panic!("it is an error");
+                };
+                let read: Value = serde_json::from_str(error.get()).unwrap();
+                assert_eq!((&read["code"], &read["data"]), (&code.into(), &data));
+            }
         }
     }
 

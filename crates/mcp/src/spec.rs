@@ -15,6 +15,7 @@ use broker_process::{ProcessSpec, search_folders};
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::environment::{Environment, is_base, withheld};
+use crate::log_level::AskedLogLevel;
 use broker_memory::MemoryBudget;
 
 /// The shell for commands with shell syntax.
@@ -51,6 +52,8 @@ pub struct SourceSpec {
     pub memory: MemoryBudget,
     /// Limits that it shares with the other sources of its broker.
     pub concurrency: ConcurrencyLimits,
+    /// The level of log messages that callers of its broker ask for.
+    pub log_level: AskedLogLevel,
     /// Times that have no key in the config.
     pub timing: Timing,
 }
@@ -247,6 +250,7 @@ pub fn resolve(
         withheld,
         memory: MemoryBudget::new(limits.memory_bytes),
         concurrency: concurrency.clone(),
+        log_level: AskedLogLevel::new(),
         timing: Timing::default(),
     })
 }

@@ -59,6 +59,8 @@ pub struct Counters {
     invalid_utf8_lines: AtomicU64,
     server_requests: AtomicU64,
     unanswered_requests: AtomicU64,
+    dropped_progress: AtomicU64,
+    dropped_log_messages: AtomicU64,
     first_noise: Mutex<Vec<String>>,
 }
 
@@ -100,6 +102,10 @@ counters! {
     server_requests / add_server_request;
     /// Requests that were not answered, since their id is too long.
     unanswered_requests / add_unanswered_request;
+    /// Notifications of progress that were over a limit.
+    dropped_progress / add_dropped_progress;
+    /// Log messages that certainly belong to no single call, cannot be read, or were over a limit.
+    dropped_log_messages / add_dropped_log_message;
 }
 
 impl Counters {

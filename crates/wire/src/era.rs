@@ -4,25 +4,14 @@
 use serde_json::{Value, json};
 
 use crate::protocol::{
-    INVALID_PARAMS, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, MODERN,
-    UNSUPPORTED_VERSION, legacy_revision,
+    INVALID_PARAMS, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_PROTOCOL_VERSION,
+    MODERN, UNSUPPORTED_VERSION, legacy_revision,
 };
-use crate::{Era, JsonMembers, RpcError};
+use crate::{Era, JsonMembers, LogLevel, RpcError};
 
 /// The revisions that `server/discover` and the error for another revision list.
 pub const SUPPORTED: [&str; 1] = [MODERN];
 
-const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-const LOG_LEVELS: [&str; 8] = [
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-];
 /// Revisions with batches.
 const BATCHING: [&str; 2] = ["2025-03-26", "2024-11-05"];
 
@@ -56,11 +45,33 @@ pub fn of_request(params: &JsonMembers<'_>) -> Result<Era, RpcError> {
         return Err(RpcError::new(UNSUPPORTED_VERSION, message).data(data));
     }
     match meta.get(META_LOG_LEVEL).map(text) {
-        Some(level) if !level.as_deref().is_some_and(|l| LOG_LEVELS.contains(&l)) => {
+        Some(level) if level.as_deref().and_then(LogLevel::parse).is_none() => {
             Err(wrong(format!("`{META_LOG_LEVEL}` is not a log level")))
         }
         _ => Ok(Era::Modern),
     }
+}
+
+/// The log level that `meta`, the members of a checked `_meta`, asks for.
+pub fn log_level(meta: &JsonMembers<'_>) -> Option<LogLevel> {
+    meta.get(META_LOG_LEVEL).and_then(LogLevel::from_json)
+}
+
+/// Whether a request with these params describes itself: `_meta` has one of the members that only modern
+/// requests have.
+pub fn describes_itself(params: &JsonMembers<'_>) -> bool {
+    let meta = params.given("_meta").map(JsonMembers::parse);
+    meta.and_then(Result::ok).is_some_and(|meta| {
+        meta.get(META_PROTOCOL_VERSION)
+            .or_else(|| meta.get(META_CLIENT_CAPABILITIES))
+            .is_some()
+    })
+}
+
+/// The revision that `_meta` of these params names.
+pub fn named_revision(params: &JsonMembers<'_>) -> Option<String> {
+    let meta = JsonMembers::parse(params.given("_meta")?).ok()?;
+    serde_json::from_str(meta.get(META_PROTOCOL_VERSION)?).ok()
 }
 
 /// The revision in the answer to `initialize`: the requested one, else the latest one.

@@ -5,24 +5,53 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use broker_model::json::each_member;
-use serde_json::value::RawValue;
+
+use crate::scan::after_value;
 
 /// Names and raw values.
 #[derive(Debug, Default)]
-pub struct JsonMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct JsonMembers<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> JsonMembers<'a> {
     /// Reads `text`, which must be one object.
     pub fn parse(text: &'a (impl AsRef<[u8]> + ?Sized)) -> serde_json::Result<Self> {
         let mut members = Vec::new();
-        each_member(text.as_ref(), |name, value| members.push((name, value)))?;
+        each_member(text.as_ref(), |name, value| {
+            members.push((name, value.get()))
+        })?;
         Ok(Self(members))
+    }
+
+    /// Reads `text`, which is valid JSON: strings are skipped and nothing is checked again, which costs a
+    /// fraction of [`Self::parse`] for long texts. `None` if it is not one object.
+    pub fn of_valid(text: &'a str) -> Option<Self> {
+        let mut members = Vec::new();
+        let mut rest = text.trim_ascii().strip_prefix('{')?.trim_ascii_start();
+        while !rest.starts_with('}') {
+            let (name, after) = rest.split_at_checked(after_value(rest.as_bytes()))?;
+            let name = match name.strip_prefix('"')?.strip_suffix('"')? {
+                plain if !plain.contains('\\') => Cow::Borrowed(plain),
+                _ => Cow::Owned(serde_json::from_str(name).ok()?),
+            };
+            let value = after
+                .trim_ascii_start()
+                .strip_prefix(':')?
+                .trim_ascii_start();
+            let (value, after) = value.split_at_checked(after_value(value.as_bytes()))?;
+            members.push((name, value));
+            let after = after.trim_ascii_start();
+            rest = match after.strip_prefix(',') {
+                Some(next) => next.trim_ascii_start(),
+                None => after.starts_with('}').then_some(after)?,
+            };
+        }
+        (rest == "}").then_some(Self(members))
     }
 
     /// The value of the last member of this name, as JSON.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.get())
+        found.map(|(_, value)| *value)
     }
 
     /// The value of the last member of this name; `null` counts as absent.
@@ -39,9 +68,12 @@ impl<'a> JsonMembers<'a> {
 
     /// All members, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
-        self.0
-            .iter()
-            .map(|(name, value)| (name.as_ref(), value.get()))
+        self.0.iter().map(|(name, value)| (name.as_ref(), *value))
+    }
+
+    /// The number of members.
+    pub const fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Whether there are no members.
@@ -69,5 +101,31 @@ mod tests {
             Some("a")
         );
         assert!(JsonMembers::parse("[]").is_err());
+    }
+
+    #[test]
+    fn members_of_a_valid_text_are_those_of_the_parser() {
+        for text in [
+            "{}",
+            " { } ",
+            r#"{"a":1}"#,
+            r#"{"a" : "x\"},{\\" , "b":[{"c":"]}"},[]],"\u0061":null ,"d":-1.5e3, "e":true}"#,
+            r#"{"":"","é":{"é":"\u00e9"},"n":[1,2, 3 ]}"#,
+        ] {
+            let fast = JsonMembers::of_valid(text).unwrap();
+            let parsed = JsonMembers::parse(text).unwrap();
+            assert!(fast.iter().eq(parsed.iter()), "{text}: {fast:?}");
+        }
+        for other in [
+            "",
+            "[]",
+            "1",
+            "{",
+            r#"{"a":1"#,
+            r#"{"a":1}}"#,
+            r#"{"a":1} x"#,
+        ] {
+            assert!(JsonMembers::of_valid(other).is_none(), "{other}");
+        }
     }
 }

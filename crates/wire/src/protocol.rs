@@ -17,6 +17,8 @@ pub const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion
 pub const META_CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// `params._meta` key: name and version of the client.
 pub const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// `params._meta` key: the lowest level of log messages that the client wants for this request.
+pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// `result._meta` key: name and version of the server.
 pub const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// `params._meta` key of notifications on a subscription: the id of its `subscriptions/listen`.
@@ -26,6 +28,8 @@ pub const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 pub const CANCELLED: &str = "notifications/cancelled";
 /// Notification: the progress of a request.
 pub const PROGRESS: &str = "notifications/progress";
+/// Notification: a log message.
+pub const LOG_MESSAGE: &str = "notifications/message";
 /// Notification: the tools of the server have changed.
 pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 

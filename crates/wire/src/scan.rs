@@ -48,6 +48,34 @@ fn after_string(line: &[u8], mut at: usize) -> usize {
     line.len()
 }
 
+/// The index behind the value at the beginning of `json`, which is valid.
+pub(crate) fn after_value(json: &[u8]) -> usize {
+    let (mut at, mut depth) = (0, 0usize);
+    while let Some(&byte) = json.get(at) {
+        match byte {
+            b'"' => at = after_string(json, at + 1),
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' if depth > 0 => {
+                depth -= 1;
+                at += 1;
+            }
+            b'}' | b']' | b',' | b':' if depth == 0 => return at,
+            _ if depth == 0 && byte.is_ascii_whitespace() => return at,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    at
+}
+
 /// Finds the id of a message among the members of its outermost object, piece by piece. The first
 /// member `id` that is an id counts, so that the outcome does not depend on how the bytes were split.
 #[derive(Debug, Default)]

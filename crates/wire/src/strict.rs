@@ -36,7 +36,7 @@ pub fn read_client_line(line: &Bytes) -> ClientLine {
 }
 
 fn not_json(error: &dyn fmt::Display) -> Problem {
-    Problem::unreadable(format!("the line is not JSON: {error}"))
+    Problem::unreadable(format!("the message is not JSON: {error}"))
 }
 
 fn batch(line: &Bytes, text: &str) -> ClientLine {

@@ -49,6 +49,11 @@ impl From<Vec<u8>> for Text {
 }
 
 impl Outgoing {
+    /// The parts of the message, in order and none of them empty.
+    pub fn into_parts(self) -> Vec<Bytes> {
+        self.parts
+    }
+
     /// The line of this single message.
     pub fn into_line(self) -> Line {
         let mut parts = self.parts;

@@ -6,3 +6,5 @@ mod estimate;
 mod listings;
 mod requests;
 mod servers;
+#[cfg(target_os = "linux")]
+mod sessions;

@@ -15,6 +15,7 @@ mod http;
 mod keep_alive;
 mod load;
 mod mcp;
+pub mod mcp_http;
 mod program;
 mod refusal;
 mod resources;

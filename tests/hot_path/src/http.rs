@@ -10,13 +10,21 @@ use std::task::{Context, Poll, Waker};
 use memchr::memmem;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::Path;
+use crate::{Path, Surface};
+
+const ROUTE: &str = "/mcp/direct";
+const LEGACY: &str = "2025-11-25";
+const MODERN: &str = "2026-07-28";
+const SESSION_ID: &[u8] = b"mcp-session-id: ";
 
 /// The stream of a connection; ends after its calls.
 #[derive(Debug)]
 pub struct HttpCaller {
     path: Path,
+    secret: String,
+    /// The request that is sent again after each reply: a call, or at first the begin of a session.
     request: Vec<u8>,
+    is_begun: bool,
     /// Bytes of the request that were sent.
     sent: usize,
     /// Bytes of the reply that are missing; `None` before its head.
@@ -30,14 +38,15 @@ pub struct HttpCaller {
 impl HttpCaller {
     /// A caller that sends `secret` and the request of `path`, `calls` times.
     pub fn new(path: Path, secret: &str, calls: usize) -> Self {
-        let (tool, body) = (path.meta_tool(), path.body());
-        let request = format!(
-            "POST /{tool} HTTP/1.1\r\nhost: localhost:8100\r\nauthorization: Bearer {secret}\r\ncontent-type: application/json\r\naccept: */*\r\nuser-agent: hot-path\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
+        let (request, is_begun) = match path.surface() {
+            Surface::Legacy => (initialize(secret), false),
+            _ => (call(path, secret, ""), true),
+        };
         Self {
             path,
-            request: request.into_bytes(),
+            secret: secret.to_owned(),
+            request,
+            is_begun,
             sent: 0,
             missing: None,
             calls,
@@ -55,7 +64,10 @@ impl HttpCaller {
     fn take(&mut self, part: &[u8]) {
         let (rest, missing) = match self.missing {
             Some(missing) => (part, missing),
-            None => self.take_head(part),
+            None => {
+                let (end, missing) = self.take_head(part);
+                (&part[end..], missing)
+            }
         };
         let missing = missing
             .checked_sub(rest.len())
@@ -63,27 +75,92 @@ impl HttpCaller {
         self.missing = Some(missing);
         if missing == 0 {
             self.missing = None;
-            self.replies.fetch_add(1, Ordering::Relaxed);
             self.sent = 0;
-            self.calls -= 1;
+            if self.is_begun {
+                self.replies.fetch_add(1, Ordering::Relaxed);
+                self.calls -= 1;
+            }
+            self.is_begun = true;
             if let Some(reader) = self.reader.take() {
                 reader.wake();
             }
         }
     }
 
-    /// The bytes of the body that came with the head, and the length of the whole body.
-    fn take_head<'a>(&self, part: &'a [u8]) -> (&'a [u8], usize) {
-        const LENGTH: &[u8] = b"content-length: ";
+    /// The length of the head, and that of the whole body.
+    fn take_head(&mut self, part: &[u8]) -> (usize, usize) {
         let end = memmem::find(part, b"\r\n\r\n").expect("the head is in one part");
-        let (head, rest) = (&part[..end], &part[end + 4..]);
-        let from = memmem::find(head, LENGTH).expect("it has a length") + LENGTH.len();
-        let digits = head[from..].iter().take_while(|byte| byte.is_ascii_digit());
-        let length = digits.fold(0, |length, digit| 10 * length + usize::from(digit - b'0'));
-        let is_right = head.starts_with(b"HTTP/1.1 200 ") && length >= self.path.min_reply_bytes();
+        let head = &part[..end];
+        let length = header(head, b"content-length: ");
+        let length = length
+            .iter()
+            .fold(0, |length, digit| 10 * length + usize::from(digit - b'0'));
+        let mut is_right = head.starts_with(b"HTTP/1.1 200 ");
+        if self.is_begun {
+            is_right &= length >= self.path.min_reply_bytes();
+        } else {
+            let session = String::from_utf8_lossy(header(head, SESSION_ID));
+            let session = format!("mcp-session-id: {session}\r\n");
+            self.request = call(self.path, &self.secret, &session);
+        }
         assert!(is_right, "{}", String::from_utf8_lossy(part));
-        (rest, length)
+        (end + 4, length)
     }
+}
+
+/// The value of the header that begins with `name` and a colon.
+fn header<'a>(head: &'a [u8], name: &[u8]) -> &'a [u8] {
+    let from = memmem::find(head, name).expect("the reply has the header") + name.len();
+    let length = head[from..].iter().position(|byte| *byte == b'\r');
+    length.map_or(&head[from..], |length| &head[from..from + length])
+}
+
+fn initialize(secret: &str) -> Vec<u8> {
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{{"name":"hot-path","version":"1"}}}}}}"#
+    );
+    post(
+        ROUTE,
+        secret,
+        "application/json, text/event-stream",
+        "",
+        &body,
+    )
+}
+
+/// The call of `path`. `session` is the header of a legacy session.
+fn call(path: Path, secret: &str, session: &str) -> Vec<u8> {
+    let (tool, arguments) = (path.tool(), path.arguments());
+    let (headers, meta) = match path.surface() {
+        Surface::Meta | Surface::Stdio => {
+            return post(&format!("/{tool}"), secret, "*/*", "", arguments);
+        }
+        Surface::Legacy => (
+            format!("mcp-protocol-version: {LEGACY}\r\n{session}"),
+            String::new(),
+        ),
+        Surface::Modern => (
+            format!(
+                "mcp-protocol-version: {MODERN}\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n"
+            ),
+            format!(
+                r#","_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"hot-path","version":"1"}}}}"#
+            ),
+        ),
+    };
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}{meta}}}}}"#
+    );
+    let accept = "application/json, text/event-stream";
+    post(ROUTE, secret, accept, &headers, &body)
+}
+
+fn post(route: &str, secret: &str, accept: &str, headers: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST {route} HTTP/1.1\r\nhost: localhost:8100\r\nauthorization: Bearer {secret}\r\ncontent-type: application/json\r\naccept: {accept}\r\nuser-agent: hot-path\r\n{headers}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 impl AsyncRead for HttpCaller {

@@ -7,4 +7,4 @@ pub mod path;
 pub mod server;
 pub mod stdio;
 
-pub use path::Path;
+pub use path::{Path, Surface};

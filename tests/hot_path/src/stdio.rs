@@ -111,7 +111,7 @@ impl Input {
         if self.asked == 1 {
             self.line.extend_from_slice(INITIALIZED.as_bytes());
         }
-        let (id, tool, arguments) = (self.asked, self.path.meta_tool(), self.path.body());
+        let (id, tool, arguments) = (self.asked, self.path.tool(), self.path.arguments());
         self.asked += 1;
         writeln!(
             self.line,

@@ -2,6 +2,7 @@
 //! for each kind of caller.
 
 mod http;
+mod mcp_http;
 mod sdk;
 mod session;
 mod stdio;

@@ -39,6 +39,7 @@ fn source(program: &str, args: &[&str]) -> Source {
         on_text_drift: None,
         on_unreachable: None,
         timeout: Duration::from_secs(20),
+        max_timeout: None,
         instances: 1,
         retry_idempotent: false,
         max_in_flight: 32,

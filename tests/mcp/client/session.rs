@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::common::{ServerFixture, WAIT_TIMEOUT, eventually, is_alive};
-use broker_mcp::{CallFailure, ProgressSink, Session, ToolCall};
+use broker_mcp::{CallEvent, CallEvents, CallFailure, Session, ToolCall, WantedEvents};
 use broker_model::SourceCause;
 use broker_wire::Era;
 
@@ -71,14 +71,21 @@ async fn progress_reaches_only_the_sink_of_its_call_before_the_result() {
     let script = format!("call() {{\n{}ok '{HI}'\n}}", lines.concat());
     let session = open(&fixture.server(&script)).await;
     // There is room for two notifications; further ones are dropped.
-    let (sink, mut received) = ProgressSink::new(2);
+    let wants = WantedEvents {
+        progress: true,
+        log: None,
+    };
+    let (sink, mut received) = CallEvents::new(2, wants);
     let asked = ToolCall {
-        progress: Some(&sink),
+        events: Some(&sink),
         meta: Some(r#"{"x/y":"z"}"#),
         ..ToolCall::new("echo", b"{}")
     };
     session.call(asked, WAIT_TIMEOUT).await.unwrap();
-    let shown = |progress: broker_mcp::Progress| {
+    let shown = |event: CallEvent| {
+        let CallEvent::Progress(progress) = event else {
+            panic!("the server sends no log message");
+        };
         let total = progress.total.map(|total| total.to_string());
         (progress.progress.to_string(), total, progress.message)
     };

@@ -18,7 +18,7 @@ fn initialize_negotiates_a_legacy_revision_or_the_latest() {
         let result = client.request(json!(0), "initialize", hello(asked))["result"].clone();
         assert_eq!(result["protocolVersion"], settled);
         assert_eq!(result["serverInfo"]["name"], "mcp-broker");
-        assert_eq!(result["capabilities"], json!({"tools": {}}));
+        assert_eq!(result["capabilities"], json!({"tools": {}, "logging": {}}));
         let instructions = result["instructions"].as_str().expect("a text");
         for word in ["meta_tree", "meta_desc", "meta_call", "/text", "/util"] {
             assert!(instructions.contains(word), "{word}: {instructions}");
@@ -122,15 +122,11 @@ fn request_with_an_invalid_envelope_is_refused() {
 #[test]
 fn method_that_is_unknown_is_refused() {
     let mut client = Client::legacy("2025-11-25");
-    for method in [
-        "nope",
-        "resources/list",
-        "prompts/list",
-        "logging/setLevel",
-        "tasks/get",
-    ] {
+    for method in ["nope", "resources/list", "prompts/list", "tasks/get"] {
         assert_eq!(client.refusal(method, json!({})), -32601, "{method}");
     }
+    let loud = json!({"level": "loud"});
+    assert_eq!(client.refusal("logging/setLevel", loud), -32602);
     for method in [
         "initialize",
         "ping",

@@ -11,7 +11,7 @@ use super::startup::{CatalogOrigin, SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::cli::{SERVE_WORDS, WORDS};
 use crate::secret::{self, SecretSources};
-use crate::surface::http::HttpSurface;
+use crate::surface::http::{HttpAccess, HttpSurface};
 
 /// Maximum time of calls in flight after a stop signal.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -22,6 +22,10 @@ pub(super) async fn start(
     signal_receivers: SignalReceivers,
 ) -> Result<Exit, Failure> {
     let cli = startup.cli;
+    if cli.options.under.is_some() {
+        let message = "`--under` is for `stdio`; clients over HTTP add `?under=PATH` to the URL";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let address = cli.address.as_deref().unwrap_or_default();
     let words = match startup.origin {
         CatalogOrigin::Compiled => WORDS,
@@ -49,7 +53,12 @@ pub(super) async fn start(
     let local = listener
         .local_addr()
         .map_err(|error| Failure::bind(address, &error))?;
-    let surface = HttpSurface::new(core.clone(), for_surface, secret, local);
+    let access = HttpAccess {
+        secret,
+        key_header: startup.mcp.key_header.clone(),
+        mcp: startup.mcp.is_enabled && !cli.options.no_mcp,
+    };
+    let surface = HttpSurface::new(core.clone(), for_surface, access, local);
     tracing::info!("listening on http://{local}");
     startup
         .run(core, surface, listener, DRAIN_TIMEOUT, signal_receivers)

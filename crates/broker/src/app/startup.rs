@@ -13,6 +13,7 @@ use broker_process::guard::{ReloadSignals, Signals};
 
 use super::failure::{Failure, unless_refused};
 use super::lifecycle::Running;
+use super::mcp::McpVariables;
 use super::reload::Reloader;
 use super::settings::LoadedConfig;
 use crate::catalog::Catalog;
@@ -36,6 +37,8 @@ pub(super) struct Startup<'a> {
     pub(super) catalog: &'static Catalog,
     pub(super) origin: CatalogOrigin,
     pub(super) cli: &'a Cli,
+    /// The variables for MCP clients.
+    pub(super) mcp: McpVariables,
     pub(super) environment: Environment,
     pub(super) output: &'a LogOutput,
 }
@@ -83,6 +86,7 @@ impl<'a> Startup<'a> {
                 settings.host_policy(&self.cli.options.allow_host, &self.environment, problems)
             },
             body_bytes: settings.config.limits.body_bytes,
+            mcp: self.mcp.settings(&settings.config, &self.cli.options),
         }
     }
 

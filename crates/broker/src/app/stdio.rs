@@ -9,6 +9,7 @@ use broker_model::redact::{Redactor, Secret};
 use super::failure::Failure;
 use super::startup::{SignalReceivers, Startup};
 use super::warn;
+use crate::core::Identity;
 use crate::secret;
 use crate::surface::mcp::stdio::StdioSurface;
 
@@ -38,9 +39,15 @@ pub(super) async fn start(
     let mut problems = Vec::new();
     let for_surface = startup.for_surface(&settings, &mut problems);
     let core = startup.core(&settings, problems)?;
+    let identity = match &startup.cli.options.under {
+        None => Identity::local(),
+        Some(path) => core
+            .within(&Identity::local(), path)
+            .map_err(|error| Failure::Usage(format!("`--under`: {}", error.message)))?,
+    };
     core.shorten_stop(SOURCE_STOP_TIMEOUT);
     tracing::info!("serving MCP on standard input and output");
-    let surface = StdioSurface::new(core.clone(), for_surface);
+    let surface = StdioSurface::new(core.clone(), identity, for_surface);
     startup
         .run(core, surface, (), DRAIN_TIMEOUT, signal_receivers)
         .await

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use broker_model::config::McpMode;
 use tracing::Level;
 
 use crate::logging;
@@ -35,9 +36,40 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
 
+    /// What MCP clients see: the three meta-tools, or every tool by a flat name. Default: `mcp.mode` of the
+    /// config, else `meta`.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mcp_mode: Option<ModeOption>,
+
+    /// Serve no MCP clients over HTTP: there is no `/mcp`. Or set MCP_BROKER_ENABLE_MCP=0.
+    #[arg(long)]
+    pub(crate) no_mcp: bool,
+
+    /// Only with `stdio`: the client sees only this path of the tree and what is below it.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) under: Option<String>,
+
     /// A file that holds the secret that callers must present; or set MCP_BROKER_SECRET.
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
+}
+
+/// What MCP clients see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ModeOption {
+    /// The three meta-tools.
+    Meta,
+    /// Every tool by a flat name.
+    Direct,
+}
+
+impl From<ModeOption> for McpMode {
+    fn from(mode: ModeOption) -> Self {
+        match mode {
+            ModeOption::Meta => Self::Meta,
+            ModeOption::Direct => Self::Direct,
+        }
+    }
 }
 
 /// The form of the printed tree.

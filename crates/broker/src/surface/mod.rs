@@ -1,10 +1,12 @@
 //! The surfaces. A surface authenticates callers, checks requests, and translates core's answers into
-//! its protocol; it reaches servers only through `core`. No surface imports another: the meta-tools,
-//! which both offer, are in `meta`.
+//! its protocol; it reaches servers only through `core`. What several offer is beside them: the meta-tools in
+//! `meta`, the methods of MCP in `mcp`, whose transport over HTTP the listener of `http` carries.
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use broker_model::config::McpMode;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) mod http;
@@ -18,6 +20,18 @@ pub(crate) struct SurfaceSettings {
     /// The allowed `Host` and `Origin` headers; without effect if requests have none.
     pub(crate) hosts: http::HostPolicy,
     /// `limits.body_bytes`
+    pub(crate) body_bytes: usize,
+    pub(crate) mcp: McpSettings,
+}
+
+/// The part of a config for MCP clients.
+#[derive(Clone, Debug)]
+pub(crate) struct McpSettings {
+    /// What a client sees if its route does not say so. A session keeps the mode that it began with.
+    pub(crate) mode: McpMode,
+    /// How long a session over HTTP may have neither a request nor a stream.
+    pub(crate) session_idle: Duration,
+    /// The maximum bytes of a message over HTTP.
     pub(crate) body_bytes: usize,
 }
 

@@ -150,7 +150,7 @@ impl Broker {
             request_id: &request_id,
             account: &self.account,
             meta: None,
-            progress: None,
+            events: None,
             received: None,
             deadline: None,
             cancel: CancelMode::OnDrop,

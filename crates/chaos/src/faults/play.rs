@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Behaviour, Flood};
+use super::{Behaviour, Flood, Notifications};
 use crate::output::complain;
 use crate::reply::{Outcome, error_body, with_members};
 use crate::script::RpcError;
@@ -35,6 +35,13 @@ impl Play {
                     self.run(server, then, outcome);
                 }
                 return;
+            }
+            Behaviour::Notify {
+                notifications,
+                then,
+            } => {
+                self.notify(server, notifications);
+                return self.run(server, then, outcome);
             }
             Behaviour::Exit(code) => end_process(*code),
             Behaviour::Abort => std::process::abort(),
@@ -107,10 +114,6 @@ impl Play {
                 }
                 line.into()
             }
-            Behaviour::Progress(steps) => {
-                self.progress(server, *steps);
-                line.into()
-            }
         };
         // A reader that has gone also closed stdin, which ends the process.
         drop(output.raw(&[bytes.as_slice(), b"\n"].concat()));
@@ -129,16 +132,25 @@ impl Play {
         woken == Err(RecvTimeoutError::Timeout)
     }
 
-    fn progress(&self, server: &Server, steps: u64) {
-        let token = &self.request.params["_meta"]["progressToken"];
-        if token.is_null() {
-            return;
-        }
-        for step in 1..=steps {
-            let params = json!({"progressToken": token, "progress": step, "total": steps});
-            let message =
-                json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+    fn notify(&self, server: &Server, notifications: &Notifications) {
+        let write = |method: &str, params: Value| {
+            let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
             server.output.line(&message.to_string());
+        };
+        match notifications {
+            Notifications::Progress(steps) => {
+                let token = &self.request.params["_meta"]["progressToken"];
+                for step in steps.iter().filter(|_| !token.is_null()) {
+                    let mut params = step.clone();
+                    params["progressToken"] = token.clone();
+                    write("notifications/progress", params);
+                }
+            }
+            Notifications::Log(messages) => {
+                for params in messages {
+                    write("notifications/message", params.clone());
+                }
+            }
         }
     }
 

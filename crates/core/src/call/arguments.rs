@@ -130,6 +130,7 @@ pub(crate) fn overloaded(busy: PoolError) -> CoreError {
 
 pub(crate) fn unsent(after: Duration) -> CallFailure {
     CallFailure::Timeout {
+        extended: false,
         after,
         maybe_executed: false,
     }

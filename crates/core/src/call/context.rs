@@ -1,6 +1,6 @@
 //! The parameters and the result of a call: the context of its caller, the operation, and the outcome.
 
-use broker_mcp::ProgressSink;
+use broker_mcp::CallEvents;
 use broker_memory::Account;
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -18,8 +18,8 @@ pub struct CallContext<'a> {
     /// Members for `_meta` of the request to the server, as one JSON object: what the caller sent and the
     /// surface lets pass.
     pub meta: Option<&'a str>,
-    /// Receives the progress of the call; without it the server is not asked for progress.
-    pub progress: Option<ProgressSink>,
+    /// Takes the events of the call that its caller wants; without it the server is not asked for any.
+    pub events: Option<CallEvents>,
     /// When the request arrived, if time has passed since: the timeout of the call starts here.
     pub received: Option<Instant>,
     /// When the caller stops waiting, if that is before the time that the config gives the call.

@@ -1,9 +1,8 @@
 //! Step 6: sends the call to the process that serves the source, and once more if the config allows it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use broker_mcp::{CallFailure, RawResult, ToolCall};
+use broker_mcp::{CallFailure, CallTime, RawResult, ToolCall};
 use broker_memory::Charge;
 use tokio::time::Instant;
 
@@ -38,9 +37,11 @@ impl Inner {
             tool: target.tool.name,
             args,
             meta: context.meta,
-            progress: context.progress.as_ref(),
+            events: context.events.as_ref(),
         };
-        let mut answer = self.send(target, slot, call, limits.left()).await?;
+        let mut answer = self
+            .send(target, slot, call, limits.call_time(context.deadline))
+            .await?;
         let has_died = matches!(answer, Err(CallFailure::Exited { .. }));
         if limits.settings.retry && has_died && !self.drain.is_closing() {
             tracing::info!(
@@ -49,13 +50,16 @@ impl Inner {
                 "the server died with a call, which is sent once more"
             );
             // If it could not be sent again, the first answer is more useful.
-            match self.send(target, slot, call, limits.left()).await {
+            match self
+                .send(target, slot, call, limits.call_time(context.deadline))
+                .await
+            {
                 Ok(Err(unsent)) if !unsent.maybe_executed() => {}
                 Ok(second) => answer = second,
                 Err(_withdrawn) => {}
             }
         }
-        answer.map_err(|failure| self.failed(failure, target, limits.time))
+        answer.map_err(|failure| self.failed(failure, target, limits))
     }
 
     /// Sends the call to the source in the slot, within `time`. A withdrawal is the only error that is
@@ -65,7 +69,7 @@ impl Inner {
         target: &Target,
         slot: &SourceSlot,
         call: ToolCall<'_>,
-        time: Duration,
+        time: CallTime,
     ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
         let mut left = time;
         loop {
@@ -75,8 +79,8 @@ impl Inner {
                 Some(session) => Ok(session),
                 None => {
                     let began = Instant::now();
-                    let session = running.upstream.session(left).await;
-                    left = left.saturating_sub(began.elapsed());
+                    let session = running.upstream.session(left.first()).await;
+                    left = left.less(began.elapsed());
                     session
                 }
             };
@@ -98,7 +102,7 @@ impl Inner {
         }
     }
 
-    fn failed(&self, failure: CallFailure, target: &Target, time: Duration) -> Box<CoreError> {
+    fn failed(&self, failure: CallFailure, target: &Target, limits: &Limits) -> Box<CoreError> {
         let (path, source) = (target.path, target.source);
         let closing = self.drain.is_closing();
         match failure {
@@ -110,9 +114,18 @@ impl Inner {
                 Box::new(CoreError { retryable, ..error }.path(path))
             }
             // A call that waited for its source reports its whole timeout.
-            CallFailure::Timeout { maybe_executed, .. } => {
+            CallFailure::Timeout {
+                maybe_executed,
+                extended,
+                ..
+            } => {
                 let failure = CallFailure::Timeout {
-                    after: time,
+                    after: if extended {
+                        limits.passed()
+                    } else {
+                        limits.time
+                    },
+                    extended,
                     maybe_executed,
                 };
                 failure::from_call(failure, path, source)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use broker_mcp::CallTime;
 use tokio::time::Instant;
 
 use super::resolve::Target;
@@ -23,10 +24,8 @@ impl Inner {
         let settings = self.settings.load()[target.at as usize];
         let began = context.received.unwrap_or_else(Instant::now);
         let until = |deadline: Instant| deadline.saturating_duration_since(began);
-        let time = match context.deadline.map(until) {
-            Some(time) => time.min(settings.timeout),
-            None => settings.timeout,
-        };
+        let left = context.deadline.map_or(Duration::MAX, until);
+        let time = left.min(settings.timeout);
         Limits {
             settings,
             time,
@@ -39,5 +38,19 @@ impl Limits {
     /// The remaining time.
     pub(super) fn left(&self) -> Duration {
         self.time.saturating_sub(self.began.elapsed())
+    }
+
+    /// The remaining time, which progress extends up to the deadline of the caller.
+    pub(super) fn call_time(&self, deadline: Option<Instant>) -> CallTime {
+        let until = |deadline: Instant| deadline.saturating_duration_since(self.began);
+        let left = deadline.map_or(Duration::MAX, until);
+        let total = left.min(self.settings.max_timeout);
+        CallTime::new(self.time, self.settings.timeout, total).less(self.began.elapsed())
+    }
+
+    /// The time since the call arrived, in milliseconds.
+    pub(super) fn passed(&self) -> Duration {
+        let passed = self.began.elapsed();
+        Duration::new(passed.as_secs(), passed.subsec_millis() * 1_000_000)
     }
 }

@@ -37,12 +37,21 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
         .maybe_executed(false),
         CallFailure::Timeout {
             after,
+            extended,
             maybe_executed,
         } => retryable_unless(
             maybe_executed,
             CoreError::new(
                 CallCode::CallTimeout,
-                format!("no answer within {} s", after.as_secs_f64()),
+                format!(
+                    "no answer within {} s{}",
+                    after.as_secs_f64(),
+                    if extended {
+                        ", to which progress extended the timeout"
+                    } else {
+                        ""
+                    }
+                ),
             )
             .details(json!({"timeout_seconds": after.as_secs_f64()})),
         ),
@@ -161,6 +170,7 @@ mod tests {
                 true,
                 CallCode::CallTimeout,
                 CallFailure::Timeout {
+                    extended: false,
                     after: Duration::from_millis(1500),
                     maybe_executed: true,
                 },
@@ -169,6 +179,7 @@ mod tests {
                 false,
                 CallCode::CallTimeout,
                 CallFailure::Timeout {
+                    extended: false,
                     after: Duration::from_secs(1),
                     maybe_executed: false,
                 },

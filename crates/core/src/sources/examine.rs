@@ -103,8 +103,13 @@ impl SourceExam {
         } = setup;
         let memory = broker_memory::MemoryBudget::new(config.limits.memory_bytes);
         let concurrency = ConcurrencyLimits::new();
-        if let Err(problems) = prepare(catalog, config, environment, base, (&memory, &concurrency))
-            && !problems.iter().all(is_about_variables)
+        if let Err(problems) = prepare(
+            catalog,
+            config,
+            environment,
+            base,
+            (&memory, &concurrency, &broker_mcp::AskedLogLevel::new()),
+        ) && !problems.iter().all(is_about_variables)
         {
             return Err(problems);
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use broker_mcp::{CallFailure, RawResult, SourceFailure, State, Status, ToolCall};
+use broker_mcp::{CallFailure, CallTime, RawResult, SourceFailure, State, Status, ToolCall};
 use bytes::Bytes;
 use tokio::sync::watch;
 
@@ -16,6 +16,7 @@ pub(crate) struct RecordedCall {
     pub(crate) meta: Option<String>,
     pub(crate) wants_progress: bool,
     pub(crate) timeout: Duration,
+    pub(crate) time: CallTime,
 }
 
 /// A scripted source. A call after the end of the script waits until the source is stopped.
@@ -79,14 +80,15 @@ impl Fake {
     pub(crate) async fn call(
         &self,
         call: ToolCall<'_>,
-        timeout: Duration,
+        time: CallTime,
     ) -> Result<RawResult, CallFailure> {
         self.seen.lock().unwrap().push(RecordedCall {
             tool: call.tool.to_owned(),
             args: String::from_utf8(call.args.to_vec()).unwrap(),
             meta: call.meta.map(str::to_owned),
-            wants_progress: call.progress.is_some(),
-            timeout,
+            wants_progress: call.events.is_some_and(|events| events.wants().progress),
+            timeout: time.first(),
+            time,
         });
         let answer = self.answers.lock().unwrap().pop_front();
         if let Some(answer) = answer {

@@ -117,6 +117,10 @@ pub struct SourceCounters {
     pub server_requests: u64,
     /// Requests that were not answered, since their id is too long.
     pub unanswered_requests: u64,
+    /// Notifications of progress that were over a limit.
+    pub dropped_progress: u64,
+    /// Log messages that certainly belong to no single call, cannot be read, or were over a limit.
+    pub dropped_log_messages: u64,
 }
 
 impl SourceCounters {
@@ -137,6 +141,8 @@ impl SourceCounters {
             late_answers: counters.late_answers(),
             server_requests: counters.server_requests(),
             unanswered_requests: counters.unanswered_requests(),
+            dropped_progress: counters.dropped_progress(),
+            dropped_log_messages: counters.dropped_log_messages(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec};
+use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceSpec};
 use broker_memory::MemoryBudget;
 use broker_model::config::{self, Config, RenderMode, StartRule, Unreachable};
 use broker_model::redact::Redactor;
@@ -41,6 +41,8 @@ pub struct PreparedConfig {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToolSettings {
     pub(crate) timeout: Duration,
+    /// The maximum time in all of a call whose server reports progress.
+    pub(crate) max_timeout: Duration,
     /// The maximum length of a reply, in characters.
     pub(crate) limit: Option<usize>,
     pub(crate) form: RenderMode,
@@ -71,12 +73,13 @@ pub(crate) fn build(setup: CoreParts<'_>) -> Result<Inner, Vec<Diagnostic>> {
     }
     let memory = MemoryBudget::new(setup.config.limits.memory_bytes);
     let concurrency = ConcurrencyLimits::new();
+    let log_level = AskedLogLevel::new();
     let prepared = prepare(
         catalog,
         setup.config,
         setup.environment,
         setup.base,
-        (&memory, &concurrency),
+        (&memory, &concurrency, &log_level),
     )?;
     let start_rules = start_rules(catalog, setup.config, setup.unreachable);
     let (specs, check_settings) = prepared.sources.into_iter().unzip();
@@ -96,6 +99,7 @@ pub(crate) fn build(setup: CoreParts<'_>) -> Result<Inner, Vec<Diagnostic>> {
         drift_state: Arc::new(drift_state),
         memory,
         concurrency,
+        log_level,
         work: WorkPool::new("broker-work"),
         shaping: WorkPool::new("broker-shape"),
         drain: Drain::default(),
@@ -114,7 +118,7 @@ pub(crate) fn prepare(
     config: &Config,
     environment: &Environment,
     base: &Path,
-    (memory, concurrency): (&MemoryBudget, &ConcurrencyLimits),
+    (memory, concurrency, log_level): (&MemoryBudget, &ConcurrencyLimits, &AskedLogLevel),
 ) -> Result<PreparedConfig, Vec<Diagnostic>> {
     let configured: BTreeMap<_, _> = config
         .sources()
@@ -133,6 +137,7 @@ pub(crate) fn prepare(
         match broker_mcp::resolve(given, &config.limits, environment, base, concurrency) {
             Ok(mut spec) => {
                 spec.memory = memory.clone();
+                spec.log_level = log_level.clone();
                 let check_settings = CheckSettings {
                     path: given.path.clone(),
                     filter: given.filter.clone(),
@@ -191,6 +196,7 @@ pub(crate) fn tools(
         let own = source.overrides.get(tool.name);
         ToolSettings {
             timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
+            max_timeout: source.max_timeout_of(own),
             limit: own.and_then(|own| own.max_output_chars),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
             retry: source.retry_idempotent && tool.idempotent,

@@ -6,8 +6,8 @@ use std::time::Duration;
 #[cfg(test)]
 use broker_mcp::SourceFailure;
 use broker_mcp::{
-    CallFailure, DriftCheck, Instance, RawResult, SessionHandle, SourceSettings, SourceSpec, State,
-    Status, ToolCall,
+    CallFailure, CallTime, DriftCheck, Instance, RawResult, SessionHandle, SourceSettings,
+    SourceSpec, State, Status, ToolCall,
 };
 #[cfg(test)]
 use broker_model::SourceCause;
@@ -152,12 +152,12 @@ impl Session {
     pub(crate) async fn call(
         &self,
         call: ToolCall<'_>,
-        timeout: Duration,
+        time: CallTime,
     ) -> Result<RawResult, CallFailure> {
         match self {
-            Self::Server(session) => session.call(call, timeout).await,
+            Self::Server(session) => session.call(call, time).await,
             #[cfg(test)]
-            Self::Fake(fake) => fake.call(call, timeout).await,
+            Self::Fake(fake) => fake.call(call, time).await,
         }
     }
 }

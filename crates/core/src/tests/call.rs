@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use super::fixture::{CALLER, call_in, context, fixture, fixture_of};
-use crate::{CallContext, ProgressSink, StartMode};
+use crate::{CallContext, CallEvents, StartMode, WantedEvents};
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -62,18 +62,46 @@ async fn call_deadline_of_the_caller_only_shortens_the_timeout() {
     assert_eq!(given, [3, 7].map(Duration::from_secs));
 }
 
+#[tokio::test(start_paused = true)]
+async fn call_with_progress_may_take_max_timeout_within_the_deadline() {
+    let default = fixture_of(StartMode::Plain, json!({"timeout": 7}), json!({}));
+    let set = json!({"timeout": 7, "max_timeout": 20});
+    let set = fixture_of(StartMode::Plain, set, json!({}));
+    for (broker, deadline, total) in [(&default, None, 70), (&set, None, 20), (&set, Some(9), 9)] {
+        broker.matches(0);
+        broker.matches(1);
+        broker.sources[0].answer(Ok("{}"));
+        let account = broker.core.memory().account();
+        let after = |seconds| Instant::now() + Duration::from_secs(seconds);
+        let context = CallContext {
+            deadline: deadline.map(after),
+            ..context(&account)
+        };
+        let args = json!({"text": ""});
+        let call = call_in(&broker.core, &CALLER, &context, "/a/echo", args);
+        call.await.unwrap();
+        let given = broker.sources[0].seen().pop().unwrap().time;
+        let times = [given.first(), given.after_progress(), given.total()];
+        assert_eq!(times, [7, 7, total].map(Duration::from_secs));
+    }
+}
+
 #[tokio::test]
 async fn call_passes_meta_and_the_progress_request_to_the_server() {
     let broker = fixture(StartMode::Plain);
     broker.matches(0);
     broker.matches(1);
     let account = broker.core.memory().account();
-    let (sink, _progress) = ProgressSink::new(1);
-    for (meta, progress) in [(None, None), (Some(r#"{"x/y":1}"#), Some(sink))] {
+    let wants = WantedEvents {
+        progress: true,
+        log: None,
+    };
+    let (sink, _received) = CallEvents::new(1, wants);
+    for (meta, events) in [(None, None), (Some(r#"{"x/y":1}"#), Some(sink))] {
         broker.sources[0].answer(Ok("{}"));
         let context = CallContext {
             meta,
-            progress,
+            events,
             ..context(&account)
         };
         let args = json!({"text": ""});

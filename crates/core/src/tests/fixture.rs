@@ -322,7 +322,7 @@ pub(super) fn context(account: &Account) -> CallContext<'_> {
         request_id: "r-1",
         account,
         meta: None,
-        progress: None,
+        events: None,
         received: None,
         deadline: None,
         cancel: CancelMode::OnDrop,

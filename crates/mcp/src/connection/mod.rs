@@ -1,6 +1,7 @@
 //! One connection to one server process: every request ends in exactly one reply. Handles ids, timeouts
 //! and the limit of calls in flight; knows neither eras nor methods, except for cancellation.
 
+mod in_flight;
 mod outgoing;
 mod shutdown;
 mod table;
@@ -20,9 +21,9 @@ use bytes::Bytes;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::events::{CallEvents, RequestEvents};
 use crate::failure::SourceFailure;
-use crate::progress::ProgressSink;
-use crate::session::Opening;
+use crate::session::{CallTime, Opening};
 use crate::spec::SourceSpec;
 
 use outgoing::Outgoing;
@@ -69,7 +70,11 @@ pub(crate) enum RequestError {
     /// Too many calls are waiting.
     Overloaded { limit: usize },
     /// The timeout has passed.
-    Timeout { begun: bool },
+    Timeout {
+        begun: bool,
+        /// The time in all, if progress extended the timeout.
+        extended: Option<Duration>,
+    },
     /// The connection has ended.
     Gone { failure: SourceFailure, begun: bool },
     /// The server answered with this raw error.
@@ -148,23 +153,33 @@ impl Connection {
         time: impl Into<Option<Duration>>,
     ) -> Result<RawResult, RequestError> {
         let (id, reply) = self.submit(kind, line, None)?;
-        Waiter::new(self, id, reply).wait(time.into()).await
+        let time = time.into().map(CallTime::from);
+        Waiter::new(self, id, reply).wait(time, None).await
     }
 
-    /// Sends a call like a request; its progress goes to the sink.
+    /// Sends a call like a request, with its events.
     pub(crate) async fn call(
         &self,
         line: impl FnOnce(u64) -> Bytes,
-        progress: Option<ProgressSink>,
-        time: Duration,
+        events: Option<CallEvents>,
+        time: CallTime,
     ) -> Result<RawResult, RequestError> {
-        let (id, reply) = self.submit(RequestKind::Call, line, progress)?;
-        Waiter::new(self, id, reply).wait(Some(time)).await
+        let (events, progressed) = events.map(RequestEvents::new).unzip();
+        let (id, reply) = self.submit(RequestKind::Call, line, events)?;
+        Waiter::new(self, id, reply)
+            .wait(Some(time), progressed)
+            .await
     }
 
     /// The number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.shared.admitted.load(Ordering::Relaxed)
+    }
+
+    /// Sends a request of the broker whose answer has no effect.
+    pub(crate) fn tell(&self, line: impl FnOnce(u64) -> Bytes) -> Result<(), RequestError> {
+        // The task removes it with its answer, or with the connection.
+        self.submit(RequestKind::Internal, line, None).map(drop)
     }
 
     /// Sends a notification. If the connection has ended, pending requests report it.
@@ -211,7 +226,7 @@ impl Connection {
         &self,
         kind: RequestKind,
         line: impl FnOnce(u64) -> Bytes,
-        progress: Option<ProgressSink>,
+        events: Option<Box<RequestEvents>>,
     ) -> Result<(u64, oneshot::Receiver<Reply>), RequestError> {
         let limit = self.admission_limit;
         if kind == RequestKind::Call
@@ -226,7 +241,7 @@ impl Connection {
             id,
             line: line(id),
             kind,
-            progress,
+            events,
             reply: sender,
         };
         if let Err(refused) = self.commands.try_send(Command::Request(request)) {
@@ -251,7 +266,10 @@ impl Connection {
             Ok(Reply::Broken(reason)) => Err(RequestError::Broken(reason)),
             Ok(Reply::TooLarge) => Err(RequestError::TooLarge),
             Ok(Reply::OutOfMemory) => Err(RequestError::OutOfMemory),
-            Ok(Reply::Cancelled { begun }) => Err(RequestError::Timeout { begun }),
+            Ok(Reply::Cancelled { begun }) => Err(RequestError::Timeout {
+                begun,
+                extended: None,
+            }),
             Ok(Reply::Gone { begun }) => Err(self.gone(begun)),
             // The task was dropped with its runtime.
             Err(_) => Err(self.gone(true)),

@@ -73,6 +73,12 @@ impl Outgoing {
         self.pending > MAX_PENDING_BYTES
     }
 
+    /// Whether no byte of request `id` was written yet.
+    pub(super) fn is_unsent(&self, id: u64) -> bool {
+        let at = self.lines.iter().position(|line| line.id == Some(id));
+        at.is_some_and(|at| at > 0 || !self.begun)
+    }
+
     /// Removes the line of request `id`. False if a byte of it was written.
     pub(super) fn withdraw(&mut self, id: u64) -> bool {
         match self.lines.iter().position(|line| line.id == Some(id)) {

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use crate::progress::ProgressSink;
+use super::in_flight::InFlight;
+use crate::events::RequestEvents;
 
 /// A raw result as the server sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) line: Bytes,
     pub(crate) kind: RequestKind,
-    pub(crate) progress: Option<ProgressSink>,
+    pub(crate) events: Option<Box<RequestEvents>>,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) kind: RequestKind,
-    progress: Option<ProgressSink>,
+    events: Option<Box<RequestEvents>>,
     pub(super) reply: oneshot::Sender<Reply>,
 }
 
@@ -75,6 +76,7 @@ pub(super) struct Table {
     queue: VecDeque<Request>,
     calls: usize,
     max_calls: usize,
+    in_flight: InFlight,
 }
 
 impl Table {
@@ -85,6 +87,7 @@ impl Table {
             queue: VecDeque::new(),
             calls: 0,
             max_calls,
+            in_flight: InFlight::default(),
         }
     }
 
@@ -101,14 +104,17 @@ impl Table {
             id,
             line,
             kind,
-            progress,
+            events,
             reply,
         } = request;
         let waiting = PendingRequest {
             kind,
-            progress,
+            events,
             reply,
         };
+        if kind == RequestKind::Call {
+            self.in_flight.begin(id);
+        }
         self.waiting.insert(id, waiting);
         Some((id, line))
     }
@@ -127,8 +133,24 @@ impl Table {
         let waiting = self.waiting.remove(&id)?;
         if waiting.kind == RequestKind::Call {
             self.calls -= 1;
+            self.in_flight.end();
         }
         Some(waiting)
+    }
+
+    /// Notes that the server may still work on call `id`, which was removed.
+    pub(super) fn abandon(&mut self, id: u64) {
+        self.in_flight.abandon(id);
+    }
+
+    /// Notes a late answer to request `id`.
+    pub(super) fn answered_late(&mut self, id: u64) {
+        self.in_flight.answered_late(id);
+    }
+
+    /// The call that was the only one in flight since it began.
+    pub(super) fn only_call(&self) -> Option<u64> {
+        self.in_flight.only()
     }
 
     /// The kind of the pending request `id`.
@@ -136,9 +158,9 @@ impl Table {
         self.waiting.get(&id).map(|waiting| waiting.kind)
     }
 
-    /// The sink for the progress of a request that was sent.
-    pub(super) fn progress(&self, id: u64) -> Option<&ProgressSink> {
-        self.waiting.get(&id)?.progress.as_ref()
+    /// The events of a request that was sent.
+    pub(super) fn events(&mut self, id: u64) -> Option<&mut RequestEvents> {
+        self.waiting.get_mut(&id)?.events.as_deref_mut()
     }
 
     /// Removes a request from the queue.
@@ -167,7 +189,7 @@ mod tests {
             id,
             line: Bytes::from(id.to_string()),
             kind,
-            progress: None,
+            events: None,
             reply,
         }
     }
@@ -197,5 +219,18 @@ mod tests {
             (waiting.into_keys().collect::<Vec<_>>(), queue.len()),
             (vec![3], 0)
         );
+    }
+
+    #[test]
+    fn call_is_alone_while_the_broker_sends_requests_too() {
+        let mut table = Table::new(2);
+        table.admit(request(1, RequestKind::Internal));
+        table.admit(request(2, RequestKind::Call));
+        table.admit(request(3, RequestKind::Internal));
+        assert_eq!(table.only_call(), Some(2));
+        table.remove(1);
+        assert_eq!(table.only_call(), Some(2));
+        table.admit(request(4, RequestKind::Call));
+        assert_eq!(table.only_call(), None);
     }
 }

@@ -11,9 +11,9 @@ use std::task::{Context, Poll};
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use broker_process::{ExitReport, StderrTail};
-use broker_wire::protocol::{CANCELLED, PROGRESS, TOOLS_CHANGED};
+use broker_wire::protocol::{CANCELLED, LOG_MESSAGE, PROGRESS, TOOLS_CHANGED};
 use broker_wire::{
-    Batch, Frame, Framer, Id, Incoming, Messages, Problem, cancelled_request, read_server_line,
+    Batch, Frame, Framer, Id, Incoming, Messages, Problem, Raw, cancelled_request, read_server_line,
 };
 use bytes::Bytes;
 use tokio::io::AsyncReadExt;
@@ -25,9 +25,10 @@ use super::shutdown::End;
 use super::table::{RawResult, Reply, Request, RequestKind, Table};
 use super::{Command, ConnectionState};
 
+use crate::events::Delivery;
 use crate::failure::SourceFailure;
 use crate::status::Counters;
-use crate::{progress, request};
+use crate::{events, request};
 
 /// The maximum number of commands that are received at once.
 const MAX_COMMANDS: usize = 64;
@@ -211,6 +212,9 @@ impl ConnectionTask {
             return;
         };
         let begun = !self.outgoing.withdraw(id);
+        if begun && waiting.kind == RequestKind::Call {
+            self.table.abandon(id);
+        }
         if begun && waiting.kind != RequestKind::Opening {
             self.outgoing.push_urgent(request::cancelled(id));
         }
@@ -266,12 +270,12 @@ impl ConnectionTask {
                 }
             }
             Incoming::Notification { method, params } if method == PROGRESS => {
-                if let Some(params) = params
-                    && let Some(id) = progress::token(&params)
-                    && let Some(sink) = self.table.progress(id)
-                {
-                    sink.offer(&params);
+                if let Some(params) = params {
+                    self.take_progress(&params);
                 }
+            }
+            Incoming::Notification { method, params } if method == LOG_MESSAGE => {
+                self.take_log_message(params.as_ref());
             }
             Incoming::Notification { method, .. } => {
                 if method == TOOLS_CHANGED {
@@ -281,6 +285,35 @@ impl ConnectionTask {
             Incoming::Invalid { id, problem } => {
                 self.take_invalid(id.as_ref(), problem, line);
             }
+        }
+    }
+
+    fn take_progress(&mut self, params: &Raw) {
+        let Some(id) = events::progress_token(params) else {
+            return;
+        };
+        if let Some(request) = self.table.events(id)
+            && request.progress(params, &self.redactor) == Delivery::Dropped
+        {
+            self.counters.add_dropped_progress();
+        }
+    }
+
+    /// Passes on a log message if it certainly belongs to one call. It names no request, so it does only if
+    /// the server had no other call to work on since it got the call.
+    fn take_log_message(&mut self, params: Option<&Raw>) {
+        let call = self.table.only_call();
+        let call = call.filter(|id| !self.outgoing.is_unsent(*id));
+        let delivery = match (params, call) {
+            (Some(params), Some(id)) => match self.table.events(id) {
+                Some(call) => call.log(params, &self.redactor),
+                // Its caller wants no events.
+                None => Delivery::Ignored,
+            },
+            _ => Delivery::Dropped,
+        };
+        if delivery == Delivery::Dropped {
+            self.counters.add_dropped_log_message();
         }
     }
 
@@ -322,6 +355,7 @@ impl ConnectionTask {
     fn settle(&mut self, id: u64, reply: Reply) {
         let Some(waiting) = self.table.remove(id) else {
             if id < self.shared.next_id.load(Ordering::Relaxed) {
+                self.table.answered_late(id);
                 self.counters.add_late_answer();
             } else {
                 self.counters.add_unknown_id();

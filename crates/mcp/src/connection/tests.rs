@@ -328,7 +328,7 @@ impl ConnectionFixture {
                 Err(RequestError::TooLarge) => assert!(matches!(form, Some(Form::Oversize))),
                 Err(RequestError::OutOfMemory) => panic!("memory is not bounded here"),
                 Err(RequestError::Overloaded { .. }) => assert!(id.is_none()),
-                Err(RequestError::Timeout { begun } | RequestError::Gone { begun, .. }) => {
+                Err(RequestError::Timeout { begun, .. } | RequestError::Gone { begun, .. }) => {
                     assert!(
                         begun || !seen,
                         "request {id:?} was sent, and that was denied"

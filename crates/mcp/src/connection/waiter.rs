@@ -3,15 +3,19 @@
 
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
+use crate::session::CallTime;
 
 /// Maximum time for the task to report whether a cancelled request had begun. The task never blocks, so
 /// this passes only if the machine stalls.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// The end of a wait: a reply, or the end of the connection's task.
+type Answered = Result<Reply, oneshot::error::RecvError>;
 
 /// An open subscription.
 #[derive(Debug)]
@@ -52,29 +56,42 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// Waits for `time`, or without a timeout, then cancels the request.
-    pub(super) async fn wait(mut self, time: Option<Duration>) -> Result<RawResult, RequestError> {
-        let reply = match time {
-            Some(time) => timeout(time, &mut self.reply).await.ok(),
-            None => Some((&mut self.reply).await),
+    /// Waits for `time`, or without a timeout, then cancels the request. `progressed` says when the progress
+    /// last grew, which extends the time.
+    pub(super) async fn wait(
+        mut self,
+        time: Option<CallTime>,
+        progressed: Option<watch::Receiver<Option<Instant>>>,
+    ) -> Result<RawResult, RequestError> {
+        let (reply, extended) = match (time, progressed) {
+            (None, _) => (Some((&mut self.reply).await), None),
+            (Some(time), None) => (timeout(time.first(), &mut self.reply).await.ok(), None),
+            // In a box, so that a call without events does not reserve its room.
+            (Some(time), Some(progressed)) => {
+                Box::pin(wait_extended(&mut self.reply, time, progressed)).await
+            }
         };
         match reply {
             Some(reply) => {
                 self.settled = true;
                 self.connection.read(reply)
             }
-            None => self.give_up().await,
+            None => self.give_up(extended).await,
         }
     }
 
     /// Cancels the request; a reply that arrives before the cancellation still counts.
-    async fn give_up(mut self) -> Result<RawResult, RequestError> {
+    async fn give_up(mut self, extended: Option<Duration>) -> Result<RawResult, RequestError> {
         self.cancel();
         self.settled = true;
-        match timeout(CANCEL_TIMEOUT, &mut self.reply).await {
-            Ok(reply) => self.connection.read(reply),
-            Err(_) => Err(RequestError::Timeout { begun: true }),
-        }
+        let begun = match timeout(CANCEL_TIMEOUT, &mut self.reply).await {
+            Ok(reply) => match self.connection.read(reply) {
+                Err(RequestError::Timeout { begun, .. }) => begun,
+                settled => return settled,
+            },
+            Err(_) => true,
+        };
+        Err(RequestError::Timeout { begun, extended })
     }
 
     fn cancel(&self) {
@@ -86,6 +103,29 @@ impl<'a> Waiter<'a> {
         {
             tracing::trace!("the connection has already ended");
         }
+    }
+}
+
+/// Waits for a reply. Progress extends the time; also returns the time in all if it did.
+async fn wait_extended(
+    reply: &mut oneshot::Receiver<Reply>,
+    time: CallTime,
+    progressed: watch::Receiver<Option<Instant>>,
+) -> (Option<Answered>, Option<Duration>) {
+    let began = Instant::now();
+    let mut until = began + time.first();
+    let mut extended = None;
+    loop {
+        if let Ok(reply) = timeout_at(until, &mut *reply).await {
+            return (Some(reply), extended);
+        }
+        let grown = *progressed.borrow();
+        let next = grown.map(|at| (at + time.after_progress()).min(began + time.total()));
+        let Some(next) = next.filter(|next| *next > until) else {
+            return (None, extended);
+        };
+        until = next;
+        extended = Some(until - began);
     }
 }
 

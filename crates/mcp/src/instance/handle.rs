@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::connection::RawResult;
 use crate::failure::CallFailure;
 use crate::instance::Instance;
-use crate::session::{Session, ToolCall};
+use crate::session::{CallTime, Session, ToolCall};
 use crate::status::Counters;
 
 /// A session of a supervised instance, for a call that follows at once: it may end at any time, and its
@@ -51,10 +50,10 @@ impl SessionHandle {
     pub async fn call(
         &self,
         call: ToolCall<'_>,
-        timeout: Duration,
+        time: impl Into<CallTime>,
     ) -> Result<RawResult, CallFailure> {
         self.counters.add_call();
-        let result = self.session.call(call, timeout).await;
+        let result = self.session.call(call, time).await;
         if result.is_err() {
             self.counters.add_failure();
         }

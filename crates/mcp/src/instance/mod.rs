@@ -188,6 +188,7 @@ impl Instance {
                 State::Starting => self.still_starting(now),
                 _ => CallFailure::Timeout {
                     after: time,
+                    extended: false,
                     maybe_executed: false,
                 },
             })

@@ -207,6 +207,7 @@ impl Supervisor {
             },
             failure = self.follow_changes(session, &reopened) => failure,
             never = session.keep_subscribed(&reopened) => match never {},
+            never = session.follow_log_level() => match never {},
         }
     }
 

@@ -201,6 +201,7 @@ impl SourceFixture {
             queue: 256,
             redactor: Redactor::default(),
             withheld: Vec::new(),
+            log_level: crate::AskedLogLevel::new(),
             timing: Timing::default(),
         };
         let source = Instance::start(spec, None, Arc::new(Accept), &TaskTracker::new());

@@ -3,21 +3,21 @@
 mod open;
 
 use std::convert::Infallible;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use broker_model::json::each_member;
 use broker_model::{Snapshot, SourceCause};
-use broker_wire::Era;
+use broker_wire::{Era, LogLevel};
 use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
 
 use crate::connection::{RawResult, RequestError};
+use crate::events::CallEvents;
 use crate::failure::{CallFailure, SourceFailure};
 use crate::handshake::Negotiated;
 use crate::link::Link;
-use crate::progress::ProgressSink;
 use crate::spec::SourceSpec;
 use crate::subscription::Subscriber;
 use crate::{list, request, rpc_error, startup};
@@ -34,20 +34,79 @@ pub struct ToolCall<'a> {
     pub args: &'a [u8],
     /// Members for `_meta` of the request, as one JSON object. The broker's own members are not among them.
     pub meta: Option<&'a str>,
-    /// Receives the progress of the call; without it the server is not asked for progress.
-    pub progress: Option<&'a ProgressSink>,
+    /// Takes the events of the call that its caller wants.
+    pub events: Option<&'a CallEvents>,
 }
 
 impl<'a> ToolCall<'a> {
-    /// A call without members for `_meta` and without progress.
+    /// A call without members for `_meta` and without events.
     pub const fn new(tool: &'a str, args: &'a [u8]) -> Self {
         Self {
             tool,
             args,
             meta: None,
-            progress: None,
+            events: None,
         }
     }
+}
+
+/// The time of a call, from now on. In milliseconds, rounded up, since every layer of the future of a call
+/// holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTime {
+    first: u32,
+    after_progress: u32,
+    total: u32,
+}
+
+impl CallTime {
+    /// `first` is the maximum time for the result or the first progress, `after_progress` that for the result
+    /// or more progress after each progress, `total` that in all.
+    pub fn new(first: Duration, after_progress: Duration, total: Duration) -> Self {
+        Self {
+            first: millis(first),
+            after_progress: millis(after_progress),
+            total: millis(total),
+        }
+    }
+
+    /// Maximum time for the result, or for the first progress.
+    pub const fn first(self) -> Duration {
+        Duration::from_millis(self.first as u64)
+    }
+
+    /// Maximum time for the result, or for more progress, after each progress.
+    pub const fn after_progress(self) -> Duration {
+        Duration::from_millis(self.after_progress as u64)
+    }
+
+    /// Maximum time in all.
+    pub const fn total(self) -> Duration {
+        Duration::from_millis(self.total as u64)
+    }
+
+    /// The rest after `passed`.
+    #[must_use]
+    pub fn less(self, passed: Duration) -> Self {
+        let less = |time: Duration| time.saturating_sub(passed);
+        Self::new(
+            less(self.first()),
+            self.after_progress(),
+            less(self.total()),
+        )
+    }
+}
+
+impl From<Duration> for CallTime {
+    /// A time that progress does not extend.
+    fn from(time: Duration) -> Self {
+        Self::new(time, time, time)
+    }
+}
+
+/// Rounds up; the maximum is 49 days.
+fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
 /// One server process after the handshake. Dropping it ends the process group at once; [`stop`] gives
@@ -63,6 +122,8 @@ pub struct Session {
     subscribed: Subscriber,
     tail: StderrTail,
     spec: SourceSpec,
+    /// The level of log messages that was sent to a legacy server.
+    log_level: Mutex<Option<LogLevel>>,
     calls_begun: AtomicU64,
     /// The number of handles of the session: calls that were given to it and have not ended.
     handles: AtomicUsize,
@@ -105,27 +166,36 @@ impl Session {
         self.link.pid()
     }
 
-    /// Calls a tool; the result is the raw result object. `timeout` covers queueing, writing and
+    /// Calls a tool; the result is the raw result object. `time` covers queueing, writing and
     /// waiting. Dropping the future cancels the call at the server.
     pub async fn call(
         &self,
         call: ToolCall<'_>,
-        timeout: Duration,
+        time: impl Into<CallTime>,
     ) -> Result<RawResult, CallFailure> {
+        let time = time.into();
         self.calls_begun.fetch_add(1, Ordering::Relaxed);
+        let events = call.events.cloned();
+        if call
+            .events
+            .is_some_and(|events| events.wants().log.is_some())
+        {
+            // The level may have been lowered a moment ago, for this call.
+            self.send_log_level();
+        }
         let line = |id| request::call(id, &call, &self.meta);
-        let progress = call.progress.cloned();
-        match self.link.call(line, progress, timeout).await {
+        match self.link.call(line, events, time).await {
             Ok(answer) => check_result(&answer.result).map(|()| answer),
-            Err(unanswered) => Err(self.call_failure(unanswered, timeout)),
+            Err(unanswered) => Err(self.call_failure(unanswered, time.first())),
         }
     }
 
     fn call_failure(&self, unanswered: RequestError, after: Duration) -> CallFailure {
         match unanswered {
             RequestError::Overloaded { limit } => CallFailure::Overloaded { limit },
-            RequestError::Timeout { begun } => CallFailure::Timeout {
-                after,
+            RequestError::Timeout { begun, extended } => CallFailure::Timeout {
+                after: extended.unwrap_or(after),
+                extended: extended.is_some(),
                 maybe_executed: begun,
             },
             RequestError::Gone { failure, begun }
@@ -190,6 +260,41 @@ impl Session {
         self.subscribed
             .keep(link, &self.meta, timing, reopened)
             .await
+    }
+
+    /// Sends the level of log messages that callers ask for to a legacy server that has the capability, now
+    /// and whenever it is lowered.
+    pub(crate) async fn follow_log_level(&self) -> Infallible {
+        let mut asked = self.spec.log_level.subscribe();
+        loop {
+            self.send_log_level();
+            if asked.changed().await.is_err() {
+                std::future::pending().await
+            }
+        }
+    }
+
+    /// Sends that level unless the server has it already. What the server answers has no effect.
+    fn send_log_level(&self) {
+        if self.era() != Era::Legacy || self.negotiated.capabilities.get("logging").is_none() {
+            return;
+        }
+        // Held until the request is on its way: a call that waits for the lock is sent after it.
+        let mut sent = self
+            .log_level
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(level) = self.spec.log_level.lowest() else {
+            return;
+        };
+        if sent.is_none_or(|sent| level < sent) {
+            match self.link.tell(|id| request::set_level(id, level)) {
+                Ok(()) => *sent = Some(level),
+                Err(error) => {
+                    tracing::debug!(source = %self.spec.source.as_str(), ?error, "the log level was not sent");
+                }
+            }
+        }
     }
 
     /// The reason why the connection ended, once it has.
@@ -271,6 +376,8 @@ fn check_result(result: &[u8]) -> Result<(), CallFailure> {
 
 #[cfg(test)]
 mod tests {
+    mod events;
+
     use super::*;
 
     #[test]

@@ -1,8 +1,8 @@
 //! Opens a session: starts a server's process and makes the handshake. If a step fails, no process is
 //! left.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex};
 
 use broker_wire::Era;
 use serde_json::Value;
@@ -111,6 +111,7 @@ impl Session {
             subscribed,
             tail: tail.clone(),
             spec: spec.clone(),
+            log_level: Mutex::new(None),
             calls_begun: AtomicU64::new(0),
             handles: AtomicUsize::new(0),
         }

@@ -141,8 +141,11 @@ pub struct Source {
     pub startup_timeout: Duration,
     /// Interval between listings without an announcement; `None` for never.
     pub relist_interval: Option<Duration>,
-    /// Maximum time of a call.
+    /// Maximum time of a call without progress.
     pub timeout: Duration,
+    /// Maximum time in all of a call whose server reports progress, if it is set; see
+    /// [`Source::max_timeout_of`].
+    pub max_timeout: Option<Duration>,
     /// Maximum number of concurrent calls to the server.
     pub max_in_flight: usize,
     /// Number of processes that share its calls.
@@ -221,8 +224,10 @@ pub struct ToolOverride {
     pub description: Option<String>,
     /// Example arguments.
     pub example_args: Option<Map<String, Value>>,
-    /// Maximum time of a call.
+    /// Maximum time of a call without progress.
     pub timeout: Option<Duration>,
+    /// Maximum time in all of a call whose server reports progress.
+    pub max_timeout: Option<Duration>,
     /// Maximum number of characters (Unicode scalar values) of a reply; a longer one is cut.
     pub max_output_chars: Option<usize>,
     /// The form of results.

@@ -87,6 +87,9 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
                 out.description = fields::text(findings, &value, "a description");
             }
             "timeout" => out.timeout = fields::seconds(findings, &value, source::TIMEOUT),
+            "max_timeout" => {
+                out.max_timeout = fields::seconds(findings, &value, source::TIMEOUT);
+            }
             "example_args" => {
                 if fields::object(findings, &value, "an object, the arguments").is_some() {
                     fields::check_numbers(findings, &value);

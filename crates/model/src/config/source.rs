@@ -9,7 +9,7 @@ use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::spanned::Data;
 use super::template::{is_own_variable, is_variable_name};
-use super::{Source, TextDrift, Unreachable, command, fields, lists, overrides};
+use super::{Source, TextDrift, ToolOverride, Unreachable, command, fields, lists, overrides};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::filter::ToolFilter;
@@ -17,6 +17,8 @@ use crate::path::NodePath;
 
 /// Bounds of a call's time, in seconds.
 pub(super) const TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
+/// The number of timeouts that a call with progress may take if no maximum is set.
+const DEFAULT_MAX_TIMEOUTS: u32 = 10;
 /// The keys of a URL: ours, and in entries those of other clients.
 const URL_KEYS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 /// Above it, `timeout` in a file of another client may be in milliseconds.
@@ -64,6 +66,7 @@ pub(super) fn read(
         let diagnostic = Diagnostic::error(Code::ConfigRange, message);
         findings.add(&at, diagnostic.help("remove one of the two keys"));
     }
+    check_max_timeouts(findings, cursor, &source);
     let line = kind(findings, cursor, form).and_then(|command| {
         let args = cursor.get("args");
         command::read(findings, &command, args.as_ref(), form == Form::Entry)
@@ -103,6 +106,7 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         startup_timeout: Duration::from_secs(120),
         relist_interval: Some(Duration::from_secs(300)),
         timeout: Duration::from_secs(60),
+        max_timeout: None,
         max_in_flight: 32,
         instances: 1,
         retry_idempotent: false,
@@ -175,6 +179,7 @@ fn key(
             }
             set(timeout, &mut source.timeout);
         }
+        "max_timeout" => source.max_timeout = fields::seconds(findings, value, TIMEOUT),
         "max_in_flight" => set(
             fields::integer(findings, value, MAX_IN_FLIGHT),
             &mut source.max_in_flight,
@@ -238,6 +243,50 @@ pub(super) fn unreachable(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Op
             fields::out_of_range(findings, value, message);
             None
         }
+    }
+}
+
+/// Each `max_timeout` must be at least the timeout beside which it applies.
+fn check_max_timeouts(findings: &mut Findings<'_>, cursor: &Cursor<'_>, source: &Source) {
+    let mut check = |at: Option<Cursor<'_>>, max: Option<Duration>, timeout: Duration| {
+        if let (Some(at), Some(max)) = (at, max)
+            && max < timeout
+        {
+            let message = format!(
+                "`max_timeout` is {} s, less than the `timeout` of {} s",
+                max.as_secs_f64(),
+                timeout.as_secs_f64()
+            );
+            let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+            findings.add(
+                &at,
+                diagnostic.help("raise `max_timeout`, or lower `timeout`"),
+            );
+        }
+    };
+    check(
+        cursor.get("max_timeout"),
+        source.max_timeout,
+        source.timeout,
+    );
+    let overrides = cursor.get("tool_overrides");
+    for (tool, own) in &source.overrides {
+        let at = overrides.as_ref().and_then(|all| all.get(tool));
+        let at = at.as_ref().and_then(|own| own.get("max_timeout"));
+        check(at, own.max_timeout, own.timeout.unwrap_or(source.timeout));
+    }
+}
+
+impl Source {
+    /// The maximum time in all of a call of a tool with these settings: its own, else that of the source, else
+    /// ten times its timeout.
+    pub fn max_timeout_of(&self, own: Option<&ToolOverride>) -> Duration {
+        let timeout = own.and_then(|own| own.timeout).unwrap_or(self.timeout);
+        let set = own.and_then(|own| own.max_timeout).or(self.max_timeout);
+        set.map_or_else(
+            || timeout.saturating_mul(DEFAULT_MAX_TIMEOUTS),
+            |max| max.max(timeout),
+        )
     }
 }
 

@@ -137,9 +137,13 @@ struct Source {
     /// Default: 300.
     #[schemars(range(min = 0, max = 86400))]
     relist_interval: Option<f64>,
-    /// Maximum seconds of a call. Default: 60.
+    /// Maximum seconds of a call; start again when the server reports progress. Default: 60.
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
+    /// Maximum seconds in all of a call whose server reports progress, at least `timeout`. Default: 10 times
+    /// `timeout`.
+    #[schemars(range(min = 0.1, max = 86400))]
+    max_timeout: Option<f64>,
     /// Maximum number of concurrent calls to the server; 256 more wait. Default: 32.
     #[schemars(range(min = 1, max = 10000))]
     max_in_flight: Option<u64>,
@@ -207,9 +211,12 @@ struct ToolOverride {
     /// Maximum characters of a reply; a longer result is cut. Default: never cut.
     #[schemars(range(min = 500, max = 10_000_000))]
     max_output_chars: Option<u64>,
-    /// Maximum seconds of a call.
+    /// Maximum seconds of a call; start again when the server reports progress.
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
+    /// Maximum seconds in all of a call whose server reports progress.
+    #[schemars(range(min = 0.1, max = 86400))]
+    max_timeout: Option<f64>,
     /// Example arguments; `lock` checks them against the tool's schema.
     example_args: Option<Map<String, Value>>,
     /// The form of results: as the server sent it, its text, or its structured content.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use harness::Run;
 use hot_path::http::HttpCaller;
-use hot_path::{Path, server, stdio};
+use hot_path::{Path, Surface, server, stdio};
 use mcp_broker::scripted;
 use mcp_broker::typed::{Broker, Options};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(path: Path, calls: usize) {
         let broker = Broker::open(&CATALOG, Options::new())
             .await
             .expect("the broker starts");
-        let replies = if path.is_stdio() {
+        let replies = if path.surface() == Surface::Stdio {
             let (input, output) = stdio::client(path, calls);
             let answers = input.answers();
             let served = scripted::serve_stdio(broker.core(), input, output).await;

@@ -146,6 +146,8 @@ fn surfaces_reach_servers_only_through_core() {
 #[test]
 fn surfaces_do_not_import_each_other() {
     let folder = Path::new("crates/broker/src/surface");
+    // The listener carries the transport of MCP over HTTP, and nothing else of the MCP surface.
+    let carried = "surface::mcp::http";
     for (surface, other) in [("http", "mcp"), ("mcp", "http")] {
         let names = [format!("surface::{other}"), format!("super::{other}")];
         for (path, text) in sources() {
@@ -153,6 +155,8 @@ fn surfaces_do_not_import_each_other() {
                 .lines()
                 .filter(|line| !line.trim_start().starts_with("//"));
             for line in code.filter(|_| path.starts_with(folder.join(surface))) {
+                let line = line.replace("super::mcp::http", carried);
+                let line = line.replace(carried, "");
                 assert!(
                     !names.iter().any(|name| line.contains(name)),
                     "{} imports another surface: {line}",

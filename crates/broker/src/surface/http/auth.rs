@@ -22,6 +22,8 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 #[derive(Debug)]
 pub(super) struct Auth {
     secret: Option<Secret>,
+    /// A configured header for the secret.
+    key_header: Option<HeaderName>,
     refused: Mutex<FailedAttempts>,
 }
 
@@ -44,11 +46,17 @@ pub(super) enum Credential {
 }
 
 impl Auth {
-    pub(super) fn new(secret: Option<Secret>) -> Self {
+    pub(super) fn new(secret: Option<Secret>, key_header: Option<HeaderName>) -> Self {
         Self {
             secret,
+            key_header,
             refused: Mutex::default(),
         }
+    }
+
+    /// The configured header for the secret.
+    pub(super) const fn key_header(&self) -> Option<&HeaderName> {
+        self.key_header.as_ref()
     }
 
     /// Whether callers must send a secret.
@@ -66,6 +74,12 @@ impl Auth {
                 headers
                     .get_all(API_KEY)
                     .iter()
+                    .map(|value| value.as_bytes()),
+            )
+            .chain(
+                self.key_header
+                    .iter()
+                    .flat_map(|name| headers.get_all(name))
                     .map(|value| value.as_bytes()),
             )
             .peekable();
@@ -168,7 +182,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        Auth::new(secret.map(Secret::new)).presented(&map)
+        Auth::new(secret.map(Secret::new), None).presented(&map)
     }
 
     #[test]
@@ -197,7 +211,7 @@ mod tests {
 
     #[test]
     fn secret_missing_or_wrong_is_unauthorized() {
-        let auth = Auth::new(Some(Secret::new("s3cret")));
+        let auth = Auth::new(Some(Secret::new("s3cret")), None);
         assert_eq!(
             auth.identify(&HeaderMap::new())
                 .map(|_| ())
@@ -205,7 +219,7 @@ mod tests {
                 .code(),
             CallCode::Unauthorized
         );
-        assert!(Auth::new(None).identify(&HeaderMap::new()).is_ok());
+        assert!(Auth::new(None, None).identify(&HeaderMap::new()).is_ok());
     }
 
     #[test]

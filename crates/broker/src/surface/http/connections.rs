@@ -3,10 +3,15 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use hyper::body::Frame;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -16,10 +21,11 @@ use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
-use super::connection_limits::{ConnectionLimits, ConnectionSlot};
+use super::connection_limits::{ConnectionLimits, ConnectionSlot, Phase};
 use super::peers::{Peer, Peers};
 use super::write_timeout::{WriteBounds, WriteTimeout};
 use super::{Caller, HttpSurface, handle};
+use crate::surface::mcp::http::StreamReply;
 
 /// Maximum time for the head of a request, from the end of the previous request; so also how long a
 /// connection may be silent.
@@ -57,7 +63,8 @@ pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "a connection keeps its delay");
                     }
-                    connections.spawn(connection(surface.clone(), stream, slot, peer));
+                    let address = address.ip();
+                    connections.spawn(connection(surface.clone(), stream, slot, peer, address));
                 }
             }
             Err(error) if is_client_error(&error) => {
@@ -83,10 +90,11 @@ pub(super) async fn serve_stream(
     let end = surface.drain.finished().child_token();
     let mut limits = ConnectionLimits::new(max_open_files());
     let mut peers = Peers::new(surface.core.memory().clone());
-    if let Some((peer, half_open)) = peers.connect(std::net::Ipv4Addr::LOCALHOST.into())
+    let address = std::net::Ipv4Addr::LOCALHOST.into();
+    if let Some((peer, half_open)) = peers.connect(address)
         && let Some(slot) = limits.take(half_open, end).await
     {
-        connection(surface, stream, slot, peer).await;
+        connection(surface, stream, slot, peer, address).await;
     }
 }
 
@@ -95,10 +103,12 @@ async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     slot: ConnectionSlot,
     peer: Arc<Peer>,
+    address: IpAddr,
 ) {
     let caller = Caller {
         account: peer.account().clone(),
         over_limit: slot.over_limit,
+        address,
     };
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         let admitted = slot.phase.begin_request();
@@ -110,8 +120,13 @@ async fn connection(
                 std::future::pending::<()>().await;
             }
             let answer = answer.await;
-            phase.end_request();
-            Ok::<_, Infallible>(answer)
+            // The phase ends with the body of a stream, which may be silent for long.
+            Ok::<_, Infallible>(if answer.extensions().get::<StreamReply>().is_some() {
+                answer.map(|body| Body::new(StreamBody { body, phase }))
+            } else {
+                phase.end_request();
+                answer
+            })
         }
     });
     let mut builder = http1::Builder::new();
@@ -141,6 +156,30 @@ async fn connection(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// The body of a stream. Its connection is busy until it is dropped, so that it is not closed for another one.
+struct StreamBody {
+    body: Body,
+    phase: Arc<Phase>,
+}
+
+impl HttpBody for StreamBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+}
+
+impl Drop for StreamBody {
+    fn drop(&mut self) {
+        self.phase.end_request();
     }
 }
 

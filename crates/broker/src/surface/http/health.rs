@@ -28,12 +28,14 @@ pub(super) enum DetailLevel {
     StateOnly,
 }
 
-/// The answer of a health route. `draining` makes a ready broker not ready.
+/// The answer of a health route. `draining` makes a ready broker not ready; `mcp_sessions` is the number of
+/// legacy sessions of MCP clients.
 pub(super) fn answer(
     report: HealthRoute,
     view: DetailLevel,
     mut health: Health,
     draining: bool,
+    mcp_sessions: Option<usize>,
 ) -> HttpReply {
     health.ready &= !draining;
     let status = if report == HealthRoute::Ready && !health.ready {
@@ -48,7 +50,7 @@ pub(super) fn answer(
         (HealthRoute::Ready, DetailLevel::StateOnly) => {
             json!({ "ready": health.ready }).to_string()
         }
-        (HealthRoute::Sources, _) => sources(view, &health),
+        (HealthRoute::Sources, _) => sources(view, &health, mcp_sessions),
         (HealthRoute::Alive, DetailLevel::Full) => json!({
             "status": "ok",
             "version": env!("CARGO_PKG_VERSION"),
@@ -80,27 +82,38 @@ struct SourceState {
     state: &'static str,
 }
 
-fn sources(view: DetailLevel, health: &Health) -> String {
+fn sources(view: DetailLevel, health: &Health, mcp_sessions: Option<usize>) -> String {
     let sources = health.sources.iter();
     match view {
-        DetailLevel::Full => list(sources.map(|source| SourceDetails {
-            source,
-            counters: source.counters,
-            instances: &source.instances,
-        })),
-        DetailLevel::StateOnly => list(sources.map(|source| SourceState {
-            state: source.state,
-        })),
+        DetailLevel::Full => {
+            let details = sources.map(|source| SourceDetails {
+                source,
+                counters: source.counters,
+                instances: &source.instances,
+            });
+            list(details, mcp_sessions)
+        }
+        DetailLevel::StateOnly => {
+            let states = sources.map(|source| SourceState {
+                state: source.state,
+            });
+            list(states, None)
+        }
     }
 }
 
-fn list(sources: impl Iterator<Item = impl Serialize>) -> String {
+fn list(sources: impl Iterator<Item = impl Serialize>, mcp_sessions: Option<usize>) -> String {
     #[derive(Serialize)]
     struct Sources<T> {
         sources: Vec<T>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mcp_sessions: Option<usize>,
     }
-    let sources = sources.collect();
-    serde_json::to_string(&Sources { sources }).expect("names and numbers always serialize")
+    let all = Sources {
+        sources: sources.collect(),
+        mcp_sessions,
+    };
+    serde_json::to_string(&all).expect("names and numbers always serialize")
 }
 
 #[cfg(test)]
@@ -133,7 +146,7 @@ mod tests {
                 root_digest: "sha256/1:0d",
             },
         };
-        let answer = answer(report, view, health, draining);
+        let answer = answer(report, view, health, draining, None);
         let body = String::from_utf8(answer.body.to_vec()).unwrap();
         (answer.status.as_u16(), body)
     }
@@ -184,6 +197,6 @@ mod tests {
         let source = &sources["sources"][0];
         assert_eq!((status, &source["path"]), (200, &json!("/a")));
         let counters = source["counters"].as_object().unwrap();
-        assert_eq!((counters.len(), &counters["calls"]), (10, &json!(41)));
+        assert_eq!((counters.len(), &counters["calls"]), (12, &json!(41)));
     }
 }

@@ -1,7 +1,8 @@
 //! The meta API over HTTP/1.1: makes all checks in the documented order, then calls core.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +10,7 @@ use arc_swap::ArcSwap;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Response, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use broker_model::CallCode;
 use broker_model::redact::Secret;
 use tokio::net::TcpListener;
@@ -19,11 +20,11 @@ mod authority;
 mod body;
 mod connection_limits;
 mod connections;
-mod contain;
 #[cfg(test)]
 mod errors_page;
 mod health;
 mod host_policy;
+mod mcp;
 mod peers;
 mod respond;
 mod routes;
@@ -31,14 +32,27 @@ mod write_timeout;
 
 pub(crate) use host_policy::{BadEntry, HostPolicy};
 
+use super::mcp::http::McpEndpoint;
 use super::meta::{self, MetaCaller, ReplyRoom, similar_names};
 use super::request_id::RequestIds;
 use super::{Surface, SurfaceSettings};
+use crate::contain::{CaughtPanic, contain};
 use crate::core::{Account, Core, Drain};
 use auth::{Auth, Credential};
 use health::{DetailLevel, HealthRoute};
 use respond::{HttpReply, Refusal};
 use routes::{MetaTool, Route, Routes};
+
+/// The access of callers over HTTP.
+#[derive(Debug, Default)]
+pub(crate) struct HttpAccess {
+    /// The secret that callers must send, if there is one.
+    pub(crate) secret: Option<Secret>,
+    /// A header for the secret, in addition to `Authorization` and `X-API-Key`.
+    pub(crate) key_header: Option<HeaderName>,
+    /// Whether MCP clients are served.
+    pub(crate) mcp: bool,
+}
 
 /// The HTTP surface; one for each listener.
 pub(crate) struct HttpSurface {
@@ -48,6 +62,8 @@ pub(crate) struct HttpSurface {
     /// Whether other machines can reach the listener.
     exposed: bool,
     routes: Routes,
+    /// `None` if it is turned off.
+    mcp: Option<McpEndpoint>,
     digest: HeaderValue,
     ids: RequestIds,
     drain: Drain,
@@ -60,17 +76,23 @@ impl HttpSurface {
     pub(crate) fn new(
         core: Core,
         settings: SurfaceSettings,
-        secret: Option<Secret>,
+        access: HttpAccess,
         address: SocketAddr,
     ) -> Self {
+        let HttpAccess {
+            secret,
+            key_header,
+            mcp,
+        } = access;
         Self {
             digest: HeaderValue::from_static(core.catalog_digest()),
             drain: core.drain().clone(),
+            mcp: mcp.then(|| McpEndpoint::new(core.clone())),
             core,
             settings: ArcSwap::from_pointee(settings),
-            auth: Auth::new(secret),
+            auth: Auth::new(secret, key_header),
             exposed: !address.ip().to_canonical().is_loopback(),
-            routes: Routes::new(),
+            routes: Routes::new(mcp),
             ids: RequestIds::new(),
             panics: AtomicU64::new(0),
         }
@@ -89,6 +111,7 @@ impl HttpSurface {
     /// core.
     async fn answer(
         &self,
+        route: Route,
         parts: &Parts,
         body: &mut Option<Body>,
         request_id: &str,
@@ -96,7 +119,7 @@ impl HttpSurface {
     ) -> Result<HttpReply, Refusal> {
         let settings = self.settings.load_full();
         settings.hosts.check(&parts.uri, &parts.headers)?;
-        let tool = match self.routes.find(parts).await {
+        let tool = match route {
             Route::Meta(tool) => tool,
             Route::Health(report) => {
                 auth::check_query(parts.uri.query())?;
@@ -106,8 +129,9 @@ impl HttpSurface {
                 let message = format!("the route allows {allow}");
                 return Err(Refusal::new(CallCode::MethodNotAllowed, message).allow(allow));
             }
-            Route::Unknown => {
-                let close = similar_names(parts.uri.path(), &routes::PATHS);
+            // An MCP request has its own reply.
+            Route::Unknown | Route::Mcp(_) => {
+                let close = similar_names(parts.uri.path(), routes::paths(self.mcp.is_some()));
                 let refusal = Refusal::new(CallCode::RouteNotFound, routes::MESSAGE);
                 return Err(refusal.did_you_mean(close));
             }
@@ -131,6 +155,8 @@ impl HttpSurface {
             request_id,
             account,
             reply: ReplyRoom::default(),
+            meta: None,
+            events: None,
         };
         let reply = match tool {
             MetaTool::List(listing) => asker.list(listing, bytes).await?,
@@ -154,7 +180,9 @@ impl HttpSurface {
         } else {
             DetailLevel::Full
         };
-        health::answer(report, view, self.core.health(), self.drain.is_draining())
+        let sessions = self.mcp.as_ref().map(McpEndpoint::session_count);
+        let draining = self.drain.is_draining();
+        health::answer(report, view, self.core.health(), draining, sessions)
     }
 
     fn panicked(&self, request_id: &str) -> Refusal {
@@ -177,7 +205,18 @@ impl Surface for HttpSurface {
     }
 
     async fn serve(self: Arc<Self>, listener: TcpListener) -> io::Result<()> {
-        connections::serve(self, listener).await;
+        let surface = Arc::clone(&self);
+        let sweep = async {
+            if let Some(mcp) = &surface.mcp {
+                mcp.keep_swept(|| surface.settings.load().mcp.session_idle)
+                    .await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = connections::serve(self, listener) => {}
+            () = sweep => {}
+        }
         Ok(())
     }
 }
@@ -190,19 +229,29 @@ struct Caller {
     account: Account,
     /// Whether the connection exceeds the limit on connections.
     over_limit: bool,
+    /// The address of the peer.
+    address: IpAddr,
 }
 
 /// Handles one request, on a connection that may be over the limit. Dropped, with its call, when the
 /// caller disconnects.
 async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> Response<Body> {
-    let request_id = surface.ids.next();
     let (parts, body) = request.into_parts();
+    let route = surface.routes.find(&parts).await;
+    if let Route::Mcp(route) = route {
+        let request = Request::from_parts(parts, body);
+        // Boxed, so that the other routes have no room for it.
+        return Box::pin(mcp::handle(&surface, route, request, &caller)).await;
+    }
+    let request_id = surface.ids.next();
     let mut body = Some(body);
-    let outcome =
-        match contain::contain(surface.answer(&parts, &mut body, &request_id, &caller)).await {
+    let outcome = {
+        let answer = surface.answer(route, &parts, &mut body, &request_id, &caller);
+        match contain(pin!(answer)).await {
             Ok(outcome) => outcome,
-            Err(contain::CaughtPanic) => Err(surface.panicked(&request_id)),
-        };
+            Err(CaughtPanic) => Err(surface.panicked(&request_id)),
+        }
+    };
     if let Err(refusal) = &outcome {
         tracing::debug!(request_id, code = refusal.code().as_str(), "refused");
     }

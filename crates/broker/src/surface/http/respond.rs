@@ -3,16 +3,19 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use broker_model::CallCode;
+use broker_wire::RpcError;
 use bytes::Bytes;
 use serde::Serialize;
 
 use crate::core::{CoreError, ErrorMembers};
+use crate::surface::mcp::http::{ReplyBody, error_reply};
 
 /// The default of `Retry-After`, in seconds.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
 const CATALOG_DIGEST: HeaderName = HeaderName::from_static("x-catalog-digest");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A refused request: the error of core or of the surface, and data for HTTP headers.
@@ -61,7 +64,6 @@ impl Refusal {
     }
 
     /// The error.
-    #[cfg(test)]
     pub(super) fn error(&self) -> &CoreError {
         &self.error
     }
@@ -132,7 +134,6 @@ pub(super) fn respond(
 ) -> Response<Body> {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(header::CONTENT_TYPE, JSON);
-    headers.insert(CATALOG_DIGEST, digest.clone());
     let (status, body, close) = match outcome {
         Ok(answer) => {
             if let Some(etag) = answer
@@ -151,16 +152,38 @@ pub(super) fn respond(
             (status_of(code), body, close || ends)
         }
     };
-    if close {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    if let Ok(id) = HeaderValue::try_from(request_id) {
-        headers.insert(REQUEST_ID, id);
-    }
+    add_common_headers(&mut headers, digest, request_id, close);
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
+}
+
+/// The reply to a refused request of an MCP client.
+pub(super) fn refused_message(refusal: &Refusal, error: RpcError) -> Response<ReplyBody> {
+    let code = refusal.code();
+    let mut response = error_reply(status_of(code), error);
+    add_error_headers(response.headers_mut(), refusal);
+    if matches!(code, CallCode::BodyTooLarge | CallCode::ShuttingDown) {
+        response.headers_mut().insert(header::CONNECTION, CLOSE);
+    }
+    response
+}
+
+/// Adds the headers of every reply.
+pub(super) fn add_common_headers(
+    headers: &mut HeaderMap,
+    digest: &HeaderValue,
+    request_id: String,
+    close: bool,
+) {
+    headers.insert(CATALOG_DIGEST, digest.clone());
+    if close {
+        headers.insert(header::CONNECTION, CLOSE);
+    }
+    if let Ok(id) = HeaderValue::try_from(request_id) {
+        headers.insert(REQUEST_ID, id);
+    }
 }
 
 fn add_error_headers(headers: &mut HeaderMap, refusal: &Refusal) {

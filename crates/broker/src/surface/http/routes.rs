@@ -8,24 +8,38 @@ use axum::extract::Request;
 use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
+use broker_model::config::McpMode;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 
 use super::health::HealthRoute;
+use crate::surface::mcp::http::ModeRoute;
 use crate::surface::meta::Listing;
 
 /// Every path, for suggestions.
-pub(super) const PATHS: [&str; 6] = [
+pub(super) const PATHS: [&str; 9] = [
     "/meta_call",
     "/meta_tree",
     "/meta_desc",
     "/healthz",
     "/readyz",
     "/sources",
+    MCP,
+    "/mcp/meta",
+    "/mcp/direct",
 ];
+const MCP: &str = "/mcp";
+/// The number of paths that exist without MCP.
+const OTHERS: usize = 6;
+
+/// The paths that exist.
+pub(super) fn paths(mcp: bool) -> &'static [&'static str] {
+    if mcp { &PATHS } else { &PATHS[..OTHERS] }
+}
+
 /// The message of an unknown route.
-pub(super) const MESSAGE: &str = "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz` and `GET /sources`";
+pub(super) const MESSAGE: &str = "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources` and, unless it is turned off, `/mcp`";
 
 /// The meta-tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +55,8 @@ pub(super) enum Route {
     Meta(MetaTool),
     /// The broker's health, which needs no secret.
     Health(HealthRoute),
+    /// The endpoint of MCP clients, with any method.
+    Mcp(ModeRoute),
     /// A route that allows only these methods.
     WrongMethod(&'static str),
     /// An unknown route.
@@ -60,10 +76,12 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    pub(super) fn new() -> Self {
+    /// The routes; those of MCP clients only with `mcp`.
+    pub(super) fn new(mcp: bool) -> Self {
         let meta = |tool| post(Route::Meta(tool)).fallback(Route::WrongMethod("POST"));
         let report = |report| get(Route::Health(report)).fallback(Route::WrongMethod("GET, HEAD"));
-        let router = Router::new()
+        let mode = |mode| any(Route::Mcp(ModeRoute::Fixed(mode)));
+        let mut router = Router::new()
             .route("/meta_call", meta(MetaTool::Call))
             .route("/meta_tree", meta(MetaTool::List(Listing::Tree)))
             .route("/meta_desc", meta(MetaTool::List(Listing::Desc)))
@@ -71,6 +89,12 @@ impl Routes {
             .route("/readyz", report(HealthRoute::Ready))
             .route("/sources", report(HealthRoute::Sources))
             .fallback(Route::Unknown);
+        if mcp {
+            router = router
+                .route(MCP, any(Route::Mcp(ModeRoute::Configured)))
+                .route("/mcp/meta", mode(McpMode::Meta))
+                .route("/mcp/direct", mode(McpMode::Direct));
+        }
         Self {
             router: TowerToHyperService::new(router),
             known: Default::default(),
@@ -121,7 +145,7 @@ mod tests {
     async fn find(method: &str, path: &str) -> Route {
         let request = Request::builder().method(method).uri(path);
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let routes = Routes::new();
+        let routes = Routes::new(true);
         let route = routes.find(&parts).await;
         assert_eq!(routes.find(&parts).await, route, "asked twice");
         route
@@ -142,7 +166,7 @@ mod tests {
         ] {
             assert_eq!(find("POST", unknown).await, Route::Unknown, "{unknown}");
         }
-        for path in PATHS {
+        for path in PATHS.into_iter().filter(|path| !path.starts_with(MCP)) {
             let is_meta = path.starts_with("/meta_");
             let (wrong, allow) = if is_meta {
                 ("GET", "POST")
@@ -154,8 +178,25 @@ mod tests {
                 assert_eq!(found, Route::WrongMethod(allow), "{method} {path}");
             }
         }
+        for method in ["POST", "GET", "DELETE", "OPTIONS", "PUT"] {
+            let direct = Route::Mcp(ModeRoute::Fixed(McpMode::Direct));
+            assert_eq!(find(method, "/mcp/direct").await, direct);
+            assert_eq!(
+                find(method, "/mcp").await,
+                Route::Mcp(ModeRoute::Configured)
+            );
+        }
         let ready = Route::Health(HealthRoute::Ready);
         assert_eq!(find("GET", "/readyz").await, ready);
         assert_eq!(find("HEAD", "/readyz").await, ready);
+    }
+    #[tokio::test]
+    async fn routes_of_mcp_clients_are_unknown_without_mcp() {
+        let routes = Routes::new(false);
+        for path in ["/mcp", "/mcp/meta", "/mcp/direct"] {
+            let request = Request::builder().method("POST").uri(path);
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            assert_eq!(routes.find(&parts).await, Route::Unknown, "{path}");
+        }
     }
 }

@@ -1,18 +1,22 @@
 //! Complete requests through the handler, over a core without sources: the order of the checks, and the
 //! headers of every reply.
 
+mod mcp;
 mod slow_reader;
 
+use std::net::Ipv4Addr;
 use std::path::Path;
+use std::time::Duration;
 
 use axum::http::request::Builder;
 use broker_mcp::Environment;
-use broker_model::config::{Config, Unreachable};
+use broker_model::config::{Config, McpMode, Unreachable};
 use serde_json::Value;
 
 use super::*;
 use crate::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
 use crate::core::{CoreParts, StartMode};
+use crate::surface::McpSettings;
 
 /// A surface over a core without sources, whose tree is one node with this summary.
 fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpSurface> {
@@ -63,9 +67,23 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
     let settings = SurfaceSettings {
         hosts: HostPolicy::default(),
         body_bytes: 100,
+        mcp: McpSettings {
+            mode: McpMode::Meta,
+            session_idle: Duration::from_secs(60),
+            body_bytes: 400,
+        },
     };
-    let (secret, address) = (secret.map(Secret::new), address.parse().unwrap());
-    Arc::new(HttpSurface::new(core, settings, secret, address))
+    let access = HttpAccess {
+        secret: secret.map(Secret::new),
+        key_header: Some(HeaderName::from_static("x-broker-key")),
+        mcp: true,
+    };
+    Arc::new(HttpSurface::new(
+        core,
+        settings,
+        access,
+        address.parse().unwrap(),
+    ))
 }
 
 fn surface(secret: Option<&str>, address: &str) -> Arc<HttpSurface> {
@@ -76,6 +94,7 @@ fn caller(surface: &HttpSurface) -> Caller {
     Caller {
         account: surface.core.memory().account(),
         over_limit: false,
+        address: Ipv4Addr::LOCALHOST.into(),
     }
 }
 

@@ -1,34 +1,38 @@
-//! The state of one client: its negotiated revision and open requests. Answers may be sent in any
-//! order.
+//! The state of one client on a stream of messages: its negotiated revision and open requests. Answers may
+//! be sent in any order.
 
 use std::sync::Arc;
 
 use broker_model::CallCode;
 use broker_wire::protocol::{
-    CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, META_SUBSCRIPTION_ID,
-    METHOD_NOT_FOUND, PARSE_ERROR,
+    CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR,
 };
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{
-    ClientLine, Era, Id, Incoming, JsonMembers, Raw, RpcError, cancelled_request, era,
-    read_client_line,
+    ClientLine, Era, Id, Incoming, Raw, RpcError, cancelled_request, era, read_client_line,
 };
 use bytes::Bytes;
-use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::call::ToolCall;
+use super::call_task::CallTask;
 use super::in_flight::{BatchId, InFlight, MAX_IN_FLIGHT};
+use super::protocol::{self, Action, Params};
 use super::reply::{self, Answer, NO_ROOM, refusal};
-use super::{ClientContext, result};
-use crate::core::{ChargeError, CoreError, memory_error_for_request};
+use super::subscription::{Subscription, report_changes};
+use super::{Client, result};
+use crate::core::{Account, ChargeError, CoreError, memory_error_for_request};
 
-const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+/// The maximum number of notifications that wait to be written; further ones are dropped.
+const MAX_WAITING_MESSAGES: usize = 256;
 
 /// The connection of one client.
 #[derive(Debug)]
 pub(super) struct Connection {
-    shared: Arc<ClientContext>,
+    client: Arc<Client>,
+    /// The account of the client, to which its requests and their answers are charged.
+    account: Account,
     /// The revision that `initialize` negotiated.
     revision: Option<&'static str>,
     pub(super) in_flight: InFlight,
@@ -36,6 +40,8 @@ pub(super) struct Connection {
     subscriptions: CancellationToken,
     /// Lines to send, in this order.
     outgoing: Vec<Outgoing>,
+    /// Notifications of calls and subscriptions.
+    messages: mpsc::Sender<Outgoing>,
 }
 
 /// The handling of a request.
@@ -47,14 +53,20 @@ enum Dispatch {
 }
 
 impl Connection {
-    pub(super) fn new(shared: Arc<ClientContext>) -> Self {
-        Self {
-            subscriptions: shared.drain.draining(),
-            shared,
+    /// A connection, and the notifications to send to its client. Those of a request have to be sent before
+    /// its answer.
+    pub(super) fn new(client: Arc<Client>, account: Account) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (messages, waiting) = mpsc::channel(MAX_WAITING_MESSAGES);
+        let connection = Self {
+            subscriptions: client.core.drain().draining(),
+            client,
+            account,
             revision: None,
             in_flight: InFlight::default(),
             outgoing: Vec::new(),
-        }
+            messages,
+        };
+        (connection, waiting)
     }
 
     /// Answers open subscriptions, which would otherwise stay open as long as the broker runs.
@@ -88,8 +100,8 @@ impl Connection {
         charge_error: ChargeError,
         needed: usize,
     ) -> Vec<Outgoing> {
-        let error = memory_error_for_request(charge_error, needed, &self.shared.account);
-        let object = result::error_object(&error, &self.shared.ids.next());
+        let error = memory_error_for_request(charge_error, needed, &self.account);
+        let object = result::error_object(&error, &self.client.ids.next());
         self.refuse(id, RpcError::new(NO_ROOM, error.message).data(object));
         std::mem::take(&mut self.outgoing)
     }
@@ -156,104 +168,106 @@ impl Connection {
         params: Option<Raw>,
         batch: Option<BatchId>,
     ) -> Result<Dispatch, RpcError> {
-        let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
-        let raw = params.map_or(Bytes::from_static(b"{}"), Raw::into_bytes);
-        let params = JsonMembers::parse(&raw).map_err(|_| wrong("`params` must be an object"))?;
-        if let Some(name) = params.first_duplicate() {
-            let name = broker_model::text::shown_line(name, 80);
-            return Err(wrong(&format!("`params` has `{name}` twice")));
-        }
-        let era = era::of_request(&params)?;
-        let now = |value: Value| Ok(Dispatch::Now(Ok(value.to_string().into_bytes().into())));
-        match (era, method) {
-            (Era::Modern, "server/discover") => now(self.shared.texts.discover()),
-            (Era::Modern, "subscriptions/listen") => self.listen(id, &params, batch),
-            (Era::Legacy, "initialize") if batch.is_some() => Err(RpcError::new(
+        let raw = params.map_or_else(Params::none, Raw::into_bytes);
+        let params = Params::read(&raw)?;
+        let action = match era::of_request(&params.members)? {
+            Era::Modern => protocol::modern(&self.client, &self.account, id, method, &params)?,
+            Era::Legacy => protocol::legacy(
+                &self.client,
+                &self.account,
+                self.revision.is_some(),
+                method,
+                &params,
+            )?,
+        };
+        match action {
+            Action::Answer(answer) => Ok(Dispatch::Now(answer)),
+            Action::Initialize { .. } if batch.is_some() => Err(RpcError::new(
                 INVALID_REQUEST,
                 "`initialize` is not part of a batch",
             )),
-            (Era::Legacy, "initialize") => {
-                let revision = era::negotiate(&params)?;
-                self.revision = Some(revision);
-                now(self.shared.texts.initialize(revision))
+            Action::Initialize { revision, answer } => {
+                self.open(revision);
+                Ok(Dispatch::Now(answer))
             }
-            (Era::Legacy, "ping") => now(json!({})),
-            (Era::Legacy, "server/discover" | "subscriptions/listen") => Err(wrong(&format!(
-                "`{method}` needs `_meta` with `{}` and `{}`",
-                broker_wire::protocol::META_PROTOCOL_VERSION,
-                broker_wire::protocol::META_CLIENT_CAPABILITIES
-            ))),
-            (Era::Legacy, "tools/list" | "tools/call") if self.revision.is_none() => {
-                let message = "the connection is not initialized: send `initialize` first, or a request that describes itself in `_meta`";
-                Err(RpcError::new(INVALID_REQUEST, message))
+            Action::SetLogLevel(level) => {
+                self.client.set_log_level(level);
+                Ok(Dispatch::Now(Ok(b"{}".to_vec().into())))
             }
-            (_, "tools/list") if params.given("cursor").is_some() => {
-                Err(wrong("the cursor is unknown: the list has one page"))
-            }
-            (_, "tools/list") => now(self.shared.texts.list(era)),
-            (_, "tools/call") => {
-                let call = ToolCall::parse(&params, era, &raw)?;
-                Ok(self.call(id, call, batch))
-            }
-            _ => {
-                let method = broker_model::text::shown_line(method, 80);
-                let message = format!("the method `{method}` does not exist");
-                Err(RpcError::new(METHOD_NOT_FOUND, message))
-            }
+            Action::Call(call) => self.call(id, call, batch),
+            Action::Listen(subscription) => self.listen(id, subscription, batch),
         }
     }
 
-    fn call(&mut self, id: &Id, call: ToolCall, batch: Option<BatchId>) -> Dispatch {
-        let request_id = self.shared.ids.next();
+    /// Stores the negotiated revision. From the first one on, a legacy client gets the changes of a list
+    /// that can change.
+    fn open(&mut self, revision: &'static str) {
+        let is_first = self.revision.replace(revision).is_none();
+        if is_first && protocol::list_changes(self.client.mode) {
+            let (changes, messages) = (self.client.core.tool_changes(), self.messages.clone());
+            let end = self.subscriptions.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = report_changes(changes, &messages, None) => {}
+                    () = end.cancelled() => {}
+                }
+            });
+        }
+    }
+
+    fn call(
+        &mut self,
+        id: &Id,
+        call: ToolCall,
+        batch: Option<BatchId>,
+    ) -> Result<Dispatch, RpcError> {
+        let request_id = self.client.ids.next();
         if self.in_flight.is_full() {
-            let message = format!("{MAX_IN_FLIGHT} requests are open already");
-            let error = CoreError::new(CallCode::Overloaded, message)
-                .hint("Wait for an answer before you send the next request.")
-                .maybe_executed(false);
-            let error = CoreError {
-                retryable: true,
-                ..error
-            };
-            return Dispatch::Now(Ok(result::error(&error, &request_id, call.era).into()));
+            let error = too_many_requests(MAX_IN_FLIGHT);
+            return Ok(Dispatch::Now(Ok(result::error(
+                &error,
+                &request_id,
+                call.era,
+            )
+            .into())));
         }
-        let shared = Arc::clone(&self.shared);
-        let work = async move { call.run(&shared, &request_id).await };
-        self.in_flight.begin(id.clone(), batch, work);
-        Dispatch::Later
+        if let Some(token) = &call.meta.progress_token
+            && self.in_flight.has_token(token)
+        {
+            let message = "an open request has this `progressToken`";
+            return Err(RpcError::new(INVALID_PARAMS, message));
+        }
+        let token = call.meta.progress_token.clone();
+        let task = CallTask {
+            level: match call.era {
+                Era::Legacy => self.client.log_level.get(),
+                Era::Modern => call.meta.log_level,
+            },
+            client: Arc::clone(&self.client),
+            call,
+            account: self.account.clone(),
+            request_id,
+        };
+        let work = task.run(Some(self.messages.clone()));
+        self.in_flight.begin(id.clone(), batch, token, work);
+        Ok(Dispatch::Later)
     }
 
-    /// The lists of the broker never change: a subscription is acknowledged, and ends with the broker.
+    /// A subscription is acknowledged at once, and ends with the broker.
     fn listen(
         &mut self,
         id: &Id,
-        params: &JsonMembers<'_>,
+        subscription: Subscription,
         batch: Option<BatchId>,
     ) -> Result<Dispatch, RpcError> {
-        if !params
-            .get("notifications")
-            .is_some_and(|raw| raw.starts_with('{'))
-        {
-            let message = "`notifications` must be an object";
-            return Err(RpcError::new(INVALID_PARAMS, message));
-        }
         if self.in_flight.is_full() {
             let message = format!("{MAX_IN_FLIGHT} requests are open already");
             return Err(RpcError::new(INTERNAL_ERROR, message));
         }
-        let id_value: Value = serde_json::from_str(&id.to_string()).unwrap_or_default();
-        let meta = json!({ META_SUBSCRIPTION_ID: id_value });
-        let acknowledged = json!({ "_meta": meta, "notifications": {} });
-        self.outgoing.push(write::notification(
-            ACKNOWLEDGED,
-            Some(&acknowledged.to_string()),
-        ));
-        let closing = self.subscriptions.clone();
-        let work = async move {
-            closing.cancelled().await;
-            let result = json!({ "resultType": "complete", "_meta": meta });
-            Ok(result.to_string().into_bytes().into())
-        };
-        self.in_flight.begin(id.clone(), batch, work);
+        self.outgoing.push(subscription.acknowledgement());
+        let changes = self.client.core.tool_changes();
+        let work = subscription.run(changes, self.subscriptions.clone(), self.messages.clone());
+        self.in_flight.begin(id.clone(), batch, None, work);
         Ok(Dispatch::Later)
     }
 
@@ -265,5 +279,17 @@ impl Connection {
             Some(id) => self.in_flight.cancel(&id),
             None => tracing::debug!("a cancellation names no request"),
         }
+    }
+}
+
+/// The refusal of a call whose client has `limit` open requests.
+pub(super) fn too_many_requests(limit: usize) -> CoreError {
+    let message = format!("{limit} requests are open already");
+    let error = CoreError::new(CallCode::Overloaded, message)
+        .hint("Wait for an answer before you send the next request.")
+        .maybe_executed(false);
+    CoreError {
+        retryable: true,
+        ..error
     }
 }

@@ -4,12 +4,11 @@
 use std::collections::HashMap;
 use std::future::Future;
 
-use broker_wire::protocol::INTERNAL_ERROR;
+use broker_wire::Id;
 use broker_wire::write::{Outgoing, batch as batch_of};
-use broker_wire::{Id, RpcError};
 use tokio::task::{AbortHandle, Id as TaskId, JoinError, JoinSet};
 
-use super::reply::{self, Answer};
+use super::reply::{self, Answer, failed};
 
 /// The maximum number of open requests of one client; more are refused.
 pub(super) const MAX_IN_FLIGHT: usize = 256;
@@ -32,6 +31,8 @@ pub(super) struct InFlight {
 struct OpenRequest {
     id: Id,
     batch: Option<BatchId>,
+    /// The token of its progress, as it was written.
+    token: Option<Box<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -44,6 +45,12 @@ impl InFlight {
     /// Whether a request of this id is open.
     pub(super) fn has(&self, id: &Id) -> bool {
         self.handles.contains_key(id)
+    }
+
+    /// Whether an open request has this token for its progress.
+    pub(super) fn has_token(&self, token: &str) -> bool {
+        let mut tokens = self.requests.values().map(|open| open.token.as_deref());
+        tokens.any(|known| known == Some(token))
     }
 
     /// Whether the limit is reached.
@@ -61,6 +68,7 @@ impl InFlight {
         &mut self,
         id: Id,
         batch: Option<BatchId>,
+        token: Option<Box<str>>,
         work: impl Future<Output = Answer> + Send + 'static,
     ) {
         let handle = self.tasks.spawn(work);
@@ -72,6 +80,7 @@ impl InFlight {
             OpenRequest {
                 id: id.clone(),
                 batch,
+                token,
             },
         );
         self.handles.insert(id, handle);
@@ -121,13 +130,9 @@ impl InFlight {
         let (task, answer) = match ended {
             Ok((task, answer)) => (task, Some(answer)),
             Err(error) if error.is_cancelled() => (error.id(), None),
-            // The panic hook has logged it.
-            Err(error) => {
-                let failed = RpcError::new(INTERNAL_ERROR, "the broker failed; its log says more");
-                (error.id(), Some(Err(failed)))
-            }
+            Err(error) => (error.id(), Some(Err(failed()))),
         };
-        let OpenRequest { id, batch } = self.requests.remove(&task)?;
+        let OpenRequest { id, batch, .. } = self.requests.remove(&task)?;
         // A cancelled request gets no answer, even if its task has finished. Another request may use
         // its id by now.
         let open = self

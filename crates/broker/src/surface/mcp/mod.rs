@@ -1,40 +1,75 @@
-//! The broker as an MCP server, in both eras: the three meta-tools as tools. The methods are here; a
-//! transport in a folder below carries the messages.
+//! The broker as an MCP server, in both eras. [`protocol`] has the methods, [`exposure`] what a client
+//! sees in its mode; the transports `stdio` and `http` carry the messages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use broker_model::config::McpMode;
+use broker_wire::LogLevel;
 
 mod call;
+mod call_task;
 mod connection;
 mod cut_note;
+mod exposure;
+pub(crate) mod http;
 mod in_flight;
+mod notifications;
+mod protocol;
 mod reply;
+mod request_meta;
 mod result;
+mod server_error;
 pub(crate) mod stdio;
+mod subscription;
 mod tools;
 
 use super::request_id::RequestIds;
-use crate::core::{Account, Core, Drain, Identity};
-use tools::Texts;
+use crate::core::{Core, Identity};
 
-/// The context of every request of a client.
+/// A client: who it is, and what it sees. A legacy session and a connection over stdio have one for their
+/// whole life, a modern request over HTTP has its own.
 #[derive(Debug)]
-struct ClientContext {
+struct Client {
     core: Core,
     identity: Identity,
-    /// The account of the client, to which its requests and their answers are charged.
-    account: Account,
-    texts: Texts,
-    ids: RequestIds,
-    drain: Drain,
+    mode: McpMode,
+    ids: Arc<RequestIds>,
+    log_level: SharedLogLevel,
 }
 
-impl ClientContext {
-    fn new(core: Core, identity: Identity, account: Account) -> Self {
+impl Client {
+    fn new(core: Core, identity: Identity, mode: McpMode, ids: Arc<RequestIds>) -> Self {
         Self {
-            texts: Texts::new(&core, &identity),
-            identity,
-            account,
-            drain: core.drain().clone(),
             core,
-            ids: RequestIds::new(),
+            identity,
+            mode,
+            ids,
+            log_level: SharedLogLevel::default(),
         }
+    }
+
+    /// Sets the level of the log messages that the client gets.
+    fn set_log_level(&self, level: LogLevel) {
+        self.log_level.set(level);
+        self.core.ask_for_logs(level);
+    }
+}
+
+/// The level that `logging/setLevel` sets. A call uses the level of its begin.
+#[derive(Debug, Default)]
+struct SharedLogLevel(AtomicU8);
+
+impl SharedLogLevel {
+    /// The level; `None` before it is set.
+    fn get(&self) -> Option<LogLevel> {
+        let index = usize::from(self.0.load(Ordering::Relaxed)).checked_sub(1)?;
+        LogLevel::ALL.get(index).copied()
+    }
+
+    fn set(&self, level: LogLevel) {
+        let index = LogLevel::ALL.iter().position(|known| *known == level);
+        let stored = index.map_or(0, |index| index as u8 + 1);
+        self.0.store(stored, Ordering::Relaxed);
     }
 }

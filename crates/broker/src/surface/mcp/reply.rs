@@ -1,6 +1,6 @@
 //! Answers to requests, and refusals of lines that are not messages.
 
-use broker_wire::protocol::{INVALID_REQUEST, PARSE_ERROR};
+use broker_wire::protocol::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
 pub(super) use broker_wire::write::Text;
 use broker_wire::write::{Outgoing, error, result};
 use broker_wire::{Id, Problem, RpcError};
@@ -17,6 +17,11 @@ pub(super) fn answer(id: &Id, answer: Answer) -> Outgoing {
         Ok(text) => result(id, text),
         Err(refused) => error(Some(id), refused),
     }
+}
+
+/// The error of a request in which the broker panicked. The panic hook has logged its message.
+pub(super) fn failed() -> RpcError {
+    RpcError::new(INTERNAL_ERROR, "the broker failed; its log says more")
 }
 
 /// The error for a text that is not a message.

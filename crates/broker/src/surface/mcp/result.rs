@@ -91,7 +91,9 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<Core
         .into_iter()
         .filter_map(|(key, value)| Some((key, value.as_deref()?)))
         .collect();
-    let members = JsonMembers::parse(result).map_err(|_| unreadable("it is not a JSON object"))?;
+    // The message that contains the result was read as JSON, and a render mode writes JSON.
+    let members =
+        JsonMembers::of_valid(result).ok_or_else(|| unreadable("it is not a JSON object"))?;
 
     let mut out = Vec::with_capacity(result.len() + 64);
     let mut has_meta = false;

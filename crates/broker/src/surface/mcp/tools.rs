@@ -1,67 +1,17 @@
 //! The introduction of the broker for clients: its name, the three tools, and their use. The texts are
 //! written for a model that reads them once; their areas come from the catalog.
 
-use broker_wire::Era;
-use broker_wire::era::SUPPORTED;
-use broker_wire::protocol::META_SERVER_INFO;
+use broker_model::config::McpMode;
 use serde_json::{Value, json};
 
+use super::Client;
 use crate::core::{Core, Identity, MAX_DEPTH, MAX_DESCRIBED};
 
 /// The names of the three tools.
 pub(super) const NAMES: [&str; 3] = ["meta_tree", "meta_desc", "meta_call"];
 
-/// Maximum time that a modern client may cache these texts: they do not change while the broker runs, but
-/// may differ in the next one.
-const TTL_MS: u64 = 300_000;
 /// The maximum number of areas in the texts; the rest is counted.
 const MAX_AREAS: usize = 30;
-
-/// The texts about the broker, created once.
-#[derive(Debug)]
-pub(super) struct Texts {
-    instructions: String,
-    tools: Value,
-}
-
-impl Texts {
-    /// Creates the texts, with the areas that the caller sees in `core`.
-    pub(super) fn new(core: &Core, identity: &Identity) -> Self {
-        let areas = areas(core, identity);
-        Self {
-            instructions: instructions(&areas),
-            tools: tools(&areas),
-        }
-    }
-
-    /// The result of `initialize`.
-    pub(super) fn initialize(&self, revision: &str) -> Value {
-        json!({
-            "protocolVersion": revision,
-            "capabilities": { "tools": {} },
-            "serverInfo": server_info(),
-            "instructions": self.instructions,
-        })
-    }
-
-    /// The result of `server/discover`.
-    pub(super) fn discover(&self) -> Value {
-        cacheable(json!({
-            "supportedVersions": SUPPORTED,
-            "capabilities": { "tools": {} },
-            "instructions": self.instructions,
-        }))
-    }
-
-    /// The result of `tools/list`.
-    pub(super) fn list(&self, era: Era) -> Value {
-        let list = json!({ "tools": self.tools });
-        match era {
-            Era::Legacy => list,
-            Era::Modern => cacheable(list),
-        }
-    }
-}
 
 /// The `serverInfo` of the broker.
 pub(super) fn server_info() -> Value {
@@ -70,16 +20,6 @@ pub(super) fn server_info() -> Value {
         "title": "MCP broker",
         "version": env!("CARGO_PKG_VERSION"),
     })
-}
-
-/// Adds the members that every modern result needs, and the cache hints. Results are the same for all
-/// clients.
-fn cacheable(mut result: Value) -> Value {
-    result["resultType"] = json!("complete");
-    result["ttlMs"] = json!(TTL_MS);
-    result["cacheScope"] = json!("public");
-    result["_meta"] = json!({ META_SERVER_INFO: server_info() });
-    result
 }
 
 /// One line for each top-level entry that exists for the caller: its path and its summary.
@@ -95,7 +35,27 @@ fn areas(core: &Core, identity: &Identity) -> String {
     lines
 }
 
-fn instructions(areas: &str) -> String {
+/// How a model uses the broker, in the client's mode.
+pub(super) fn instructions(client: &Client) -> String {
+    let areas = areas(&client.core, &client.identity);
+    match client.mode {
+        McpMode::Meta => meta_instructions(&areas),
+        McpMode::Direct => direct_instructions(&areas),
+    }
+}
+
+fn direct_instructions(areas: &str) -> String {
+    format!(
+        "This server gives access to the tools of several servers. The name of a tool is its place \
+         in a tree, with hyphens: `area-tool` is the tool `tool` of the area `area`.\n\
+         When a call fails with an error object, `message` and `hint` say what to change and \
+         `details` the arguments that do not match. Correct the call and send it again; with \
+         `\"retryable\": false` do not repeat it unchanged.\n\
+         At the top:{areas}"
+    )
+}
+
+fn meta_instructions(areas: &str) -> String {
     format!(
         "This server gives access to many tools through three. The tools form a tree and are \
          named by their path, such as `/area/tool`; they are not in the tool list of this server.\n\
@@ -111,7 +71,10 @@ fn instructions(areas: &str) -> String {
     )
 }
 
-fn tools(areas: &str) -> Value {
+/// The entries of the three meta-tools in `tools/list`.
+pub(super) fn meta_tools(client: &Client) -> Value {
+    let areas = areas(&client.core, &client.identity);
+    let root = client.core.root(&client.identity);
     let path = json!({
         "type": "string",
         "pattern": "^/",
@@ -159,8 +122,8 @@ fn tools(areas: &str) -> Value {
                     "path": {
                         "type": "string",
                         "pattern": "^/",
-                        "default": "/",
-                        "description": "The node to list, as a path; `/` is the top",
+                        "default": root,
+                        "description": format!("The node to list, as a path; `{root}` is the top"),
                     },
                     "depth": {
                         "type": "integer",
@@ -208,6 +171,10 @@ fn tools(areas: &str) -> Value {
                         "default": {},
                         "additionalProperties": true,
                         "description": "The tool's own arguments, an object that matches its args_schema",
+                    },
+                    "meta": {
+                        "type": "object",
+                        "description": "Members for `_meta` of the request to the server, such as `traceparent`; usually left out",
                     },
                 },
                 "required": ["path"],

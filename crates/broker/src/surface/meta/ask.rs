@@ -1,16 +1,17 @@
 //! Reads the body of a meta-tool and calls core: in place if the body is short, otherwise on the pool
 //! and charged to the caller.
 
+use broker_model::json;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::call_body::{CallBody, LongCallBody};
-use super::fields::{DescBody, TreeBody, utf8};
+use super::fields::{DescBody, TreeBody, json_invalid, utf8};
 use super::reply::chars_around;
 use crate::core::{
-    Account, Args, CallContext, CancelMode, Charge, Core, CoreError, Describe, Identity, Operation,
-    Outcome, Reply, ResultForm, SMALL_BYTES, memory_error_for_request,
+    Account, Args, CallContext, CallEvents, CancelMode, Charge, Core, CoreError, Describe,
+    Identity, Operation, Outcome, Reply, ResultForm, SMALL_BYTES, memory_error_for_request,
 };
 
 /// The caller of a request.
@@ -21,6 +22,11 @@ pub(in crate::surface) struct MetaCaller<'a> {
     pub(in crate::surface) request_id: &'a str,
     pub(in crate::surface) account: &'a Account,
     pub(in crate::surface) reply: ReplyRoom,
+    /// The `_meta` of the request that goes to the server: what `caller_meta::to_forward` returned. `meta` in
+    /// the body of a call replaces it.
+    pub(in crate::surface) meta: Option<&'a str>,
+    /// Takes the events of a call.
+    pub(in crate::surface) events: Option<&'a CallEvents>,
 }
 
 /// The characters of a reply of `meta_call` that are not the result.
@@ -50,7 +56,8 @@ impl MetaCaller<'_> {
             text: read.args.as_bytes(),
             value: read.args_value,
         };
-        self.ask(&read.path, args, None).await
+        let meta = self.meta_of(&read.meta);
+        self.ask(&read.path, args, meta, None).await
     }
 
     async fn long_call(&self, body: Bytes) -> Result<Outcome, Box<CoreError>> {
@@ -65,20 +72,52 @@ impl MetaCaller<'_> {
                 value: Value::Object(Map::new()),
             },
         };
-        self.ask(&read.path, args, received).await
+        let meta = self.meta_of(&read.meta);
+        self.ask(&read.path, args, meta, received).await
+    }
+
+    fn meta_of<'b>(&'b self, body: &'b Option<Option<String>>) -> Option<&'b str> {
+        match body {
+            Some(meta) => meta.as_deref(),
+            None => self.meta,
+        }
+    }
+
+    /// A call of the tool at `path`, whose arguments are one JSON object.
+    pub(in crate::surface) async fn call_tool(
+        &self,
+        path: &str,
+        arguments: Bytes,
+    ) -> Result<Outcome, Box<CoreError>> {
+        if arguments.len() > SMALL_BYTES {
+            let received = Some(Instant::now());
+            let at = 0..arguments.len();
+            let body = &arguments;
+            return self
+                .ask(path, Args::Unread { body, at }, self.meta, received)
+                .await;
+        }
+        let text = utf8(&arguments)?;
+        let value = json::parse(text).map_err(|error| json_invalid(text, 0, text, &error))?;
+        let args = Args::Read {
+            text: text.as_bytes(),
+            value,
+        };
+        self.ask(path, args, self.meta, None).await
     }
 
     async fn ask(
         &self,
         path: &str,
         args: Args<'_>,
+        meta: Option<&str>,
         received: Option<Instant>,
     ) -> Result<Outcome, Box<CoreError>> {
         let context = CallContext {
             request_id: self.request_id,
             account: self.account,
-            meta: None,
-            progress: None,
+            meta,
+            events: self.events.cloned(),
             received,
             deadline: None,
             cancel: CancelMode::OnDrop,
@@ -135,7 +174,12 @@ fn list(
     match what {
         Listing::Tree => {
             let body = TreeBody::parse(text)?;
-            core.list(identity, &body.path, body.depth)
+            let path = body.path.as_deref();
+            core.list(
+                identity,
+                path.unwrap_or_else(|| core.root(identity)),
+                body.depth,
+            )
         }
         Listing::Desc => {
             let body = DescBody::parse(text)?;

@@ -9,7 +9,10 @@ use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Se
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::fields::{args_invalid_type, json_invalid, path_missing, path_type, unknown_field};
+use super::caller_meta;
+use super::fields::{
+    args_invalid_type, json_invalid, meta_invalid, path_missing, path_type, unknown_field,
+};
 use crate::core::CoreError;
 
 /// A checked body.
@@ -20,6 +23,8 @@ pub(super) struct CallBody<'a> {
     pub(super) args: &'a str,
     /// The arguments, parsed strictly: the validated text is the forwarded text.
     pub(super) args_value: Value,
+    /// The `_meta` for the server, if the body has `meta`; it replaces that of the request.
+    pub(super) meta: Option<Option<String>>,
 }
 
 /// A body whose arguments are not parsed yet, since that takes long.
@@ -28,6 +33,8 @@ pub(super) struct LongCallBody {
     pub(super) path: String,
     /// The range of the arguments in the body, if there are any.
     pub(super) args: Option<Range<usize>>,
+    /// The `_meta` for the server, if the body has `meta`; it replaces that of the request.
+    pub(super) meta: Option<Option<String>>,
 }
 
 impl LongCallBody {
@@ -46,6 +53,7 @@ impl LongCallBody {
         Ok(Self {
             path,
             args: args.map(at),
+            meta: envelope.meta()?,
         })
     }
 }
@@ -72,6 +80,7 @@ impl<'a> CallBody<'a> {
             path,
             args,
             args_value,
+            meta: envelope.meta()?,
         })
     }
 }
@@ -81,6 +90,7 @@ impl<'a> CallBody<'a> {
 struct Envelope<'a> {
     path: Option<StringOrOther<'a>>,
     args: Option<&'a RawValue>,
+    meta: Option<&'a RawValue>,
     /// The first unknown name.
     unknown: Option<String>,
 }
@@ -90,10 +100,16 @@ impl<'a> Envelope<'a> {
         serde_json::from_str(text).map_err(|error| json_invalid(text, 0, text, &error.into()))
     }
 
+    /// The `_meta` for the server.
+    fn meta(&self) -> Result<Option<Option<String>>, Box<CoreError>> {
+        let meta = self.meta.map(|meta| caller_meta::to_forward(meta.get()));
+        meta.transpose().map_err(|problem| meta_invalid(&problem))
+    }
+
     /// The path, unless there is an unknown member.
     fn path(&self) -> Result<Cow<'a, str>, Box<CoreError>> {
         if let Some(name) = &self.unknown {
-            return Err(unknown_field(name, &["path", "args"]));
+            return Err(unknown_field(name, &["path", "args", "meta"]));
         }
         match &self.path {
             None => Err(path_missing()),
@@ -112,6 +128,7 @@ enum StringOrOther<'a> {
 enum Name {
     Path,
     Args,
+    Meta,
     Unknown(String),
 }
 
@@ -140,6 +157,10 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
                 Name::Args if envelope.args.is_some() => {
                     return Err(A::Error::custom("duplicate key `args`"));
                 }
+                Name::Meta if envelope.meta.is_some() => {
+                    return Err(A::Error::custom("duplicate key `meta`"));
+                }
+                Name::Meta => envelope.meta = Some(members.next_value()?),
                 Name::Path => envelope.path = Some(members.next_value()?),
                 Name::Args => envelope.args = Some(members.next_value()?),
                 Name::Unknown(name) => {
@@ -164,6 +185,7 @@ impl<'de> Deserialize<'de> for Name {
                 Ok(match name {
                     "path" => Name::Path,
                     "args" => Name::Args,
+                    "meta" => Name::Meta,
                     other => Name::Unknown(other.to_owned()),
                 })
             }
@@ -275,6 +297,28 @@ mod tests {
         ] {
             assert_eq!(code(text), CallCode::JsonInvalid, "{text}");
         }
+    }
+
+    #[test]
+    fn call_body_with_meta_is_read_in_both_sizes() {
+        let text = r#"{"meta":{"traceparent":"x","a.mcp/b":1},"path":"/a","args":{}}"#;
+        let expected = Some(Some(r#"{"traceparent":"x"}"#.to_owned()));
+        assert_eq!(CallBody::parse(text).unwrap().meta, expected);
+        assert_eq!(LongCallBody::parse(text).unwrap().meta, expected);
+        let without = CallBody::parse(r#"{"path":"/a"}"#).unwrap();
+        assert_eq!(without.meta, None);
+        let empty = CallBody::parse(r#"{"path":"/a","meta":{}}"#).unwrap();
+        assert_eq!(empty.meta, Some(None));
+        for meta in ["1", "null", "[]", r#"{"a":1,"a":1}"#] {
+            let text = format!(r#"{{"path":"/a","meta":{meta}}}"#);
+            assert_eq!(code(&text), CallCode::FieldInvalid, "{text}");
+            let long = LongCallBody::parse(&text).unwrap_err();
+            assert_eq!(long.code, CallCode::FieldInvalid, "{text}");
+        }
+        assert_eq!(
+            code(r#"{"path":"/a","meta":{},"meta":{}}"#),
+            CallCode::JsonInvalid
+        );
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::core::{self, CoreError, MAX_DEPTH, MAX_DESCRIBED};
 /// A checked `meta_tree` body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TreeBody {
-    pub(super) path: String,
+    /// `None` for the top of what the caller sees.
+    pub(super) path: Option<String>,
     pub(super) depth: u8,
 }
 
@@ -29,8 +30,8 @@ impl TreeBody {
     pub(super) fn parse(text: &str) -> Result<Self, Box<CoreError>> {
         let mut members = object(text, &["path", "depth"])?;
         let path = match members.remove("path") {
-            None => "/".to_owned(),
-            Some(Value::String(path)) => path,
+            None => None,
+            Some(Value::String(path)) => Some(path),
             Some(_) => return Err(path_type()),
         };
         let depth = match members.get("depth").map(Value::as_u64) {
@@ -166,6 +167,11 @@ pub(super) fn args_invalid_type(args: &str) -> Box<CoreError> {
     Box::new(field_invalid(message).hint(hint))
 }
 
+/// The error for `meta` that cannot be forwarded.
+pub(super) fn meta_invalid(problem: &str) -> Box<CoreError> {
+    field_invalid(format!("`meta` {problem}"))
+}
+
 /// Whether a JSON value is a string with the beginning of an object.
 pub(in crate::surface) fn is_quoted_object(json: &str) -> bool {
     let Some(mut text) = json.strip_prefix('"') else {
@@ -198,14 +204,14 @@ mod tests {
 
     #[test]
     fn tree_body_is_parsed_or_refused() {
-        let tree = |path: &str, depth| TreeBody {
-            path: path.to_owned(),
+        let tree = |path: Option<&str>, depth| TreeBody {
+            path: path.map(str::to_owned),
             depth,
         };
-        assert_eq!(TreeBody::parse("{}").unwrap(), tree("/", 1));
+        assert_eq!(TreeBody::parse("{}").unwrap(), tree(None, 1));
         assert_eq!(
             TreeBody::parse(r#"{"path":"/a","depth":16}"#).unwrap(),
-            tree("/a", 16)
+            tree(Some("/a"), 16)
         );
         for (text, code) in [
             (r#"{"path":1}"#, CallCode::PathInvalid),

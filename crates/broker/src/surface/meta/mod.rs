@@ -3,6 +3,7 @@
 
 mod ask;
 mod call_body;
+pub(super) mod caller_meta;
 mod fields;
 mod reply;
 

@@ -35,6 +35,39 @@ fn config_relist_interval_of_zero_means_never() {
 }
 
 #[test]
+fn config_max_timeout_is_at_least_the_timeout_and_ten_times_it_by_default() {
+    let max_of = |members: &str| {
+        let config = parse(&with_source(members)).config;
+        let source = config.sources().next().unwrap();
+        let own = source.overrides.get("t");
+        source.max_timeout_of(own).as_secs_f64()
+    };
+    let own = |members: &str| format!(r#""tool_overrides":{{"t":{{{members}}}}}"#);
+    assert_eq!(max_of(r#""required":true"#), 600.0);
+    assert_eq!(max_of(r#""timeout":2,"max_timeout":2"#), 2.0);
+    assert_eq!(max_of(&own(r#""timeout":3"#)), 30.0);
+    assert_eq!(max_of(&own(r#""max_timeout":90"#)), 90.0);
+    for (members, place) in [
+        (
+            r#""max_timeout":59"#.to_owned(),
+            "/tree/0/source/max_timeout",
+        ),
+        (
+            own(r#""timeout":3,"max_timeout":2"#),
+            "/tree/0/source/tool_overrides/t/max_timeout",
+        ),
+        (
+            own(r#""max_timeout":59"#),
+            "/tree/0/source/tool_overrides/t/max_timeout",
+        ),
+    ] {
+        let found = only(&with_source(&members));
+        let at = found.pointer.as_deref();
+        assert_eq!((found.code, at), (Code::ConfigRange, Some(place)));
+    }
+}
+
+#[test]
 fn config_text_drift_of_a_source_precedes_the_top_level() {
     let of = |top: &str, source: &str| {
         let text =

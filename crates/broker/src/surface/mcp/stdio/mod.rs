@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 mod pipes;
 
-use super::ClientContext;
+use super::Client;
 use super::connection::Connection;
-use crate::core::{Core, Identity};
+use crate::core::{Account, Core, Identity};
+use crate::surface::request_id::RequestIds;
 use crate::surface::{Surface, SurfaceSettings};
 
 /// Maximum time to write the last answers.
@@ -23,18 +24,22 @@ const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
 /// The stdio surface.
 #[derive(Debug)]
 pub(crate) struct StdioSurface {
-    shared: Arc<ClientContext>,
+    client: Arc<Client>,
+    account: Account,
     line_bytes: LineLimit,
     ended: CancellationToken,
     idle: CancellationToken,
 }
 
 impl StdioSurface {
-    /// A surface over `core`, which accepts lines of at most `limits.body_bytes`.
-    pub(crate) fn new(core: Core, settings: SurfaceSettings) -> Self {
+    /// A surface over `core` for a client with this identity, which accepts lines of at most
+    /// `limits.body_bytes`.
+    pub(crate) fn new(core: Core, identity: Identity, settings: SurfaceSettings) -> Self {
         let account = core.memory().whole_account();
+        let ids = Arc::new(RequestIds::new());
         Self {
-            shared: Arc::new(ClientContext::new(core, Identity::local(), account)),
+            client: Arc::new(Client::new(core, identity, settings.mcp.mode, ids)),
+            account,
             line_bytes: LineLimit::new(settings.body_bytes),
             ended: CancellationToken::new(),
             idle: CancellationToken::new(),
@@ -47,19 +52,24 @@ impl StdioSurface {
         input: impl io::Read + Send + 'static,
         output: impl io::Write + Send + 'static,
     ) -> io::Result<()> {
-        let finished = self.shared.drain.finished();
+        let finished = self.client.core.drain().finished();
         let limit = self.line_bytes.clone();
-        let framer = Framer::new(Peer::Client, limit, self.shared.account.clone());
+        let framer = Framer::new(Peer::Client, limit, self.account.clone());
         let mut input = pipes::read(input, framer)?;
         let output = pipes::write(output)?;
-        let mut connection = Connection::new(Arc::clone(&self.shared));
+        let (mut connection, mut messages) =
+            Connection::new(Arc::clone(&self.client), self.account.clone());
         loop {
             let ready = tokio::select! {
                 // Answers first: a client that sends too much has to read first.
                 biased;
                 () = finished.cancelled() => break,
+                // The notifications of a request are sent before its answer.
+                Some(message) = messages.recv() => vec![message],
                 ready = connection.in_flight.next(), if !connection.in_flight.is_empty() => {
-                    ready.into_iter().collect()
+                    // The request may have sent one since the last look.
+                    let before = std::iter::from_fn(|| messages.try_recv().ok());
+                    before.chain(ready).collect()
                 }
                 frame = input.recv(), if !self.ended.is_cancelled() => match frame {
                     Some(frame) => self.take(&mut connection, frame),

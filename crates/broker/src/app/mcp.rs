@@ -1,0 +1,117 @@
+//! The settings of MCP clients: the command line and the environment take precedence over the config.
+
+use std::env::VarError;
+use std::ops::RangeInclusive;
+
+use axum::http::HeaderName;
+use broker_model::config::Config;
+
+use super::failure::Failure;
+use crate::cli::RunOptions;
+use crate::surface::McpSettings;
+
+/// `0` or `false`: no MCP clients over HTTP.
+const ENABLE: &str = "MCP_BROKER_ENABLE_MCP";
+/// The maximum bytes of a message over HTTP.
+const MAX_BODY_BYTES: &str = "MCP_BROKER_MCP_MAX_BODY_BYTES";
+/// The name of a header for the secret, in addition to the usual ones.
+const KEY_HEADER: &str = "API_KEY_HEADER";
+
+/// The values of [`MAX_BODY_BYTES`], as of `limits.body_bytes`.
+const BODY_BYTES: RangeInclusive<usize> = 1024..=1 << 30;
+
+/// The variables for MCP clients.
+#[derive(Debug, Default)]
+pub(super) struct McpVariables {
+    /// Whether the endpoint exists.
+    pub(super) is_enabled: bool,
+    pub(super) key_header: Option<HeaderName>,
+    max_body_bytes: Option<usize>,
+}
+
+impl McpVariables {
+    /// Reads the variables of this process.
+    pub(super) fn read() -> Result<Self, Failure> {
+        Self::from_lookup(|name| match std::env::var(name) {
+            Ok(value) => Ok(Some(value)),
+            Err(VarError::NotPresent) => Ok(None),
+            Err(VarError::NotUnicode(_)) => Err(Failure::Usage(format!("`{name}` is not UTF-8"))),
+        })
+    }
+
+    fn from_lookup(
+        lookup: impl Fn(&str) -> Result<Option<String>, Failure>,
+    ) -> Result<Self, Failure> {
+        let is_enabled = match lookup(ENABLE)?.as_deref() {
+            None | Some("" | "1" | "true") => true,
+            Some("0" | "false") => false,
+            Some(_) => {
+                return Err(Failure::Usage(format!("`{ENABLE}` must be `0` or `1`")));
+            }
+        };
+        let max_body_bytes = match lookup(MAX_BODY_BYTES)? {
+            None => None,
+            Some(text) => match text.parse() {
+                Ok(bytes) if BODY_BYTES.contains(&bytes) => Some(bytes),
+                _ => {
+                    let (least, most) = (BODY_BYTES.start(), BODY_BYTES.end());
+                    return Err(Failure::Usage(format!(
+                        "`{MAX_BODY_BYTES}` must be a number of bytes from {least} to {most}"
+                    )));
+                }
+            },
+        };
+        let key_header = match lookup(KEY_HEADER)? {
+            None => None,
+            Some(name) => Some(HeaderName::try_from(name).map_err(|_| {
+                Failure::Usage(format!(
+                    "`{KEY_HEADER}` must be the name of a header, such as `X-Broker-Key`"
+                ))
+            })?),
+        };
+        Ok(Self {
+            is_enabled,
+            key_header,
+            max_body_bytes,
+        })
+    }
+
+    /// The settings for the surfaces.
+    pub(super) fn settings(&self, config: &Config, options: &RunOptions) -> McpSettings {
+        McpSettings {
+            mode: options.mcp_mode.map_or(config.mcp.mode, Into::into),
+            session_idle: config.mcp.session_idle,
+            body_bytes: self.max_body_bytes.unwrap_or(config.limits.body_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &'static str, value: &'static str) -> Result<McpVariables, Failure> {
+        McpVariables::from_lookup(|asked| Ok((asked == name).then(|| value.to_owned())))
+    }
+
+    #[test]
+    fn mcp_variables_are_read_or_refused() {
+        assert!(read("", "").unwrap().is_enabled);
+        assert!(!read(ENABLE, "0").unwrap().is_enabled);
+        assert_eq!(
+            read(MAX_BODY_BYTES, "4096").unwrap().max_body_bytes,
+            Some(4096)
+        );
+        let key = read(KEY_HEADER, "X-Broker-Key").unwrap().key_header;
+        assert_eq!(key.unwrap(), "x-broker-key");
+        for (name, value) in [
+            (ENABLE, "no"),
+            (MAX_BODY_BYTES, "1"),
+            (MAX_BODY_BYTES, "4k"),
+            (KEY_HEADER, "two words"),
+            (KEY_HEADER, ""),
+        ] {
+            assert!(read(name, value).is_err(), "{name}={value}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Requests of MCP clients: the checks of the listener, in the order of the other routes, then the endpoint.
+//! Refusals are JSON-RPC errors here.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{Method, Response};
+use broker_model::CallCode;
+use broker_wire::RpcError;
+use broker_wire::protocol::{INTERNAL_ERROR, INVALID_REQUEST};
+use serde_json::json;
+
+use super::respond::{self, Refusal};
+use super::{Caller, HttpSurface, auth, body};
+use crate::contain::{CaughtPanic, contain};
+use crate::surface::mcp::http::{McpRequest, ModeRoute, ReplyBody, cors, not_allowed};
+
+/// Handles one request of an MCP client. Dropped when the client disconnects, which cancels what belongs to
+/// the request alone.
+pub(super) async fn handle(
+    surface: &Arc<HttpSurface>,
+    route: ModeRoute,
+    request: Request,
+    caller: &Caller,
+) -> Response<Body> {
+    let request_id = surface.ids.next();
+    let (parts, body) = request.into_parts();
+    let mut body = Some(body);
+    // Host and origin come before everything else, and decide whether a page may read the reply.
+    let hosts = surface
+        .settings
+        .load()
+        .hosts
+        .check(&parts.uri, &parts.headers);
+    let is_admitted = hosts.is_ok();
+    let outcome = match hosts {
+        Ok(()) => {
+            let answer = pin!(answer(
+                surface,
+                route,
+                &parts,
+                &mut body,
+                &request_id,
+                caller
+            ));
+            match contain(answer).await {
+                Ok(outcome) => outcome,
+                Err(CaughtPanic) => Err(surface.panicked(&request_id)),
+            }
+        }
+        Err(refusal) => Err(refusal),
+    };
+    let unread = body.filter(|body| !body.is_end_stream());
+    let close = unread.is_some() || caller.over_limit || surface.drain.is_draining();
+    if let Some(unread) = unread {
+        body::linger(unread);
+    }
+    let reply = outcome.unwrap_or_else(|refusal| {
+        tracing::debug!(request_id, code = refusal.code().as_str(), "refused");
+        let settings = surface.settings.load();
+        respond::refused_message(
+            &refusal,
+            rpc_error(&refusal, &request_id, settings.mcp.body_bytes),
+        )
+    });
+    let (mut head, reply_body) = reply.into_parts();
+    if is_admitted {
+        cors::add_headers(&parts.headers, &mut head.headers);
+    }
+    respond::add_common_headers(&mut head.headers, &surface.digest, request_id, close);
+    Response::from_parts(head, Body::new(reply_body))
+}
+
+async fn answer(
+    surface: &HttpSurface,
+    route: ModeRoute,
+    parts: &Parts,
+    body: &mut Option<Body>,
+    request_id: &str,
+    caller: &Caller,
+) -> Result<Response<ReplyBody>, Refusal> {
+    let has_message = match parts.method {
+        Method::OPTIONS => return Ok(cors::preflight(parts, surface.auth.key_header())),
+        Method::POST => true,
+        Method::GET | Method::DELETE => false,
+        _ => return Ok(not_allowed(crate::surface::mcp::http::METHODS)),
+    };
+    auth::check_query(parts.uri.query())?;
+    if caller.over_limit {
+        let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
+        return Err(refusal.retryable());
+    }
+    let identity = surface.auth.identify(&parts.headers)?;
+    if surface.drain.is_draining() {
+        let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
+        return Err(refusal.retryable());
+    }
+    let settings = surface.settings.load_full();
+    let request = McpRequest {
+        parts,
+        route,
+        mode: settings.mcp.mode,
+        identity,
+        account: &caller.account,
+        address: caller.address,
+        request_id,
+    };
+    let Some(endpoint) = surface.mcp.as_ref() else {
+        return Err(Refusal::new(CallCode::RouteNotFound, "MCP is turned off"));
+    };
+    if !has_message {
+        return Ok(endpoint.without_message(&request));
+    }
+    body::check_type(&parts.headers)?;
+    let bytes = body::read(body, settings.mcp.body_bytes, &caller.account).await?;
+    Ok(endpoint.message(&request, bytes).await?)
+}
+
+/// A refusal of the listener as a JSON-RPC error. Its `data` is the error object of the meta API; that of a
+/// body over the limit is `{"limit": BYTES}`.
+fn rpc_error(refusal: &Refusal, request_id: &str, body_limit: usize) -> RpcError {
+    let error = refusal.error();
+    let code = match respond::status_of(error.code) {
+        status if status.is_server_error() => INTERNAL_ERROR,
+        _ => INVALID_REQUEST,
+    };
+    let data = match (error.code, &error.details) {
+        (CallCode::BodyTooLarge, None) => json!({ "limit": body_limit }),
+        _ => serde_json::to_value(error.members(Some(request_id))).unwrap_or_default(),
+    };
+    RpcError::new(code, error.message.clone()).data(data)
+}

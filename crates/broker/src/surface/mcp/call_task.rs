@@ -1,0 +1,59 @@
+//! A call with everything that it needs to run by itself, with or without its connection.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use broker_wire::LogLevel;
+use broker_wire::write::Outgoing;
+use tokio::sync::mpsc;
+
+use super::Client;
+use super::call::{CallParts, ToolCall};
+use super::notifications::{MAX_WAITING_EVENTS, run_with_events};
+use super::reply::Answer;
+use crate::core::{Account, CallEvents};
+
+/// A call that is ready to run.
+#[derive(Debug)]
+pub(super) struct CallTask {
+    pub(super) client: Arc<Client>,
+    pub(super) call: ToolCall,
+    pub(super) account: Account,
+    pub(super) request_id: String,
+    /// The least severe log message that its caller gets.
+    pub(super) level: Option<LogLevel>,
+}
+
+impl CallTask {
+    /// Whether the caller wants notifications of the call.
+    pub(super) fn wants_messages(&self) -> bool {
+        self.call.meta.wanted(self.level).is_some()
+    }
+
+    /// Runs the call. Its notifications go to `messages` before it ends; without `messages` the server is not
+    /// asked for any.
+    pub(super) async fn run(self, messages: Option<mpsc::Sender<Outgoing>>) -> Answer {
+        let wanted = self.call.meta.wanted(self.level).zip(messages);
+        let (sink, events) = match wanted {
+            Some((wanted, messages)) => {
+                let (sink, events) = CallEvents::new(MAX_WAITING_EVENTS, wanted);
+                (Some(sink), Some((events, messages)))
+            }
+            None => (None, None),
+        };
+        let parts = CallParts {
+            request_id: &self.request_id,
+            account: &self.account,
+            events: sink,
+        };
+        // Pinned here: a future that is passed on by value would be held twice.
+        let run = pin!(self.call.run(&self.client, &parts));
+        match events {
+            Some((events, messages)) => {
+                let token = self.call.meta.progress_token.as_deref();
+                run_with_events(run, events, token, &messages).await
+            }
+            None => run.await,
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a client sees, by its mode: the introduction of the broker, and the list of tools.
+
+use broker_model::config::McpMode;
+use broker_wire::era::SUPPORTED;
+use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, META_SERVER_INFO};
+use broker_wire::write::{Text, push_string};
+use broker_wire::{Era, RpcError};
+use serde_json::{Value, json};
+
+use super::Client;
+use super::protocol::list_changes;
+use super::result::error_object;
+use super::tools::{instructions, meta_tools, server_info};
+use crate::core::{Account, Charge, CoreError, memory_error_for_request};
+
+/// Maximum time that a modern client may cache texts that do not change while the broker runs.
+const TTL_MS: u64 = 300_000;
+/// The same for a list that changes, whose changes a client can subscribe to.
+const CHANGING_TTL_MS: u64 = 30_000;
+/// The maximum size of one page of `tools/list`.
+const MAX_PAGE_TOOLS: usize = 1000;
+const MAX_PAGE_BYTES: usize = 1 << 20;
+/// The memory that a list takes while it is made, as a multiple of its length.
+const MAX_COPIES: usize = 2;
+
+/// The result of `initialize`.
+pub(super) fn initialize(client: &Client, revision: &str) -> Text {
+    text(&json!({
+        "protocolVersion": revision,
+        "capabilities": capabilities(client.mode),
+        "serverInfo": server_info(),
+        "instructions": instructions(client),
+    }))
+}
+
+/// The result of `server/discover`.
+pub(super) fn discover(client: &Client) -> Text {
+    let mut result = json!({
+        "supportedVersions": SUPPORTED,
+        "capabilities": modern_capabilities(client.mode),
+        "instructions": instructions(client),
+    });
+    for (name, value) in modern_members(TTL_MS) {
+        result[name] = value;
+    }
+    text(&result)
+}
+
+/// The result of `tools/list` from `cursor` on, a JSON value.
+///
+/// The list is charged to `account` until it was written.
+pub(super) fn list(
+    client: &Client,
+    account: &Account,
+    cursor: Option<&str>,
+    era: Era,
+) -> Result<Text, RpcError> {
+    let (tools, next, ttl) = match (client.mode, cursor) {
+        (McpMode::Meta, None) => (meta_tools(client).to_string().into_bytes(), None, TTL_MS),
+        (McpMode::Meta, Some(_)) => return Err(unknown_cursor()),
+        (McpMode::Direct, cursor) => {
+            let after = cursor
+                .map(serde_json::from_str::<String>)
+                .transpose()
+                .map_err(|_| unknown_cursor())?;
+            let page = client
+                .core
+                .direct_tools(
+                    &client.identity,
+                    after.as_deref(),
+                    MAX_PAGE_TOOLS,
+                    MAX_PAGE_BYTES,
+                )
+                .ok_or_else(unknown_cursor)?;
+            (page.tools, page.last, CHANGING_TTL_MS)
+        }
+    };
+    let needed = MAX_COPIES * tools.len();
+    let mut charge = Charge::default();
+    charge
+        .cover(account, needed)
+        .map_err(|full| no_memory(client, &memory_error_for_request(full, needed, account)))?;
+    let mut result = br#"{"tools":"#.to_vec();
+    result.extend_from_slice(&tools);
+    if let Some(last) = next {
+        // A cursor is the name of the last tool, so that it outlives withdrawals and restarts.
+        result.extend_from_slice(br#","nextCursor":"#);
+        push_string(&mut result, last);
+    }
+    if era == Era::Modern {
+        for (name, value) in modern_members(ttl) {
+            result.extend_from_slice(format!(r#","{name}":{value}"#).as_bytes());
+        }
+    }
+    result.push(b'}');
+    Ok(Text::charged(result, charge))
+}
+
+fn no_memory(client: &Client, error: &CoreError) -> RpcError {
+    let object = error_object(error, &client.ids.next());
+    RpcError::new(INTERNAL_ERROR, error.message.clone()).data(object)
+}
+
+/// The refusal of a cursor.
+pub(super) fn unknown_cursor() -> RpcError {
+    RpcError::new(INVALID_PARAMS, "the cursor is not one of this list")
+}
+
+/// The result of a list of the modern era that is empty: of prompts and of resources. Clients of that era ask
+/// for the list to find out that there are none.
+pub(super) fn empty_list(member: &str) -> Text {
+    let mut result = json!({ member: [] });
+    for (name, value) in modern_members(TTL_MS) {
+        result[name] = value;
+    }
+    text(&result)
+}
+
+fn modern_capabilities(mode: McpMode) -> Value {
+    let mut all = capabilities(mode);
+    all["prompts"] = json!({});
+    all["resources"] = json!({});
+    all
+}
+
+/// `logging/setLevel` and its counterpart of the modern era are answered in both modes.
+fn capabilities(mode: McpMode) -> Value {
+    let tools = match list_changes(mode) {
+        true => json!({ "listChanged": true }),
+        false => json!({}),
+    };
+    json!({ "tools": tools, "logging": {} })
+}
+
+/// The members that every cacheable result of the modern era needs. The results are the same for all
+/// callers who may use the same entries.
+fn modern_members(ttl_ms: u64) -> [(&'static str, Value); 4] {
+    [
+        ("resultType", json!("complete")),
+        ("ttlMs", json!(ttl_ms)),
+        ("cacheScope", json!("public")),
+        ("_meta", json!({ META_SERVER_INFO: server_info() })),
+    ]
+}
+
+fn text(result: &Value) -> Text {
+    result.to_string().into_bytes().into()
+}

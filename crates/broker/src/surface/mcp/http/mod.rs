@@ -1,0 +1,198 @@
+//! The transport over HTTP, which revisions from 2025-03-26 on call Streamable HTTP. `post` reads messages and
+//! handles those of the modern era, `legacy` those of a session; `sessions` and `session` hold what legacy
+//! clients leave open between messages.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use broker_model::config::McpMode;
+use broker_wire::RpcError;
+use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MODERN};
+use bytes::Bytes;
+
+pub(in crate::surface) mod cors;
+mod headers;
+mod legacy;
+mod post;
+mod reply;
+mod respond;
+mod session;
+mod session_id;
+mod sessions;
+mod stream;
+mod target;
+
+pub(in crate::surface) use reply::{ReplyBody, error_reply};
+pub(in crate::surface) use stream::StreamReply;
+pub(in crate::surface) use target::ModeRoute;
+
+use super::{Client, result};
+use crate::core::{Account, Core, CoreError, Identity};
+use crate::surface::request_id::RequestIds;
+use reply::Refused;
+use session::SessionUse;
+use session_id::SessionId;
+use sessions::{OwnedStream, Owner, Sessions};
+
+/// The methods of the endpoint.
+pub(in crate::surface) const METHODS: &str = "POST, GET, DELETE, OPTIONS";
+/// The methods that requests of the modern era may use.
+const MODERN_METHODS: &str = "POST";
+
+/// The endpoint of MCP clients on a listener.
+#[derive(Debug)]
+pub(in crate::surface) struct McpEndpoint {
+    core: Core,
+    ids: Arc<RequestIds>,
+    sessions: Arc<Sessions>,
+}
+
+/// A request that passed the checks of the listener.
+#[derive(Debug)]
+pub(in crate::surface) struct McpRequest<'a> {
+    pub(in crate::surface) parts: &'a Parts,
+    pub(in crate::surface) route: ModeRoute,
+    /// The mode of [`ModeRoute::Configured`].
+    pub(in crate::surface) mode: McpMode,
+    pub(in crate::surface) identity: Identity,
+    /// The account to which the message and its answer are charged.
+    pub(in crate::surface) account: &'a Account,
+    /// The address of the peer.
+    pub(in crate::surface) address: IpAddr,
+    pub(in crate::surface) request_id: &'a str,
+}
+
+impl McpEndpoint {
+    pub(in crate::surface) fn new(core: Core) -> Self {
+        Self {
+            core,
+            ids: Arc::new(RequestIds::new()),
+            sessions: Arc::default(),
+        }
+    }
+
+    /// Ends idle sessions for as long as it runs.
+    pub(in crate::surface) async fn keep_swept(&self, idle: impl Fn() -> Duration) {
+        self.sessions.keep_swept(idle).await;
+    }
+
+    /// The number of legacy sessions.
+    pub(in crate::surface) fn session_count(&self) -> usize {
+        self.sessions.count()
+    }
+
+    /// A request without a message: it opens the stream of a legacy session, or ends the session.
+    pub(in crate::surface) fn without_message(
+        &self,
+        request: &McpRequest<'_>,
+    ) -> Response<ReplyBody> {
+        if is_modern(request.parts) {
+            return not_allowed(MODERN_METHODS);
+        }
+        let reply = self.session(request).and_then(|used| {
+            if request.parts.method != Method::DELETE {
+                return legacy::open_stream(self, request, used);
+            }
+            let id = used.session.id();
+            self.sessions.end(id);
+            tracing::debug!(session = ?id, "a session was deleted by its client");
+            Ok(reply::empty(StatusCode::NO_CONTENT))
+        });
+        reply.unwrap_or_else(|refused| refused.reply(None))
+    }
+
+    /// A request with a message. An error of the broker is returned if the message cannot be read now.
+    pub(in crate::surface) async fn message(
+        &self,
+        request: &McpRequest<'_>,
+        body: Bytes,
+    ) -> Result<Response<ReplyBody>, Box<CoreError>> {
+        post::message(self, request, body).await
+    }
+
+    /// The session that the request names. A session of another caller is unknown.
+    fn session(&self, request: &McpRequest<'_>) -> Result<SessionUse, Refused> {
+        self.named_session(request)?.ok_or_else(session_required)
+    }
+
+    /// As [`Self::session`]; `None` if the request names none.
+    fn named_session(&self, request: &McpRequest<'_>) -> Result<Option<SessionUse>, Refused> {
+        let mut values = request.parts.headers.get_all(headers::SESSION_ID).iter();
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        let only = values.next().is_none();
+        let id = SessionId::parse(value).filter(|_| only);
+        let used = id.and_then(|id| self.sessions.use_session(id, &request.identity));
+        let used = used.ok_or_else(|| {
+            let message = "the session is unknown or has ended: send `initialize` without `Mcp-Session-Id` to begin another";
+            Refused::new(
+                StatusCode::NOT_FOUND,
+                RpcError::new(INVALID_REQUEST, message),
+            )
+        })?;
+        legacy::check_version(request.parts)?;
+        Ok(Some(used))
+    }
+
+    /// Counts a stream of the caller, which ends only with its connection.
+    fn begin_stream(&self, request: &McpRequest<'_>) -> Result<OwnedStream, Refused> {
+        let owner = Owner::new(&request.identity, request.address);
+        self.sessions.begin_stream(owner).map_err(|_full| {
+            let error = RpcError::new(INTERNAL_ERROR, "this caller has too many open streams");
+            Refused::new(StatusCode::TOO_MANY_REQUESTS, error)
+        })
+    }
+
+    /// The client of a request that belongs to no session: its mode and its part of the tree come from the
+    /// URL.
+    fn client(&self, request: &McpRequest<'_>) -> Result<Client, Refused> {
+        let under = target::under(request.parts.uri.query())
+            .map_err(|message| Refused::bad_request(RpcError::new(INVALID_REQUEST, message)))?;
+        let identity = match under {
+            None => request.identity.clone(),
+            Some(path) => self
+                .core
+                .within(&request.identity, &path)
+                .map_err(|error| {
+                    let object = result::error_object(&error, request.request_id);
+                    let error = RpcError::new(INVALID_PARAMS, error.message.clone()).data(object);
+                    Refused::new(StatusCode::NOT_FOUND, error)
+                })?,
+        };
+        let mode = request.route.mode(request.mode);
+        Ok(Client::new(
+            self.core.clone(),
+            identity,
+            mode,
+            Arc::clone(&self.ids),
+        ))
+    }
+}
+
+/// Whether the request says in a header that it is of the modern era.
+fn is_modern(parts: &Parts) -> bool {
+    parts
+        .headers
+        .get(headers::PROTOCOL_VERSION)
+        .is_some_and(|version| version.as_bytes().trim_ascii() == MODERN.as_bytes())
+}
+
+/// The refusal of a request that needs a session and names none.
+fn session_required() -> Refused {
+    let message = "session required: send `initialize` first and its `Mcp-Session-Id` with every later request, or requests that describe themselves in `_meta`";
+    Refused::bad_request(RpcError::new(INVALID_REQUEST, message))
+}
+
+/// The refusal of a method of HTTP.
+pub(in crate::surface) fn not_allowed(methods: &'static str) -> Response<ReplyBody> {
+    let error = RpcError::new(INVALID_REQUEST, format!("the route allows {methods}"));
+    let mut response = error_reply(StatusCode::METHOD_NOT_ALLOWED, error);
+    response
+        .headers_mut()
+        .insert(header::ALLOW, HeaderValue::from_static(methods));
+    response
+}

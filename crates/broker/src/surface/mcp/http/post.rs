@@ -1,0 +1,278 @@
+//! A message of a client: of the modern era, or of a legacy session. The era is decided for each message.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use axum::http::{Response, StatusCode};
+use broker_wire::protocol::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
+};
+use broker_wire::write::Outgoing;
+use broker_wire::{ClientLine, Era, Id, Incoming, Raw, RpcError, era, read_client_line};
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::headers::{self, Accepted, PROTOCOL_VERSION};
+use super::reply::{self, Refused, ReplyBody};
+use super::respond::{LastMessage, now, respond};
+use super::stream::{EventStream, MAX_WAITING_CHANGES};
+use super::{McpEndpoint, McpRequest, is_modern, legacy, session_required};
+use crate::contain::{CaughtPanic, contain};
+use crate::core::{CoreError, SMALL_BYTES};
+use crate::surface::mcp::Client;
+use crate::surface::mcp::call::ToolCall;
+use crate::surface::mcp::call_task::CallTask;
+use crate::surface::mcp::protocol::{self, Action, Params};
+use crate::surface::mcp::reply::{answer, failed, refusal};
+use crate::surface::mcp::subscription::Subscription;
+
+/// The maximum number of notifications of one request that wait to be written; further ones are dropped.
+const MAX_WAITING_MESSAGES: usize = 64;
+/// The params of an `initialize` that has none: those of the simplest clients.
+const SIMPLEST_INITIALIZE: &[u8] = br#"{"protocolVersion":"2025-06-18"}"#;
+
+/// Handles the message in `body`.
+pub(super) async fn message(
+    endpoint: &McpEndpoint,
+    request: &McpRequest<'_>,
+    body: Bytes,
+) -> Result<Response<ReplyBody>, Box<CoreError>> {
+    let accepted = headers::accepted(&request.parts.headers);
+    if !accepted.json && !accepted.stream {
+        let forms = "`application/json` or `text/event-stream`";
+        return Ok(Refused::not_acceptable(forms).reply(None));
+    }
+    let message = match body.len() {
+        ..=SMALL_BYTES => read_checked(&body),
+        _ => endpoint.core.read_long(move || read_checked(&body)).await?,
+    };
+    let reply = match message {
+        Err((id, error)) => return Ok(Refused::bad_request(error).reply(Some(&id))),
+        Ok(ClientLine::One(Incoming::Request { id, method, params })) => {
+            let reply = one_request(endpoint, request, accepted, &id, &method, params).await;
+            return Ok(reply.unwrap_or_else(|refused| refused.reply(Some(&id))));
+        }
+        Ok(ClientLine::One(Incoming::Notification { method, params })) => {
+            notification(endpoint, request, &method, params.as_ref())
+        }
+        Ok(ClientLine::One(Incoming::Response { .. })) => response(endpoint, request),
+        Ok(ClientLine::One(Incoming::Invalid { id, problem })) => {
+            return Ok(Refused::bad_request(refusal(problem)).reply(id.as_ref()));
+        }
+        Ok(ClientLine::Batch(messages)) => {
+            legacy::batch(endpoint, request, accepted, messages).await
+        }
+    };
+    Ok(reply.unwrap_or_else(|refused| refused.reply(None)))
+}
+
+/// Reads a message, and the params of one request, so that nothing in them takes long afterwards.
+fn read_checked(body: &Bytes) -> Result<ClientLine, (Id, RpcError)> {
+    let message = read_client_line(body);
+    if let ClientLine::One(Incoming::Request { id, params, .. }) = &message
+        && let Some(params) = params
+        && let Err(error) = Params::read(params.bytes())
+    {
+        return Err((id.clone(), error));
+    }
+    Ok(message)
+}
+
+fn notification(
+    endpoint: &McpEndpoint,
+    request: &McpRequest<'_>,
+    method: &str,
+    params: Option<&Raw>,
+) -> Result<Response<ReplyBody>, Refused> {
+    if !is_modern(request.parts) {
+        let used = endpoint.session(request)?;
+        legacy::notification(&used.session, method, params);
+    }
+    Ok(reply::empty(StatusCode::ACCEPTED))
+}
+
+/// A response of a client, which the broker asked for nothing.
+fn response(
+    endpoint: &McpEndpoint,
+    request: &McpRequest<'_>,
+) -> Result<Response<ReplyBody>, Refused> {
+    if is_modern(request.parts) {
+        let message = "a client of this protocol version sends no responses";
+        return Err(Refused::bad_request(RpcError::new(
+            INVALID_REQUEST,
+            message,
+        )));
+    }
+    endpoint.session(request)?;
+    Ok(reply::empty(StatusCode::ACCEPTED))
+}
+
+async fn one_request(
+    endpoint: &McpEndpoint,
+    request: &McpRequest<'_>,
+    accepted: Accepted,
+    id: &Id,
+    method: &str,
+    params: Option<Raw>,
+) -> Result<Response<ReplyBody>, Refused> {
+    let raw = match params {
+        Some(params) => params.into_bytes(),
+        None if method == "initialize" => Bytes::from_static(SIMPLEST_INITIALIZE),
+        None => Params::none(),
+    };
+    let params = Params::read(&raw).map_err(Refused::bad_request)?;
+    if is_modern(request.parts) || era::describes_itself(&params.members) {
+        return modern(endpoint, request, accepted, id, method, &params).await;
+    }
+    let begun = match endpoint.named_session(request)? {
+        Some(used) => legacy::request(&used.session, request, accepted, id, method, &params)?,
+        None if method == "initialize" => {
+            return legacy::initialize(endpoint, request, accepted, id, &params);
+        }
+        None => return Err(session_required()),
+    };
+    Ok(respond(accepted, begun.messages, begun.ending).await)
+}
+
+/// A request that describes itself. Its headers are checked in the order of the specification.
+async fn modern(
+    endpoint: &McpEndpoint,
+    request: &McpRequest<'_>,
+    accepted: Accepted,
+    id: &Id,
+    method: &str,
+    params: &Params<'_>,
+) -> Result<Response<ReplyBody>, Refused> {
+    check_modern(request.parts, method, params).map_err(Refused::bad_request)?;
+    let client = endpoint.client(request)?;
+    let call = match protocol::modern(&client, request.account, id, method, params) {
+        Ok(Action::Call(call)) => call,
+        Ok(Action::Listen(subscription)) => {
+            return listen(endpoint, request, &client, accepted, id, subscription);
+        }
+        Ok(Action::Answer(outcome)) => {
+            return Ok(now(accepted, StatusCode::OK, answer(id, outcome)));
+        }
+        // Methods that only the legacy era has.
+        Ok(Action::Initialize { .. } | Action::SetLogLevel(_)) => {
+            let error = RpcError::new(METHOD_NOT_FOUND, "the method does not exist");
+            return Err(Refused::new(StatusCode::NOT_FOUND, error));
+        }
+        Err(error) if error.code == METHOD_NOT_FOUND => {
+            return Err(Refused::new(StatusCode::NOT_FOUND, error));
+        }
+        Err(error) => return Ok(now(accepted, StatusCode::OK, answer(id, Err(error)))),
+    };
+    check_params(endpoint, request.parts, &call).await?;
+    let task = CallTask {
+        level: call.meta.log_level,
+        client: Arc::new(client),
+        call,
+        account: request.account.clone(),
+        request_id: request.request_id.to_owned(),
+    };
+    let (sender, messages) = channel(&task, accepted);
+    let id = id.clone();
+    // Dropped when the connection is closed, which cancels the call.
+    let ending = Box::pin(async move {
+        let outcome = contain(pin!(task.run(sender))).await;
+        let outcome = outcome.unwrap_or_else(|CaughtPanic| Err(failed()));
+        let status = match &outcome {
+            Err(error) if error.code == MISSING_CAPABILITY => StatusCode::BAD_REQUEST,
+            _ => StatusCode::OK,
+        };
+        let message = answer(&id, outcome);
+        Some(LastMessage { status, message })
+    });
+    Ok(respond(accepted, messages, ending).await)
+}
+
+fn check_modern(parts: &Parts, method: &str, params: &Params<'_>) -> Result<(), RpcError> {
+    let header = headers::single(&parts.headers, &PROTOCOL_VERSION)?.ok_or_else(|| {
+        headers::mismatch("the `MCP-Protocol-Version` header is missing".to_owned())
+    })?;
+    let checked = era::of_request(&params.members);
+    let version = era::named_revision(&params.members);
+    // Without `_meta` there is nothing to compare the header with.
+    if version.is_some_and(|version| version != header) {
+        let message = "the `MCP-Protocol-Version` header differs from `_meta`";
+        return Err(headers::mismatch(message.to_owned()));
+    }
+    if checked? == Era::Legacy {
+        let message = format!(
+            "a request of this protocol version needs `_meta` with `{}` and `{}`",
+            broker_wire::protocol::META_PROTOCOL_VERSION,
+            broker_wire::protocol::META_CLIENT_CAPABILITIES
+        );
+        return Err(RpcError::new(INVALID_PARAMS, message));
+    }
+    headers::check_method(&parts.headers, method)?;
+    headers::check_name(&parts.headers, method, &params.members)
+}
+
+/// Compares the headers of arguments with the arguments of a call.
+async fn check_params(
+    endpoint: &McpEndpoint,
+    parts: &Parts,
+    call: &ToolCall,
+) -> Result<(), Refused> {
+    let Some(tool) = call
+        .flat_tool()
+        .filter(|tool| !tool.header_params.is_empty())
+    else {
+        return Ok(());
+    };
+    let (arguments, params) = (call.arguments().clone(), tool.header_params);
+    let checked = if arguments.len() > SMALL_BYTES {
+        let headers = parts.headers.clone();
+        let check = move || headers::check_params(&headers, params, &arguments);
+        let checked = endpoint.core.read_long(check).await;
+        checked.unwrap_or_else(|error| Err(RpcError::new(INTERNAL_ERROR, error.message)))
+    } else {
+        headers::check_params(&parts.headers, params, &arguments)
+    };
+    checked.map_err(Refused::bad_request)
+}
+
+/// A subscription: a stream that ends with the broker or its connection.
+fn listen(
+    endpoint: &McpEndpoint,
+    request: &McpRequest<'_>,
+    client: &Client,
+    accepted: Accepted,
+    id: &Id,
+    subscription: Subscription,
+) -> Result<Response<ReplyBody>, Refused> {
+    if !accepted.stream {
+        return Err(Refused::not_acceptable("`text/event-stream`"));
+    }
+    let owned = endpoint.begin_stream(request)?;
+    let (sender, messages) = mpsc::channel(MAX_WAITING_CHANGES);
+    let (changes, end) = (client.core.tool_changes(), client.core.drain().draining());
+    let acknowledgement = subscription.acknowledgement();
+    let id = id.clone();
+    let ending = Box::pin(async move {
+        let outcome = subscription.run(changes, end, sender).await;
+        drop(owned);
+        Some(answer(&id, outcome))
+    });
+    Ok(EventStream::new(Some(messages), ending)
+        .starting_with(acknowledgement)
+        .into_reply())
+}
+
+/// A channel for the notifications of a call, if its caller wants them and reads streams.
+pub(super) fn channel(
+    task: &CallTask,
+    accepted: Accepted,
+) -> (
+    Option<mpsc::Sender<Outgoing>>,
+    Option<mpsc::Receiver<Outgoing>>,
+) {
+    if !accepted.stream || !task.wants_messages() {
+        return (None, None);
+    }
+    let (sender, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
+    (Some(sender), Some(messages))
+}

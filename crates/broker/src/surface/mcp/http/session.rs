@@ -1,0 +1,258 @@
+//! One legacy session: its client, its open requests and streams. Calls of a session run on when their
+//! connection is lost.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use broker_wire::Id;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::session_id::SessionId;
+use super::sessions::Owner;
+use crate::contain::contain;
+use crate::core::Identity;
+use crate::surface::mcp::Client;
+use crate::surface::mcp::reply::{Answer, failed};
+
+/// The maximum number of open requests of one session. A call whose connection was lost counts until its
+/// end.
+pub(super) const MAX_OPEN_REQUESTS: usize = 32;
+/// The maximum number of streams that a session opens with GET.
+pub(super) const MAX_STREAMS: usize = 4;
+
+/// A legacy session.
+#[derive(Debug)]
+pub(super) struct Session {
+    id: SessionId,
+    owner: Owner,
+    /// The caller that created the session. The client's own identity may see less.
+    identity: Identity,
+    pub(super) client: Arc<Client>,
+    pub(super) revision: &'static str,
+    state: Mutex<State>,
+    /// Held by the stream that reports changes of the list of tools.
+    reporter: tokio::sync::Mutex<()>,
+    ended: CancellationToken,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The number of HTTP requests, streams included, that use the session now.
+    uses: usize,
+    streams: usize,
+    last_use: Instant,
+    requests: HashMap<Id, OpenRequest>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct OpenRequest {
+    /// Distinguishes the request from a later one with the same id.
+    number: u64,
+    /// The token of its progress, as it was written.
+    token: Option<Box<str>>,
+    task: Option<AbortHandle>,
+}
+
+/// Why a request is not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BeginError {
+    /// An open request has the same id.
+    SameId,
+    /// An open request has the same token for its progress.
+    SameToken,
+    /// [`MAX_OPEN_REQUESTS`] are open.
+    Full,
+    /// The session ended a moment ago.
+    Ended,
+}
+
+impl Session {
+    pub(super) fn new(
+        id: SessionId,
+        owner: Owner,
+        identity: Identity,
+        client: Arc<Client>,
+        revision: &'static str,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            owner,
+            identity,
+            client,
+            revision,
+            state: Mutex::new(State {
+                uses: 0,
+                streams: 0,
+                last_use: Instant::now(),
+                requests: HashMap::new(),
+                next: 0,
+            }),
+            reporter: tokio::sync::Mutex::new(()),
+            ended: CancellationToken::new(),
+        })
+    }
+
+    pub(super) const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub(super) const fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    pub(super) const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Cancelled when the session ends.
+    pub(super) const fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
+    /// Waits until no other stream of the session reports changes of the list of tools.
+    pub(super) async fn become_reporter(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.reporter.lock().await
+    }
+
+    /// Since when the session has had neither a request nor a stream; `None` while it has one.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        (state.uses == 0 && state.requests.is_empty()).then_some(state.last_use)
+    }
+
+    /// Ends the session: its streams end, and its requests are cancelled at their servers.
+    pub(super) fn end(&self) {
+        self.ended.cancel();
+        let requests = std::mem::take(&mut self.lock().requests);
+        for task in requests.into_values().filter_map(|open| open.task) {
+            task.abort();
+        }
+    }
+
+    /// Cancels an open request; ignores an id that is not open.
+    pub(super) fn cancel(&self, id: &Id) {
+        let open = self.lock().requests.remove(id);
+        if let Some(task) = open.and_then(|open| open.task) {
+            task.abort();
+        }
+    }
+
+    /// Runs a request to its end, also if its caller is gone. The result is the answer, or an error of the
+    /// channel if the request was cancelled.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        id: Id,
+        token: Option<Box<str>>,
+        work: impl Future<Output = Answer> + Send + 'static,
+    ) -> Result<oneshot::Receiver<Answer>, BeginError> {
+        let number = self.reserve(&id, token)?;
+        let (sender, answer) = oneshot::channel();
+        let session = Arc::clone(self);
+        let own_id = id.clone();
+        let task = tokio::spawn(async move {
+            let answer = contain(pin!(work)).await.unwrap_or_else(|_| Err(failed()));
+            session.finish(&own_id, number);
+            // The receiver is gone if the connection was lost: the result is discarded.
+            drop(sender.send(answer));
+        });
+        self.attach(&id, number, task.abort_handle());
+        Ok(answer)
+    }
+
+    fn reserve(&self, id: &Id, token: Option<Box<str>>) -> Result<u64, BeginError> {
+        let mut state = self.lock();
+        if self.ended.is_cancelled() {
+            return Err(BeginError::Ended);
+        }
+        if state.requests.contains_key(id) {
+            return Err(BeginError::SameId);
+        }
+        if state.requests.len() >= MAX_OPEN_REQUESTS {
+            return Err(BeginError::Full);
+        }
+        if token.is_some() && state.requests.values().any(|open| open.token == token) {
+            return Err(BeginError::SameToken);
+        }
+        state.next += 1;
+        let number = state.next;
+        let open = OpenRequest {
+            number,
+            token,
+            task: None,
+        };
+        state.requests.insert(id.clone(), open);
+        Ok(number)
+    }
+
+    /// Stores the task of a request, unless it has ended. A request that was cancelled meanwhile is
+    /// aborted.
+    fn attach(&self, id: &Id, number: u64, task: AbortHandle) {
+        let mut state = self.lock();
+        match state.requests.get_mut(id) {
+            Some(open) if open.number == number => open.task = Some(task),
+            _ => task.abort(),
+        }
+    }
+
+    fn finish(&self, id: &Id, number: u64) {
+        let mut state = self.lock();
+        state.last_use = Instant::now();
+        if let Entry::Occupied(open) = state.requests.entry(id.clone())
+            && open.get().number == number
+        {
+            open.remove();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is valid after a panic: every change of it is made in one step.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session that an HTTP request or its stream uses.
+#[derive(Debug)]
+pub(super) struct SessionUse {
+    pub(super) session: Arc<Session>,
+    is_stream: bool,
+}
+
+impl SessionUse {
+    pub(super) fn new(session: Arc<Session>) -> Self {
+        session.lock().uses += 1;
+        Self {
+            session,
+            is_stream: false,
+        }
+    }
+
+    /// Counts the use as a stream; returns whether the session may have another one.
+    pub(super) fn become_stream(&mut self) -> bool {
+        let mut state = self.session.lock();
+        if state.streams >= MAX_STREAMS {
+            return false;
+        }
+        state.streams += 1;
+        drop(state);
+        self.is_stream = true;
+        true
+    }
+}
+
+impl Drop for SessionUse {
+    fn drop(&mut self) {
+        let mut state = self.session.lock();
+        state.uses -= 1;
+        if self.is_stream {
+            state.streams -= 1;
+        }
+        state.last_use = Instant::now();
+    }
+}

@@ -1,0 +1,223 @@
+//! The table of legacy sessions: their number, in all and for each owner, and their end.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::session::{Session, SessionUse};
+use super::session_id::SessionId;
+use crate::core::Identity;
+
+/// The maximum number of sessions of all owners.
+pub(super) const MAX_SESSIONS: usize = 10_000;
+/// The maximum number of sessions of one identity, and of all loopback addresses together.
+const MAX_OWN_SESSIONS: usize = 1_000;
+/// The maximum number of sessions of one peer address, if callers are not authenticated.
+const MAX_ADDRESS_SESSIONS: usize = 100;
+/// The pause between two searches for idle sessions, as a part of the time that they may be idle, and its
+/// limits.
+const SWEEP_PARTS: u32 = 8;
+const SWEEP_PAUSES: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+
+/// The share of the table that a session belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Owner {
+    /// Callers that authenticated as this identity.
+    Identity(Identity),
+    /// Callers of a broker without a secret, at one address.
+    Address(IpAddr),
+    /// The same, at all loopback addresses, where every caller of a proxy comes from.
+    Loopback,
+}
+
+impl Owner {
+    /// The owner of a session of this caller.
+    pub(super) fn new(identity: &Identity, address: IpAddr) -> Self {
+        if identity.is_authenticated() {
+            return Self::Identity(identity.clone());
+        }
+        match address.to_canonical() {
+            address if address.is_loopback() => Self::Loopback,
+            address => Self::Address(address),
+        }
+    }
+
+    const fn limit(&self) -> usize {
+        match self {
+            Self::Identity(_) | Self::Loopback => MAX_OWN_SESSIONS,
+            Self::Address(_) => MAX_ADDRESS_SESSIONS,
+        }
+    }
+}
+
+/// Why no session is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// All places of the table are taken.
+    Table,
+    /// All sessions of the owner have open requests or streams.
+    Share { limit: usize },
+}
+
+/// The sessions of a broker, and the streams that stay open without an answer.
+#[derive(Debug, Default)]
+pub(super) struct Sessions(Mutex<Table>);
+
+/// An open stream of an owner; it has ended when this is dropped.
+#[derive(Debug)]
+pub(super) struct OwnedStream {
+    sessions: Arc<Sessions>,
+    owner: Owner,
+}
+
+impl Drop for OwnedStream {
+    fn drop(&mut self) {
+        self.sessions.lock().streams.remove(&self.owner);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    sessions: HashMap<SessionId, Arc<Session>>,
+    shares: Shares,
+    streams: Shares,
+}
+
+/// How many each owner has; nothing is kept of an owner that has none.
+#[derive(Debug, Default)]
+struct Shares(HashMap<Owner, usize>);
+
+impl Shares {
+    /// Counts one more, if the owner may have it.
+    fn add(&mut self, owner: &Owner) -> bool {
+        let share = self.0.entry(owner.clone()).or_default();
+        let has_room = *share < owner.limit();
+        *share += usize::from(has_room);
+        has_room
+    }
+
+    /// Counts one less.
+    fn remove(&mut self, owner: &Owner) {
+        if let Some(share) = self.0.get_mut(owner) {
+            *share -= 1;
+            if *share == 0 {
+                self.0.remove(owner);
+            }
+        }
+    }
+}
+
+impl Sessions {
+    /// Adds a session. If its owner has as many as it may have, the owner's longest idle session ends for
+    /// it.
+    pub(super) fn add(&self, session: Arc<Session>) -> Result<(), Full> {
+        let mut table = self.lock();
+        if table.sessions.len() >= MAX_SESSIONS {
+            return Err(Full::Table);
+        }
+        let owner = session.owner();
+        if !table.shares.add(owner) {
+            let limit = owner.limit();
+            let idle = table.longest_idle(owner).ok_or(Full::Share { limit })?;
+            table.remove(idle);
+            table.shares.add(owner);
+            tracing::debug!(session = ?idle, "an idle session ended for a new one of its owner");
+        }
+        table.sessions.insert(session.id(), session);
+        Ok(())
+    }
+
+    /// Counts a stream of an owner, which may have as many as sessions.
+    pub(super) fn begin_stream(self: &Arc<Self>, owner: Owner) -> Result<OwnedStream, Full> {
+        if !self.lock().streams.add(&owner) {
+            let limit = owner.limit();
+            return Err(Full::Share { limit });
+        }
+        Ok(OwnedStream {
+            sessions: Arc::clone(self),
+            owner,
+        })
+    }
+
+    /// The session of this id, if it belongs to the caller. It does not end as idle while it is used.
+    pub(super) fn use_session(&self, id: SessionId, identity: &Identity) -> Option<SessionUse> {
+        let table = self.lock();
+        let session = table.sessions.get(&id)?;
+        (session.identity() == identity).then(|| SessionUse::new(Arc::clone(session)))
+    }
+
+    /// Ends a session and cancels its requests.
+    pub(super) fn end(&self, id: SessionId) {
+        self.lock().remove(id);
+    }
+
+    /// Ends all sessions that were idle for `time`.
+    fn end_idle(&self, time: Duration) {
+        let mut table = self.lock();
+        let now = Instant::now();
+        let idle: Vec<_> = table
+            .sessions
+            .values()
+            .filter(|session| {
+                session
+                    .idle_since()
+                    .is_some_and(|since| now - since >= time)
+            })
+            .map(|session| session.id())
+            .collect();
+        for id in &idle {
+            table.remove(*id);
+        }
+        if !idle.is_empty() {
+            tracing::debug!(count = idle.len(), "idle sessions ended");
+        }
+        // Memory of a flood is returned.
+        if table.sessions.capacity() > 2 * table.sessions.len() {
+            table.sessions.shrink_to_fit();
+        }
+    }
+
+    /// Ends idle sessions for as long as it runs. `idle` gives the time that a session may be idle; another
+    /// time takes effect after one pause.
+    pub(super) async fn keep_swept(&self, idle: impl Fn() -> Duration) {
+        loop {
+            let time = idle();
+            let pause = time / SWEEP_PARTS;
+            sleep(pause.clamp(*SWEEP_PAUSES.start(), *SWEEP_PAUSES.end())).await;
+            self.end_idle(time);
+        }
+    }
+
+    /// The number of sessions.
+    pub(super) fn count(&self) -> usize {
+        self.lock().sessions.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // The table is valid after a panic: every change of it is made in one step.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// The session of `owner` that has had neither a request nor a stream for the longest time.
+    fn longest_idle(&self, owner: &Owner) -> Option<SessionId> {
+        let own = self.sessions.values();
+        own.filter(|session| session.owner() == owner)
+            .filter_map(|session| Some((session.idle_since()?, session.id())))
+            .min_by_key(|(since, _)| *since)
+            .map(|(_, id)| id)
+    }
+
+    fn remove(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.remove(&id) else {
+            return;
+        };
+        session.end();
+        self.shares.remove(session.owner());
+    }
+}

@@ -1,0 +1,71 @@
+//! What the URL of a request says: the mode, and the part of the tree.
+
+use broker_model::config::McpMode;
+use percent_encoding::percent_decode_str;
+
+/// The only parameter of the query.
+const UNDER: &str = "under";
+
+/// The route of a request, by which its mode is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::surface) enum ModeRoute {
+    /// `/mcp`: the mode of the config or the command line.
+    Configured,
+    /// A route with its own mode.
+    Fixed(McpMode),
+}
+
+impl ModeRoute {
+    /// The mode of the route, if `configured` is that of the broker.
+    pub(super) const fn mode(self, configured: McpMode) -> McpMode {
+        match self {
+            Self::Configured => configured,
+            Self::Fixed(mode) => mode,
+        }
+    }
+}
+
+/// The path in `?under=…`: the client sees only this entry and what is below it. Another parameter is refused,
+/// since a misspelt one would show everything.
+pub(super) fn under(query: Option<&str>) -> Result<Option<String>, String> {
+    let mut under = None;
+    let pairs = query.unwrap_or_default().split('&');
+    for pair in pairs.filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if name != UNDER {
+            let name = broker_model::text::shown_line(name, 80);
+            return Err(format!(
+                "the query has the unknown parameter `{name}`; there is only `{UNDER}`"
+            ));
+        }
+        let path = percent_decode_str(value)
+            .decode_utf8()
+            .map_err(|_| format!("`{UNDER}` in the query is not UTF-8"))?;
+        if under.replace(path.into_owned()).is_some() {
+            return Err(format!("the query has `{UNDER}` twice"));
+        }
+    }
+    Ok(under)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn query_gives_the_part_of_the_tree_or_is_refused() {
+        let path = |query| under(query).unwrap();
+        assert_eq!(path(None), None);
+        assert_eq!(path(Some("")), None);
+        assert_eq!(path(Some("under=/repo")), Some("/repo".to_owned()));
+        assert_eq!(path(Some("under=%2Frepo%2fa")), Some("/repo/a".to_owned()));
+        for wrong in [
+            "udner=/repo",
+            "under=/a&under=/b",
+            "under=%ff",
+            "under=/a&x",
+        ] {
+            assert!(under(Some(wrong)).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The methods of MCP in both eras, the same for every transport: a request becomes an action.
+
+use broker_model::config::McpMode;
+use broker_wire::protocol::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
+use broker_wire::{Era, Id, JsonMembers, LogLevel, RpcError, era};
+use bytes::Bytes;
+use serde_json::json;
+
+use super::call::ToolCall;
+use super::reply::Answer;
+use super::subscription::Subscription;
+use super::{Client, exposure};
+use crate::core::Account;
+
+/// The maximum number of members of params; the protocol has far fewer. Members of arguments do not count.
+const MAX_MEMBERS: usize = 64;
+/// The maximum bytes of `_meta`, with the members that only the broker reads.
+const MAX_META_BYTES: usize = 64 << 10;
+/// The maximum characters of a URI in an error.
+const MAX_URI_CHARS: usize = 1024;
+
+/// What a request asks for, once its params are checked.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// Nothing but this answer.
+    Answer(Answer),
+    /// `initialize`, which negotiated `revision`.
+    Initialize {
+        revision: &'static str,
+        answer: Answer,
+    },
+    /// `logging/setLevel`, answered by `{}`.
+    SetLogLevel(LogLevel),
+    /// `tools/call`.
+    Call(ToolCall),
+    /// `subscriptions/listen`.
+    Listen(Subscription),
+}
+
+/// The params of a request.
+#[derive(Debug)]
+pub(super) struct Params<'a> {
+    /// One JSON object.
+    raw: &'a Bytes,
+    pub(super) members: JsonMembers<'a>,
+}
+
+impl<'a> Params<'a> {
+    /// Reads params: an object in which no name occurs twice.
+    pub(super) fn read(raw: &'a Bytes) -> Result<Self, RpcError> {
+        let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
+        let members = JsonMembers::parse(raw).map_err(|_| wrong("`params` must be an object"))?;
+        if members.len() > MAX_MEMBERS {
+            return Err(wrong(&format!(
+                "`params` has more than {MAX_MEMBERS} members"
+            )));
+        }
+        if members
+            .get("_meta")
+            .is_some_and(|meta| meta.len() > MAX_META_BYTES)
+        {
+            return Err(wrong(&format!(
+                "`_meta` has more than {MAX_META_BYTES} bytes"
+            )));
+        }
+        if let Some(name) = members.first_duplicate() {
+            let name = broker_model::text::shown_line(name, 80);
+            return Err(wrong(&format!("`params` has `{name}` twice")));
+        }
+        Ok(Self { raw, members })
+    }
+
+    /// The params of a request that has none.
+    pub(super) const fn none() -> Bytes {
+        Bytes::from_static(b"{}")
+    }
+}
+
+/// A request of the modern era, whose `_meta` was checked. Its answer is charged to `account`.
+pub(super) fn modern(
+    client: &Client,
+    account: &Account,
+    id: &Id,
+    method: &str,
+    params: &Params<'_>,
+) -> Result<Action, RpcError> {
+    let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
+    match method {
+        "server/discover" => Ok(Action::Answer(Ok(exposure::discover(client)))),
+        "subscriptions/listen" => {
+            Subscription::read(id, &params.members, client.mode).map(Action::Listen)
+        }
+        "prompts/list" => empty(params, "prompts"),
+        "resources/list" => empty(params, "resources"),
+        "resources/templates/list" => empty(params, "resourceTemplates"),
+        "prompts/get" => Err(wrong("there is no such prompt: their list is empty")),
+        "resources/read" => {
+            let uri = params.members.get("uri");
+            let uri = uri.and_then(|raw| serde_json::from_str::<String>(raw).ok());
+            let uri = broker_model::text::shown_line(&uri.unwrap_or_default(), MAX_URI_CHARS);
+            let error = wrong("there is no such resource: their list is empty");
+            Err(error.data(json!({ "uri": uri })))
+        }
+        _ => tools(client, account, method, params, Era::Modern),
+    }
+}
+
+/// A request of the legacy era. Its answer is charged to `account`. `is_open` says whether `initialize` was answered before.
+pub(super) fn legacy(
+    client: &Client,
+    account: &Account,
+    is_open: bool,
+    method: &str,
+    params: &Params<'_>,
+) -> Result<Action, RpcError> {
+    let wrong = |message: String| RpcError::new(INVALID_PARAMS, message);
+    match method {
+        "initialize" => {
+            let revision = era::negotiate(&params.members)?;
+            let answer = Ok(exposure::initialize(client, revision));
+            Ok(Action::Initialize { revision, answer })
+        }
+        "ping" => Ok(Action::Answer(Ok(json!({})
+            .to_string()
+            .into_bytes()
+            .into()))),
+        "server/discover" | "subscriptions/listen" => Err(wrong(format!(
+            "`{method}` needs `_meta` with `{}` and `{}`",
+            broker_wire::protocol::META_PROTOCOL_VERSION,
+            broker_wire::protocol::META_CLIENT_CAPABILITIES
+        ))),
+        "tools/list" | "tools/call" | "logging/setLevel" if !is_open => {
+            let message = "the connection is not initialized: send `initialize` first, or a request that describes itself in `_meta`";
+            Err(RpcError::new(INVALID_REQUEST, message))
+        }
+        "logging/setLevel" => {
+            let level = params.members.get("level").and_then(LogLevel::from_json);
+            let names = || LogLevel::ALL.map(LogLevel::as_str).join("`, `");
+            level
+                .map(Action::SetLogLevel)
+                .ok_or_else(|| wrong(format!("`level` must be one of `{}`", names())))
+        }
+        _ => tools(client, account, method, params, Era::Legacy),
+    }
+}
+
+/// A list without entries, which has one page.
+fn empty(params: &Params<'_>, member: &str) -> Result<Action, RpcError> {
+    match params.members.given("cursor") {
+        None => Ok(Action::Answer(Ok(exposure::empty_list(member)))),
+        Some(_) => Err(exposure::unknown_cursor()),
+    }
+}
+
+/// The methods that both eras have.
+fn tools(
+    client: &Client,
+    account: &Account,
+    method: &str,
+    params: &Params<'_>,
+    era: Era,
+) -> Result<Action, RpcError> {
+    match method {
+        "tools/list" => {
+            let cursor = params.members.given("cursor");
+            exposure::list(client, account, cursor, era).map(|list| Action::Answer(Ok(list)))
+        }
+        "tools/call" => ToolCall::parse(client, &params.members, era, params.raw).map(Action::Call),
+        _ => {
+            let method = broker_model::text::shown_line(method, 80);
+            let message = format!("the method `{method}` does not exist");
+            Err(RpcError::new(METHOD_NOT_FOUND, message))
+        }
+    }
+}
+
+/// Whether the list of tools of this mode changes while the broker runs.
+pub(super) fn list_changes(mode: McpMode) -> bool {
+    mode == McpMode::Direct
+}

@@ -1,0 +1,57 @@
+//! `_meta` of a request: where its progress goes, which log messages it wants, and the members that the
+//! server gets.
+
+use broker_wire::protocol::INVALID_PARAMS;
+use broker_wire::{Era, Id, JsonMembers, LogLevel, RpcError, era};
+
+use crate::core::WantedEvents;
+use crate::surface::meta::caller_meta::to_forward;
+
+/// The parts of `_meta` that concern a call.
+#[derive(Debug, Default)]
+pub(super) struct RequestMeta {
+    /// A JSON string or integer, as it was written.
+    pub(super) progress_token: Option<Box<str>>,
+    /// The least severe log message that a modern request wants.
+    pub(super) log_level: Option<LogLevel>,
+    /// One JSON object: the members that go to the server.
+    pub(super) forwarded: Option<String>,
+}
+
+impl RequestMeta {
+    /// Reads `_meta` of `params`.
+    pub(super) fn read(params: &JsonMembers<'_>, era: Era) -> Result<Self, RpcError> {
+        let wrong = |message: String| RpcError::new(INVALID_PARAMS, message);
+        let Some(raw) = params.given("_meta") else {
+            return Ok(Self::default());
+        };
+        let members =
+            JsonMembers::parse(raw).map_err(|_| wrong("`_meta` must be an object".to_owned()))?;
+        let progress_token = match members.given("progressToken") {
+            Some(token) if Id::parse(token).is_none() => {
+                let message =
+                    "`progressToken` must be a string or an integer, of at most 1024 bytes";
+                return Err(wrong(message.to_owned()));
+            }
+            token => token.map(Box::from),
+        };
+        let log_level = match era {
+            Era::Modern => era::log_level(&members),
+            Era::Legacy => None,
+        };
+        Ok(Self {
+            progress_token,
+            log_level,
+            forwarded: to_forward(raw).map_err(|problem| wrong(format!("`_meta` {problem}")))?,
+        })
+    }
+
+    /// The events that the caller wants, with log messages of at least `level`; `None` if it wants none.
+    pub(super) fn wanted(&self, level: Option<LogLevel>) -> Option<WantedEvents> {
+        let wanted = WantedEvents {
+            progress: self.progress_token.is_some(),
+            log: level,
+        };
+        (wanted.progress || wanted.log.is_some()).then_some(wanted)
+    }
+}
