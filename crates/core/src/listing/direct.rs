@@ -11,12 +11,8 @@ use crate::sources::setup::ToolSettings;
 pub struct FlatTool {
     /// Its path.
     pub path: &'static str,
-    /// The schema of its arguments, as the server gave it.
-    pub args_schema: &'static str,
     /// The arguments that a client repeats as HTTP headers.
     pub header_params: &'static [HeaderParam],
-    /// Whether it is withdrawn.
-    pub withdrawn: bool,
 }
 
 /// A part of the list of all tools.
@@ -40,9 +36,7 @@ pub(crate) fn describe(scope: Scope<'_>, name: &str) -> Option<FlatTool> {
     let tool = scope.catalog.tool(at);
     Some(FlatTool {
         path: scope.catalog.entry(tool.entry).path,
-        args_schema: scope.catalog.text(tool.args_schema),
         header_params: tool.header_params,
-        withdrawn: scope.view.withdrawn(at).is_some(),
     })
 }
 
