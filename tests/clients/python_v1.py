@@ -1,4 +1,4 @@
-"""The Python SDK, first generation: `python python_v1.py legacy [--call NAME ARGS] URL|PROGRAM [ARGUMENT]...`.
+"""The Python SDK, first generation: `python python_v1.py legacy [--call NAME ARGS | --steps STEPS] URL|PROGRAM [ARGUMENT]...`.
 
 Does what `scenario.mjs` does and prints the same JSON objects.
 """
@@ -10,11 +10,11 @@ from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from target import parse, plain
+from target import parse, plain, several
 
 
 async def main() -> None:
-    once, url, command = parse()
+    once, steps, url, command = parse()
     if url:
         transport = streamable_http_client(url)
     else:
@@ -34,6 +34,10 @@ async def main() -> None:
         seen["tools"] = plain(await session.list_tools())["tools"]
         if once:
             seen["call"] = await ask(*once)
+            print(json.dumps(seen))
+            return
+        if steps:
+            seen["calls"] = await several(steps, ask)
             print(json.dumps(seen))
             return
         seen["tree"] = await ask("meta_tree", {"path": "/", "depth": 2})

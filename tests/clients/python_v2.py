@@ -1,4 +1,4 @@
-"""The Python SDK, second generation: `python python_v2.py legacy|auto [--call NAME ARGS] URL|PROGRAM [ARGUMENT]...`.
+"""The Python SDK, second generation: `python python_v2.py legacy|auto [--call NAME ARGS | --steps STEPS] URL|PROGRAM [ARGUMENT]...`.
 
 Does what `scenario.mjs` does and prints the same JSON objects.
 """
@@ -10,12 +10,12 @@ import sys
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from target import parse, plain
+from target import parse, plain, several
 
 
 async def main() -> None:
     mode = sys.argv[1]
-    once, url, command = parse()
+    once, steps, url, command = parse()
     server = url or stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
     async with Client(server, mode=mode) as client:
         seen = {
@@ -30,6 +30,10 @@ async def main() -> None:
         seen["tools"] = plain(await client.list_tools())["tools"]
         if once:
             seen["call"] = await ask(*once)
+            print(json.dumps(seen))
+            return
+        if steps:
+            seen["calls"] = await several(steps, ask)
             print(json.dumps(seen))
             return
         seen["tree"] = await ask("meta_tree", {"path": "/", "depth": 2})

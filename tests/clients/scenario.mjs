@@ -1,16 +1,21 @@
-// What every TypeScript client does with a broker: `scenario` on the smoke config with the meta-tools, `single` with
-// any server. Each prints one JSON object.
+// What every TypeScript client does with a broker: `scenario` on the smoke config with the meta-tools, `single` and
+// `several` with any server. Each prints one JSON object.
+import { rename } from "node:fs/promises";
 
-// The arguments behind the mode: `[--call NAME ARGS]`, then the URL of a server or the command that starts one.
+// The arguments behind the mode: `[--call NAME ARGS | --steps STEPS]`, then the URL of a server or the command that
+// starts one.
 export function parse(argv) {
     const call = argv[0] === "--call" ? { name: argv[1], arguments: JSON.parse(argv[2]) } : null;
-    const [target, ...args] = call ? argv.slice(3) : argv;
+    const steps = argv[0] === "--steps" ? JSON.parse(argv[1]) : null;
+    const [target, ...args] = argv.slice(call ? 3 : steps ? 2 : 0);
     const url = /^https?:\/\//.test(target) ? new URL(target) : null;
-    return { call, url, command: target, args };
+    return { call, steps, url, command: target, args };
 }
 
 export async function run(client, given, how) {
-    await (given.call ? single(client, given.call, how) : scenario(client, how));
+    if (given.call) await single(client, given.call, how);
+    else if (given.steps) await several(client, given.steps, how);
+    else await scenario(client, how);
 }
 
 // Lists the tools and makes one call.
@@ -18,6 +23,26 @@ async function single(client, params, { protocol, call }) {
     const seen = { protocol, server: client.getServerVersion() };
     seen.tools = (await client.listTools()).tools;
     seen.call = await call(params);
+    await client.close();
+    process.stdout.write(JSON.stringify(seen) + "\n");
+}
+
+// Lists the tools once, so that the client has the schemas, then makes a call for each step. A step with `rename`
+// replaces a file first, and repeats its call until the result is an error.
+async function several(client, steps, { protocol, call }) {
+    const seen = { protocol, tools: (await client.listTools()).tools, calls: [] };
+    const attempt = (params) => call(params).catch((error) => ({ thrown: error.message, code: error.code }));
+    for (const { name, arguments: args, rename: files } of steps) {
+        const params = { name, arguments: args };
+        if (files) await rename(...files);
+        let result = await attempt(params);
+        const end = Date.now() + 20_000;
+        while (files && !result.isError && !result.thrown && Date.now() < end) {
+            await new Promise((resolve) => setTimeout(resolve, 20));
+            result = await attempt(params);
+        }
+        seen.calls.push(result);
+    }
     await client.close();
     process.stdout.write(JSON.stringify(seen) + "\n");
 }

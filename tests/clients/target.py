@@ -1,21 +1,53 @@
-"""The arguments of the Python clients behind the mode: `[--call NAME ARGS]`, then the URL of a server or
-the command that starts one.
+"""The arguments of the Python clients behind the mode: `[--call NAME ARGS | --steps STEPS]`, then the URL of a
+server or the command that starts one; and the steps.
 """
 
+import asyncio
 import json
+import os
 import sys
+import time
 
 
 def parse():
-    """The call as (name, arguments) or None, the URL or None, and the command."""
+    """The call as (name, arguments) or None, the steps or None, the URL or None, and the command."""
     rest = sys.argv[2:]
     call = None
+    steps = None
     if rest[0] == "--call":
         call = (rest[1], json.loads(rest[2]))
         rest = rest[3:]
+    elif rest[0] == "--steps":
+        steps = json.loads(rest[1])
+        rest = rest[2:]
     url = rest[0] if rest[0].startswith(("http://", "https://")) else None
-    return call, url, rest
+    return call, steps, url, rest
 
 
 def plain(model):
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def several(steps, ask):
+    """Makes a call for each step, as `several` of `scenario.mjs`."""
+
+    async def attempt(step):
+        try:
+            return await ask(step["name"], step["arguments"])
+        # Whatever a client raises is its result here.
+        except Exception as error:
+            details = getattr(error, "error", None)
+            return {"thrown": str(error), "code": getattr(details, "code", None)}
+
+    calls = []
+    for step in steps:
+        files = step.get("rename")
+        if files:
+            os.replace(*files)
+        result = await attempt(step)
+        end = time.monotonic() + 20
+        while files and not result.get("isError") and "thrown" not in result and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+            result = await attempt(step)
+        calls.append(result)
+    return calls

@@ -1,4 +1,4 @@
-// The TypeScript SDK, first generation: `node typescript_v1.mjs legacy [--call NAME ARGS] URL|PROGRAM [ARGUMENT]...`.
+// The TypeScript SDK, first generation: `node typescript_v1.mjs legacy [--call NAME ARGS | --steps STEPS] URL|PROGRAM [ARGUMENT]...`.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

@@ -1,4 +1,4 @@
-// The TypeScript SDK, second generation: `node typescript_v2.mjs legacy|auto [--call NAME ARGS] URL|PROGRAM [ARGUMENT]...`.
+// The TypeScript SDK, second generation: `node typescript_v2.mjs legacy|auto [--call NAME ARGS | --steps STEPS] URL|PROGRAM [ARGUMENT]...`.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { parse, run } from "./scenario.mjs";

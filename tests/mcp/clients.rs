@@ -1,6 +1,8 @@
 //! The official clients of both generations, TypeScript and Python, against the broker over standard input
 //! and output and over HTTP: the actions of `tests/clients` with each, and their results in the client.
 
+mod outcomes;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -138,16 +140,21 @@ fn every_client_works_over_http() {
 fn direct_broker() -> (Bench, Broker) {
     let bench = Bench::new();
     let source = json!({"command": [binary("toolbox-mcp")]});
+    let broker = start_direct(&bench, "/util", &source);
+    (bench, broker)
+}
+
+/// Locks and starts a broker whose clients see the tools of `source` by flat names.
+fn start_direct(bench: &Bench, path: &str, source: &Value) -> Broker {
     let config = json!({
-        "tree": [{"path": "/util", "type": "node", "source": source}],
+        "tree": [{"path": path, "type": "node", "source": source}],
         "mcp": {"mode": "direct"},
     });
     bench.write("c.json", &config.to_string());
     let broker_gen = || Run::new(&binary("broker-gen")).folder(&bench.path(""));
     let locked = broker_gen().args(["lock", "--config", "c.json"]).output();
     assert_eq!(locked.code, Some(0), "{}{}", locked.stdout, locked.stderr);
-    let broker = Broker::start_ready(broker_gen().args(["serve", "0", "--config", "c.json"]));
-    (bench, broker)
+    Broker::start_ready(broker_gen().args(["serve", "0", "--config", "c.json"]))
 }
 
 /// The result without what each server says of itself.
