@@ -28,9 +28,9 @@ fn report(name: &str) -> Value {
 
 fn script(names: &[&str], generation: u64) -> Value {
     let answer = |text: &str| {
-        let told = json!({ "text": text });
-        let content = json!([{"type": "text", "text": told.to_string()}]);
-        json!({"result": {"content": content, "structuredContent": told}})
+        let content = json!({ "text": text });
+        let block = json!({"type": "text", "text": content.to_string()});
+        json!({"result": {"content": [block], "structuredContent": content}})
     };
     let fails = json!({"content": [{"type": "text", "text": "planned"}], "isError": true});
     json!({

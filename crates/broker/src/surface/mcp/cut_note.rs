@@ -81,8 +81,10 @@ fn texts(cut: &Cut) -> impl Iterator<Item = String> {
         let head = head.clone();
         move |count| {
             let mut parts: Vec<_> = cut.cuts[..count].iter().map(part).collect();
-            if let more @ 1.. = cut.cuts.len() - count + cut.unnamed {
-                parts.push(format!("{more} more places"));
+            match cut.cuts.len() - count + cut.unnamed {
+                0 => {}
+                1 => parts.push("1 more place".to_owned()),
+                more => parts.push(format!("{more} more places")),
             }
             format!("[{head}. Left out: {}. {remedy}]", parts.join("; "))
         }
@@ -187,6 +189,12 @@ mod tests {
             "\\n\\n[The broker cut this result: at most 1000 of 9000 characters. Left out: 4300 of 5000 characters at `/content/0/text`; 4300 of 5000 items at `/structuredContent/rows`; 5 more places. Ask for less with other `args`: a filter, a smaller range, fewer items.]"
         );
         assert!(note(2, 240).contains("6 more places"));
+        let one_more = Cut {
+            unnamed: 0,
+            ..cut(2)
+        };
+        let one_more = Place::Text(0).note(&one_more, 240);
+        assert!(one_more.contains("; 1 more place. "), "{one_more}");
         assert!(note(2, 150).contains("fewer items") && !note(2, 150).contains("Left out"));
         assert_eq!(
             note(4, 60),
