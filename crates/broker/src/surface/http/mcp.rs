@@ -14,7 +14,7 @@ use broker_wire::protocol::{INTERNAL_ERROR, INVALID_REQUEST};
 use serde_json::json;
 
 use super::respond::{self, Refusal};
-use super::{Caller, HttpSurface, auth, body};
+use super::{Caller, HttpSurface, body};
 use crate::contain::{CaughtPanic, contain};
 use crate::surface::mcp::http::{McpRequest, ModeRoute, ReplyBody, cors, not_allowed};
 
@@ -88,16 +88,7 @@ async fn answer(
         Method::GET | Method::DELETE => false,
         _ => return Ok(not_allowed(crate::surface::mcp::http::METHODS)),
     };
-    auth::check_query(parts.uri.query())?;
-    if caller.over_limit {
-        let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
-        return Err(refusal.retryable());
-    }
-    let identity = surface.auth.identify(&parts.headers)?;
-    if surface.drain.is_draining() {
-        let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
-        return Err(refusal.retryable());
-    }
+    let identity = surface.admit(parts, caller)?;
     let settings = surface.settings.load_full();
     let request = McpRequest {
         parts,

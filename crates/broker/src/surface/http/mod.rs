@@ -37,7 +37,7 @@ use super::meta::{self, MetaCaller, ReplyRoom, similar_names};
 use super::request_id::RequestIds;
 use super::{Surface, SurfaceSettings};
 use crate::contain::{CaughtPanic, contain};
-use crate::core::{Account, Core, Drain};
+use crate::core::{Account, Core, Drain, Identity};
 use auth::{Auth, Credential};
 use health::{DetailLevel, HealthRoute};
 use respond::{HttpReply, Refusal};
@@ -136,16 +136,7 @@ impl HttpSurface {
                 return Err(refusal.did_you_mean(close));
             }
         };
-        auth::check_query(parts.uri.query())?;
-        if caller.over_limit {
-            let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
-            return Err(refusal.retryable());
-        }
-        let identity = self.auth.identify(&parts.headers)?;
-        if self.drain.is_draining() {
-            let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
-            return Err(refusal.retryable());
-        }
+        let identity = self.admit(parts, caller)?;
         body::check_type(&parts.headers)?;
         let account = &caller.account;
         let bytes = body::read(body, settings.body_bytes, account).await?;
@@ -170,6 +161,21 @@ impl HttpSurface {
             body: reply.body,
             etag: reply.etag,
         })
+    }
+
+    /// The identity of the caller of a request that needs one, if it may be served now.
+    fn admit(&self, parts: &Parts, caller: &Caller) -> Result<Identity, Refusal> {
+        auth::check_query(parts.uri.query())?;
+        if caller.over_limit {
+            let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
+            return Err(refusal.retryable());
+        }
+        let identity = self.auth.identify(&parts.headers)?;
+        if self.drain.is_draining() {
+            let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
+            return Err(refusal.retryable());
+        }
+        Ok(identity)
     }
 
     fn health(&self, report: HealthRoute, parts: &Parts) -> HttpReply {
