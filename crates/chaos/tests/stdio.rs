@@ -635,7 +635,7 @@ fn chaos_notifications_are_written_before_the_answer() {
     );
     assert_eq!(chaos.receive()["id"], 2);
     assert_eq!(folder.events("call")[0]["meta"], meta);
-    // Without a token there is no progress.
+    // A call without a token gets no progress.
     chaos.start_call(3, "echo");
     assert_eq!(chaos.receive()["method"], "notifications/message");
     assert_eq!(chaos.receive()["id"], 3);

@@ -27,6 +27,8 @@ mod spec;
 mod startup;
 mod status;
 mod subscription;
+#[cfg(test)]
+mod test_spec;
 
 pub use concurrency::ConcurrencyLimits;
 pub use connection::RawResult;

@@ -179,7 +179,7 @@ fn progress_extends_the_timeout_of_a_call_up_to_its_maximum() {
         "{text}"
     );
     assert!(begun.elapsed() >= Duration::from_secs(5));
-    // Without a token there is no progress to wait for.
+    // A call without a token gets no progress, so nothing extends its time.
     let silent = session.result("tools/call", &direct(&json!({})));
     assert_eq!(silent["isError"], true, "{silent}");
 }

@@ -36,8 +36,8 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
 
-    /// What MCP clients see: the three meta-tools, or every tool by a flat name. Default: `mcp.mode` of the
-    /// config, else `meta`.
+    /// The tools in the list of an MCP client: the three meta-tools, or every tool by a flat name. Default:
+    /// `mcp.mode` of the config, else `meta`.
     #[arg(long, value_name = "MODE")]
     pub(crate) mcp_mode: Option<ModeOption>,
 
@@ -54,7 +54,7 @@ pub(crate) struct RunOptions {
     pub(crate) secret_file: Option<PathBuf>,
 }
 
-/// What MCP clients see.
+/// The tools in the list of an MCP client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ModeOption {
     /// The three meta-tools.

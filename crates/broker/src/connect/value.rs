@@ -15,6 +15,15 @@ pub(super) enum EntryValue {
 }
 
 impl EntryValue {
+    /// An entry for tests.
+    #[cfg(test)]
+    pub(super) fn of_stdio() -> Self {
+        Self::Members(vec![
+            ("command", Self::text("/b")),
+            ("args", Self::List(vec!["stdio".to_owned()])),
+        ])
+    }
+
     /// A string.
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())

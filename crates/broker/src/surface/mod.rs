@@ -27,7 +27,7 @@ pub(crate) struct SurfaceSettings {
 /// The part of a config for MCP clients.
 #[derive(Clone, Debug)]
 pub(crate) struct McpSettings {
-    /// What a client sees if its route does not say so. A session keeps the mode that it began with.
+    /// The mode of clients at the route `/mcp`. A session keeps the mode that it began with.
     pub(crate) mode: McpMode,
     /// How long a session over HTTP may have neither a request nor a stream.
     pub(crate) session_idle: Duration,

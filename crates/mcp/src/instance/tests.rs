@@ -1,13 +1,11 @@
 //! The times at which a running source is listed again, and the state of a source whose listing fails:
 //! over scripted servers, with a paused clock.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-use broker_model::redact::Redactor;
-use broker_model::{NodePath, Snapshot, SourceCause};
+use broker_model::{Snapshot, SourceCause};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::watch;
@@ -15,11 +13,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-use broker_process::ProcessSpec;
-
 use super::*;
 use crate::scripted::{self, Pipes};
-use crate::spec::{Endpoint, Timing};
+use crate::test_spec::scripted_source;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
@@ -179,30 +175,9 @@ impl SourceFixture {
         let served = server.clone();
         scripted::register(&program, move |pipes| served.clone().serve(pipes));
         let spec = SourceSpec {
-            source: NodePath::parse("/s").unwrap(),
-            endpoint: Endpoint::Process(ProcessSpec {
-                name: "/s".to_owned(),
-                program,
-                search: Vec::new(),
-                args: Vec::new(),
-                env: BTreeMap::new(),
-                cwd: None,
-                shell: false,
-                redactor: Redactor::default(),
-            }),
             startup_timeout: STARTUP_TIMEOUT,
             relist_interval,
-            line_bytes: 1 << 20,
-            memory: broker_memory::MemoryBudget::new(512 << 20),
-            concurrency: crate::ConcurrencyLimits::new(),
-            listing_bytes: 32 << 20,
-            instances: 1,
-            max_in_flight: 32,
-            queue: 256,
-            redactor: Redactor::default(),
-            withheld: Vec::new(),
-            log_level: crate::AskedLogLevel::new(),
-            timing: Timing::default(),
+            ..scripted_source(program)
         };
         let source = Instance::start(spec, None, Arc::new(Accept), &TaskTracker::new());
         let mut status = source.status();

@@ -6,15 +6,8 @@ use super::*;
 
 const SERVERS: &str = "mcpServers";
 
-fn entry() -> EntryValue {
-    EntryValue::Members(vec![
-        ("command", EntryValue::text("/b")),
-        ("args", EntryValue::List(vec!["stdio".to_owned()])),
-    ])
-}
-
 fn edit(text: &str) -> Edit {
-    insert(text, SERVERS, "broker", &entry()).unwrap()
+    insert(text, SERVERS, "broker", &EntryValue::of_stdio()).unwrap()
 }
 
 /// The text after the entry was added; a second run finds it.
@@ -42,7 +35,12 @@ fn added_at_mark(text: &str) {
 
 #[test]
 fn entry_is_added_to_a_file_without_content() {
-    let document = document(SERVERS, "broker", &entry(), &Layout::default_for(""));
+    let document = document(
+        SERVERS,
+        "broker",
+        &EntryValue::of_stdio(),
+        &Layout::default_for(""),
+    );
     for text in ["", "\n", "// mine\n", "/* mine */"] {
         let line_end = if text.ends_with('/') { "\n" } else { "" };
         assert_eq!(added(text), format!("{text}{line_end}{document}"));
@@ -106,7 +104,7 @@ fn entry_that_differs_is_replaced_in_its_span() {
         let Edit::Replaced(changed) = edit(&format!("{before}{old}{after}")) else {
             panic!("{old}");
         };
-        let value = entry().json(&Layout::default_for(""), "    ");
+        let value = EntryValue::of_stdio().json(&Layout::default_for(""), "    ");
         assert_eq!(changed, format!("{before}{value}{after}"));
         assert_eq!(edit(&changed), Edit::Same);
     }
@@ -151,10 +149,16 @@ fn file_that_is_not_valid_is_refused_with_the_place() {
             "`broker` is there twice",
         ),
     ] {
-        let refusal = insert(text, SERVERS, "broker", &entry()).unwrap_err();
+        let refusal = insert(text, SERVERS, "broker", &EntryValue::of_stdio()).unwrap_err();
         assert!(refusal.message.contains(part), "{refusal:?}");
         assert!(refusal.at.is_some());
     }
-    let refusal = insert("{\n  \"mcpServers\": 1\n}", SERVERS, "broker", &entry()).unwrap_err();
+    let refusal = insert(
+        "{\n  \"mcpServers\": 1\n}",
+        SERVERS,
+        "broker",
+        &EntryValue::of_stdio(),
+    )
+    .unwrap_err();
     assert_eq!(refusal.at, Some(18));
 }

@@ -1,4 +1,4 @@
-//! What a client sees, by its mode: the introduction of the broker, and the list of tools.
+//! The introduction of the broker and the list of tools, for the mode of a client.
 
 use broker_model::config::McpMode;
 use broker_wire::era::SUPPORTED;

@@ -17,8 +17,8 @@ pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 /// The maximum number of events of one call that wait to become messages: as many as a call gets in a second.
 pub(super) const MAX_WAITING_EVENTS: usize = 50;
 
-/// Runs a call. Its events are sent to `messages` before it returns; those for which there is no room are
-/// dropped, so that a caller that does not read delays no call. The call stays where it is pinned, since an
+/// Runs a call, and sends its events to `messages` before it returns. An event for which `messages` has no room
+/// is dropped, so that a caller that does not read delays no call. The call stays where it is pinned, since an
 /// `async fn` would hold it twice: as its argument and as its variable.
 pub(super) async fn run_with_events(
     mut call: Pin<&mut impl Future<Output = Answer>>,

@@ -19,7 +19,7 @@ const MAX_META_BYTES: usize = 64 << 10;
 /// The maximum characters of a URI in an error.
 const MAX_URI_CHARS: usize = 1024;
 
-/// What a request asks for, once its params are checked.
+/// The action that a request with checked params asks for.
 #[derive(Debug)]
 pub(super) enum Action {
     /// Nothing but this answer.
@@ -93,12 +93,14 @@ pub(super) fn modern(
         "prompts/list" => empty(params, "prompts"),
         "resources/list" => empty(params, "resources"),
         "resources/templates/list" => empty(params, "resourceTemplates"),
-        "prompts/get" => Err(wrong("there is no such prompt: their list is empty")),
+        "prompts/get" => Err(wrong(
+            "the prompt does not exist: the list of prompts is empty",
+        )),
         "resources/read" => {
             let uri = params.members.get("uri");
             let uri = uri.and_then(|raw| serde_json::from_str::<String>(raw).ok());
             let uri = broker_model::text::shown_line(&uri.unwrap_or_default(), MAX_URI_CHARS);
-            let error = wrong("there is no such resource: their list is empty");
+            let error = wrong("the resource does not exist: the list of resources is empty");
             Err(error.data(json!({ "uri": uri })))
         }
         _ => tools(client, account, method, params, Era::Modern),

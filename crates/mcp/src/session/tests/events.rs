@@ -1,12 +1,9 @@
 //! Progress and log messages of calls, over a scripted server with a paused clock.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use broker_model::NodePath;
 use broker_model::redact::Redactor;
-use broker_process::ProcessSpec;
 use broker_wire::LogLevel;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -14,10 +11,10 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::*;
+use crate::AskedLogLevel;
 use crate::events::{CallEvent, WantedEvents};
 use crate::scripted::{self, Pipes};
-use crate::spec::{Endpoint, Timing};
-use crate::{AskedLogLevel, ConcurrencyLimits};
+use crate::test_spec::scripted_source;
 
 /// A legacy server with logging. A call has in `steps` what it does: `[seconds, progress or level]`, each after
 /// a wait; then it answers, unless `hang` is set.
@@ -101,30 +98,8 @@ async fn open(program: &str) -> Fixture {
     scripted::register(program, move |pipes| serve(pipes, seen.clone()));
     let asked = AskedLogLevel::new();
     let spec = SourceSpec {
-        source: NodePath::parse("/s").unwrap(),
-        endpoint: Endpoint::Process(ProcessSpec {
-            name: "/s".to_owned(),
-            program: program.to_owned(),
-            search: Vec::new(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            cwd: None,
-            shell: false,
-            redactor: Redactor::default(),
-        }),
-        startup_timeout: Duration::from_secs(20),
-        relist_interval: None,
-        line_bytes: 1 << 20,
-        memory: broker_memory::MemoryBudget::new(512 << 20),
-        concurrency: ConcurrencyLimits::new(),
-        listing_bytes: 32 << 20,
-        instances: 1,
-        max_in_flight: 32,
-        queue: 256,
-        redactor: Redactor::default(),
-        withheld: Vec::new(),
         log_level: asked.clone(),
-        timing: Timing::default(),
+        ..scripted_source(program.to_owned())
     };
     let tail = StderrTail::new(Redactor::default());
     let counters = Arc::<crate::Counters>::default();

@@ -44,7 +44,7 @@ pub(super) async fn message(
         return Ok(Refused::not_acceptable(forms).reply(None));
     }
     let message = match body.len() {
-        ..=SMALL_BYTES => read_checked(&body),
+        ..=SMALL_BYTES => Ok(read_client_line(&body)),
         _ => endpoint.core.read_long(move || read_checked(&body)).await?,
     };
     let reply = match message {
@@ -67,7 +67,8 @@ pub(super) async fn message(
     Ok(reply.unwrap_or_else(|refused| refused.reply(None)))
 }
 
-/// Reads a message, and the params of one request, so that nothing in them takes long afterwards.
+/// Reads a long message. Params that would take long to read are refused here, away from the runtime's
+/// threads.
 fn read_checked(body: &Bytes) -> Result<ClientLine, (Id, RpcError)> {
     let message = read_client_line(body);
     if let ClientLine::One(Incoming::Request { id, params, .. }) = &message
