@@ -82,16 +82,20 @@ fn fork_loop_ends_with_broker_and_guard() {
         let folder = chaos.path().to_str().expect("the path is text");
         // Each process starts the next one and ends. However this test ends, the loop ends with the
         // folder, or with its count.
-        let fork = r#"f() { [ "$1" -gt 0 ] && [ -d "$0" ] && f $(($1 - 1)) & }; f 300000"#;
+        let fork = r#"f() { [ "$1" -gt 0 ] && echo >> "$0/forks" && f $(($1 - 1)) & }; f 300000"#;
         let start = format!("setsid env -i sh -c '{fork}' {folder} < /dev/null > /dev/null 2>&1 &");
         chaos.script("a", &json!({"start_shell": start}));
         let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
-        let servers = 3;
-        wait_until("the loop runs", || commands_naming(chaos.path()) > servers);
+        // Each process adds a line before it starts the next one.
+        let forks = chaos.path().join("forks");
+        let count = || fs::metadata(&forks).map_or(0, |file| file.len());
+        wait_until("the loop runs", || count() > 100);
         end(broker, way);
+        let count_at_end = count();
         // A moment between two of its processes does not count as its end.
         let left = (0..50).map(|_| commands_naming(chaos.path())).max();
         assert_eq!(left, Some(0), "{way:?}");
+        assert_eq!(count(), count_at_end, "{way:?}");
     }
 }
 
