@@ -1,65 +1,49 @@
-//! Answers `tools/call`: finds the tool's entry in the script and runs it on a thread, so that a slow call does
-//! not delay others.
+//! The reaction to `tools/call`: finds the tool's entry in the script.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
 use crate::default_tools::{Act, act};
-use crate::faults::{Behaviour, Play};
+use crate::eras::Reaction;
+use crate::faults::Behaviour;
 use crate::reply::{Outcome, text_result};
 use crate::script::{RpcError, Script};
-use crate::server::{Request, Server};
+use crate::state::{Request, State};
 
 /// The entry of `on_call` for tools without an entry.
 const ANY: &str = "*";
 
-pub(crate) fn call(server: &Arc<Server>, script: &Arc<Script>, request: Request, modern: bool) {
-    let sequence = server.sequence.fetch_add(1, Ordering::SeqCst) + 1;
-    let name = request.params["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+pub(crate) fn call(state: &State, script: &Script, request: &Request, modern: bool) -> Reaction {
+    let sequence = state.sequence.fetch_add(1, Ordering::SeqCst) + 1;
+    let name = request.params["name"].as_str().unwrap_or_default();
     let arguments = match request.params.get("arguments") {
         None | Some(Value::Null) => json!({}),
         Some(arguments) => arguments.clone(),
     };
-    let shown = server.journal.arguments(&arguments);
-    let meta = server.journal.arguments(&request.params["_meta"]);
-    let details =
+    let shown = state.journal.arguments(&arguments);
+    let meta = state.journal.arguments(&request.params["_meta"]);
+    let mut details =
         json!({"tool": name, "id": request.id, "seq": sequence, "arguments": shown, "meta": meta});
-    server.journal.write("call", details);
-    let scripted = script.on_call.get(&name).cloned();
-    if scripted.is_none() && !script.names.contains(&name) {
-        let error = Outcome::Error(RpcError::new(-32602, "the tool is not known"));
-        return server.output.line(&error.line(&request.id));
+    request.add_number(&mut details);
+    state.journal.write("call", details);
+    let scripted = script.on_call.get(name);
+    if scripted.is_none() && !script.names.iter().any(|known| known == name) {
+        let error = RpcError::new(-32602, "the tool is not known");
+        return Reaction::Answer(Outcome::Error(error));
     }
-    let echo = |arguments: &Value| {
-        let text = echoed(arguments, &name, sequence, script.plain).to_string();
-        Outcome::Result(text_result(&text, false, modern).to_string())
-    };
-    let (behaviour, outcome) = match scripted.or_else(|| script.on_call.get(ANY).cloned()) {
-        Some(behaviour) => (behaviour, echo(&arguments)),
-        None if !script.built_in => (Behaviour::Ok, echo(&arguments)),
-        None => match act(&name, &arguments, modern, &server.shown) {
-            Act::Echo => (Behaviour::Ok, echo(&arguments)),
-            Act::Answer(outcome) => (Behaviour::Ok, outcome),
-            Act::Play(behaviour) => (behaviour, echo(&arguments)),
-            Act::Notify => {
-                server.notify_list_changed();
-                (Behaviour::Ok, echo(&arguments))
-            }
+    let text = echoed(&arguments, name, sequence, script.plain).to_string();
+    let echo = Outcome::Result(text_result(&text, false, modern).to_string());
+    match scripted.or_else(|| script.on_call.get(ANY)) {
+        Some(behaviour) => Reaction::Play(behaviour.clone(), echo),
+        None if !script.built_in => Reaction::Play(Behaviour::Ok, echo),
+        None => match act(name, &arguments, modern, &state.shown) {
+            Act::Echo => Reaction::Play(Behaviour::Ok, echo),
+            Act::Answer(outcome) => Reaction::Play(Behaviour::Ok, outcome),
+            Act::Play(behaviour) => Reaction::Play(behaviour, echo),
+            Act::Notify => Reaction::Announce(echo),
         },
-    };
-    let id = request.id.clone();
-    let play = Play {
-        request,
-        modern,
-        is_call: true,
-    };
-    let shared = Arc::clone(server);
-    server.on_thread(&id, move || play.run(&shared, &behaviour, outcome));
+    }
 }
 
 /// The arguments, and unless plain also data that identifies the call.

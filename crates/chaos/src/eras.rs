@@ -1,33 +1,74 @@
-//! Determines the era of a request, checks the request against the rules of that era, and answers all methods
-//! except `tools/call`.
+//! Determines the era of a request, checks the request against the rules of that era, and determines the
+//! reaction to it; `calls` does so for `tools/call`.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
 use crate::calls;
-use crate::faults::{self, Behaviour};
+use crate::faults::Behaviour;
 use crate::paging;
-use crate::reply::{Outcome, cacheable, subscribed};
+use crate::reply::{Outcome, cacheable};
 use crate::script::{Era, RpcError, Script};
-use crate::server::{Handshake, Request, Server};
 use crate::startup::end_process;
+use crate::state::{Handshake, Request, State};
 
-const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const LISTEN: &str = "subscriptions/listen";
+pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const LISTEN: &str = "subscriptions/listen";
 
-/// Answers a request, now, later or not at all.
-pub(crate) fn answer(server: &Arc<Server>, request: Request) {
-    let script = server.script();
-    let modern = match admit(server, &script, &request) {
-        Ok(modern) => modern,
-        Err(None) => return,
-        Err(Some(error)) => return server.output.line(&Outcome::Error(error).line(&request.id)),
-    };
+/// The reaction to a request.
+pub(crate) enum Reaction {
+    /// No answer.
+    Silence,
+    /// The rules of the era refuse the request.
+    Refuse(RpcError),
+    Answer(Outcome),
+    /// The outcome with a fault.
+    Play(Behaviour, Outcome),
+    /// A subscription, to tool changes if they are wanted.
+    Subscribe {
+        wanted: bool,
+    },
+    /// Announces a changed tool list before the answer.
+    Announce(Outcome),
+}
+
+/// Whether the script treats the request as a modern one.
+pub(crate) fn is_modern(script: &Script, request: &Request) -> bool {
+    match script.era {
+        Era::Modern => true,
+        Era::Both => has_modern_frame(request),
+        Era::Legacy | Era::SilentProbe | Era::ProbeDies => false,
+    }
+}
+
+/// Whether only a modern client sends the request.
+pub(crate) fn has_modern_frame(request: &Request) -> bool {
+    request.method == "server/discover"
+        || request.marked_modern
+        || request.params["_meta"].get(META_VERSION).is_some()
+}
+
+/// Whether only the legacy era has the method.
+pub(crate) fn is_legacy_only(method: &str) -> bool {
+    matches!(method, "initialize" | "ping" | "logging/setLevel")
+}
+
+pub(crate) fn react(
+    state: &State,
+    script: &Script,
+    handshake: &Handshake,
+    request: &Request,
+) -> Reaction {
+    let modern = is_modern(script, request);
+    match admit(state, script, handshake, request) {
+        Ok(()) => {}
+        Err(None) => return Reaction::Silence,
+        Err(Some(error)) => return Reaction::Refuse(error),
+    }
     if request.method == "tools/call" {
-        return calls::call(server, &script, request, modern);
+        return calls::call(state, script, request, modern);
     }
     let behaviour = match script.on_method.get(&request.method) {
         Some(behaviour) => Some(behaviour.clone()),
@@ -39,90 +80,104 @@ pub(crate) fn answer(server: &Arc<Server>, request: Request) {
         }
         None => None,
     };
-    let outcome = match &behaviour {
+    match behaviour {
         // A subscription with a fault is never opened.
-        Some(_) if request.method == LISTEN => Some(Outcome::Result("{}".to_owned())),
-        _ => outcome(server, &script, &request, modern),
-    };
-    match (behaviour, outcome) {
-        (Some(behaviour), Some(outcome)) => {
-            let shared = Arc::clone(server);
-            let id = request.id.clone();
-            let play = faults::Play {
-                request,
-                modern,
-                is_call: false,
-            };
-            server.on_thread(&id, move || play.run(&shared, &behaviour, outcome));
+        Some(behaviour) if request.method == LISTEN => {
+            Reaction::Play(behaviour, Outcome::Result("{}".to_owned()))
         }
-        (None, Some(outcome)) => server.output.line(&outcome.line(&request.id)),
-        (_, None) => {}
+        Some(behaviour) => match outcome(state, script, handshake, request, modern) {
+            Reaction::Answer(outcome) => Reaction::Play(behaviour, outcome),
+            Reaction::Refuse(error) => Reaction::Play(behaviour, Outcome::Error(error)),
+            other => other,
+        },
+        None => outcome(state, script, handshake, request, modern),
     }
 }
 
-/// Whether the request is a modern one; or the error that answers it, if it is answered.
-fn admit(server: &Server, script: &Script, request: &Request) -> Result<bool, Option<RpcError>> {
+/// Checks the request against the rules of its era; the error is `None` if it is never answered.
+fn admit(
+    state: &State,
+    script: &Script,
+    handshake: &Handshake,
+    request: &Request,
+) -> Result<(), Option<RpcError>> {
     let method = request.method.as_str();
-    let meta = &request.params["_meta"];
     let probe = method == "server/discover";
     if probe {
-        server.journal.write("discover", json!({"id": request.id}));
+        let mut details = json!({"id": request.id});
+        request.add_number(&mut details);
+        state.journal.write("discover", details);
     }
-    let modern = match script.era {
-        Era::Modern => true,
-        Era::Both => probe || meta.get(META_VERSION).is_some(),
+    match script.era {
         Era::Legacy if probe => return Err(Some(script.probe_error.clone())),
         Era::SilentProbe if probe => return Err(None),
         Era::ProbeDies if probe => end_process(1),
-        Era::Legacy | Era::SilentProbe | Era::ProbeDies => false,
-    };
-    if modern {
-        let legacy_only = matches!(method, "initialize" | "ping" | "logging/setLevel");
-        check_meta(script, meta, legacy_only)?;
-    } else if !matches!(method, "initialize" | "ping") {
-        let handshake = server.session().handshake;
-        if handshake != Handshake::Done {
-            let error = RpcError::new(-32600, "the handshake is not done");
-            return Err(Some(error));
-        }
+        _ => {}
     }
-    Ok(modern)
+    if is_modern(script, request) {
+        let meta = &request.params["_meta"];
+        if is_legacy_only(method) {
+            return Err(Some(legacy_only_error(script, &meta[META_VERSION])));
+        }
+        check_meta(meta).map_err(Some)?;
+        check_version(script, &meta[META_VERSION]).map_err(Some)?;
+    } else if !matches!(method, "initialize" | "ping") && !handshake.is_done() {
+        let error = RpcError::new(-32600, "the handshake is not done");
+        return Err(Some(error));
+    }
+    Ok(())
 }
 
-fn check_meta(script: &Script, meta: &Value, legacy_only: bool) -> Result<(), RpcError> {
+/// The error for a legacy method; a legacy client gets the supported revisions.
+fn legacy_only_error(script: &Script, version: &Value) -> RpcError {
+    match version {
+        Value::Null => unsupported(script, version),
+        _ => RpcError::new(-32601, "method not found"),
+    }
+}
+
+/// Checks that the required keys of a modern request are there.
+pub(crate) fn check_meta(meta: &Value) -> Result<(), RpcError> {
+    if meta[META_VERSION].is_string() && meta[META_CAPABILITIES].is_object() {
+        Ok(())
+    } else {
+        Err(RpcError::new(-32602, "`_meta` lacks a required key"))
+    }
+}
+
+/// Checks the revision of a modern request.
+pub(crate) fn check_version(script: &Script, version: &Value) -> Result<(), RpcError> {
     let supported = script.modern_versions();
-    let unsupported = |asked: &Value| {
-        let mut error = RpcError::new(-32022, "the protocol version is not supported");
-        error.data = Some(json!({"supported": supported, "requested": asked}));
-        error
-    };
-    let version = &meta[META_VERSION];
-    if legacy_only {
-        return Err(match version {
-            // A legacy client gets the supported revisions.
-            Value::Null => unsupported(&Value::Null),
-            _ => RpcError::new(-32601, "method not found"),
-        });
-    }
-    if !version.is_string() || !meta[META_CAPABILITIES].is_object() {
-        return Err(RpcError::new(-32602, "`_meta` lacks a required key"));
-    }
     if supported.iter().any(|known| *version == *known.as_str()) {
         Ok(())
     } else {
-        Err(unsupported(version))
+        Err(unsupported(script, version))
     }
 }
 
-/// The answer to any method except `tools/call`; `None` if the request stays open.
-fn outcome(server: &Server, script: &Script, request: &Request, modern: bool) -> Option<Outcome> {
+fn unsupported(script: &Script, asked: &Value) -> RpcError {
+    let mut error = RpcError::new(-32022, "the protocol version is not supported");
+    error.data = Some(json!({"supported": script.modern_versions(), "requested": asked}));
+    error
+}
+
+/// The reaction to any method except `tools/call`.
+fn outcome(
+    state: &State,
+    script: &Script,
+    handshake: &Handshake,
+    request: &Request,
+    modern: bool,
+) -> Reaction {
+    let journal = |event: &str, mut details: Value| {
+        request.add_number(&mut details);
+        state.journal.write(event, details);
+    };
     let params = &request.params;
     let result = match (request.method.as_str(), modern) {
         ("initialize", false) => {
-            server
-                .journal
-                .write("initialize", json!({"params": params}));
-            server.session().handshake = Handshake::Asked;
+            journal("initialize", json!({"params": params}));
+            handshake.ask();
             let version = script.legacy_version(params["protocolVersion"].as_str());
             let info = &script.server_info;
             let members = format!(
@@ -133,8 +188,7 @@ fn outcome(server: &Server, script: &Script, request: &Request, modern: bool) ->
         }
         ("ping", false) => "{}".to_owned(),
         ("logging/setLevel", false) => {
-            let level = &params["level"];
-            server.journal.write("set-level", json!({"level": level}));
+            journal("set-level", json!({"level": params["level"]}));
             "{}".to_owned()
         }
         ("server/discover", true) => {
@@ -144,30 +198,29 @@ fn outcome(server: &Server, script: &Script, request: &Request, modern: bool) ->
         }
         ("tools/list", _) => {
             let cursor = &params["cursor"];
-            server.journal.write("list", json!({"cursor": cursor}));
+            journal("list", json!({"cursor": cursor}));
             if paging::hangs(script, cursor) {
-                return None;
+                return Reaction::Silence;
             }
             let begun = u64::from(cursor.is_null());
-            let lists = server.lists.fetch_add(begun, Ordering::SeqCst) + begun;
+            let lists = state.lists.fetch_add(begun, Ordering::SeqCst) + begun;
             match paging::page(script, cursor, lists) {
                 Outcome::Result(page) if modern => cacheable(&page, script),
                 Outcome::Result(page) => page,
-                error => return Some(error),
+                error => return Reaction::Answer(error),
             }
         }
         (LISTEN, true) => {
-            listen(server, request);
-            return None;
+            let wanted = params["notifications"]["toolsListChanged"] == true;
+            journal("listen", json!({"id": request.id, "tools": wanted}));
+            return Reaction::Subscribe { wanted };
         }
         _ => {
-            server
-                .journal
-                .write("unknown-method", json!({"method": request.method}));
-            return Some(Outcome::Error(RpcError::new(-32601, "method not found")));
+            journal("unknown-method", json!({"method": request.method}));
+            return Reaction::Refuse(RpcError::new(-32601, "method not found"));
         }
     };
-    Some(Outcome::Result(result))
+    Reaction::Answer(Outcome::Result(result))
 }
 
 /// The server info, as a JSON object that begins with the given members.
@@ -177,25 +230,4 @@ fn about(script: &Script, members: &str) -> String {
     });
     let capabilities = &script.capabilities;
     format!(r#"{{{members},"capabilities":{capabilities}{instructions}}}"#)
-}
-
-/// Opens a subscription; it ends with `notifications/cancelled` for its id.
-fn listen(server: &Server, request: &Request) {
-    let wanted = request.params["notifications"]["toolsListChanged"] == true;
-    server
-        .journal
-        .write("listen", json!({"id": request.id, "tools": wanted}));
-    let honoured = if wanted {
-        json!({"toolsListChanged": true})
-    } else {
-        json!({})
-    };
-    let method = "notifications/subscriptions/acknowledged";
-    let params = json!({"notifications": honoured});
-    // The lock is held until the acknowledgement is written, since it must be the first message.
-    let mut session = server.session();
-    server.output.line(&subscribed(method, &request.id, params));
-    if wanted {
-        session.subscriptions.push(request.id.clone());
-    }
 }

@@ -1,6 +1,7 @@
 //! The command line. It reads no file.
 
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// Set by the program when it restarts itself with SIGTERM ignored.
@@ -12,11 +13,15 @@ const HELP: &str = "\
 A scripted MCP server for tests; its tools and faults change while it runs.
 
 Usage: chaos-mcp [--script FILE] [--journal FILE] [--brief] [ARGUMENT]...
+       chaos-mcp --http ADDRESS [--script FILE] [--journal FILE] [--brief]
        chaos-mcp --replay FILE [--page-size N] [--journal FILE] [--brief]
 
 Options:
       --script FILE   Read what to do from this JSON file, again at each request;
                       the built-in script while the file does not exist
+      --http ADDRESS  Serve MCP over HTTP instead of stdio, at 127.0.0.1:PORT or PORT (0:
+                      any free one); print the URL on one line, end with stdin.
+                      The member `http` of the script has transport and faults
       --replay FILE   Offer the tools recorded in this file; a call echoes its arguments
       --page-size N   Tools in each page of a replayed list
       --journal FILE  Append a JSON line for each start, request, call, cancel and end
@@ -44,6 +49,8 @@ pub(crate) struct Flags {
     pub(crate) from: From,
     pub(crate) journal: Option<PathBuf>,
     pub(crate) brief: bool,
+    /// The address to listen at; without one, the transport is stdio.
+    pub(crate) http: Option<SocketAddr>,
     pub(crate) term_ignored: bool,
     pub(crate) mute: bool,
     /// The arguments of the caller, without those that the program adds.
@@ -52,6 +59,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, String> {
     let (mut script, mut replay, mut page_size, mut journal) = (None, None, None, None);
+    let mut http = None;
     let (mut brief, mut term_ignored, mut mute) = (false, false, false);
     let mut shown = Vec::new();
     let mut arguments = arguments;
@@ -70,6 +78,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         match text.as_str() {
             "--script" => script = Some(PathBuf::from(value()?)),
             "--replay" => replay = Some(PathBuf::from(value()?)),
+            "--http" => http = Some(address(&value()?.to_string_lossy())?),
             "--journal" => journal = Some(PathBuf::from(value()?)),
             "--page-size" => {
                 let size = value()?.to_str().and_then(|size| size.parse().ok());
@@ -108,8 +117,21 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         from,
         journal,
         brief,
+        http,
         term_ignored,
         mute,
         shown,
     }))
+}
+
+/// A loopback address with a port, or a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let local = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let address = text.parse().or_else(|_| text.parse().map(local));
+    match address {
+        Ok(address) if address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) => Ok(address),
+        _ => Err(format!(
+            "`--http` needs 127.0.0.1:PORT or PORT, not `{text}`"
+        )),
+    }
 }

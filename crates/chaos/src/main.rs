@@ -7,6 +7,7 @@ mod default_tools;
 mod eras;
 mod faults;
 mod flags;
+mod http;
 mod journal;
 mod output;
 mod paging;
@@ -16,6 +17,8 @@ mod script;
 mod server;
 mod source;
 mod startup;
+mod state;
+mod waiting;
 mod watch;
 
 use std::io::BufRead as _;
@@ -29,6 +32,7 @@ use crate::journal::Journal;
 use crate::output::{Output, complain};
 use crate::server::Server;
 use crate::source::Source;
+use crate::state::State;
 
 /// Exit code of a wrong command line, or of a script that cannot be read at the start.
 const EXIT_USAGE: u8 = 2;
@@ -70,8 +74,14 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
     if let Some(code) = startup::play(&script, &output, &journal)? {
         return Ok(ExitCode::from(code));
     }
-    let server = Arc::new(Server::new(source, journal, output, flags.shown));
-    watch::start(&server)?;
+    let state = Arc::new(State::new(source, journal, flags.shown));
+    if let Some(address) = flags.http {
+        http::run(address, state, &output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let server = Arc::new(Server::new(Arc::clone(&state), output));
+    let watched = Arc::clone(&server);
+    watch::start(&state, move || watched.notify_list_changed())?;
     serve(&server);
     Ok(ExitCode::SUCCESS)
 }
@@ -81,14 +91,14 @@ fn serve(server: &Arc<Server>) {
         // An error of stdin ends the process like its end.
         let Ok(line) = line else { break };
         server.receive(&line);
-        let limit = server.script().no_drain_after;
+        let limit = server.state.script().no_drain_after;
         if limit.is_some_and(|limit| before + 1 >= limit) {
-            server.journal.write("stopped-reading", json!({}));
+            server.state.journal.write("stopped-reading", json!({}));
             wait_for_ever();
         }
     }
-    server.journal.write("eof", json!({}));
-    if server.script().ignore_eof {
+    server.state.journal.write("eof", json!({}));
+    if server.state.script().ignore_eof {
         wait_for_ever();
     }
 }

@@ -57,6 +57,28 @@ pub(crate) fn cacheable(object: &str, script: &Script) -> String {
     with_members(object, &members)
 }
 
+pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
+
+/// The announcement of a changed tool list to a legacy session.
+pub(crate) fn list_changed() -> String {
+    json!({"jsonrpc": "2.0", "method": LIST_CHANGED}).to_string()
+}
+
+/// The first message of a subscription.
+pub(crate) fn acknowledgement(subscription: &Value, wanted: bool) -> String {
+    let honoured = if wanted {
+        json!({"toolsListChanged": true})
+    } else {
+        json!({})
+    };
+    let params = json!({"notifications": honoured});
+    subscribed(
+        "notifications/subscriptions/acknowledged",
+        subscription,
+        params,
+    )
+}
+
 /// A notification on the stream of a subscription.
 pub(crate) fn subscribed(method: &str, subscription: &Value, mut params: Value) -> String {
     params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": subscription});

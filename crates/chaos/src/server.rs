@@ -1,86 +1,44 @@
-//! The shared state of the server's threads: session, calls in progress, journal and output. It parses messages
-//! and passes requests to `eras`.
+//! The transport stdio: one line per message, one session per process.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::eras;
-use crate::journal::Journal;
-use crate::output::Output;
-use crate::reply::{Outcome, subscribed};
+use crate::eras::{self, Reaction};
+use crate::faults::{Behaviour, Channel, Play};
+use crate::output::{Output, complain};
+use crate::reply::{LIST_CHANGED, Outcome, acknowledgement, list_changed, subscribed};
 use crate::script::{RpcError, Script};
-use crate::source::Source;
+use crate::startup::close_stdout;
+use crate::state::{Handshake, Message, Request, State, notice};
+use crate::waiting::Waiting;
 
 /// Maximum number of requests with a thread.
 const MAX_THREADS: usize = 256;
 
-/// The progress of the legacy handshake.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Handshake {
-    #[default]
-    None,
-    Asked,
-    Done,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Session {
-    pub(crate) handshake: Handshake,
-    /// The ids of the open `subscriptions/listen` requests that want tool changes.
-    pub(crate) subscriptions: Vec<Value>,
-}
-
-/// A parsed request.
-pub(crate) struct Request {
-    pub(crate) id: Value,
-    pub(crate) method: String,
-    pub(crate) params: Value,
-}
-
 pub(crate) struct Server {
-    pub(crate) source: Source,
-    pub(crate) journal: Journal,
-    pub(crate) output: Output,
-    /// The command line, for `args_dump`.
-    pub(crate) shown: Vec<String>,
-    pub(crate) sequence: AtomicU64,
-    pub(crate) lists: AtomicU64,
-    session: Mutex<Session>,
-    // The key is the id as JSON, so that `1` and `"1"` are two requests.
-    waiting: Mutex<HashMap<String, SyncSender<()>>>,
+    pub(crate) state: Arc<State>,
+    output: Output,
+    handshake: Handshake,
+    /// The ids of the open `subscriptions/listen` requests that want tool changes.
+    subscriptions: Mutex<Vec<Value>>,
+    waiting: Waiting,
     threads: AtomicUsize,
 }
 
 impl Server {
-    pub(crate) fn new(
-        source: Source,
-        journal: Journal,
-        output: Output,
-        shown: Vec<String>,
-    ) -> Self {
+    pub(crate) fn new(state: Arc<State>, output: Output) -> Self {
         Self {
-            source,
-            journal,
+            state,
             output,
-            shown,
-            sequence: AtomicU64::new(0),
-            lists: AtomicU64::new(0),
-            session: Mutex::default(),
-            waiting: Mutex::default(),
+            handshake: Handshake::default(),
+            subscriptions: Mutex::default(),
+            waiting: Waiting::default(),
             threads: AtomicUsize::new(0),
         }
-    }
-
-    pub(crate) fn script(&self) -> Arc<Script> {
-        self.source.current()
-    }
-
-    pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Handles one line from stdin.
@@ -88,106 +46,143 @@ impl Server {
         if line.trim_ascii().is_empty() {
             return;
         }
-        let Ok(message) = serde_json::from_slice::<Value>(line) else {
-            let head = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
-            self.journal.write("not-json", json!({"line": head}));
-            let error = json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "not JSON"}});
-            return self.output.line(&error.to_string());
-        };
-        let params = message.get("params").cloned().unwrap_or(Value::Null);
-        match (message.get("id"), message["method"].as_str()) {
-            (Some(id), Some(method)) => {
-                let request = Request {
-                    id: id.clone(),
-                    method: method.to_owned(),
-                    params,
-                };
-                eras::answer(self, request);
+        let journal = &self.state.journal;
+        match Message::parse(line) {
+            None => {
+                let head = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+                journal.write("not-json", json!({"line": head}));
+                let error =
+                    json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "not JSON"}});
+                self.output.line(&error.to_string());
             }
-            (None, Some(method)) => self.notice(method, &params),
-            (_, None) => self.journal.write("response", json!({"message": message})),
+            Some(Message::Request(request)) => self.answer(request),
+            Some(Message::Notification { method, params }) => {
+                if let Some(id) = notice(journal, &self.handshake, &method, &params) {
+                    self.subscriptions().retain(|open| *open != id);
+                    self.waiting.cancel(&id.to_string());
+                }
+            }
+            Some(Message::Other(message)) => journal.write("response", json!({"message": message})),
         }
     }
 
-    fn notice(&self, method: &str, params: &Value) {
-        match method {
-            "notifications/initialized" => {
-                self.journal.write("initialized", json!({}));
-                let mut session = self.session();
-                if session.handshake == Handshake::Asked {
-                    session.handshake = Handshake::Done;
-                }
+    /// Answers a request, now, later or not at all.
+    fn answer(self: &Arc<Self>, request: Request) {
+        let script = self.state.script();
+        let reaction = eras::react(&self.state, &script, &self.handshake, &request);
+        let (behaviour, outcome) = match reaction {
+            Reaction::Silence => return,
+            Reaction::Refuse(error) => {
+                return self.output.line(&Outcome::Error(error).line(&request.id));
             }
-            "notifications/cancelled" => {
-                let details = json!({"id": params["requestId"], "reason": params["reason"]});
-                self.journal.write("cancelled", details);
-                self.cancel(&params["requestId"]);
+            Reaction::Answer(outcome) => return self.output.line(&outcome.line(&request.id)),
+            Reaction::Subscribe { wanted } => return self.subscribe(&request.id, wanted),
+            Reaction::Play(behaviour, outcome) => (behaviour, outcome),
+            Reaction::Announce(outcome) => {
+                self.notify_list_changed();
+                (Behaviour::Ok, outcome)
             }
-            other => self.journal.write("notification", json!({"method": other})),
+        };
+        let play = Play::new(&script, request);
+        self.on_thread(play, behaviour, outcome);
+    }
+
+    /// Opens a subscription; it ends with `notifications/cancelled` for its id.
+    fn subscribe(&self, id: &Value, wanted: bool) {
+        // The lock is held until the acknowledgement is written, since it must be the first message.
+        let mut subscriptions = self.subscriptions();
+        self.output.line(&acknowledgement(id, wanted));
+        if wanted {
+            subscriptions.push(id.clone());
         }
     }
 
     /// Announces a changed tool list to every subscriber.
     pub(crate) fn notify_list_changed(&self) {
-        const METHOD: &str = "notifications/tools/list_changed";
-        let (legacy, subscriptions) = {
-            let session = self.session();
-            let legacy = session.handshake == Handshake::Done;
-            (legacy, session.subscriptions.clone())
-        };
+        let legacy = self.handshake.is_done();
+        let subscriptions = self.subscriptions().clone();
         let notified = subscriptions.len() + usize::from(legacy);
         // Written to the journal first, so that a test that has received the message finds the line.
-        self.journal
-            .write("list-changed", json!({"notified": notified}));
+        let details = json!({"notified": notified});
+        self.state.journal.write("list-changed", details);
         if legacy {
-            let message = json!({"jsonrpc": "2.0", "method": METHOD});
-            self.output.line(&message.to_string());
+            self.output.line(&list_changed());
         }
         for subscription in &subscriptions {
             self.output
-                .line(&subscribed(METHOD, subscription, json!({})));
+                .line(&subscribed(LIST_CHANGED, subscription, json!({})));
         }
     }
 
     /// Runs the answer to a request on a separate thread, up to the maximum number.
-    pub(crate) fn on_thread(self: &Arc<Self>, id: &Value, run: impl FnOnce() + Send + 'static) {
+    fn on_thread(self: &Arc<Self>, play: Play, behaviour: Behaviour, outcome: Outcome) {
         let server = Arc::clone(self);
+        let id = play.request.id.clone();
         let begun = self.threads.fetch_add(1, Ordering::SeqCst) < MAX_THREADS
             && std::thread::Builder::new()
                 .spawn(move || {
-                    run();
+                    let mut channel = Line {
+                        server: &server,
+                        id: &play.request.id,
+                    };
+                    play.run(&mut channel, &behaviour, outcome);
                     server.threads.fetch_sub(1, Ordering::SeqCst);
                 })
                 .is_ok();
         if !begun {
             self.threads.fetch_sub(1, Ordering::SeqCst);
             let error = Outcome::Error(RpcError::new(-32603, "too many requests at once"));
-            self.output.line(&error.line(id));
+            self.output.line(&error.line(&id));
         }
     }
 
-    /// Makes the request cancellable until [`Self::stop_waiting`].
-    pub(crate) fn start_waiting(&self, id: &Value) -> Receiver<()> {
-        let (cancel, cancelled) = sync_channel(1);
-        self.waiting().insert(id.to_string(), cancel);
-        cancelled
+    fn subscriptions(&self) -> MutexGuard<'_, Vec<Value>> {
+        self.subscriptions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The answer to one request on stdout. A reader that has gone also closed stdin, which ends the process; so
+/// errors of writing are ignored.
+struct Line<'a> {
+    server: &'a Server,
+    id: &'a Value,
+}
+
+impl Channel for Line<'_> {
+    fn notification(&mut self, message: &str) {
+        self.server.output.line(message);
     }
 
-    pub(crate) fn stop_waiting(&self, id: &Value) {
-        self.waiting().remove(&id.to_string());
+    fn raw(&mut self, bytes: &[u8]) -> bool {
+        self.server.output.raw(bytes).is_ok()
     }
 
-    fn cancel(&self, id: &Value) {
-        self.session().subscriptions.retain(|open| open != id);
-        if let Some(cancel) = self.waiting().get(&id.to_string()) {
-            match cancel.try_send(()) {
-                // Full: it was cancelled already. Disconnected: its wait has just ended.
-                Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
-            }
+    fn answer(&mut self, bytes: &[u8]) {
+        drop(self.server.output.raw(&[bytes, b"\n"].concat()));
+    }
+
+    fn drip(&mut self, bytes: &[u8], step: usize, pause: Duration) {
+        let line = [bytes, b"\n"].concat();
+        self.server.output.drip(&line, step, pause);
+    }
+
+    fn wait(&mut self, ms: u64) -> bool {
+        let wait = Duration::from_millis(ms);
+        let script: Arc<Script> = self.server.state.script();
+        if script.ignore_cancel {
+            std::thread::sleep(wait);
+            return true;
         }
+        let key = self.id.to_string();
+        let cancelled = self.server.waiting.start(&key);
+        let woken = cancelled.recv_timeout(wait);
+        self.server.waiting.stop(&key);
+        woken == Err(RecvTimeoutError::Timeout)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<String, SyncSender<()>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn close(&mut self) {
+        complain(&close_stdout());
     }
 }

@@ -4,30 +4,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::script::Script;
-use crate::server::Server;
+use crate::state::State;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-pub(crate) fn start(server: &Arc<Server>) -> Result<(), String> {
-    if !server.source.changes() {
+pub(crate) fn start(
+    state: &Arc<State>,
+    announce: impl Fn() + Send + 'static,
+) -> Result<(), String> {
+    if !state.source.changes() {
         return Ok(());
     }
     // Read before the thread runs, which may be late: a change in between counts as well.
-    let first = server.script();
-    let server = Arc::clone(server);
-    match std::thread::Builder::new().spawn(move || watch(&server, first)) {
+    let first = state.script();
+    let state = Arc::clone(state);
+    match std::thread::Builder::new().spawn(move || watch(&state, first, &announce)) {
         Ok(_detached) => Ok(()),
         Err(error) => Err(format!("cannot watch the script: {error}")),
     }
 }
 
-fn watch(server: &Server, first: Arc<Script>) {
+fn watch(state: &State, first: Arc<Script>, announce: &dyn Fn()) {
     let mut seen = first;
     loop {
         std::thread::sleep(POLL_INTERVAL);
-        let now = server.source.current();
+        let now = state.source.current();
         if now.generation > seen.generation || now.notify != seen.notify {
-            server.notify_list_changed();
+            announce();
         }
         seen = now;
     }

@@ -4,60 +4,22 @@
     reason = "a helper of a test fails like the test itself"
 )]
 
+mod support;
+
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Generous, as a machine that builds something else meanwhile is slow.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-/// A folder of one test, removed with it.
-struct Folder(PathBuf);
+use crate::support::{DEADLINE, Folder, program};
 
 impl Folder {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::SeqCst);
-        let name = format!("chaos-mcp-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn script(&self) -> PathBuf {
-        self.0.join("script.json")
-    }
-
-    /// Replaces the script in one step.
-    fn write(&self, script: &Value) {
-        let draft = self.0.join("draft.json");
-        std::fs::write(&draft, script.to_string()).unwrap();
-        std::fs::rename(&draft, self.script()).unwrap();
-    }
-
-    fn journal(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.0.join("journal")).unwrap();
-        let lines = text.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
-    }
-
-    /// The journal's entries of one kind.
-    fn events(&self, event: &str) -> Vec<Value> {
-        let entries = self.journal().into_iter();
-        entries.filter(|entry| entry["event"] == event).collect()
-    }
-
     fn start(&self) -> Chaos {
         let mut command = command();
         command.arg("--script").arg(self.script());
-        command.arg("--journal").arg(self.0.join("journal"));
+        command.arg("--journal").arg(self.file("journal"));
         Chaos::run(command)
     }
 
@@ -67,24 +29,10 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
 struct Chaos {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test runs the binary without the broker's spawner"
-)]
-fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
-    Command::new(name)
 }
 
 fn command() -> Command {
@@ -513,13 +461,7 @@ fn chaos_server_ignores_end_of_input_and_sigterm_if_scripted() {
     );
     let mut chaos = chaos.legacy();
     drop(chaos.stdin.take());
-    let pause = Duration::from_millis(10);
-    let mut looks = 0;
-    while folder.events("eof").is_empty() {
-        looks += 1;
-        assert!(pause * looks < DEADLINE, "the end of stdin was not seen");
-        std::thread::sleep(pause);
-    }
+    folder.await_events("eof", 1);
     assert!(chaos.child.try_wait().unwrap().is_none());
     chaos.child.kill().unwrap();
     assert_eq!(chaos.child.wait().unwrap().code(), None);
@@ -577,7 +519,7 @@ fn chaos_recorded_list_is_replayed_in_pages() {
         "protocolVersion": "2024-11-05",
         "tools": [tool("add"), tool("x"), tool("y")],
     });
-    let file = folder.0.join("recorded.json");
+    let file = folder.file("recorded.json");
     std::fs::write(&file, serde_json::to_string_pretty(&recorded).unwrap()).unwrap();
     let mut chaos = replayed(&file, "2");
     let opened = chaos.ask(1, "initialize", json!({"protocolVersion": "2025-11-25"}));
@@ -603,7 +545,7 @@ fn chaos_brief_journal_truncates_arguments() {
     folder.write(&json!({}));
     let mut command = command();
     command.arg("--brief").arg("--script").arg(folder.script());
-    command.arg("--journal").arg(folder.0.join("journal"));
+    command.arg("--journal").arg(folder.file("journal"));
     let mut chaos = Chaos::run(command).legacy();
     let long = "x".repeat(5000);
     let params = json!({"name": "echo", "arguments": {"text": long}});

@@ -4,7 +4,7 @@ mod play;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::play::Play;
+pub(crate) use self::play::{Channel, Play, Played};
 use crate::script::RpcError;
 
 /// The fault of an answer; the valid answer is made first and is changed here.

@@ -1,60 +1,118 @@
 //! Writes an answer with its fault.
 
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{Behaviour, Flood, Notifications};
-use crate::output::complain;
+use crate::eras;
 use crate::reply::{Outcome, error_body, with_members};
-use crate::script::RpcError;
-use crate::server::{Request, Server};
-use crate::startup::{close_stdout, end_process};
+use crate::script::{RpcError, Script};
+use crate::startup::end_process;
+use crate::state::Request;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// The way of an answer to the client. Several answers, or lines of noise, are separated by newlines.
+pub(crate) trait Channel {
+    /// Sends a notification before the answer.
+    fn notification(&mut self, message: &str);
+    /// Sends bytes without a frame; returns whether more can be sent.
+    fn raw(&mut self, bytes: &[u8]) -> bool;
+    fn answer(&mut self, bytes: &[u8]);
+    /// Sends the answer a few bytes at a time.
+    fn drip(&mut self, bytes: &[u8], step: usize, pause: Duration);
+    /// Whether the wait ended without a cancel.
+    fn wait(&mut self, ms: u64) -> bool;
+    /// Closes the channel for good, while the process runs on.
+    fn close(&mut self);
+}
+
+/// The end of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Played {
+    Answered,
+    /// Never answered, on purpose.
+    Unanswered,
+    /// Cancelled before the answer.
+    Cancelled,
+}
 
 /// A request that is about to be answered.
 pub(crate) struct Play {
     pub(crate) request: Request,
-    pub(crate) modern: bool,
+    modern: bool,
     /// A tool call has content to change; any other result gets a padding member.
-    pub(crate) is_call: bool,
+    is_call: bool,
 }
 
 impl Play {
+    pub(crate) fn new(script: &Script, request: Request) -> Self {
+        Self {
+            modern: eras::is_modern(script, &request),
+            is_call: request.method == "tools/call",
+            request,
+        }
+    }
+
     /// Answers the request; `outcome` is the answer of a server without faults.
-    pub(crate) fn run(&self, server: &Server, behaviour: &Behaviour, outcome: Outcome) {
+    pub(crate) fn run(
+        &self,
+        channel: &mut dyn Channel,
+        behaviour: &Behaviour,
+        outcome: Outcome,
+    ) -> Played {
         let id = &self.request.id;
-        let output = &server.output;
-        let line = outcome.line(id);
-        let bytes = match behaviour {
-            Behaviour::Hang => return,
+        match behaviour {
+            Behaviour::Hang => return Played::Unanswered,
             Behaviour::Delay { ms, then } => {
-                if self.wait(server, *ms) {
-                    self.run(server, then, outcome);
+                if channel.wait(*ms) {
+                    return self.run(channel, then, outcome);
                 }
-                return;
+                return Played::Cancelled;
             }
             Behaviour::Notify {
                 notifications,
                 then,
             } => {
-                self.notify(server, notifications);
-                return self.run(server, then, outcome);
+                self.notify(channel, notifications);
+                return self.run(channel, then, outcome);
             }
             Behaviour::Exit(code) => end_process(*code),
             Behaviour::Abort => std::process::abort(),
-            Behaviour::CloseStdout => return complain(&close_stdout()),
+            Behaviour::CloseStdout => {
+                channel.close();
+                return Played::Unanswered;
+            }
             Behaviour::Drip { bytes, ms } => {
                 let pause = Duration::from_millis(*ms);
-                return output.drip(format!("{line}\n").as_bytes(), *bytes, pause);
+                channel.drip(outcome.line(id).as_bytes(), *bytes, pause);
             }
             Behaviour::PartialEof => {
-                drop(output.raw(&line.as_bytes()[..line.len() / 2]));
+                let line = outcome.line(id);
+                channel.raw(&line.as_bytes()[..line.len() / 2]);
                 end_process(0)
             }
-            Behaviour::Ok => line.into(),
+            Behaviour::Flood(flood) => {
+                let Flood { before, after, .. } = flood;
+                let round = format!("{before}{}{after}", flood.text.repeat(flood.times));
+                for _ in 0..flood.rounds {
+                    if !channel.raw(round.as_bytes()) {
+                        return Played::Unanswered;
+                    }
+                }
+                channel.answer(outcome.line(id).as_bytes());
+            }
+            _ => channel.answer(&self.message(behaviour, &outcome)),
+        }
+        Played::Answered
+    }
+
+    /// The answer with the fault in it; the behaviours that are more than a text are done in [`Self::run`].
+    fn message(&self, behaviour: &Behaviour, outcome: &Outcome) -> Vec<u8> {
+        let id = &self.request.id;
+        let line = outcome.line(id);
+        match behaviour {
             Behaviour::Dup => format!("{line}\n{line}").into(),
             Behaviour::Batch => format!("[{line}]").into(),
             Behaviour::WrongId => outcome.line(&wrong_id(id)).into(),
@@ -72,30 +130,17 @@ impl Play {
             Behaviour::Result(result) => self.result(&self.completed(result)),
             Behaviour::RawResult(text) => self.result(text),
             Behaviour::RawLine(text) => text.replace("$ID", &id.to_string()).into(),
-            Behaviour::BadUtf8 => self.spoilt(&outcome, b"\"not UTF-8: \xff\xfe\""),
-            Behaviour::Surrogate => self.spoilt(&outcome, br#""alone: \ud800""#),
+            Behaviour::BadUtf8 => self.spoilt(outcome, b"\"not UTF-8: \xff\xfe\""),
+            Behaviour::Surrogate => self.spoilt(outcome, br#""alone: \ud800""#),
             Behaviour::Ansi => {
                 let text = json!("\u{1b}[31mred\u{1b}[0m \u{202e}bidi \u{e0041}tag");
-                self.spoilt(&outcome, text.to_string().as_bytes())
+                self.spoilt(outcome, text.to_string().as_bytes())
             }
             Behaviour::Big(size) => {
                 let text = format!("\"{}\"", "x".repeat(*size));
-                self.spoilt(&outcome, text.as_bytes())
+                self.spoilt(outcome, text.as_bytes())
             }
-            Behaviour::Deep(levels) => {
-                let nested = format!("{}{}", "[".repeat(*levels), "]".repeat(*levels));
-                let result = match &outcome {
-                    Outcome::Result(result) => result.as_str(),
-                    Outcome::Error(_) => "{}",
-                };
-                let member = if self.is_call {
-                    "structuredContent"
-                } else {
-                    "padding"
-                };
-                let members = format!(r#""{member}":{{"deep":{nested}}}"#);
-                self.result(&with_members(result, &members))
-            }
+            Behaviour::Deep(levels) => self.deep(outcome, *levels),
             Behaviour::Noise(lines) => {
                 let noise: String = (1..=*lines).map(|at| format!("noise {at}\n")).collect();
                 format!("{noise}{line}").into()
@@ -104,38 +149,38 @@ impl Play {
                 let noise = "{\"level\":\"info\"}\n[]\n42\n\"text\"\nnull\n{}";
                 format!("{noise}\n{line}").into()
             }
-            Behaviour::Flood(flood) => {
-                let Flood { before, after, .. } = flood;
-                let round = format!("{before}{}{after}", flood.text.repeat(flood.times));
-                for _ in 0..flood.rounds {
-                    if output.raw(round.as_bytes()).is_err() {
-                        return;
-                    }
-                }
-                line.into()
-            }
-        };
-        // A reader that has gone also closed stdin, which ends the process.
-        drop(output.raw(&[bytes.as_slice(), b"\n"].concat()));
-    }
-
-    /// Whether the wait ended without a cancel.
-    fn wait(&self, server: &Server, ms: u64) -> bool {
-        let wait = Duration::from_millis(ms);
-        if server.script().ignore_cancel {
-            std::thread::sleep(wait);
-            return true;
+            Behaviour::Ok
+            | Behaviour::Hang
+            | Behaviour::Exit(_)
+            | Behaviour::Abort
+            | Behaviour::PartialEof
+            | Behaviour::CloseStdout
+            | Behaviour::Delay { .. }
+            | Behaviour::Notify { .. }
+            | Behaviour::Drip { .. }
+            | Behaviour::Flood(_) => line.into(),
         }
-        let cancelled = server.start_waiting(&self.request.id);
-        let woken = cancelled.recv_timeout(wait);
-        server.stop_waiting(&self.request.id);
-        woken == Err(RecvTimeoutError::Timeout)
     }
 
-    fn notify(&self, server: &Server, notifications: &Notifications) {
-        let write = |method: &str, params: Value| {
+    fn deep(&self, outcome: &Outcome, levels: usize) -> Vec<u8> {
+        let nested = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let result = match outcome {
+            Outcome::Result(result) => result.as_str(),
+            Outcome::Error(_) => "{}",
+        };
+        let member = if self.is_call {
+            "structuredContent"
+        } else {
+            "padding"
+        };
+        let members = format!(r#""{member}":{{"deep":{nested}}}"#);
+        self.result(&with_members(result, &members))
+    }
+
+    fn notify(&self, channel: &mut dyn Channel, notifications: &Notifications) {
+        let mut write = |method: &str, params: Value| {
             let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
-            server.output.line(&message.to_string());
+            channel.notification(&message.to_string());
         };
         match notifications {
             Notifications::Progress(steps) => {

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{Bulk, Era, Grandchild, RpcError, Script};
 use crate::faults::Behaviour;
+use crate::http::{Settings, Transport};
 
 type Raw = Box<RawValue>;
 
@@ -28,7 +29,21 @@ impl Script {
                 .set(name, raw)
                 .map_err(|error| format!("field `{name}`: {error}"))?;
         }
+        script.check_transport(fields.contains_key("era"))?;
         Ok(script)
+    }
+
+    /// The older transport is always legacy.
+    fn check_transport(&mut self, has_era: bool) -> Result<(), String> {
+        if self.http.transport == Transport::OldSse {
+            if has_era && matches!(self.era, Era::Modern | Era::Both) {
+                return Err("field `era`: the transport sse needs a legacy era".to_owned());
+            }
+            if !has_era {
+                self.era = Era::Legacy;
+            }
+        }
+        Ok(())
     }
 
     /// Replaces the tools by these.
@@ -90,6 +105,7 @@ impl Script {
             "plain" => self.plain = read!(raw),
             "generation" => self.generation = read!(raw),
             "notify" => self.notify = read!(raw),
+            "http" => self.http = Settings::parse(&value()?)?,
             _ => return Err("is not known".to_owned()),
         }
         Ok(())

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::fields::one_line;
 use crate::faults::Behaviour;
+use crate::http::Settings;
 
 /// The supported eras, and the reaction to the probe for the modern one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +120,8 @@ pub(crate) struct Script {
     pub(crate) plain: bool,
     pub(crate) generation: u64,
     pub(crate) notify: u64,
+    /// The transport over HTTP and its faults.
+    pub(crate) http: Settings,
 }
 
 impl Default for Script {
@@ -162,23 +165,31 @@ impl Default for Script {
             plain: false,
             generation: 0,
             notify: 0,
+            http: Settings::default(),
         }
     }
 }
 
+const LEGACY_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
 impl Script {
     /// The revision that `initialize` is answered with.
     pub(crate) fn legacy_version(&self, asked: Option<&str>) -> String {
-        const KNOWN: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
         let negotiated = || {
             asked
-                .filter(|asked| KNOWN.contains(asked))
-                .unwrap_or(KNOWN[0])
+                .filter(|asked| LEGACY_VERSIONS.contains(asked))
+                .unwrap_or(LEGACY_VERSIONS[0])
         };
         match &self.protocol_version {
             Some(version) => version.clone(),
             None => negotiated().to_owned(),
         }
+    }
+
+    /// Whether a legacy session may have this revision.
+    pub(crate) fn is_legacy_version(&self, version: &str) -> bool {
+        LEGACY_VERSIONS.contains(&version)
+            || (self.era != Era::Modern && self.protocol_version.as_deref() == Some(version))
     }
 
     /// The revisions that `server/discover` names.
