@@ -8,9 +8,9 @@ use broker_model::lock::Lock;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
-use crate::header_params::{HeaderParam, HeaderParamKind};
 use crate::plan::Plan;
 use crate::tables::{self, Area, Entry, EntryKind, Source, Span, Tables, Tool};
+use broker_model::header_params::{HeaderParam, HeaderParamKind};
 
 /// The name of the file with the tables, which `include_catalog!` includes.
 pub const CATALOG_FILE: &str = "catalog.rs";
@@ -166,6 +166,7 @@ impl ToTokens for Tool {
             Some(span) => quote!(Some(#span)),
             None => quote!(None),
         };
+        let header_params = header_params.iter().map(header_param);
         let allow = if *allow == u64::MAX {
             quote!(u64::MAX)
         } else {
@@ -181,24 +182,23 @@ impl ToTokens for Tool {
     }
 }
 
-impl ToTokens for HeaderParam {
-    fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Self {
-            name,
-            pointer,
-            kind,
-        } = self;
-        let kind = match kind {
-            HeaderParamKind::Text => quote!(Text),
-            HeaderParamKind::Integer => quote!(Integer),
-            HeaderParamKind::Boolean => quote!(Boolean),
-        };
-        tokens.extend(quote! {
-            ::mcp_broker::catalog::HeaderParam {
-                name: #name, pointer: &[#(#pointer),*],
-                kind: ::mcp_broker::catalog::HeaderParamKind::#kind,
-            }
-        });
+/// The expression of an argument that a client repeats as a header.
+fn header_param(param: &HeaderParam) -> TokenStream {
+    let HeaderParam {
+        name,
+        pointer,
+        kind,
+    } = param;
+    let kind = match kind {
+        HeaderParamKind::Text => quote!(Text),
+        HeaderParamKind::Integer => quote!(Integer),
+        HeaderParamKind::Boolean => quote!(Boolean),
+    };
+    quote! {
+        ::mcp_broker::catalog::HeaderParam {
+            name: #name, pointer: &[#(#pointer),*],
+            kind: ::mcp_broker::catalog::HeaderParamKind::#kind,
+        }
     }
 }
 

@@ -12,7 +12,6 @@ mod build_script;
 pub mod cli;
 mod default_config;
 pub mod emit;
-pub mod header_params;
 #[cfg(feature = "cli")]
 pub mod lint;
 pub mod plan;

@@ -11,6 +11,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use crate::settings;
 
+mod exposure;
 mod flat_names;
 
 /// The checked tree: every path names one entry, and every name in the config exists.
@@ -166,7 +167,7 @@ impl<'a> Planner<'a> {
         for tool in &locked.exposed {
             self.add_tool(index, source, tool);
         }
-        self.check_filter(source, locked);
+        self.check_exposure(source, locked);
         let names = source
             .aliases
             .keys()
@@ -262,87 +263,6 @@ impl<'a> Planner<'a> {
             DiagnosticCode::ConfigRange,
             message,
             Some(format!("Write at least {least}.")),
-        );
-    }
-
-    /// A filter that exposes nothing is refused; a single pattern without a match is a warning.
-    fn check_filter(&mut self, source: &'a Source, locked: &LockedSource) {
-        let names: Vec<&str> = locked
-            .exposed
-            .iter()
-            .map(|tool| tool.upstream_name.as_str())
-            .chain(locked.hidden.iter().map(|tool| tool.name.as_str()))
-            .collect();
-        if locked.exposed.is_empty() && !source.filter.patterns().is_empty() {
-            let message = format!(
-                "the filter of `{}` matches none of its {} tools",
-                source.path,
-                names.len()
-            );
-            let wanted = source.filter.patterns().iter().map(String::as_str);
-            let help = format!(
-                "Its tools nearest to the patterns: {}.",
-                nearest(wanted, &names, 5)
-            );
-            self.error(
-                source,
-                "/tool_filter",
-                DiagnosticCode::FilterEmpty,
-                message,
-                Some(help),
-            );
-            return;
-        }
-        for pattern in source.filter.patterns() {
-            let glob = pattern.strip_prefix('!').unwrap_or(pattern);
-            let matches = broker_model::filter::ToolFilter::compile(&[glob])
-                .is_ok_and(|alone| names.iter().any(|name| alone.admits(name)));
-            if !matches {
-                let shown = broker_model::text::shown_line(pattern, 100);
-                let message = format!("the pattern `{shown}` of `{}` matches no tool", source.path);
-                let warning = Diagnostic::warning(DiagnosticCode::FilterEmpty, message)
-                    .at(format!("{}/tool_filter", source.pointer))
-                    .help(format!(
-                        "The nearest: {}.",
-                        nearest([glob].into_iter(), &names, 3)
-                    ));
-                self.plan.warnings.push(self.config.place(warning));
-            }
-        }
-    }
-
-    fn unknown_tool(&mut self, source: &'a Source, locked: &LockedSource, name: &str, key: &str) {
-        let shown = broker_model::text::shown_line(name, 100);
-        let below = format!("/{key}/{}", broker_model::json::escape_token(name));
-        let hidden = locked.hidden.iter().any(|tool| tool.name == name);
-        let (message, help) = if hidden {
-            (
-                format!(
-                    "`{key}` names `{shown}`, which the filter of `{}` hides",
-                    source.path
-                ),
-                "Admit it in `tool_filter`, or remove the key.".to_owned(),
-            )
-        } else {
-            let names: Vec<&str> = locked
-                .exposed
-                .iter()
-                .map(|tool| tool.upstream_name.as_str())
-                .collect();
-            (
-                format!(
-                    "`{key}` names `{shown}`, which `{}` does not have",
-                    source.path
-                ),
-                format!("Did you mean {}?", nearest([name].into_iter(), &names, 3)),
-            )
-        };
-        self.error(
-            source,
-            &below,
-            DiagnosticCode::OverrideUnknown,
-            message,
-            Some(help),
         );
     }
 

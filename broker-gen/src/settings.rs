@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use broker_model::config::{Config, Source};
+use broker_model::config::{Backend, Config, Source};
 #[cfg(feature = "cli")]
 use broker_model::lock::Lock;
 use broker_model::lock::{LockedSource, SourceSettings};
 use broker_model::text::shown_line;
+use broker_model::trust::TrustLevel;
 
 #[cfg(feature = "cli")]
 use crate::provenance::{self, Requested};
@@ -44,7 +45,20 @@ fn changes_since(config: &Config, source: &Source, locked: &LockedSource) -> Vec
         changes.push("it has another `backend`".to_owned());
     }
     if changes.is_empty() && locked.config_digest != source.digest() {
-        changes.push("`env` or `inherit_env` has other names".to_owned());
+        changes.push(unshown_changes(source));
+    }
+    changes
+}
+
+/// The possible changes if all fields that the lock repeats are unchanged.
+fn unshown_changes(source: &Source) -> String {
+    let mut changes = match source.backend() {
+        Backend::Stdio => "`env` or `inherit_env` has other names",
+        Backend::Http => "`auth` or `allow_plain_http` is another one",
+    }
+    .to_owned();
+    if source.exposure.level() == TrustLevel::Untrusted {
+        changes.push_str(", or `trust.sensitive` has other words");
     }
     changes
 }
@@ -68,7 +82,7 @@ fn package_change(_: &Source, _: &LockedSource) -> Option<String> {
 #[cfg(feature = "cli")]
 fn package_change(source: &Source, locked: &LockedSource) -> Option<String> {
     let package = locked.package.as_ref()?;
-    let (name, version) = match provenance::request(&source.command)?.what {
+    let (name, version) = match provenance::request(&source.process()?.command)?.what {
         Requested::Npm { name, version, .. } | Requested::Pypi { name, version, .. } => {
             (name, version.exact().map(str::to_owned))
         }

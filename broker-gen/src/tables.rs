@@ -15,9 +15,9 @@ use broker_model::flat_name::flat_name;
 use broker_model::lock::{Lock, LockedTool};
 use serde_json::{Value, json};
 
-use crate::header_params::{self, HeaderParam};
 use crate::plan::{self, Plan, ToolEntry};
 use crate::text::first_sentence;
+use broker_model::header_params::{self, HeaderParam};
 
 /// The version of the tables; a library with another version refuses them.
 pub const CATALOG_FORMAT: u32 = 3;
@@ -282,7 +282,7 @@ impl Writer<'_, '_> {
             args_schema: inside(&desc.args_schema),
             output_schema: desc.output_schema.as_ref().map(inside),
             list_head,
-            header_params: header_params::of_tool(&tool.tool.raw),
+            header_params: header_params::of_tool(&tool.tool.raw).unwrap_or_default(),
             idempotent: is_idempotent(tool),
             allow: u64::MAX,
         };

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 
 use broker_model::CallCode;
 use harness::{
-    Broker, Chaos, DirectServer, Run, post, post_bytes, raw, read, refusal, request, send,
-    wait_until,
+    Broker, Chaos, ChaosServer, DirectServer, Run, http_script, on_echo, post, post_bytes, raw,
+    read, refusal, request, send, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -400,6 +400,30 @@ fn call_timeout_is_returned_for_a_call_that_hangs() {
     let cancelled = chaos.await_events("a", "cancelled", 1);
     assert_eq!(cancelled[0]["id"], calls[0]["id"]);
     assert_eq!((calls.len(), cancelled.len()), (1, 1));
+}
+
+#[test]
+fn upstream_http_is_returned_for_a_call_that_gets_an_http_error() {
+    let chaos = Chaos::new();
+    let fault = json!([on_echo(&json!({"status": 500, "body": "no"}))]);
+    chaos.script("h", &http_script("modern", &json!({"rules": fault})));
+    let server = ChaosServer::start(&chaos, "h");
+    let config = chaos.path().join("http.json");
+    let source = json!({"url": server.url, "tool_filter": ["echo"]});
+    let tree = json!({"tree": [{"path": "/h", "source": source}]});
+    std::fs::write(&config, tree.to_string()).expect("the config is written");
+    let config = config.to_string_lossy();
+    let locked = chaos
+        .run("broker-gen", &["lock", "--config", &config])
+        .output();
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    let broker = Broker::start_ready(chaos.run("broker-gen", &["serve", "0", "--config", &config]));
+    let error = refusal(
+        &broker.call("/h/echo", json!({"text": "x"})),
+        502,
+        "upstream_http",
+    );
+    assert_eq!(error["details"]["status"], 500);
 }
 
 #[test]

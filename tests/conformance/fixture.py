@@ -1,8 +1,8 @@
 """The MCP server behind the broker in the conformance tests, with the names that the official suite asks for.
 
 `python fixture.py` serves both eras over standard input and output, `--era legacy` only the legacy
-one: it refuses `server/discover`. `--http PORT` serves both eras at `http://127.0.0.1:PORT/mcp`, to
-run the suite against the server itself.
+one: it refuses `server/discover`. `--http PORT` serves the same at `http://127.0.0.1:PORT/mcp`, and prints
+the address on standard error; the port 0 is a free one.
 """
 
 import argparse
@@ -168,7 +168,7 @@ async def serve_stdio(server, era):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--era", choices=["both", "legacy"], default="both", help="on standard input and output")
+    parser.add_argument("--era", choices=["both", "legacy"], default="both", help="the eras that it supports")
     parser.add_argument("--http", type=int, metavar="PORT", help="serve HTTP at this port of 127.0.0.1")
     given = parser.parse_args()
     server = make_server()
@@ -176,7 +176,11 @@ def main():
         asyncio.run(serve_stdio(server, given.era))
     else:
         app = server.streamable_http_app()
-        uvicorn.run(app, host="127.0.0.1", port=given.http, log_level="warning")
+        if given.era == "legacy":
+            # Without the entry of the modern era a request belongs to a session, as in older releases of the SDK.
+            server.session_manager.asgi_app = server.session_manager._handle_stateful_request
+        # It prints its address at the level `info`.
+        uvicorn.run(app, host="127.0.0.1", port=given.http, log_level="info", access_log=False)
 
 
 main()

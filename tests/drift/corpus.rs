@@ -6,6 +6,8 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 
+use broker_model::filter::ToolFilter;
+use broker_model::trust::{Exposure, HiddenBy, TrustLevel};
 use harness::{Broker, Chaos, Output, Run, binary, refusal, wait_until};
 use serde_json::{Value, json};
 
@@ -62,6 +64,42 @@ fn broker_gen(verb: &str, folder: &Chaos, more: &[&str]) -> Output {
     let config = folder.path().join("config.json");
     let run = Run::new(&binary("broker-gen")).args([verb, "--config", &config.to_string_lossy()]);
     run.args(more).output()
+}
+
+/// The number of recorded tools that a source without a filter hides at the level `untrusted`.
+const HIDDEN: usize = 128;
+
+#[test]
+fn untrusted_level_hides_the_recorded_tools_with_sensitive_names() {
+    let untrusted = Exposure::new(
+        ToolFilter::default(),
+        TrustLevel::Untrusted,
+        Default::default(),
+    );
+    let mut recordings = recordings();
+    let (mut hidden, mut all) = (Vec::new(), 0);
+    for (node, recorded) in &mut recordings {
+        for tool in tools(recorded) {
+            all += 1;
+            if let Some(HiddenBy::Word(word)) = untrusted.hidden_by(name(tool)) {
+                hidden.push((format!("/{node}/{}", name(tool)), word));
+            }
+        }
+    }
+    assert_eq!((all, hidden.len()), (TOOLS, HIDDEN), "{hidden:#?}");
+
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/trust.md");
+    let page = fs::read_to_string(page).expect("the page is there");
+    let figure = format!("{HIDDEN} of the {TOOLS} tools");
+    assert!(page.contains(&figure), "`{figure}` is not in docs/trust.md");
+    let is_row = |line: &&str| line.starts_with("| `/");
+    let rows: Vec<&str> = page.lines().filter(is_row).collect();
+    assert_eq!(rows.len(), 20, "{rows:#?}");
+    for row in rows {
+        let mut hidden = hidden.iter();
+        let is_known = hidden.any(|(path, word)| row == format!("| `{path}` | `{word}` |"));
+        assert!(is_known, "no such tool is hidden: {row}");
+    }
 }
 
 /// A pseudo-random number that is the same in every run.

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use broker_drift::{Class, Report, ToolDrift, classify};
 use broker_model::config::Config;
-use broker_model::filter::ToolFilter;
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
+use broker_model::trust::Exposure;
 use broker_schema::compile;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn report(old: &Value, new: &Value) -> Report {
         .config;
     let source = config.sources().next().expect("one source");
     let locked = LockedSource::from_snapshot(source, &snapshot(old));
-    classify(&locked, &snapshot(new), &ToolFilter::default())
+    classify(&locked, &snapshot(new), &Exposure::of_every_tool())
 }
 
 /// The pairs that were given, and those that were found and judged here.

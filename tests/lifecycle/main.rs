@@ -1,6 +1,7 @@
 //! The life of a broker: its config and start, reload, instances, guard, diagnosis, shutdown.
 
 mod config;
+mod credentials;
 mod doctor;
 mod filters;
 mod guard;
@@ -11,3 +12,4 @@ mod reload;
 mod serve;
 mod shutdown;
 mod status;
+mod trust;

@@ -1,13 +1,15 @@
 //! The official conformance suite, two versions of it, against a broker over HTTP whose only source is
-//! `tests/conformance/fixture.py`, which passes the suite by itself. `expected.tsv` lists the scenarios
-//! that fail and why; one that fails and is not listed fails the test, and so does one that is listed
-//! and passes.
+//! `tests/conformance/fixture.py`, over stdio or HTTP, which passes the suite by itself; and against the
+//! broker's client. `expected.tsv` lists the scenarios that fail and why; one that fails and is not listed
+//! fails the test, and so does one that is listed and passes.
+
+mod client;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use harness::{Bench, Broker, Run, binary};
+use harness::{Bench, Broker, ListeningServer, Output, Run, binary};
 use serde_json::{Value, json};
 
 /// The scenarios that no row may excuse; each is in at least one run.
@@ -92,43 +94,56 @@ fn add_failures(scenario: &str, checks: &Value, failures: &mut Failures) {
     }
 }
 
-/// Runs the suite; the scenarios that it ran, and the failures.
+/// Runs the suite against the broker; the scenarios that it ran, and the failures.
 fn run(
     broker: &Broker,
     suite: &str,
     args: &[&str],
     results: &Path,
 ) -> (BTreeSet<String>, Failures) {
+    let url = format!("http://{}/mcp", broker.address());
+    let output = suite_run(suite)
+        .args(["server", "--url", &url, "-o"])
+        .args([results])
+        .args(args)
+        .output();
+    let (mut ran, mut failures) = (BTreeSet::new(), Failures::new());
+    for (name, checks) in read_results(results, &output) {
+        let name = name.strip_prefix("server-").expect("a server scenario");
+        ran.insert(name.to_owned());
+        add_failures(name, &checks, &mut failures);
+    }
+    (ran, failures)
+}
+
+/// A version of the suite, without arguments.
+fn suite_run(suite: &str) -> Run {
     let program = folder()
         .join("node_modules")
         .join(suite)
         .join("dist/index.js");
-    let url = format!("http://{}/mcp", broker.address());
-    let output = Run::new(&node())
-        .args([program.as_os_str()])
-        .args(["server", "--url", &url, "-o"])
-        .args([results.as_os_str()])
-        .args(args)
-        .output();
+    Run::new(&node()).args([program])
+}
+
+/// What the suite wrote: the checks of each scenario, without those in folders of groups.
+fn read_results(results: &Path, output: &Output) -> Vec<(String, Value)> {
     let Ok(written) = fs::read_dir(results) else {
         panic!(
             "the suite wrote no results: {}{}",
             output.stdout, output.stderr
         );
     };
-    let mut ran = BTreeSet::new();
-    let mut failures = Failures::new();
+    let mut all = Vec::new();
     for entry in written {
         let entry = entry.expect("a readable folder");
         let name = entry.file_name().to_string_lossy().into_owned();
-        let name = name.strip_prefix("server-").expect("a server scenario");
-        let name = &name[..name.len() - TIME];
-        let checks = fs::read_to_string(entry.path().join("checks.json")).expect("the checks");
+        let Ok(checks) = fs::read_to_string(entry.path().join("checks.json")) else {
+            continue;
+        };
         let checks = serde_json::from_str(&checks).expect("JSON");
-        ran.insert(name.to_owned());
-        add_failures(name, &checks, &mut failures);
+        all.push((name[..name.len() - TIME].to_owned(), checks));
     }
-    (ran, failures)
+    all
 }
 
 /// The scenarios of a run over a server of this era that are expected to fail.
@@ -145,7 +160,7 @@ fn expected(run: &str, upstream: &str) -> BTreeSet<String> {
             "expected.tsv: {line}"
         );
         assert!(
-            !REQUIRED.contains(&scenario),
+            !REQUIRED.contains(&scenario) && !client::REQUIRED.contains(&scenario),
             "expected.tsv: {scenario} has to pass"
         );
         if of.split(' ').any(|of| of == run) && (over == upstream || over == "both") {
@@ -158,11 +173,48 @@ fn expected(run: &str, upstream: &str) -> BTreeSet<String> {
     listed
 }
 
-fn check(upstream: &str, era: &str) {
+/// What a run shows that `expected.tsv` does not say.
+fn unexpected(
+    run: &str,
+    upstream: &str,
+    ran: &BTreeSet<String>,
+    failures: &Failures,
+) -> Vec<String> {
+    let listed = expected(run, upstream);
+    let unlisted = failures
+        .iter()
+        .filter(|(scenario, _)| !listed.contains(*scenario));
+    let mut wrong: Vec<_> = unlisted
+        .map(|(scenario, why)| format!("{run} {scenario} fails: {why}"))
+        .collect();
+    for scenario in listed {
+        let (of, _) = scenario.split_once(':').unwrap_or((&scenario, ""));
+        if !ran.contains(of) {
+            wrong.push(format!("{run} does not have {scenario}, which is listed"));
+        } else if !failures.contains_key(&scenario) {
+            wrong.push(format!("{run} {scenario} passes now; remove its row"));
+        }
+    }
+    wrong
+}
+
+/// The server behind the broker, which supports `era`.
+fn fixture(era: &str) -> Vec<String> {
     let python = folder().join("../clients/venv/v2/bin/python");
+    let program = folder().join("fixture.py");
+    let text = |path: PathBuf| path.to_str().expect("the path is text").to_owned();
+    [
+        text(python),
+        text(program),
+        "--era".to_owned(),
+        era.to_owned(),
+    ]
+    .to_vec()
+}
+
+fn check(upstream: &str, source: &Value) {
     let bench = Bench::new();
-    let command = json!([python, folder().join("fixture.py"), "--era", era]);
-    let root = json!({"path": "/", "type": "node", "source": {"command": command}});
+    let root = json!({"path": "/", "type": "node", "source": source});
     bench.write(
         "c.json",
         &json!({"tree": root, "mcp": {"mode": "direct"}}).to_string(),
@@ -170,34 +222,26 @@ fn check(upstream: &str, era: &str) {
     let broker_gen = || Run::new(&binary("broker-gen")).folder(&bench.path(""));
     let locked = broker_gen().args(["lock", "--config", "c.json"]).output();
     assert_eq!(locked.code, Some(0), "{}{}", locked.stdout, locked.stderr);
+    assert_eq!(
+        bench.lock_json()["sources"][0]["protocol_version"],
+        match upstream {
+            "modern" => "2026-07-28",
+            _ => "2025-11-25",
+        }
+    );
     let broker = Broker::start_ready(broker_gen().args(["serve", "0", "--config", "c.json"]));
 
     let mut wrong = Vec::new();
     let mut seen = BTreeSet::new();
     for (name, suite, args) in RUNS {
         let (ran, failures) = run(&broker, suite, args, &bench.path(name));
-        seen.extend(ran.iter().cloned());
-        let listed = expected(name, upstream);
-        for (scenario, why) in &failures {
-            if !listed.contains(scenario) {
-                wrong.push(format!("{name} {scenario} fails: {why}"));
-            }
-        }
-        for scenario in listed {
-            let (of, _) = scenario.split_once(':').unwrap_or((&scenario, ""));
-            if !ran.contains(of) {
-                wrong.push(format!("{name} does not have {scenario}, which is listed"));
-            } else if !failures.contains_key(&scenario) {
-                wrong.push(format!("{name} {scenario} passes now; remove its row"));
-            }
-        }
+        wrong.extend(unexpected(name, upstream, &ran, &failures));
+        seen.extend(ran);
     }
-    for scenario in REQUIRED
+    let missing = REQUIRED
         .iter()
-        .filter(|scenario| !seen.contains(**scenario))
-    {
-        wrong.push(format!("no run has {scenario}"));
-    }
+        .filter(|scenario| !seen.contains(**scenario));
+    wrong.extend(missing.map(|scenario| format!("no run has {scenario}")));
     assert!(
         wrong.is_empty(),
         "over a {upstream} server:\n{}\nbroker: {}",
@@ -206,12 +250,35 @@ fn check(upstream: &str, era: &str) {
     );
 }
 
+/// The suite over a server that is a process of the broker.
+fn check_over_stdio(upstream: &str, era: &str) {
+    check(upstream, &json!({"command": fixture(era)}));
+}
+
+/// The suite over a server over HTTP.
+fn check_over_http(upstream: &str, era: &str) {
+    let command = fixture(era);
+    let run = Run::new(Path::new(&command[0])).args(&command[1..]);
+    let server = ListeningServer::start(run.args(["--http", "0"]));
+    check(upstream, &json!({"url": server.url("/mcp")}));
+}
+
 #[test]
 fn suite_passes_over_a_modern_server_except_as_listed() {
-    check("modern", "both");
+    check_over_stdio("modern", "both");
 }
 
 #[test]
 fn suite_passes_over_a_legacy_server_except_as_listed() {
-    check("legacy", "legacy");
+    check_over_stdio("legacy", "legacy");
+}
+
+#[test]
+fn suite_passes_over_a_modern_server_over_http_except_as_listed() {
+    check_over_http("modern", "both");
+}
+
+#[test]
+fn suite_passes_over_a_legacy_server_over_http_except_as_listed() {
+    check_over_http("legacy", "legacy");
 }

@@ -6,6 +6,8 @@ mod clients;
 mod conformance;
 mod events;
 mod http;
+mod http_servers;
+mod http_source;
 mod real;
 mod sdk;
 mod stdio;

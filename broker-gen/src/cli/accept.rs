@@ -291,7 +291,7 @@ fn tool<'a>(source: &'a LockedSource, name: &str) -> Result<Subject<'a>, Vec<Dia
             shown_line(&tool.upstream_name, 100)
         ),
         (None, _) if source.hidden.iter().any(|tool| tool.name == name) => {
-            "The filter hides it, so it needs no audit.".to_owned()
+            "It is hidden, so it needs no audit.".to_owned()
         }
         (None, Some(near)) => format!("did you mean `{}`?", shown_line(near, 100)),
         (None, None) => format!(

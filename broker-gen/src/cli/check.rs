@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use broker_drift::{LintResult, Report};
-use broker_mcp::{Endpoint, SourceSpec};
+use broker_mcp::SourceSpec;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::redact::Redactor;
@@ -13,6 +13,7 @@ use broker_wire::Era;
 
 use super::input::{Input, LockFile};
 use super::live::{self, TooLarge};
+use super::lock_diff::raised_levels;
 use super::report::{ReportArgs, ReportView, Sides};
 use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 use super::{ConfigArgs, lint, output, provenance};
@@ -70,7 +71,23 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     let input = Input::read(args)?;
     let LockFile { lock, text } = input.read_lock()?;
     let lock = Arc::new(lock);
-    plan::check_fresh(&input.config, &lock)?;
+    if let Err(stale) = plan::check_fresh(&input.config, &lock) {
+        let mut report = raised_levels(&input.config, &lock);
+        if report.sources.is_empty() {
+            return Err(stale);
+        }
+        report.name_config(&args.file.config.to_string_lossy());
+        // No server is compared with a stale lock.
+        return Ok(CheckOutcome {
+            report,
+            linted: Vec::new(),
+            asked: Vec::new(),
+            refused: output::diagnostics(&stale),
+            lock_path: input.lock_path,
+            lock,
+            lock_text: text,
+        });
+    }
     let plan = plan::plan(&input.config, &lock.sources)?;
     output::diagnostics(&plan.warnings);
     let unpinned = provenance::unpinned(&input.config, &input.specs, strict);
@@ -134,8 +151,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
             }
             Err(too_large) => refused = refused.or(output::diagnostics(&[unlinted(&too_large)])),
         }
-        if let Some(spec) = input.spec(&answer.source) {
-            let Endpoint::Process(process) = &spec.endpoint;
+        let spec = input.spec(&answer.source);
+        if let Some(process) = spec.and_then(|spec| spec.endpoint.process()) {
             found.add_package(locked, &provenance::look(source, process));
         }
         report.merge(found);

@@ -165,7 +165,7 @@ fn tools_of(source: &Source, snapshot: &Snapshot, lock: Option<&Lock>) -> ToolCo
     let listed = snapshot.tools.len();
     let admitted = snapshot.tools.iter();
     let admitted = admitted
-        .filter(|tool| source.filter.admits(tool.name()))
+        .filter(|tool| source.exposure.exposes(tool.name()))
         .count();
     let locked = lock.and_then(|lock| lock.source(source.path.as_str()));
     let Some(locked) = locked else {
@@ -177,7 +177,7 @@ fn tools_of(source: &Source, snapshot: &Snapshot, lock: Option<&Lock>) -> ToolCo
             report: Report::default(),
         };
     };
-    let report = broker_drift::classify(locked, snapshot, &source.filter);
+    let report = broker_drift::classify(locked, snapshot, &source.exposure);
     let withdraws = |class: Class| class.withdraws();
     let withdrawn = if report.sources.iter().any(|one| withdraws(one.class)) {
         locked.exposed.len()
@@ -203,6 +203,7 @@ fn lost() -> ServerExam {
     ServerExam {
         outcome: Err(failure),
         took: std::time::Duration::ZERO,
+        carrier: None,
         noise_lines: 0,
         noise: Vec::new(),
         invalid_utf8_lines: 0,

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use broker_mcp::{Endpoint, SourceSpec};
+use broker_model::config::client_file::{is_secret_key, is_secret_value};
 use broker_model::config::{Source, Template};
 use broker_model::lock::LockedSource;
 use broker_model::redact::is_secret_name;
@@ -76,7 +77,6 @@ pub(super) struct HostValue {
 
 /// Values of variables of a source, which differ on other machines or for other users.
 pub(super) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostValue> {
-    let Endpoint::Process(process) = &spec.endpoint;
     let variables = source.templates().flat_map(Template::variables);
     let mut values: Vec<_> = variables
         .filter_map(|name| Some((name, std::env::var(name).ok()?)))
@@ -86,14 +86,33 @@ pub(super) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostVa
             is_secret: is_secret_name(name),
         })
         .collect();
-    let given = source.env.keys().filter(|name| is_secret_name(name));
-    values.extend(given.filter_map(|name| {
-        Some(HostValue {
-            what: format!("the value of `{name}`"),
-            text: process.env.get(name)?.clone(),
+    if let (Some(written), Some(process)) = (source.process(), spec.endpoint.process()) {
+        let given = written.env.keys().filter(|name| is_secret_name(name));
+        values.extend(given.filter_map(|name| {
+            Some(HostValue {
+                what: format!("the value of `{name}`"),
+                text: process.env.get(name)?.clone(),
+                is_secret: true,
+            })
+        }));
+    }
+    if let (Some(written), Endpoint::Http(http)) = (source.endpoint.http(), &spec.endpoint) {
+        let headers = written.headers.iter();
+        values.extend(headers.filter_map(|(name, template)| {
+            let value = http.headers.get(name)?;
+            Some(HostValue {
+                what: format!("the value of the header `{name}`"),
+                text: value.to_str().ok()?.to_owned(),
+                is_secret: is_secret_key(name) || is_secret_value(name, template.raw()),
+            })
+        }));
+        let literals = written.literal_query_secrets().into_iter();
+        values.extend(literals.map(|text| HostValue {
+            what: "a secret in the query of a URL".to_owned(),
+            text: text.to_owned(),
             is_secret: true,
-        })
-    }));
+        }));
+    }
     // Secrets first: of several texts in one place the worst is reported.
     values.sort_by_key(|one| !one.is_secret);
     values.retain(|one| one.text.len() >= 4);

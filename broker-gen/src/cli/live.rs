@@ -57,7 +57,7 @@ pub(super) async fn compared(
     let (source, lock) = (source.clone(), lock.clone());
     let work = concurrency.parse_aside(move || {
         let locked = lock.source(source.path.as_str())?;
-        let report = broker_drift::classify(locked, &snapshot, &source.filter);
+        let report = broker_drift::classify(locked, &snapshot, &source.exposure);
         Some((report, to_locked(&source, &snapshot)))
     });
     work.await.unwrap_or_else(resume)
@@ -65,7 +65,7 @@ pub(super) async fn compared(
 
 fn to_locked(source: &Source, snapshot: &Snapshot) -> Result<LockedSource, TooLarge> {
     let exposed = snapshot.tools.iter();
-    let exposed = exposed.filter(|tool| source.filter.admits(tool.name()));
+    let exposed = exposed.filter(|tool| source.exposure.exposes(tool.name()));
     let bytes: u64 = exposed.map(ListedTool::parsed_bytes).sum();
     if bytes > MAX_EXPOSED_BYTES {
         let source = source.path.clone();

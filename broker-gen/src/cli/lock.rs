@@ -5,12 +5,13 @@ use std::path::Path;
 
 use broker_drift::BetweenLocks;
 use broker_drift::SeenPackage;
-use broker_mcp::Endpoint;
+
 use broker_model::config::Source;
 use broker_model::exit::Exit;
 use broker_model::lock::Package;
 use broker_model::lock::{LOCK_VERSION, Lock, LockedSource, MAX_BYTES, MIN_LOCK_VERSION};
-use broker_model::text::counted;
+use broker_model::text::{counted, shown_line};
+use broker_model::trust::HiddenBy;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use broker_process::ProcessSpec;
 
@@ -22,6 +23,9 @@ use super::snapshot_all::{Failure, SnapshotJob, SnapshotResult, snapshot_all};
 use super::whole_file::write_whole;
 use super::{LockArgs, host_leaks, lint, live, partial, provenance, schemas, type_notes};
 use crate::{plan, settings};
+
+/// Maximum number of tools of one source that are named because their names are sensitive.
+const MAX_NAMED_HIDDEN: usize = 200;
 
 pub(super) async fn run(args: &LockArgs) -> Exit {
     match lock(args).await {
@@ -257,6 +261,8 @@ async fn take(input: &Input, result: SnapshotResult) -> Result<LockedSource, Box
             let (notes, remedy) = failed.explained(input.spec(path));
             let message = format!("`{path}` failed after {took:.1} s: {}", failed.message());
             let problem = Diagnostic::error(DiagnosticCode::SourceFailed, message);
+            let challenge = failed.failure.challenge.iter();
+            let notes = challenge.map(|line| format!("    {line}")).chain(notes);
             return Err(Box::new(problem.notes(notes).help(remedy)));
         }
         Err(Failure::Unstable(pointers)) => {
@@ -290,10 +296,7 @@ async fn take(input: &Input, result: SnapshotResult) -> Result<LockedSource, Box
             let problem = Diagnostic::error(DiagnosticCode::SourceFailed, too_large.message());
             Box::new(problem.help(TooLarge::HELP))
         })?;
-    let process = input.spec(path).map(|spec| {
-        let Endpoint::Process(process) = &spec.endpoint;
-        process
-    });
+    let process = input.spec(path).and_then(|spec| spec.endpoint.process());
     locked.package = process.and_then(|process| package(source, process));
     let how = if process.is_some_and(|process| process.shell) {
         ", run by /bin/sh"
@@ -317,7 +320,45 @@ async fn take(input: &Input, result: SnapshotResult) -> Result<LockedSource, Box
     if let Some(package) = &locked.package {
         say(text!("{}: runs the {}", path, package));
     }
+    say_sensitive(source, &locked);
     Ok(locked)
+}
+
+/// The tools that are hidden only because their names are sensitive.
+fn say_sensitive(source: &Source, locked: &LockedSource) {
+    let hidden = locked.hidden.iter().filter_map(|tool| {
+        let by = source.exposure.hidden_by(&tool.name)?;
+        matches!(by, HiddenBy::Word(_)).then_some((&tool.name, by))
+    });
+    let hidden: Vec<_> = hidden.collect();
+    for (name, by) in hidden.iter().take(MAX_NAMED_HIDDEN) {
+        say(text!(
+            "{}: `{}` is {}",
+            source.path,
+            shown_line(name, 100),
+            by
+        ));
+    }
+    if hidden.is_empty() {
+        return;
+    }
+    if let Some(more @ 1..) = hidden.len().checked_sub(MAX_NAMED_HIDDEN) {
+        say(text!(
+            "{}: and {} for such a word; `broker-gen tree --hidden` shows all of a lock",
+            source.path,
+            counted(more, "more tool")
+        ));
+    }
+    let beside = match source.exposure.filter().has_positive() {
+        true => "",
+        // A filter whose only pattern is a name exposes nothing else.
+        false => ", beside `*` for the other tools",
+    };
+    say(text!(
+        "{}: to expose such a tool, write its name in `tool_filter`{}",
+        source.path,
+        beside
+    ));
 }
 
 /// The package that a source ran. One that cannot be inspected does not fail the lock.

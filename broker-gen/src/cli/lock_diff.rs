@@ -2,9 +2,10 @@
 
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
-use broker_model::filter::ToolFilter;
+use broker_model::config::{Backend, Config};
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
 use broker_model::snapshot::Snapshot;
+use broker_model::trust::{Exposure, TrustLevel};
 use serde_json::{Value, json};
 
 const REMEDY: &str = "review it; it is accepted once the new lock is committed and built";
@@ -33,6 +34,36 @@ pub(super) fn diff_locks(old: &Lock, new: &Lock) -> Report {
     report
 }
 
+/// The sources to which the config gives a higher trust level than the lock.
+pub(super) fn raised_levels(config: &Config, lock: &Lock) -> Report {
+    let mut report = Report::default();
+    for source in config.sources() {
+        let (path, level) = (&source.path, source.exposure.level());
+        let Some(locked) = lock.source(path.as_str()) else {
+            continue;
+        };
+        if level > locked.trust_level() {
+            let mut found = trust_raised(locked.trust_level(), level, "");
+            found.0.remedy = format!(
+                "review what it exposes, then run `broker-gen lock --source {path}`, commit the lock and build again; or write the lower level"
+            );
+            about(&mut report, locked, found);
+        }
+    }
+    report
+}
+
+fn trust_raised(old: TrustLevel, new: TrustLevel, pointer: &str) -> Draft {
+    let message = format!("the trust level was raised from `{old}` to `{new}`");
+    finding(
+        "trust-raised",
+        Class::Security,
+        FindingSeverity::Error,
+        message,
+    )
+    .of(json!(old), json!(new), pointer)
+}
+
 fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
     let snapshot = Snapshot {
         server_info: new.server_info.clone(),
@@ -45,8 +76,8 @@ fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
             .map(|tool| tool.raw.clone().into())
             .collect(),
     };
-    // The new lock's filter was already applied: its exposed tools are admitted.
-    let mut report = broker_drift::classify(old, &snapshot, &ToolFilter::default());
+    // Only the exposed tools of the new lock are in the snapshot.
+    let mut report = broker_drift::classify(old, &snapshot, &Exposure::of_every_tool());
     let package = new.package.clone();
     report.add_package(
         old,
@@ -104,9 +135,14 @@ fn config_changes(report: &mut Report, old: &LockedSource, new: &LockedSource) {
         )
         .of(old_value, new_value, &format!("/{member}"))
     };
+    let (was, is) = (old.trust_level(), new.trust_level());
     let mut found = Vec::new();
+    if is > was {
+        found.push(trust_raised(was, is, "/trust"));
+    }
     if let (Some(before), Some(after)) = (&old.settings, &new.settings) {
-        for one in before.changes(after) {
+        let changes = before.changes(after).into_iter();
+        for one in changes.filter(|one| one.member != "trust" || is < was) {
             found.push(changed(one.member, one.message, one.old, one.new));
         }
     }
@@ -131,19 +167,32 @@ fn config_changes(report: &mut Report, old: &LockedSource, new: &LockedSource) {
     let both_described = old.settings.is_some() && new.settings.is_some();
     if old.config_digest != new.config_digest && (found.is_empty() || !both_described) {
         let message = if both_described {
-            "its part of the config changed: names of variables in `env` or `inherit_env`"
+            unshown_changes(new)
         } else {
-            "its part of the config changed: command, arguments, names of variables, filter, aliases or `volatile`; compare the configs, since a lock of format version 1 does not contain these values"
+            "its part of the config changed: command, arguments, names of variables, filter, aliases or `volatile`; compare the configs, since a lock of format version 1 does not contain these values".to_owned()
         };
         let [before, after] = [old, new].map(|one| json!(one.config_digest.as_str()));
-        found.push(changed("config_digest", message.to_owned(), before, after));
+        found.push(changed("config_digest", message, before, after));
     }
     for one in found {
         about(report, old, one);
     }
 }
 
-/// Of a tool that the new filter hides only the digest is known, so the classifier reported it as gone.
+/// The possible changes if all fields that both locks have are equal.
+fn unshown_changes(new: &LockedSource) -> String {
+    let fields = match new.backend {
+        Backend::Stdio => "names of variables in `env` or `inherit_env`",
+        Backend::Http => "`auth` or `allow_plain_http`",
+    };
+    let words = match new.trust_level() {
+        TrustLevel::Untrusted => ", or words in `trust.sensitive`",
+        _ => "",
+    };
+    format!("its part of the config changed: {fields}{words}")
+}
+
+/// Of a tool that the new lock hides only the digest is known, so the classifier reported it as gone.
 fn now_hidden(report: &mut Report, old: &LockedSource, tool: &LockedTool, hidden: &HiddenTool) {
     let as_before = if hidden.digest == tool.digest {
         "; it did not change"

@@ -24,6 +24,7 @@ mod diff;
 mod doctor;
 mod generate;
 mod host_leaks;
+mod import;
 mod input;
 mod launch_all;
 mod lint;
@@ -67,7 +68,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Launch the sources, snapshot the tools that pass the filters, write the lock.
+    /// Launch the sources, snapshot the tools that filters and trust levels expose, write the lock.
     ///
     /// Each source is launched twice, and a source with two different answers is refused. The lock is written
     /// only if its bytes change. Review and commit it: models read its texts.
@@ -165,6 +166,15 @@ enum Verb {
         after_help = "Examples:\n  broker-gen new my-broker\n  broker-gen new my-broker --from ~/.cursor/mcp.json\n  broker-gen new my-broker --broker https://example.org/mcp-broker#v0.1.0"
     )]
     New(new::NewArgs),
+    /// Convert the file of a client (Claude, VS Code, Cursor, Codex and others) into a config. Launches nothing.
+    ///
+    /// Values in `env`, headers, URLs and arguments that look like secrets become variables: the config has
+    /// `${NAME}`, and the variables to set are listed. The values are never written or printed. What has no equal
+    /// in a config is listed too. No file is overwritten.
+    #[command(
+        after_help = "Examples:\n  broker-gen import ~/.cursor/mcp.json\n  broker-gen import ~/.codex/config.toml -o config.json"
+    )]
+    Import(import::ImportArgs),
     /// List the rules of reports, or explain one. Launches nothing.
     #[command(
         after_help = "Examples:\n  broker-gen rules\n  broker-gen rules input-required-added"
@@ -285,6 +295,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Accept(args) => accept::run(&args),
         Verb::Schema(args) => schema::run(&args),
         Verb::New(args) => new::run(&args),
+        Verb::Import(args) => import::run(&args),
         Verb::Rules(args) => rules::run(&args),
         Verb::Completions(args) => usage::completions(&args, Cli::command()),
         Verb::Man(args) => usage::man(&args, Cli::command()),

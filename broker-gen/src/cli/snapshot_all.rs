@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use broker_doctor::FailedStart;
-use broker_mcp::{Endpoint, ServerExam, SourceFailure, SourceSpec};
+use broker_mcp::{ServerExam, SourceFailure, SourceSpec};
 use broker_model::json::child_pointer;
 use broker_model::lock::strip_volatile;
 use broker_model::snapshot::{ListedTool, Snapshot};
@@ -74,10 +74,8 @@ impl FailedSource {
     /// The lines below the message, and the remedy: the findings of `doctor` on a failed start. `spec` is
     /// that of the source.
     pub(super) fn explained(&self, spec: Option<&SourceSpec>) -> (Vec<String>, String) {
-        let program = spec.map_or("", |spec| {
-            let Endpoint::Process(process) = &spec.endpoint;
-            process.program.as_str()
-        });
+        let process = spec.and_then(|spec| spec.endpoint.process());
+        let program = process.map_or("", |process| process.program.as_str());
         let start = FailedStart {
             failure: &self.failure,
             program,

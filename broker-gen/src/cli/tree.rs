@@ -1,11 +1,12 @@
 //! `tree`: the tree of config and lock, one line per entry. Launches nothing.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use broker_model::exit::Exit;
 use broker_model::flat_name::flat_name;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
+use broker_model::trust::HiddenBy;
 use broker_model::{Diagnostic, NodePath, text};
 use clap::Args;
 
@@ -20,7 +21,7 @@ const SUMMARY: usize = 120;
 pub(super) struct TreeArgs {
     #[command(flatten)]
     file: super::ConfigFile,
-    /// Show hidden tools as well.
+    /// Show hidden tools as well, each with the reason.
     #[arg(long)]
     hidden: bool,
     /// Show paths, and the flat name of each tool beside its path.
@@ -109,23 +110,28 @@ fn walk(
                 walk(plan, child, depth + 1, hidden, lines);
             }
             if hidden {
-                lines.extend(hidden_below(plan, path).into_iter().map(|name| {
-                    (
-                        format!("{indent}  {}", shown_line(name, 100)),
-                        "hidden by `tool_filter`".to_owned(),
-                    )
+                let hidden = hidden_below(plan, path).into_iter();
+                lines.extend(hidden.map(|(name, by)| {
+                    let name = format!("{indent}  {}", shown_line(name, 100));
+                    (name, by.to_string())
                 }));
             }
         }
     }
 }
 
-fn hidden_below<'p>(plan: &Plan<'p>, path: &NodePath) -> BTreeSet<&'p str> {
+/// The hidden tools of the source at `path`, each with the reason.
+fn hidden_below<'p>(plan: &Plan<'p>, path: &NodePath) -> BTreeMap<&'p str, HiddenBy<'p>> {
     let here = plan
         .sources
         .iter()
         .filter(|(source, _)| source.path == *path);
-    here.flat_map(|(_, locked)| &locked.hidden)
-        .map(|tool| tool.name.as_str())
-        .collect()
+    here.flat_map(|(source, locked)| {
+        locked.hidden.iter().map(|tool| {
+            let name = tool.name.as_str();
+            let by = source.exposure.hidden_by(name);
+            (name, by.unwrap_or(HiddenBy::Filter))
+        })
+    })
+    .collect()
 }

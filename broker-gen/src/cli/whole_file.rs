@@ -17,6 +17,18 @@ const RANDOM_CHARS: usize = 6;
 /// Writes `text` to a draft in the same folder and renames it to the file. Drafts of the same file that
 /// killed programs left behind are removed.
 pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    draft(path, text)?.persist(path)?;
+    Ok(())
+}
+
+/// [`write_whole`] for a file that must not exist. If there is one, the error is `AlreadyExists`.
+pub(super) fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    draft(path, text)?.persist_noclobber(path)?;
+    Ok(())
+}
+
+/// A draft with this text and the mode of the file, in its folder.
+fn draft(path: &Path, text: &str) -> io::Result<tempfile::NamedTempFile> {
     let folder = folder_of(path);
     let prefix = draft_prefix(path);
     remove_stale_drafts(folder, &prefix);
@@ -34,8 +46,7 @@ pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
             .set_permissions(fs::Permissions::from_mode(mode))?;
     }
     file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    Ok(file)
 }
 
 /// The prefix of the names of this file's drafts. It contains the file's name, since a folder may have
@@ -69,6 +80,18 @@ fn is_draft(name: &OsStr, prefix: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_that_is_new_replaces_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.json");
+        write_new(&path, "one").unwrap();
+        let error = write_new(&path, "two").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        let files = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(files, 1, "no draft is left");
+    }
 
     #[test]
     fn file_drafts_that_are_stale_are_removed_and_no_others() {

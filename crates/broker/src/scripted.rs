@@ -40,7 +40,7 @@ pub async fn serve_stdio(
         idle.cancelled().await;
         core.drain().finish();
     };
-    tokio::join!(surface.serve_client(input, output), finish).0
+    tokio::join!(surface.serve_client(input, output, None), finish).0
 }
 
 fn settings() -> SurfaceSettings {

@@ -40,7 +40,7 @@ impl Admission {
         }
     }
 
-    /// Whether an entry exists for a caller of this class. A tool that the config's filter hides exists
+    /// Whether an entry exists for a caller of this class. A tool that the config hides exists
     /// for no class.
     pub(super) fn admits(
         &self,

@@ -113,6 +113,8 @@ pub struct Tool {
     pub allow: u64,
 }
 
+pub use broker_model::header_params::HeaderParamKind;
+
 /// An argument that a client also sends as the HTTP header `Mcp-Param-{name}`: `x-mcp-header` in the schema of
 /// the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,17 +125,6 @@ pub struct HeaderParam {
     pub pointer: &'static [&'static str],
     /// Its type.
     pub kind: HeaderParamKind,
-}
-
-/// The type of an argument that a client repeats as a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderParamKind {
-    /// A string.
-    Text,
-    /// An integer.
-    Integer,
-    /// A boolean.
-    Boolean,
 }
 
 /// A server mounted on a node.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use broker_drift::{Class, Finding as Difference, Report};
-use broker_mcp::SourceFailure;
+use broker_mcp::{Carrier, SourceFailure};
 use broker_model::Diagnostic;
 use broker_model::text::{counted, shown_line};
 
@@ -105,6 +105,14 @@ fn of_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Findin
             )
         });
     }
+    if exam.carrier == Some(Carrier::HttpSse) {
+        findings.push(Finding::new(
+            Code::TransportDeprecated,
+            Severity::Warning,
+            "it supports only the transport HTTP+SSE, which is deprecated since MCP 2025-03-26",
+            "Use its URL for streamable HTTP if it has one, often `/mcp`, or update the server.",
+        ));
+    }
     if exam.invalid_utf8_lines > 0 {
         let lines = counted(exam.invalid_utf8_lines as usize, "line");
         findings.push(Finding::new(
@@ -132,6 +140,7 @@ fn of_failure(failure: &SourceFailure, started: &StartedSource, doctor: &str) ->
         Some((code, message)) => (code, message, vec![failure.message.clone()]),
         None => (cause, failure.message.clone(), Vec::new()),
     };
+    details.extend(failure.challenge.clone().map(String::from));
     details.extend(explained.lines);
     Finding {
         code,

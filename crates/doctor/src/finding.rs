@@ -36,6 +36,7 @@ pub(crate) enum Code {
     TerminalWanted,
     StdoutNoise,
     TextRepaired,
+    TransportDeprecated,
     SlowStart,
     Drift,
 }
@@ -43,7 +44,7 @@ pub(crate) enum Code {
 impl Code {
     /// All of them, in the order of the documentation.
     #[cfg(test)]
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::RuntimeMissing,
         Self::PackageMissing,
         Self::VariableMissing,
@@ -54,6 +55,7 @@ impl Code {
         Self::TerminalWanted,
         Self::StdoutNoise,
         Self::TextRepaired,
+        Self::TransportDeprecated,
         Self::SlowStart,
         Self::Drift,
     ];
@@ -70,6 +72,7 @@ impl Code {
             Self::TerminalWanted => "terminal_wanted",
             Self::StdoutNoise => "stdout_noise",
             Self::TextRepaired => "text_repaired",
+            Self::TransportDeprecated => "transport_deprecated",
             Self::SlowStart => "slow_start",
             Self::Drift => "drift",
         }

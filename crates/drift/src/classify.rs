@@ -9,15 +9,15 @@ use super::report::{BUILD, Class, Finding, RELOCK, Report, SourceDrift, ToolDrif
 use super::{rename, rules, source, tool};
 use broker_model::codes::SourceCause;
 use broker_model::digest::Digest;
-use broker_model::filter::ToolFilter;
 use broker_model::lock::{LockedSource, LockedTool, strip_volatile};
 use broker_model::path::NodePath;
 use broker_model::snapshot::{ListedTool, Snapshot};
 use broker_model::terminal::one_line;
+use broker_model::trust::Exposure;
 
-/// Compares the listing of a source with its part of the lock. `filter` decides which new tools would be
+/// Compares the listing of a source with its part of the lock. `exposure` decides which new tools would be
 /// exposed; new tools that it hides are not reported.
-pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> Report {
+pub fn classify(locked: &LockedSource, live: &Snapshot, exposure: &Exposure) -> Report {
     let mut report = Report::default();
     let mut listed: BTreeMap<&str, &ListedTool> =
         live.tools.iter().map(|tool| (tool.name(), tool)).collect();
@@ -54,7 +54,7 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, filter: &ToolFilter) -> 
         let successor = successors.get(tool.upstream_name.as_str()).copied();
         report.tools.push(gone(locked, tool, successor));
     }
-    for (name, tool) in listed.iter().filter(|(name, _)| filter.admits(name)) {
+    for (name, tool) in listed.iter().filter(|(name, _)| exposure.exposes(name)) {
         report.tools.push(added(locked, name, &read(tool)));
     }
     // In the lock's order, new tools at the end.

@@ -32,7 +32,7 @@ pub const REPORT_VERSION: u64 = 1;
     schemars(extend("enum" = Self::ALL.map(Self::as_str)))
 )]
 pub enum Class {
-    /// A new upstream tool that the filter would admit; never exposed.
+    /// A new upstream tool that the config would expose; never exposed.
     Added,
     /// No reviewed content changed.
     Same,

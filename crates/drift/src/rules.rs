@@ -79,7 +79,7 @@ const RULES: &[Rule] = table! {
     "tool-moved" Gone Error
         "The tool is now offered by another source, so another server would run it."
     "tool-hidden" Gone Error
-        "Callers cannot use a tool that the filter hides."
+        "Callers cannot use a hidden tool."
     "tool-added" Added Note
         "A new tool is not exposed before it is reviewed."
     "unknown-change" Unknown Error
@@ -274,6 +274,8 @@ const RULES: &[Rule] = table! {
         "A new source is not exposed before it is reviewed."
     "source-config-changed" Unknown Error
         "Another command, address or filter may be another server."
+    "trust-raised" Security Error
+        "A higher trust level can expose tools that the reviewed one hides."
     "package-changed" Security Error
         "Another package under the same command is another program."
     "package-integrity-changed" Security Error
@@ -285,7 +287,7 @@ const RULES: &[Rule] = table! {
     "package-unrecorded" Same Note
         "The lock has no record of the package, so there is nothing to compare."
     "hidden-tool-changed" Same Note
-        "No caller can use a tool that the filter hides."
+        "No caller can use a hidden tool."
     "server-name-changed" Text Warning
         "The server reports another name: it was renamed, or it is another server."
     "server-info-changed" Text Warning

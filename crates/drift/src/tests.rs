@@ -12,6 +12,7 @@ use broker_model::filter::ToolFilter;
 use broker_model::lock::LockedSource;
 use broker_model::path::NodePath;
 use broker_model::snapshot::Snapshot;
+use broker_model::trust::{Exposure, TrustLevel};
 
 fn snapshot(tools: Value) -> Snapshot {
     Snapshot {
@@ -40,7 +41,8 @@ fn locked(old: &Snapshot) -> LockedSource {
 
 fn check(old: Value, new: Value) -> Report {
     let filter = ToolFilter::compile(&["!hidden*"]).unwrap();
-    classify(&locked(&snapshot(old)), &snapshot(new), &filter)
+    let exposure = Exposure::new(filter, TrustLevel::Trusted, Default::default());
+    classify(&locked(&snapshot(old)), &snapshot(new), &exposure)
 }
 
 #[test]
@@ -512,6 +514,21 @@ fn tool_moved_to_another_source_is_named() {
 }
 
 #[test]
+fn new_tool_that_the_trust_level_hides_is_not_reported() {
+    let old = snapshot(json!([{"name": "get"}]));
+    let live = snapshot(json!([{"name": "get"}, {"name": "put"}, {"name": "delete"}]));
+    let added = |level| {
+        let exposure = Exposure::new(ToolFilter::default(), level, Default::default());
+        let report = classify(&locked(&old), &live, &exposure);
+        let tools = report.tools.iter();
+        tools.map(|tool| tool.tool.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(added(TrustLevel::Trusted), ["delete", "put"]);
+    assert_eq!(added(TrustLevel::Untrusted), ["put"]);
+    assert_eq!(added(TrustLevel::Verified), [""; 0]);
+}
+
+#[test]
 fn source_drift_counts_only_name_and_instructions() {
     let old = snapshot(json!([]));
     let locked = locked(&old);
@@ -521,7 +538,7 @@ fn source_drift_counts_only_name_and_instructions() {
         capabilities: json!({"tools": {}}),
         ..old.clone()
     };
-    let report = classify(&locked, &live, &ToolFilter::default());
+    let report = classify(&locked, &live, &Exposure::of_every_tool());
     assert!(!report.has_drift());
     assert_eq!(report.sources[0].findings.len(), 3);
     for live in [
@@ -534,7 +551,7 @@ fn source_drift_counts_only_name_and_instructions() {
             ..old
         },
     ] {
-        let report = classify(&locked, &live, &ToolFilter::default());
+        let report = classify(&locked, &live, &Exposure::of_every_tool());
         assert!(
             report.has_drift() && report.sources[0].class == Class::Text && report.tools.is_empty()
         );

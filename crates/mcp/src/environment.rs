@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use broker_model::config::{self, CommandLine};
+use broker_model::config::{self, CommandLine, ProcessEndpoint};
 use broker_model::redact::is_secret_name;
 use broker_process::guard::{ALLOCATOR, VARIABLE};
 
@@ -96,11 +96,12 @@ pub(crate) fn is_base(name: &str) -> bool {
 /// that share a word with the source or its command, then those that look like secrets.
 pub(crate) fn withheld(
     source: &config::Source,
+    process: &ProcessEndpoint,
     environment: &Environment,
     given: &BTreeMap<String, String>,
 ) -> Vec<String> {
     let mut text = source.path.as_str().to_owned();
-    match &source.command {
+    match &process.command {
         CommandLine::Direct { program, args, .. } => {
             for part in std::iter::once(program).chain(args) {
                 text = text + " " + part.raw();

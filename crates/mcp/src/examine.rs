@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::failure::SourceFailure;
+use crate::link::Carrier;
 use crate::session::{Opening, Session};
 use crate::spec::SourceSpec;
 use crate::status::Counters;
@@ -26,6 +27,8 @@ pub struct ServerExam {
     pub outcome: Result<(Era, Snapshot), SourceFailure>,
     /// The time until its tools were listed or it failed.
     pub took: Duration,
+    /// The transport of the session, if there was one.
+    pub carrier: Option<Carrier>,
     /// Lines on stdout that were not JSON-RPC messages.
     pub noise_lines: u64,
     /// The first of them, redacted and printable.
@@ -49,11 +52,13 @@ impl ServerExam {
             second_process: true,
         };
         let started = Instant::now();
+        let mut carrier = None;
         let (outcome, took) = match Session::open_supervised(spec, era, &opening).await {
             Ok(session) => {
                 let snapshot = session.snapshot().await;
                 let took = started.elapsed();
                 let era = session.era();
+                carrier = Some(session.carrier());
                 session.stop().await;
                 (snapshot.map(|snapshot| (era, snapshot)), took)
             }
@@ -62,6 +67,7 @@ impl ServerExam {
         Self {
             outcome,
             took,
+            carrier,
             noise_lines: counters.noise_lines(),
             noise: counters.first_noise(),
             invalid_utf8_lines: counters.invalid_utf8_lines(),

@@ -23,6 +23,13 @@ pub struct SourceFailure {
     pub quotes_stderr: bool,
     /// Whether a signal had stopped the process, like one that reads a terminal from the background.
     pub process_stopped: bool,
+    /// The pause that a server over HTTP asked for.
+    pub retry_after: Option<Duration>,
+    /// The status with which a server over HTTP refused the handshake.
+    pub http_status: Option<u16>,
+    /// The demands of a server over HTTP that refused the credentials, redacted and printable. Text of the server,
+    /// which only `doctor`, `lock` and the log show.
+    pub challenge: Option<Box<str>>,
 }
 
 /// Why a call failed. `maybe_executed` is false only if certainly no byte of the call was written.
@@ -65,6 +72,13 @@ pub enum CallFailure {
         /// Whether the server may have executed it.
         maybe_executed: bool,
     },
+    /// The server, or a proxy in front of it, answered the call with an HTTP error.
+    Http {
+        /// The status.
+        status: u16,
+        /// Whether the server may have executed it.
+        maybe_executed: bool,
+    },
     /// The server's answer is longer than the line limit.
     OutputTooLarge {
         /// The line limit, in bytes.
@@ -89,6 +103,7 @@ impl CallFailure {
         match self {
             Self::Timeout { maybe_executed, .. }
             | Self::Exited { maybe_executed, .. }
+            | Self::Http { maybe_executed, .. }
             | Self::Protocol { maybe_executed, .. } => *maybe_executed,
             Self::Rpc { .. } | Self::OutputTooLarge { .. } | Self::OutOfMemory => true,
             Self::Overloaded { .. } | Self::Unavailable { .. } | Self::Stopping => false,
@@ -106,13 +121,21 @@ impl SourceFailure {
             stderr: Vec::new(),
             quotes_stderr: false,
             process_stopped: false,
+            retry_after: None,
+            http_status: None,
+            challenge: None,
         }
     }
 }
 
 impl fmt::Display for SourceFailure {
+    /// The message and the challenge: for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        match &self.challenge {
+            Some(challenge) => write!(f, "; {challenge}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -134,6 +157,7 @@ impl fmt::Display for CallFailure {
                 write!(f, "the server answered with error {code}: {message}")
             }
             Self::Protocol { message, .. } => f.write_str(message),
+            Self::Http { status, .. } => write!(f, "the server answered with HTTP status {status}"),
             Self::OutputTooLarge { limit } => {
                 write!(f, "the server's answer is longer than {limit} bytes")
             }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
-use crate::connection::{RawResult, RequestError, RequestKind};
+use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind};
 use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
@@ -46,6 +46,8 @@ enum ProbeOutcome {
     Negotiated(Box<Negotiated>),
     /// The server does not support this era, so the other one is tried.
     Other(SourceFailure),
+    /// The server supports the revision that it refused.
+    Repeat(SourceFailure),
     Died(SourceFailure),
     Refused(SourceFailure),
 }
@@ -88,14 +90,16 @@ pub(crate) async fn negotiate(
     };
     match answer {
         ProbeOutcome::Negotiated(negotiated) => {
+            link.negotiated(&negotiated);
             if negotiated.era == Era::Legacy {
-                link.notify(request::initialized()).await;
+                link.notify(request::INITIALIZED, request::initialized())
+                    .await;
             }
             Ok(*negotiated)
         }
-        ProbeOutcome::Other(failure) | ProbeOutcome::Refused(failure) => {
-            Err(HandshakeError::Refused(failure))
-        }
+        ProbeOutcome::Other(failure)
+        | ProbeOutcome::Repeat(failure)
+        | ProbeOutcome::Refused(failure) => Err(HandshakeError::Refused(failure)),
         ProbeOutcome::Died(failure) => Err(HandshakeError::Died(failure)),
     }
 }
@@ -107,15 +111,29 @@ const MAX_PARSED_BYTES: u64 = 16 << 20;
 /// The caller limits the time of the handshake, so the timeout of the request is unused.
 const UNUSED_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
+/// Sends the opening request of an era. A server that refuses the revision, and names the same one as supported, is
+/// asked once more.
 async fn ask(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
-    let line = match era {
-        Era::Modern => request::discover,
-        Era::Legacy => request::initialize,
+    match ask_once(link, era, redactor).await {
+        ProbeOutcome::Repeat(_) => match ask_once(link, era, redactor).await {
+            ProbeOutcome::Repeat(failure) => ProbeOutcome::Refused(failure),
+            outcome => outcome,
+        },
+        outcome => outcome,
+    }
+}
+
+async fn ask_once(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
+    let (method, line): (_, fn(u64) -> Bytes) = match era {
+        Era::Modern => (request::DISCOVER, request::discover),
+        Era::Legacy => (request::INITIALIZE, request::initialize),
     };
-    match link
-        .request(RequestKind::Opening, line, UNUSED_TIMEOUT)
-        .await
-    {
+    let answer = link
+        .request(RequestKind::Opening, method, line, UNUSED_TIMEOUT)
+        .await;
+    // The token is known now, if the source has one.
+    let redactor = &link.redactor(redactor);
+    match answer {
         Ok(RawResult { result, .. }) if !is_readable(&result) => {
             ProbeOutcome::Refused(refused(format!(
                 "the answer to the handshake has {} bytes; at most {MAX_ANSWER_BYTES} are read, and {MAX_PARSED_BYTES} once parsed",
@@ -127,7 +145,11 @@ async fn ask(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
             Era::Legacy => read_initialization(&result, redactor),
         },
         Err(RequestError::Error(error)) => read_error(era, &error, redactor),
-        Err(RequestError::Gone { failure, .. }) => ProbeOutcome::Died(failure),
+        Err(RequestError::Gone { failure, begun }) => read_end(era, failure, begun),
+        Err(RequestError::Http(refusal)) => match &refusal.rpc_error {
+            Some(error) => with_status(read_error(era, error, redactor), refusal.status),
+            None => read_refusal(*refusal),
+        },
         Err(RequestError::Broken(reason)) => ProbeOutcome::Refused(refused(reason)),
         Err(RequestError::OutOfMemory) => {
             ProbeOutcome::Refused(refused("there is no room for the answer"))
@@ -138,6 +160,43 @@ async fn ask(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
         Err(RequestError::Timeout { .. } | RequestError::Overloaded { .. }) => {
             ProbeOutcome::Refused(refused("no answer"))
         }
+    }
+}
+
+/// The end of the connection. Over HTTP it says nothing about the era if the request was not sent; a server that
+/// ended the connection of a request may support the other era.
+fn read_end(era: Era, failure: SourceFailure, begun: bool) -> ProbeOutcome {
+    match failure.cause {
+        SourceCause::Unreachable if begun && era == Era::Modern => ProbeOutcome::Other(failure),
+        SourceCause::Unreachable | SourceCause::TlsFailed | SourceCause::NeedsAuth => {
+            ProbeOutcome::Refused(failure)
+        }
+        _ => ProbeOutcome::Died(failure),
+    }
+}
+
+/// An HTTP error without a JSON-RPC error. A pause that the server asks for says nothing about the era.
+fn read_refusal(refusal: HttpRefusal) -> ProbeOutcome {
+    match refusal.retry_after {
+        Some(_) => ProbeOutcome::Refused(SourceFailure {
+            retry_after: refusal.retry_after,
+            ..refusal.failure
+        }),
+        None => ProbeOutcome::Other(SourceFailure {
+            http_status: Some(refusal.status),
+            ..refusal.failure
+        }),
+    }
+}
+
+/// An error that may be that of a server with the older transport.
+fn with_status(outcome: ProbeOutcome, status: u16) -> ProbeOutcome {
+    match outcome {
+        ProbeOutcome::Other(failure) => ProbeOutcome::Other(SourceFailure {
+            http_status: Some(status),
+            ..failure
+        }),
+        outcome => outcome,
     }
 }
 
@@ -264,7 +323,9 @@ fn unsupported(versions: &[&str], redactor: &Redactor) -> ProbeOutcome {
             names.join(", ")
         }
     ));
-    if versions
+    if versions.contains(&MODERN) {
+        ProbeOutcome::Repeat(failure)
+    } else if versions
         .iter()
         .any(|version| legacy_revision(version).is_some())
     {
@@ -300,6 +361,7 @@ mod tests {
         match answer {
             ProbeOutcome::Negotiated(_) => "agreed",
             ProbeOutcome::Other(_) => "other",
+            ProbeOutcome::Repeat(_) => "repeat",
             ProbeOutcome::Died(_) => "died",
             ProbeOutcome::Refused(_) => "refused",
         }
@@ -325,6 +387,10 @@ mod tests {
         check(
             json!({"code": -32022, "data": {"supported": ["2099-01-01", "2025-06-18"]}}),
             "other",
+        );
+        check(
+            json!({"code": -32022, "data": {"supported": ["2025-06-18", MODERN]}}),
+            "repeat",
         );
         check(json!("text"), "other");
     }

@@ -3,6 +3,7 @@
 //! Independent of trees, paths of tools, and surfaces: a tool is an upstream name here, arguments and
 //! results are raw JSON bytes. The data path never parses bytes that it only forwards.
 
+mod client;
 mod concurrency;
 mod connection;
 mod environment;
@@ -13,11 +14,14 @@ mod failure;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handshake;
+mod http;
 mod instance;
 mod link;
 mod list;
 mod log_level;
+mod masks;
 mod request;
+mod resolve;
 mod rpc_error;
 #[cfg(any(test, feature = "scripted"))]
 #[doc(hidden)]
@@ -30,14 +34,24 @@ mod subscription;
 #[cfg(test)]
 mod test_spec;
 
+/// Compiles the examples of the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/trust.md")]
+struct TrustPage;
+
+pub use broker_model::trust::{NamedTool, SensitiveNames, TrustError, TrustLevel, TrustPolicy};
+pub use client::{ClientError, ClientErrorKind, HttpClient, MCP_PATH, SESSION_HEADER};
 pub use concurrency::ConcurrencyLimits;
 pub use connection::RawResult;
 pub use environment::Environment;
 pub use events::{CallEvent, CallEvents, LogMessage, Progress, WantedEvents};
 pub use examine::ServerExam;
 pub use failure::{CallFailure, SourceFailure};
+pub use http::{AuthSpec, ClientCredentials, HttpShared, HttpSpec};
 pub use instance::{DriftCheck, Instance, SessionHandle, SourceSettings, Verdict};
+pub use link::Carrier;
 pub use log_level::AskedLogLevel;
+pub use resolve::resolve;
 pub use session::{CallTime, Session, ToolCall};
-pub use spec::{Endpoint, SourceSpec, Timing, resolve};
+pub use spec::{Endpoint, SourceSpec, Timing};
 pub use status::{Counters, State, Status};

@@ -1,9 +1,11 @@
 //! A link to one server, which carries requests and answers. A closed set of transports, chosen by the
 //! endpoint; a session does not depend on the transport.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::SourceCause;
+use broker_model::redact::Redactor;
 use broker_process::{Process, ProcessHandle, StopGrace};
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -11,9 +13,11 @@ use tokio::sync::watch;
 use crate::connection::{Connection, RawResult, RequestError, RequestKind, Subscription};
 use crate::events::CallEvents;
 use crate::failure::SourceFailure;
+use crate::handshake::Negotiated;
+use crate::http::{EventLink, HttpLink, HttpSpec, Pause, ToolParams};
 #[cfg(any(test, feature = "scripted"))]
 use crate::scripted;
-use crate::session::{CallTime, Opening};
+use crate::session::{CallTime, Opening, ToolCall};
 use crate::spec::{Endpoint, SourceSpec};
 
 /// A connection to one server, with the handle that ends the server.
@@ -24,6 +28,10 @@ pub(crate) enum Link {
         connection: Connection,
         process: ProcessHandle,
     },
+    /// A server over streamable HTTP.
+    Http(HttpLink),
+    /// A server over the older transport HTTP+SSE.
+    Events(EventLink),
     /// A task of a test's runtime, over pipes.
     #[cfg(any(test, feature = "scripted"))]
     Scripted {
@@ -38,7 +46,12 @@ impl Link {
         spec: &SourceSpec,
         opening: &Opening<'_>,
     ) -> Result<Self, SourceFailure> {
-        let Endpoint::Process(process) = &spec.endpoint;
+        let process = match &spec.endpoint {
+            Endpoint::Process(process) => process,
+            Endpoint::Http(http) => {
+                return HttpLink::open(http, spec, opening).await.map(Self::Http);
+            }
+        };
         #[cfg(any(test, feature = "scripted"))]
         if let Some((stdin, stdout, task)) = scripted::start(process, opening.tasks) {
             let ends = (task.exit(), task.stderr_ended());
@@ -69,68 +82,171 @@ impl Link {
         })
     }
 
+    /// Opens the older transport of a server over HTTP.
+    pub(crate) async fn open_events(
+        http: &HttpSpec,
+        spec: &SourceSpec,
+        opening: &Opening<'_>,
+    ) -> Result<Self, SourceFailure> {
+        EventLink::open(http, spec, opening).await.map(Self::Events)
+    }
+
+    /// How it carries messages.
+    pub(crate) const fn carrier(&self) -> Carrier {
+        match self {
+            Self::Http(_) => Carrier::StreamableHttp,
+            Self::Events(_) => Carrier::HttpSse,
+            _ => Carrier::Stdio,
+        }
+    }
+
     /// Sends the request that `line` writes for an id, and waits for its reply. Dropping the future
     /// cancels the request at the server.
     pub(crate) async fn request(
         &self,
         kind: RequestKind,
+        method: &'static str,
         line: impl FnOnce(u64) -> Bytes,
         time: impl Into<Option<Duration>>,
     ) -> Result<RawResult, RequestError> {
-        self.connection().request(kind, line, time).await
+        match self.transport() {
+            Transport::Streams(connection) => connection.request(kind, line, time).await,
+            // In a box, so that a request over streams does not reserve its room.
+            Transport::Http(http) => Box::pin(http.request(kind, method, line, time.into())).await,
+        }
     }
 
     /// Sends a call like a request, with its events.
     pub(crate) async fn call(
         &self,
+        call: &ToolCall<'_>,
         line: impl FnOnce(u64) -> Bytes,
         events: Option<CallEvents>,
         time: CallTime,
     ) -> Result<RawResult, RequestError> {
-        self.connection().call(line, events, time).await
+        match self.transport() {
+            Transport::Streams(connection) => connection.call(line, events, time).await,
+            Transport::Http(http) => Box::pin(http.call(call, line, events, time)).await,
+        }
     }
 
     /// Sends a request of the broker whose answer has no effect.
-    pub(crate) fn tell(&self, line: impl FnOnce(u64) -> Bytes) -> Result<(), RequestError> {
-        self.connection().tell(line)
+    pub(crate) fn tell(
+        &self,
+        method: &'static str,
+        line: impl FnOnce(u64) -> Bytes,
+    ) -> Result<(), RequestError> {
+        match self.transport() {
+            Transport::Streams(connection) => connection.tell(line),
+            Transport::Http(http) => {
+                http.tell(method, line);
+                Ok(())
+            }
+        }
     }
 
     /// Sends a notification. If the connection has ended, pending requests report it.
-    pub(crate) async fn notify(&self, line: Bytes) {
-        self.connection().notify(line).await;
+    pub(crate) async fn notify(&self, method: &'static str, line: Bytes) {
+        match self.transport() {
+            Transport::Streams(connection) => connection.notify(line).await,
+            Transport::Http(http) => http.notify(method, line).await,
+        }
     }
 
     /// Sends a request that stays open: a subscription.
     pub(crate) fn subscribe(&self, line: impl FnOnce(u64) -> Bytes) -> Option<Subscription> {
-        self.connection().subscribe(line)
+        match self.transport() {
+            Transport::Streams(connection) => connection.subscribe(line),
+            Transport::Http(http) => Some(http.subscribe(line)),
+        }
+    }
+
+    /// Ends the handshake. Requests over HTTP repeat its result.
+    pub(crate) fn negotiated(&self, negotiated: &Negotiated) {
+        if let Self::Http(http) = self {
+            http.negotiated(negotiated);
+        }
+    }
+
+    /// The parameters that calls repeat as headers, for a modern server over HTTP.
+    pub(crate) fn tool_params(&self) -> Option<Arc<ToolParams>> {
+        match self {
+            Self::Http(http) => http.tool_params(),
+            _ => None,
+        }
     }
 
     /// The number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
-        self.connection().load()
+        match self.transport() {
+            Transport::Streams(connection) => connection.load(),
+            Transport::Http(http) => http.load(),
+        }
     }
 
     /// Counts the server's announcements that its tools changed.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
-        self.connection().list_changes()
+        match self.transport() {
+            Transport::Streams(connection) => connection.list_changes(),
+            Transport::Http(http) => http.list_changes(),
+        }
+    }
+
+    /// Has the tools listed again, for a server over streamable HTTP.
+    pub(crate) fn tools_changed(&self) {
+        if let Self::Http(http) = self {
+            http.tools_changed();
+        }
+    }
+
+    /// The pause that a server over streamable HTTP asks for.
+    pub(crate) fn pause(&self) -> Option<&Pause> {
+        match self {
+            Self::Http(http) => Some(http.pause()),
+            _ => None,
+        }
     }
 
     /// The reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
-        self.connection().end()
+        match self.transport() {
+            Transport::Streams(connection) => connection.end(),
+            Transport::Http(http) => http.end(),
+        }
     }
 
     /// Whether the connection has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.connection().is_over()
+        match self.transport() {
+            Transport::Streams(connection) => connection.is_over(),
+            Transport::Http(http) => http.is_over(),
+        }
     }
 
     /// The leader of the process group, for a server that is a process.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
             Self::Process { process, .. } => Some(process.pid()),
+            Self::Http(_) | Self::Events(_) => None,
             #[cfg(any(test, feature = "scripted"))]
             Self::Scripted { .. } => None,
+        }
+    }
+
+    /// Masks the secrets that the server knows; `of_source` masks those of the config.
+    pub(crate) fn redactor(&self, of_source: &Redactor) -> Redactor {
+        match self {
+            Self::Http(http) => http.redactor(),
+            Self::Events(events) => events.masks.now(),
+            _ => of_source.clone(),
+        }
+    }
+
+    /// The session id of a legacy server over HTTP that has sessions.
+    pub(crate) fn session_id(&self) -> Option<&str> {
+        match self {
+            Self::Http(http) => http.session_id(),
+            _ => None,
         }
     }
 
@@ -145,6 +261,8 @@ impl Link {
                 connection.close(reason).await;
                 process.stop().await;
             }
+            Self::Http(http) => http.close(reason).await,
+            Self::Events(link) => link.close(reason).await,
             #[cfg(any(test, feature = "scripted"))]
             Self::Scripted { connection, task } => {
                 connection.close(reason).await;
@@ -153,11 +271,33 @@ impl Link {
         }
     }
 
-    fn connection(&self) -> &Connection {
+    const fn transport(&self) -> Transport<'_> {
         match self {
-            Self::Process { connection, .. } => connection,
+            Self::Process { connection, .. } => Transport::Streams(connection),
+            Self::Http(http) => Transport::Http(http),
+            Self::Events(EventLink { connection, .. }) => Transport::Streams(connection),
             #[cfg(any(test, feature = "scripted"))]
-            Self::Scripted { connection, .. } => connection,
+            Self::Scripted { connection, .. } => Transport::Streams(connection),
         }
     }
+}
+
+/// The transport of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// The standard streams of a process.
+    Stdio,
+    /// Streamable HTTP (revisions from 2025-03-26 on).
+    StreamableHttp,
+    /// HTTP+SSE (revision 2024-11-05), which is deprecated.
+    HttpSse,
+}
+
+/// The way in which a link carries messages.
+#[derive(Clone, Copy)]
+enum Transport<'a> {
+    /// Lines over two streams of bytes.
+    Streams(&'a Connection),
+    /// A request of HTTP for each message.
+    Http(&'a HttpLink),
 }

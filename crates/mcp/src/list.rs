@@ -44,12 +44,11 @@ pub(crate) async fn tools(
     meta: &str,
     spec: &SourceSpec,
 ) -> Result<Vec<ListedTool>, SourceFailure> {
-    let redactor = &spec.redactor;
-    let mut listing = Listing::new(spec.listing_bytes, redactor.clone());
+    let mut listing = Listing::new(spec.listing_bytes, link.redactor(&spec.redactor));
     let mut cursor = None;
     for number in 0..MAX_PAGES {
         let line = |id| request::list(id, cursor.as_deref(), meta);
-        let asked = link.request(RequestKind::Internal, line, None);
+        let asked = link.request(RequestKind::Internal, request::LIST, line, None);
         let answer = if number == 0 {
             asked.await
         } else {
@@ -60,18 +59,46 @@ pub(crate) async fn tools(
         let page = match answer {
             Ok(answer) => answer.result,
             Err(RequestError::Error(error)) if is_method_not_found(&error) => {
-                return Ok(listing.tools);
+                return usable(link, listing.tools, spec).await;
             }
-            Err(unanswered) => return Err(failure(unanswered, redactor)),
+            Err(unanswered) => {
+                let redactor = link.redactor(&spec.redactor);
+                return Err(failure(unanswered, &redactor));
+            }
         };
+        // The token may have been replaced since the page before.
+        listing.redactor = link.redactor(&spec.redactor);
         (listing, cursor) = listing.add_page_aside(page, &spec.concurrency).await?;
         if cursor.is_none() {
-            return Ok(listing.tools);
+            return usable(link, listing.tools, spec).await;
         }
     }
     Err(invalid(format!(
         "the tool list has more than {MAX_PAGES} pages"
     )))
+}
+
+/// The tools that may be called over this link: over HTTP, without those whose arguments cannot be repeated as
+/// headers.
+async fn usable(
+    link: &Link,
+    mut tools: Vec<ListedTool>,
+    spec: &SourceSpec,
+) -> Result<Vec<ListedTool>, SourceFailure> {
+    let Some(params) = link.tool_params() else {
+        return Ok(tools);
+    };
+    let read = spec.concurrency.parse_aside(move || {
+        let refused = params.replace(&mut tools);
+        (tools, refused)
+    });
+    let (tools, refused) = read.await.map_err(|error| unread(&error))?;
+    let redactor = link.redactor(&spec.redactor);
+    for name in refused {
+        let tool = shown_line(&redactor.redact(&name), 120);
+        tracing::warn!(source = %spec.source.as_str(), tool, "the tool is left out: its `x-mcp-header` breaks the rules of the protocol");
+    }
+    Ok(tools)
 }
 
 /// Reads the tools of these pages, up to the last page.
@@ -145,10 +172,7 @@ impl Listing {
             let cursor = self.add_page(&page)?;
             Ok((self, cursor))
         });
-        added.await.unwrap_or_else(|error| {
-            let message = format!("the tool list could not be read: {error}");
-            Err(SourceFailure::new(SourceCause::ListFailed, message))
-        })
+        added.await.unwrap_or_else(|error| Err(unread(&error)))
     }
 
     /// Adds a page. Returns the cursor of the next page, if there is one. An empty cursor is a cursor.
@@ -290,6 +314,11 @@ async fn in_time<T>(answer: impl Future<Output = T>, link: &Link) -> Option<T> {
     }
 }
 
+fn unread(error: &tokio::task::JoinError) -> SourceFailure {
+    let message = format!("the tool list could not be read: {error}");
+    SourceFailure::new(SourceCause::ListFailed, message)
+}
+
 fn late_page(pages: usize) -> SourceFailure {
     let message = format!(
         "page {} of the tool list did not arrive within {} s",
@@ -312,6 +341,12 @@ fn is_method_not_found(error: &Bytes) -> bool {
 fn failure(unanswered: RequestError, redactor: &Redactor) -> SourceFailure {
     let message = match unanswered {
         RequestError::Gone { failure, .. } => return failure,
+        RequestError::Http(refusal) => {
+            return SourceFailure {
+                retry_after: refusal.retry_after,
+                ..refusal.failure
+            };
+        }
         RequestError::Broken(reason) => return invalid(reason),
         RequestError::TooLarge => {
             return invalid("a page of the tool list is longer than a line may be");

@@ -11,6 +11,17 @@ use bytes::Bytes;
 use crate::events::CallEvents;
 use crate::session::ToolCall;
 
+/// The methods of the broker's messages, which requests over HTTP repeat in a header.
+pub(crate) const CALL: &str = "tools/call";
+pub(crate) const DISCOVER: &str = "server/discover";
+pub(crate) const INITIALIZE: &str = "initialize";
+pub(crate) const INITIALIZED: &str = "notifications/initialized";
+pub(crate) const LIST: &str = "tools/list";
+pub(crate) const LISTEN: &str = "subscriptions/listen";
+pub(crate) const SET_LEVEL: &str = "logging/setLevel";
+/// In place of the method of an answer, which has none.
+pub(crate) const ANSWER: &str = "";
+
 /// The `clientInfo` of the broker.
 const CLIENT_INFO: &str = concat!(
     r#"{"name":"mcp-broker","version":""#,
@@ -30,7 +41,7 @@ pub(crate) fn modern_meta() -> String {
 pub(crate) fn call(id: u64, call: &ToolCall<'_>, meta: &str) -> Bytes {
     let own = call.meta.map_or(0, str::len);
     let size = call.args.len() + call.tool.len() + meta.len() + own + 64;
-    request(id, "tools/call", size, |line| {
+    request(id, CALL, size, |line| {
         line.push(b'{');
         push_meta(line, id, call, meta);
         line.extend_from_slice(br#""name":"#);
@@ -84,7 +95,7 @@ fn members_of(object: &str) -> Option<&str> {
 
 /// `server/discover`, the modern probe.
 pub(crate) fn discover(id: u64) -> Bytes {
-    request_with(id, "server/discover", &modern_meta())
+    request_with(id, DISCOVER, &modern_meta())
 }
 
 /// `initialize`, the legacy opening.
@@ -92,13 +103,13 @@ pub(crate) fn initialize(id: u64) -> Bytes {
     let params = format!(
         r#""protocolVersion":"{LEGACY_LATEST}","capabilities":{{}},"clientInfo":{CLIENT_INFO}"#
     );
-    request_with(id, "initialize", &params)
+    request_with(id, INITIALIZE, &params)
 }
 
 /// `tools/list`, one page.
 pub(crate) fn list(id: u64, cursor: Option<&str>, meta: &str) -> Bytes {
     let size = meta.len() + cursor.map_or(0, str::len) + 16;
-    request(id, "tools/list", size, |line| {
+    request(id, LIST, size, |line| {
         line.push(b'{');
         line.extend_from_slice(meta.as_bytes());
         if let Some(cursor) = cursor {
@@ -115,24 +126,18 @@ pub(crate) fn list(id: u64, cursor: Option<&str>, meta: &str) -> Bytes {
 
 /// `logging/setLevel`, for a legacy server.
 pub(crate) fn set_level(id: u64, level: LogLevel) -> Bytes {
-    request_with(
-        id,
-        "logging/setLevel",
-        &format!(r#""level":"{}""#, level.as_str()),
-    )
+    request_with(id, SET_LEVEL, &format!(r#""level":"{}""#, level.as_str()))
 }
 
 /// `subscriptions/listen` for changes of the tool list.
 pub(crate) fn listen(id: u64, meta: &str) -> Bytes {
     let params = format!(r#"{meta},"notifications":{{"toolsListChanged":true}}"#);
-    request_with(id, "subscriptions/listen", &params)
+    request_with(id, LISTEN, &params)
 }
 
 /// `notifications/initialized`.
 pub(crate) fn initialized() -> Bytes {
-    notification("notifications/initialized", None)
-        .into_line()
-        .into_bytes()
+    notification(INITIALIZED, None).into_line().into_bytes()
 }
 
 /// `notifications/cancelled` for a request of ours.

@@ -2,8 +2,6 @@
 //! task. For tests with a paused clock, which affects tasks only.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -11,6 +9,8 @@ use broker_process::{ExitReport, ProcessSpec};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
+
+use crate::connection::pipes;
 
 /// The streams and the environment of a scripted server.
 #[derive(Debug)]
@@ -79,7 +79,13 @@ pub(crate) fn start(
     let programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
     let program = programs.get(&spec.program)?.clone();
     drop(programs);
-    let (stdin, stdout, pipes) = pipes(spec).ok()?;
+    let ends = pipes::open().ok()?;
+    let (stdin, stdout) = (ends.stdin, ends.stdout);
+    let pipes = Pipes {
+        input: ends.input,
+        output: ends.output,
+        env: spec.env.clone(),
+    };
     let (exit_sender, exit) = watch::channel(None);
     let (ended_sender, stderr_ended) = watch::channel(true);
     let (stop, mut stopped) = mpsc::channel(1);
@@ -99,17 +105,4 @@ pub(crate) fn start(
         stop,
     };
     Some((stdin, stdout, task))
-}
-
-fn pipes(spec: &ProcessSpec) -> io::Result<(ChildStdin, ChildStdout, Pipes)> {
-    let (input, stdin) = io::pipe()?;
-    let (stdout, output) = io::pipe()?;
-    let ours = |end: OwnedFd| ChildStdout::from_std(end.into());
-    let theirs = |end: OwnedFd| ChildStdin::from_std(end.into());
-    let pipes = Pipes {
-        input: ours(input.into())?,
-        output: theirs(output.into())?,
-        env: spec.env.clone(),
-    };
-    Ok((theirs(stdin.into())?, ours(stdout.into())?, pipes))
 }

@@ -74,7 +74,8 @@ closed_list! {
         Overloaded = "overloaded", "The source's queue is full, the broker has too many connections or long requests, or its memory (`limits.memory_bytes`) is in use.", "Wait for `Retry-After` seconds; raise `max_in_flight` if the server can take more.", "Wait for `Retry-After` seconds, then call again.";
         Internal = "internal", "The broker failed; the log has the request id.", "Report it with the log line.", "Report `request_id` to the operator.";
         SourceError = "source_error", "The server answered with a JSON-RPC error, which is `details.rpc`: the server's own text, known secrets masked, message and data cut to 16 KiB together.", "See `details.rpc`.";
-        SourceExited = "source_exited", "The server's process ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";
+        SourceExited = "source_exited", "The server's process, or the connection to the server, ended during the call.", "See `details`; the broker starts it again by itself. It may have executed the call if `maybe_executed`.";
+        UpstreamHttp = "upstream_http", "The server answered the call with an HTTP error.", "See `details.status`; the server or a proxy in front of it refused the request.", "See `details.status`.";
         SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
         OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`, or larger than the free part of `limits.memory_bytes`.", "Ask for less, or raise the limit.", "Ask for less in one call.";
         SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Fix the cause, which `GET /readyz` shows; or wait for `Retry-After` seconds.", "Wait for `Retry-After` seconds, then call again; `details.cause` says why.";
@@ -97,7 +98,10 @@ closed_list! {
         HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "Read the server's message in the log or with `mcp-broker doctor`; it may be too old or too new.", OPERATOR_HINT;
         ListFailed = "list_failed", "The server could not list its tools.", "Read the server's message in the log or with `mcp-broker doctor`.", OPERATOR_HINT;
         ListInvalid = "list_invalid", "The server's tool list breaks the protocol.", "Report it to the server's maintainers.", OPERATOR_HINT;
-        NeedsAuth = "needs_auth", "The server refused the credentials.", "Correct them and reload.", OPERATOR_HINT;
+        Unreachable = "unreachable", "The server cannot be reached over HTTP, or it answers requests with an HTTP error.", "Read the reason in the log or with `mcp-broker doctor`; check the URL, the network and the server.", RESTART_HINT;
+        TlsFailed = "tls_failed", "The TLS connection to the server failed, or its certificate is not trusted.", "Name the certificate of its authority in `ca_file`, or correct the URL.", OPERATOR_HINT;
+        SessionEnded = "session_ended", "The server ended the session.", "None: the broker opens a new one.", RESTART_HINT;
+        NeedsAuth = "needs_auth", "The server refused the credentials, or there is no token for it.", "Read the reason in the log or with `mcp-broker doctor`. Correct `headers` or `auth` and reload; after a correction of a file, a command or the server, a call causes another attempt, at most one in 60 seconds.", OPERATOR_HINT;
         EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it.", OPERATOR_HINT;
         Exited = "exited", "The process ended while it was in use.", "Read its exit status and the end of its stderr in the log or with `mcp-broker doctor`; the broker starts it again.", RESTART_HINT;
         Protocol = "protocol", "The server broke the protocol, and the connection was closed.", "Report it to the server's maintainers.", RESTART_HINT;
@@ -121,6 +125,8 @@ closed_list! {
         ConfigType = "config_type", "A value has the wrong type.", "Write the type that the message names.";
         ConfigRange = "config_range", "A value is out of range.", "Keep to the range that the message names.";
         ConfigSourceKind = "config_source_kind", "A source has both `command` and `url`, or neither, or not the one that its backend needs.", "Give exactly one.";
+        UrlInvalid = "url_invalid", "A `url` is not an absolute `http` or `https` URL, or has user information or a fragment.", "Write `https://host[:port]/path`; send secrets in `headers` or with `auth`.";
+        PlainHttp = "plain_http", "A secret would be sent over `http`, without encryption, to a server or a token endpoint on another machine.", "Use `https`, or set `\"allow_plain_http\": true`.";
         NotSupportedYet = "not_supported_yet", "This version of the broker does not support the key yet.", "Remove the key.";
         KeyIgnored = "key_ignored", "A key that other clients read has no meaning here.", "Remove it if you like.";
         TimeoutUnit = "timeout_unit", "A `timeout` in a file of another client is above 3600: it is in seconds, and some clients count milliseconds.", "Write seconds.";
@@ -140,6 +146,7 @@ closed_list! {
         AliasNeeded = "alias_needed", "A tool's name is outside the path grammar.", "Give it an alias in `path_aliases`.";
         GlobSyntax = "glob_syntax", "A filter pattern is not a valid glob.", "Correct the pattern.";
         FilterEmpty = "filter_empty", "A filter matches no tool.", "Correct the pattern; the message lists the nearest names.";
+        TrustEmpty = "trust_empty", "The trust level of a source hides all of its tools.", "Name the tools that callers need in `tool_filter`; the message lists those that are hidden.";
         OverrideUnknown = "override_unknown", "An alias or override names a tool that is not exposed.", "Correct the name.";
         ExampleInvalid = "example_invalid", "An example does not match its tool's schema.", "Correct `example_args`; models copy them.";
         BindOpen = "bind_open", "The address is reachable from other machines and no secret is set.", "Set MCP_BROKER_SECRET or `--secret-file`, bind to 127.0.0.1, or pass `--allow-unauthenticated`.";
@@ -181,6 +188,8 @@ closed_list! {
         BinaryUnchecked = "binary_unchecked", "The catalog of the named program cannot be read.", "Name a broker that runs on this machine.";
         GeneratedStale = "generated_stale", "Generated code does not match config and lock.", "Generate it again with `broker-gen generate`.";
         FileExists = "file_exists", "A file that would be written already exists.", "Choose another folder, or move the file away.";
+        ImportSyntax = "import_syntax", "A file to import is neither JSON, in which comments are accepted, nor TOML.", "Correct the place that the message names.";
+        ImportServers = "import_servers", "A file to import has no server that a config can have.", "Name the file in which the client has its servers: `mcpServers`, `servers`, `context_servers` or `[mcp_servers.NAME]`.";
         FileWrite = "file_write", "A file cannot be written.", "Free disk space, or give this user write access to the file and its folder; then run the command again.";
     }
 }

@@ -1,11 +1,15 @@
 //! The tool filter of a source: glob patterns, `!` denies, the order does not matter.
 
+use std::collections::BTreeSet;
+
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 /// A checked `tool_filter`. If it is empty, all tools are exposed.
 #[derive(Clone, Debug, Default)]
 pub struct ToolFilter {
     patterns: Vec<String>,
+    /// Those without a `!`.
+    positive: BTreeSet<String>,
     allow: GlobSet,
     deny: GlobSet,
 }
@@ -65,6 +69,11 @@ impl ToolFilter {
         Ok(Self {
             allow: build(allow)?,
             deny: build(deny)?,
+            positive: written
+                .iter()
+                .filter(|pattern| !pattern.starts_with('!'))
+                .cloned()
+                .collect(),
             patterns: written,
         })
     }
@@ -79,6 +88,35 @@ impl ToolFilter {
     pub fn admits(&self, name: &str) -> bool {
         (self.allow.is_empty() || self.allow.is_match(name)) && !self.deny.is_match(name)
     }
+
+    /// Whether it has a pattern without a `!`.
+    pub fn has_positive(&self) -> bool {
+        !self.positive.is_empty()
+    }
+
+    /// Whether a positive pattern is this name itself, without a wildcard.
+    pub fn names(&self, name: &str) -> bool {
+        self.positive.contains(&literal_pattern(name))
+    }
+}
+
+/// The pattern that matches only this name: the name, with every character that has a meaning in patterns
+/// escaped.
+pub fn literal_pattern(name: &str) -> String {
+    let mut pattern = String::with_capacity(name.len());
+    for (at, c) in name.char_indices() {
+        match c {
+            // A `!` is special only at the begin, and a class that begins with it is a negation.
+            '!' if at == 0 => pattern.push_str("{!}"),
+            '?' | '*' | '[' | ']' | '{' | '}' | '\\' => {
+                pattern.push('[');
+                pattern.push(c);
+                pattern.push(']');
+            }
+            c => pattern.push(c),
+        }
+    }
+    pattern
 }
 
 #[cfg(test)]
@@ -120,6 +158,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn literal_pattern_matches_its_name_alone(
+            name in r"[!\[\]{}*?\\,ab/-]{1,6}",
+            other in r"[!\[\]{}*?\\,ab/-]{1,6}",
+        ) {
+            let pattern = literal_pattern(&name);
+            let filter = ToolFilter::compile(&[&pattern]).unwrap();
+            prop_assert!(filter.admits(&name) && filter.names(&name), "{pattern}");
+            prop_assert_eq!(filter.admits(&other), name == other, "{}", pattern);
+            prop_assert_eq!(filter.names(&other), name == other, "{}", pattern);
+        }
+
         #[test]
         fn filter_patterns_in_any_order_give_the_same_decision(
             mut patterns in proptest::collection::vec("!?[ab*?]{1,3}", 0..6),

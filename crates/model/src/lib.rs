@@ -12,18 +12,22 @@ pub mod digest;
 pub mod exit;
 pub mod filter;
 pub mod flat_name;
+pub mod header_params;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;
 pub mod lock;
 pub mod path;
 pub mod redact;
+pub mod secret_text;
 pub mod sensitive_words;
 pub mod snapshot;
 pub mod suggest;
 pub mod terminal;
 pub mod text;
+pub mod trust;
 pub mod unseen;
+pub mod url;
 
 pub use codes::{CallCode, DiagnosticCode, SourceCause};
 pub use diagnostic::{Diagnostic, Severity};

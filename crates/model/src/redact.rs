@@ -12,7 +12,7 @@ pub const MASK: &str = "••••";
 const MIN_SECRET_BYTES: usize = 4;
 
 /// A value that must not be shown. `Debug` and `Display` print the mask.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(Arc<str>);
 
 impl Secret {

@@ -23,7 +23,7 @@ impl StopDeadline {
     }
 
     /// Awaits `future` for at most `grace`, and at most for the remaining time divided by `parts`.
-    pub(super) async fn bound<F: Future>(
+    pub async fn bound<F: Future>(
         &mut self,
         grace: Duration,
         parts: u32,

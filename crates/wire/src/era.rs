@@ -1,8 +1,11 @@
 //! The era of a request, and the checks of its `_meta`. Each message of a connection may be of either
 //! era.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
+use crate::members::valid_string;
 use crate::protocol::{
     INVALID_PARAMS, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_PROTOCOL_VERSION,
     MODERN, UNSUPPORTED_VERSION, legacy_revision,
@@ -15,63 +18,91 @@ pub const SUPPORTED: [&str; 1] = [MODERN];
 /// Revisions with batches.
 const BATCHING: [&str; 2] = ["2025-03-26", "2024-11-05"];
 
-/// The era of a request with these params. A modern request is checked for all required members.
-pub fn of_request(params: &JsonMembers<'_>) -> Result<Era, RpcError> {
-    let wrong = |message: String| RpcError::new(INVALID_PARAMS, message);
-    let Some(meta) = params.given("_meta") else {
-        return Ok(Era::Legacy);
-    };
-    let meta =
-        JsonMembers::parse(meta).map_err(|_| wrong("`_meta` must be an object".to_owned()))?;
-    let version = meta.get(META_PROTOCOL_VERSION);
-    let capabilities = meta.get(META_CLIENT_CAPABILITIES);
-    if version.is_none() && capabilities.is_none() {
-        return Ok(Era::Legacy);
-    }
-    let text = |raw: &str| serde_json::from_str::<String>(raw).ok();
-    let Some(version) = version.and_then(text) else {
-        return Err(wrong(format!(
-            "`_meta` needs `{META_PROTOCOL_VERSION}`, a string"
-        )));
-    };
-    if !capabilities.is_some_and(|raw| raw.starts_with('{')) {
-        return Err(wrong(format!(
-            "`_meta` needs `{META_CLIENT_CAPABILITIES}`, an object, which may be empty"
-        )));
-    }
-    if !SUPPORTED.contains(&version.as_str()) {
-        let message = "this protocol version is not supported in requests that describe themselves";
-        let data = json!({ "supported": SUPPORTED, "requested": version });
-        return Err(RpcError::new(UNSUPPORTED_VERSION, message).data(data));
-    }
-    match meta.get(META_LOG_LEVEL).map(text) {
-        Some(level) if level.as_deref().and_then(LogLevel::parse).is_none() => {
-            Err(wrong(format!("`{META_LOG_LEVEL}` is not a log level")))
+/// `_meta` of a request, read once for all that depends on it.
+#[derive(Debug)]
+pub enum Meta<'a> {
+    /// The request has none.
+    Absent,
+    /// It is an object.
+    Members(JsonMembers<'a>),
+    /// It is another value.
+    Other,
+}
+
+impl<'a> Meta<'a> {
+    /// Reads `_meta` of the params of a message, which was read as JSON.
+    pub fn of(params: &JsonMembers<'a>) -> Self {
+        match params.given("_meta") {
+            None => Self::Absent,
+            Some(raw) => JsonMembers::of_valid(raw).map_or(Self::Other, Self::Members),
         }
-        _ => Ok(Era::Modern),
+    }
+
+    /// Its members, `None` if the request has none.
+    pub fn members(&self) -> Result<Option<&JsonMembers<'a>>, RpcError> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Members(members) => Ok(Some(members)),
+            Self::Other => Err(wrong("`_meta` must be an object".to_owned())),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        match self {
+            Self::Members(members) => members.get(name),
+            Self::Absent | Self::Other => None,
+        }
+    }
+
+    /// The era of its request. A modern request is checked for all required members.
+    pub fn era(&self) -> Result<Era, RpcError> {
+        self.members()?;
+        if !self.describes_itself() {
+            return Ok(Era::Legacy);
+        }
+        let Some(version) = self.named_revision() else {
+            return Err(wrong(format!(
+                "`_meta` needs `{META_PROTOCOL_VERSION}`, a string"
+            )));
+        };
+        let capabilities = self.get(META_CLIENT_CAPABILITIES);
+        if !capabilities.is_some_and(|raw| raw.starts_with('{')) {
+            return Err(wrong(format!(
+                "`_meta` needs `{META_CLIENT_CAPABILITIES}`, an object, which may be empty"
+            )));
+        }
+        if !SUPPORTED.contains(&&*version) {
+            let message =
+                "this protocol version is not supported in requests that describe themselves";
+            let data = json!({ "supported": SUPPORTED, "requested": version });
+            return Err(RpcError::new(UNSUPPORTED_VERSION, message).data(data));
+        }
+        if self.get(META_LOG_LEVEL).is_some() && self.log_level().is_none() {
+            return Err(wrong(format!("`{META_LOG_LEVEL}` is not a log level")));
+        }
+        Ok(Era::Modern)
+    }
+
+    /// Whether its request describes itself: it has one of the members that only modern requests have.
+    pub fn describes_itself(&self) -> bool {
+        self.get(META_PROTOCOL_VERSION)
+            .or_else(|| self.get(META_CLIENT_CAPABILITIES))
+            .is_some()
+    }
+
+    /// The revision that it names.
+    pub fn named_revision(&self) -> Option<Cow<'a, str>> {
+        valid_string(self.get(META_PROTOCOL_VERSION)?)
+    }
+
+    /// The log level that it asks for.
+    pub fn log_level(&self) -> Option<LogLevel> {
+        LogLevel::from_json(self.get(META_LOG_LEVEL)?)
     }
 }
 
-/// The log level that `meta`, the members of a checked `_meta`, asks for.
-pub fn log_level(meta: &JsonMembers<'_>) -> Option<LogLevel> {
-    meta.get(META_LOG_LEVEL).and_then(LogLevel::from_json)
-}
-
-/// Whether a request with these params describes itself: `_meta` has one of the members that only modern
-/// requests have.
-pub fn describes_itself(params: &JsonMembers<'_>) -> bool {
-    let meta = params.given("_meta").map(JsonMembers::parse);
-    meta.and_then(Result::ok).is_some_and(|meta| {
-        meta.get(META_PROTOCOL_VERSION)
-            .or_else(|| meta.get(META_CLIENT_CAPABILITIES))
-            .is_some()
-    })
-}
-
-/// The revision that `_meta` of these params names.
-pub fn named_revision(params: &JsonMembers<'_>) -> Option<String> {
-    let meta = JsonMembers::parse(params.given("_meta")?).ok()?;
-    serde_json::from_str(meta.get(META_PROTOCOL_VERSION)?).ok()
+fn wrong(message: String) -> RpcError {
+    RpcError::new(INVALID_PARAMS, message)
 }
 
 /// The revision in the answer to `initialize`: the requested one, else the latest one.
@@ -98,7 +129,8 @@ mod tests {
 
     fn era(params: &Value) -> Result<Era, i64> {
         let text = params.to_string();
-        of_request(&JsonMembers::parse(&text).unwrap()).map_err(|error| error.code)
+        let params = JsonMembers::parse(&text).unwrap();
+        Meta::of(&params).era().map_err(|error| error.code)
     }
 
     fn meta(version: Value, capabilities: Value) -> Value {
@@ -133,7 +165,8 @@ mod tests {
         assert_eq!(era(&params), Err(INVALID_PARAMS));
         for version in ["2025-11-25", "2030-01-01", ""] {
             let params = meta(json!(version), json!({})).to_string();
-            let error = of_request(&JsonMembers::parse(&params).unwrap()).unwrap_err();
+            let params = JsonMembers::parse(&params).unwrap();
+            let error = Meta::of(&params).era().unwrap_err();
             assert_eq!(error.code, UNSUPPORTED_VERSION, "{version}");
             let data = json!({"supported": [MODERN], "requested": version});
             assert_eq!(error.data, Some(data));

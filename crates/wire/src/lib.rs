@@ -8,6 +8,7 @@ mod error;
 mod framer;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod header_value;
 mod id;
 mod lenient;
 mod log_level;
@@ -17,6 +18,7 @@ pub mod protocol;
 mod raw;
 mod repair;
 mod scan;
+mod sse;
 mod strict;
 pub mod write;
 
@@ -26,8 +28,9 @@ pub use framer::{Frame, Framer, LineLimit, Peer};
 pub use id::{Id, MAX_ID_BYTES};
 pub use lenient::{Messages, ServerLine, read_server_line};
 pub use log_level::LogLevel;
-pub use members::JsonMembers;
+pub use members::{JsonMembers, valid_string};
 pub use message::{Incoming, Problem, cancelled_request};
 pub use protocol::Era;
 pub use raw::Raw;
+pub use sse::{SseDecoder, SseError, SseEvent};
 pub use strict::{ClientLine, read_client_line};

@@ -5,8 +5,12 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use broker_model::json::each_member;
+use memchr::memchr;
 
 use crate::scan::after_value;
+
+/// The maximum number of names that are compared with each other; more are put into a set.
+const MAX_COMPARED: usize = 8;
 
 /// Names and raw values.
 #[derive(Debug, Default)]
@@ -29,10 +33,7 @@ impl<'a> JsonMembers<'a> {
         let mut rest = text.trim_ascii().strip_prefix('{')?.trim_ascii_start();
         while !rest.starts_with('}') {
             let (name, after) = rest.split_at_checked(after_value(rest.as_bytes()))?;
-            let name = match name.strip_prefix('"')?.strip_suffix('"')? {
-                plain if !plain.contains('\\') => Cow::Borrowed(plain),
-                _ => Cow::Owned(serde_json::from_str(name).ok()?),
-            };
+            let name = valid_string(name)?;
             let value = after
                 .trim_ascii_start()
                 .strip_prefix(':')?
@@ -61,8 +62,14 @@ impl<'a> JsonMembers<'a> {
 
     /// The first name that occurs twice.
     pub fn first_duplicate(&self) -> Option<&str> {
-        let mut known = HashSet::with_capacity(self.0.len());
         let mut names = self.0.iter().map(|(name, _)| name.as_ref());
+        if self.0.len() <= MAX_COMPARED {
+            let is_earlier =
+                |at: usize, name: &str| self.0[..at].iter().any(|(old, _)| old == name);
+            let mut names = names.enumerate();
+            return names.find_map(|(at, name)| is_earlier(at, name).then_some(name));
+        }
+        let mut known = HashSet::with_capacity(self.0.len());
         names.find(|name| !known.insert(*name))
     }
 
@@ -79,6 +86,15 @@ impl<'a> JsonMembers<'a> {
     /// Whether there are no members.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// The text of a JSON string, which is valid JSON; borrowed if it has no escapes. `None` for another value, or
+/// if an escape is not a character.
+pub fn valid_string(json: &str) -> Option<Cow<'_, str>> {
+    match json.strip_prefix('"')?.strip_suffix('"')? {
+        plain if memchr(b'\\', plain.as_bytes()).is_none() => Some(Cow::Borrowed(plain)),
+        _ => serde_json::from_str(json).ok().map(Cow::Owned),
     }
 }
 
@@ -101,6 +117,35 @@ mod tests {
             Some("a")
         );
         assert!(JsonMembers::parse("[]").is_err());
+    }
+
+    #[test]
+    fn first_name_that_occurs_twice_is_found_among_few_and_many() {
+        for count in [3, MAX_COMPARED, MAX_COMPARED + 1, 64] {
+            let names = |last: &str| {
+                let names = (2..count).map(|number| format!("\"n{number}\":0,"));
+                format!("{{\"a\":1,{}\"{last}\":2}}", names.collect::<String>())
+            };
+            let duplicate = |text: &str| {
+                let members = JsonMembers::of_valid(text).unwrap();
+                members.first_duplicate().map(str::to_owned)
+            };
+            assert_eq!(duplicate(&names("b")), None, "{count}");
+            let found = duplicate(&names("\\u0061"));
+            assert_eq!(found.as_deref(), Some("a"), "{count}");
+        }
+    }
+
+    #[test]
+    fn string_is_borrowed_if_it_has_no_escapes() {
+        assert!(matches!(
+            valid_string(r#""a b""#),
+            Some(Cow::Borrowed("a b"))
+        ));
+        assert_eq!(valid_string(r#""\u00e9\"""#).as_deref(), Some("é\""));
+        for other in ["1", "null", "{}", r#""\ud800""#] {
+            assert_eq!(valid_string(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -1,23 +1,52 @@
 //! Writes messages, each on one line. A long result is a part of its line and is not copied.
 
 use broker_memory::Charge;
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use memchr::memchr2;
 use serde_json::json;
 
 use crate::{Id, RpcError};
 
+/// Room in front of a result for the beginning of its message, with an id of up to 63 bytes.
+const HEAD_ROOM: usize = 96;
+/// Room behind a result for the end of its message and of its line.
+const END_ROOM: usize = 2;
+/// A result of at most this many bytes is copied if there is no room around it: this costs less than to write
+/// its message in parts.
+const MAX_COPIED_BYTES: usize = 16 << 10;
 /// The bytes of a request in addition to its method and params.
 const REQUEST_CAPACITY: usize = 64;
 
+/// A JSON object that is being written as the result of a message. There is room around it for the rest of the
+/// message, which then needs no other memory.
+#[derive(Debug)]
+pub struct ObjectWriter(Json);
+
+/// A JSON text, perhaps with room around it for the rest of its message.
+#[derive(Debug)]
+pub struct Json {
+    buffer: Vec<u8>,
+    /// The index of its first byte.
+    from: usize,
+}
+
 /// Outgoing JSON on one line, with its memory charge.
-#[derive(Clone, Debug)]
-pub struct Text(Bytes);
+#[derive(Debug)]
+pub struct Text {
+    json: Json,
+    charge: Charge,
+}
 
 /// An outgoing message, without its line end.
 #[derive(Debug)]
-pub struct Outgoing {
-    parts: Vec<Bytes>,
+pub struct Outgoing(Content);
+
+#[derive(Debug)]
+enum Content {
+    /// One part, which can be continued.
+    Whole(Text),
+    /// Several parts, none of them empty.
+    Parts(Vec<Bytes>),
 }
 
 /// A line to be written: its parts in order, with its line end.
@@ -26,24 +55,108 @@ pub struct Line {
     parts: Vec<Bytes>,
 }
 
+impl ObjectWriter {
+    /// A writer of an object of about this many bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut buffer = Vec::with_capacity(HEAD_ROOM + bytes + END_ROOM);
+        buffer.resize(HEAD_ROOM, b' ');
+        buffer.push(b'{');
+        Self(Json {
+            buffer,
+            from: HEAD_ROOM,
+        })
+    }
+
+    /// Adds a member; `value` is JSON.
+    pub fn member(&mut self, name: &str, value: &str) {
+        let buffer = &mut self.0.buffer;
+        // No value ends with this bracket.
+        if buffer.last() != Some(&b'{') {
+            buffer.push(b',');
+        }
+        push_string(buffer, name);
+        buffer.push(b':');
+        buffer.extend_from_slice(value.as_bytes());
+    }
+
+    /// The number of bytes so far.
+    pub const fn len(&self) -> usize {
+        self.0.buffer.len() - self.0.from
+    }
+
+    /// Whether there is no member so far.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 1
+    }
+
+    /// The complete object.
+    pub fn end(mut self) -> Json {
+        self.0.buffer.push(b'}');
+        self.0
+    }
+}
+
+impl Json {
+    /// Inserts a text at an index of the JSON.
+    pub fn insert(&mut self, at: usize, text: String) {
+        let at = self.from + at;
+        self.buffer.splice(at..at, text.into_bytes());
+    }
+}
+
+impl AsRef<[u8]> for Json {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer[self.from..]
+    }
+}
+
+impl From<Vec<u8>> for Json {
+    fn from(buffer: Vec<u8>) -> Self {
+        Self { buffer, from: 0 }
+    }
+}
+
 impl Text {
     /// A text that is charged until it was written. A charge beyond its bytes is returned.
-    pub fn charged(mut json: Vec<u8>, mut charge: Charge) -> Self {
+    pub fn charged(json: impl Into<Json>, mut charge: Charge) -> Self {
+        let mut json: Json = json.into();
         // Line ends occur in JSON only between two tokens, where a blank means the same.
-        if memchr2(b'\n', b'\r', &json).is_some() {
-            for byte in &mut json {
+        if memchr2(b'\n', b'\r', json.as_ref()).is_some() {
+            for byte in &mut json.buffer {
                 if matches!(byte, b'\n' | b'\r') {
                     *byte = b' ';
                 }
             }
         }
-        charge.shrink(json.len());
-        Self(charge.hold(json))
+        charge.shrink(json.as_ref().len());
+        Self { json, charge }
+    }
+
+    /// Writes `head` in front, if there is room.
+    fn begin(&mut self, head: &[u8]) -> bool {
+        let json = &mut self.json;
+        let Some(from) = json.from.checked_sub(head.len()) else {
+            return false;
+        };
+        json.buffer[from..json.from].copy_from_slice(head);
+        json.from = from;
+        true
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.json.buffer.push(byte);
+    }
+
+    fn into_bytes(self) -> Bytes {
+        let from = self.json.from;
+        let mut bytes = self.charge.hold(self.json.buffer);
+        bytes.advance(from);
+        bytes
     }
 }
 
-impl From<Vec<u8>> for Text {
-    fn from(json: Vec<u8>) -> Self {
+impl<T: Into<Json>> From<T> for Text {
+    fn from(json: T) -> Self {
         Self::charged(json, Charge::default())
     }
 }
@@ -51,13 +164,24 @@ impl From<Vec<u8>> for Text {
 impl Outgoing {
     /// The parts of the message, in order and none of them empty.
     pub fn into_parts(self) -> Vec<Bytes> {
-        self.parts
+        match self.0 {
+            Content::Whole(text) => vec![text.into_bytes()],
+            Content::Parts(parts) => parts,
+        }
     }
 
     /// The line of this single message.
     pub fn into_line(self) -> Line {
-        let mut parts = self.parts;
-        parts.push(Bytes::from_static(b"\n"));
+        let parts = match self.0 {
+            Content::Whole(mut text) => {
+                text.push(b'\n');
+                vec![text.into_bytes()]
+            }
+            Content::Parts(mut parts) => {
+                parts.push(Bytes::from_static(b"\n"));
+                parts
+            }
+        };
         Line { parts }
     }
 }
@@ -66,6 +190,20 @@ impl Line {
     /// The parts, none of them empty.
     pub fn parts(&self) -> &[Bytes] {
         &self.parts
+    }
+
+    /// Removes the first bytes of the line, which were written.
+    pub fn advance(&mut self, mut written: usize) {
+        let whole = self.parts.iter().take_while(|part| {
+            let is_whole = part.len() <= written;
+            written -= if is_whole { part.len() } else { 0 };
+            is_whole
+        });
+        let whole = whole.count();
+        self.parts.drain(..whole);
+        if let Some(part) = self.parts.first_mut() {
+            part.advance(written);
+        }
     }
 
     /// The complete line, copied.
@@ -98,13 +236,31 @@ pub fn notification(method: &str, params: Option<&str>) -> Outgoing {
     whole(text)
 }
 
-/// The answer to a request: a result, which is not copied.
-pub fn result(id: &Id, result: Text) -> Outgoing {
-    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":");
+/// The answer to a request: a result. A long one is not copied.
+pub fn result(id: &Id, mut result: Text) -> Outgoing {
+    let mut head = Vec::with_capacity(HEAD_ROOM);
+    head.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    push_id(&mut head, id);
+    head.extend_from_slice(br#","result":"#);
+    if result.begin(&head) {
+        result.push(b'}');
+        return Outgoing(Content::Whole(result));
+    }
+    let json = result.json.as_ref();
+    if json.len() <= MAX_COPIED_BYTES {
+        head.reserve_exact(json.len() + END_ROOM);
+        head.extend_from_slice(json);
+        head.push(b'}');
+        return whole(head);
+    }
     // With room for the line end.
     let mut parts = Vec::with_capacity(4);
-    parts.extend([Bytes::from(head), result.0, Bytes::from_static(b"}")]);
-    Outgoing { parts }
+    parts.extend([
+        Bytes::from(head),
+        result.into_bytes(),
+        Bytes::from_static(b"}"),
+    ]);
+    Outgoing(Content::Parts(parts))
 }
 
 /// The answer to a request: an error. The id is left out if it could not be read, as in the protocol's
@@ -120,17 +276,14 @@ pub fn error(id: Option<&Id>, error: RpcError) -> Outgoing {
 
 /// The answers to a batch.
 pub fn batch(messages: Vec<Outgoing>) -> Outgoing {
-    let count = messages
-        .iter()
-        .map(|message| message.parts.len() + 1)
-        .sum::<usize>();
-    let mut parts = Vec::with_capacity(count + 2);
+    // With room for the line end.
+    let mut parts = Vec::with_capacity(2 * messages.len() + 2);
     for (at, message) in messages.into_iter().enumerate() {
         parts.push(Bytes::from_static(if at == 0 { b"[" } else { b"," }));
-        parts.extend(message.parts);
+        parts.extend(message.into_parts());
     }
     parts.push(Bytes::from_static(b"]"));
-    Outgoing { parts }
+    Outgoing(Content::Parts(parts))
 }
 
 /// Appends a string as JSON.
@@ -148,9 +301,17 @@ pub fn push_one_line(line: &mut Vec<u8>, mut json: &[u8]) {
     line.extend_from_slice(json);
 }
 
-fn whole(text: Vec<u8>) -> Outgoing {
-    Outgoing {
-        parts: vec![Bytes::from(text)],
+fn whole(json: Vec<u8>) -> Outgoing {
+    Outgoing(Content::Whole(Text {
+        json: json.into(),
+        charge: Charge::default(),
+    }))
+}
+
+fn push_id(line: &mut Vec<u8>, id: &Id) {
+    match id.number() {
+        Some(number) if matches!(id, Id::Integer(_)) => push_number(line, number),
+        _ => line.extend_from_slice(id.to_string().as_bytes()),
     }
 }
 
@@ -216,14 +377,80 @@ mod tests {
     #[test]
     fn written_result_is_not_copied_and_charged_until_its_line_is_dropped() {
         let budget = MemoryBudget::new(1 << 20);
-        let charge = budget.account().charge(250_000, Size::Large).unwrap();
-        let json = format!("\"{}\"", "x".repeat(99_998)).into_bytes();
-        let place = json.as_ptr();
-        let line = result(&Id::Integer(1), Text::charged(json, charge)).into_line();
-        assert_eq!(line.parts()[1].as_ptr(), place);
-        assert_eq!(budget.used(), 100_000);
-        drop(line);
-        assert_eq!(budget.used(), 0);
+        let long = format!("\"{}\"", "x".repeat(99_992));
+        for (id, place_of_result) in [("short".to_owned(), 0), ("long".repeat(100), 1)] {
+            let charge = budget.account().charge(250_000, Size::Large).unwrap();
+            let mut object = ObjectWriter::with_capacity(100_000);
+            object.member("a", &long);
+            let json = object.end();
+            let place = json.as_ref().as_ptr() as usize;
+            assert_eq!(json.as_ref().len(), 100_000);
+            let line = result(&Id::Text(id), Text::charged(json, charge)).into_line();
+            let part = line.parts()[place_of_result].as_ptr_range();
+            assert!((part.start as usize..part.end as usize).contains(&place));
+            assert_eq!(line.parts().len(), 1 + 3 * place_of_result);
+            assert_eq!(budget.used(), 100_000);
+            drop(line);
+            assert_eq!(budget.used(), 0);
+        }
+    }
+
+    #[test]
+    fn written_object_has_the_same_message_with_and_without_room() {
+        let object = |members: &[(&str, &str)]| {
+            let mut object = ObjectWriter::with_capacity(0);
+            assert!(object.is_empty());
+            for (name, value) in members {
+                object.member(name, value);
+            }
+            object.end()
+        };
+        let members = [("a\n", "{}"), ("b", "{\"{\": 1}"), ("c", "[]")];
+        for members in [&members[..0], &members[..1], &members] {
+            for length in [1, 40, 200] {
+                let id = Id::Text("i".repeat(length));
+                let copied: Json = object(members).as_ref().to_vec().into();
+                let [with, without] =
+                    [object(members), copied].map(|json| text(result(&id, json.into())));
+                assert_eq!(with, without);
+                let value: Value = serde_json::from_str(&with).unwrap();
+                assert_eq!(value["result"].as_object().unwrap().len(), members.len());
+            }
+        }
+        let mut noted = object(&[("a", "[]")]);
+        noted.insert(6, "1".to_owned());
+        assert_eq!(noted.as_ref(), b"{\"a\":[1]}");
+    }
+
+    #[test]
+    fn line_continues_behind_the_bytes_that_were_written() {
+        let line = || {
+            let answer = |id| result(&Id::Integer(id), b"{}".to_vec().into());
+            batch(vec![answer(1), answer(2)]).into_line()
+        };
+        let whole = line().into_bytes();
+        for written in 0..=whole.len() {
+            let mut line = line();
+            line.advance(written);
+            assert!(line.parts().iter().all(|part| !part.is_empty()));
+            assert_eq!(line.into_bytes(), whole.slice(written..));
+        }
+    }
+
+    #[test]
+    fn written_id_keeps_its_form() {
+        for id in [
+            "0",
+            "-1",
+            "7",
+            "18446744073709551615",
+            "-9223372036854775808",
+            "\"7\"",
+        ] {
+            let mut line = Vec::new();
+            push_id(&mut line, &Id::parse(id).unwrap());
+            assert_eq!(line, id.as_bytes());
+        }
     }
 
     #[test]

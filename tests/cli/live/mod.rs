@@ -14,4 +14,6 @@ mod lock_in_ci;
 mod lock_options;
 mod memory;
 mod provenance;
+mod proxies;
 mod schemas;
+mod trust;

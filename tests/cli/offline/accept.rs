@@ -119,7 +119,10 @@ fn accept_with_wrong_arguments_is_refused_and_writes_nothing() {
             &["--source", "/a", "--tool", "why"],
             "the server calls it `y`",
         ),
-        (&["--source", "/a", "--tool", "z"], "The filter hides it"),
+        (
+            &["--source", "/a", "--tool", "z"],
+            "It is hidden, so it needs",
+        ),
         (&["--all", "--expires", "2020-01-01"], "is in the past"),
         (&["--all", "--expires", "2020-02-30"], "a day that exists"),
         (&["--all", "--notes", " "], "`--notes` is empty"),

@@ -28,6 +28,7 @@ const SECTIONS: [(&str, &[&str]); 4] = [
             "protocol-",
             "hidden-tool-",
             "package-",
+            "trust-",
         ],
     ),
     ("A tool, its texts and its hints", &[""]),

@@ -17,8 +17,8 @@ use super::bench::{config, tool, workspace, write_lock};
 /// Writes the schemas instead of comparing them.
 const UPDATE: &str = "UPDATE_EXPECT";
 
-/// Keys that the config knows and this version refuses.
-const LATER: [&str; 4] = ["headers", "trust", "url", "mcpServers"];
+/// The key of the other form of a config.
+const OTHER_FORM: &str = "mcpServers";
 
 /// A file that has a schema.
 #[derive(Clone, Copy, Debug)]
@@ -213,9 +213,13 @@ fn json_schema_has_every_key_of_the_config() {
             "/definitions/Limits/properties",
             json!({"tree": [], "limits": {"qqqqqqqq": 1}}),
         ),
+        (
+            "/definitions/Trust/properties",
+            json!({"tree": [], "trust": {"qqqqqqqq": 1}}),
+        ),
     ] {
         let mut known = known(config);
-        known.retain(|key| !LATER.contains(&key.as_str()));
+        known.remove(OTHER_FORM);
         assert_eq!(at(pointer), known, "{pointer}");
     }
 }
@@ -244,6 +248,13 @@ fn json_schema_and_config_parser_accept_the_same() {
         server(json!({"command": "npx", "args": ["-y"], "type": "stdio", "autoApprove": []})),
         server(json!({"url": "https://a", "disabled": true})),
         server(json!({"command": "npx", "timeout": 60000000})),
+        server(json!({"command": "npx", "trust": true})),
+        server(json!({"command": "npx", "trust": "untrusted"})),
+        source(json!({"trust": "trusted"})),
+        source(json!({"trust": "verified", "tool_filter": ["a"]})),
+        json!({"tree": [], "trust": {}}),
+        json!({"tree": [], "trust": {"sensitive": []}}),
+        json!({"tree": [], "trust": {"sensitive": ["delete", "api_key", "löschen"]}}),
     ];
     for value in good {
         let text = value.to_string();
@@ -277,6 +288,13 @@ fn json_schema_and_config_parser_accept_the_same() {
         over(json!({"example_args": []})),
         server(json!({"args": []})),
         server(json!({"command": "x", "required": "yes"})),
+        server(json!({"command": "x", "trust": "yes"})),
+        source(json!({"trust": true})),
+        source(json!({"trust": "Trusted"})),
+        json!({"tree": [], "trust": "trusted"}),
+        json!({"tree": [], "trust": {"sensitive": "delete"}}),
+        json!({"tree": [], "trust": {"sensitive": ["apiKey"]}}),
+        json!({"tree": [], "trust": {"sensitive": ["a_b_c"]}}),
     ];
     for value in bad {
         let text = value.to_string();

@@ -13,9 +13,9 @@ use std::path::Path;
 
 use broker_drift::{Class, ToolDrift, classify};
 use broker_model::config::Config;
-use broker_model::filter::ToolFilter;
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
+use broker_model::trust::Exposure;
 use broker_schema::{compile, inspect};
 use random::Random;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ fn schema_change_classified_safe_refuses_no_valid_value() {
         }
         tried += 1;
         let locked = LockedSource::from_snapshot(source, &snapshot(&old));
-        let report = classify(&locked, &snapshot(&new), &ToolFilter::default());
+        let report = classify(&locked, &snapshot(&new), &Exposure::of_every_tool());
         let drift = report.tools.first();
         let class = |side| drift.map_or(Class::Same, |drift| class_of(drift, side));
         let (input, output) = (class("input"), class("output"));

@@ -2,7 +2,7 @@
 //! not know. A lock of version 1 never has them.
 
 use broker_model::config::Config;
-use broker_model::lock::{LOCK_VERSION, Lock, MIN_LOCK_VERSION};
+use broker_model::lock::{EndpointSettings, LOCK_VERSION, Lock, MIN_LOCK_VERSION};
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::{Value, json};
 
@@ -63,7 +63,9 @@ fn lock_v2_is_read_and_written_with_the_same_bytes() {
     let lock = Lock::parse("lock.json", &text).expect("version 2 is read");
     assert_eq!(lock.to_text(), text);
     let settings = lock.sources[0].settings.as_ref().expect("its fields");
-    assert!(!settings.command.words().is_empty());
+    assert!(
+        matches!(&settings.endpoint, EndpointSettings::Process(command) if !command.words().is_empty())
+    );
     // The same lock in version 1 has the bytes of the fixture.
     let mut old = lock.clone();
     old.version = MIN_LOCK_VERSION;
@@ -134,12 +136,24 @@ fn lock_v2_word_of_another_form_is_refused() {
         lock["sources"][0]["command"] = command.clone();
         let problems = refused(&lock.to_string());
         assert_eq!(problems[0].code, DiagnosticCode::LockCorrupt, "{command}");
+        assert_eq!(
+            problems[0].message,
+            "`command` has another form than `broker-gen lock` writes"
+        );
+        assert_eq!(problems[0].pointer.as_deref(), Some("/sources/0/command"));
     }
     let mut lock: Value = serde_json::from_str(&described()).expect("JSON");
     let source = lock["sources"][0].as_object_mut().expect("a source");
     source.remove("command");
     let problems = refused(&lock.to_string());
-    assert!(problems[0].message.contains("no `command`"), "{problems:?}");
+    assert_eq!(
+        problems[0].message,
+        "the source has `tool_filter`, and neither `command` nor `url`"
+    );
+    assert_eq!(
+        problems[0].pointer.as_deref(),
+        Some("/sources/0/tool_filter")
+    );
 }
 
 #[test]
@@ -147,9 +161,7 @@ fn lock_v2_with_a_new_member_is_refused_with_its_name() {
     let tool = "/sources/0/exposed/0";
     for (pointer, name, value) in [
         ("", "tokenizer_version", json!(1)),
-        ("/sources/0", "url", json!("https://${HOST}/mcp")),
-        ("/sources/0", "header_names", json!(["Authorization"])),
-        ("/sources/1", "trust", json!("untrusted")),
+        ("/sources/1", "of_another_day", json!("untrusted")),
         (tool, "kind", json!("resource")),
         (tool, "search_hints", json!(["where is it"])),
         ("/sources/0/hidden/0", "kind", json!("prompt")),
@@ -181,7 +193,7 @@ fn lock_v2_with_a_new_member_is_refused_with_its_name() {
 fn lock_v2_with_several_new_members_names_each_once() {
     let mut lock: Value = serde_json::from_str(&version_2()).expect("JSON");
     for source in lock["sources"].as_array_mut().expect("sources") {
-        source["url"] = json!("https://h");
+        source["of_a_later_day"] = json!("https://h");
         for tool in source["exposed"].as_array_mut().expect("tools") {
             tool["kind"] = json!("prompt");
         }
@@ -191,7 +203,10 @@ fn lock_v2_with_several_new_members_names_each_once() {
         .iter()
         .map(|problem| problem.pointer.as_deref().unwrap_or_default())
         .collect();
-    assert_eq!(pointers, ["/sources/0/url", "/sources/0/exposed/0/kind"]);
+    assert_eq!(
+        pointers,
+        ["/sources/0/of_a_later_day", "/sources/0/exposed/0/kind"]
+    );
 }
 
 #[test]

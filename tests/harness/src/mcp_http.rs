@@ -9,8 +9,11 @@ use crate::http::{Response, read, read_from, request, send};
 use crate::program::WAIT_TIMEOUT;
 
 /// The revision of the modern era.
-const MODERN: &str = "2026-07-28";
-const ACCEPT: &str = "application/json, text/event-stream";
+pub const MODERN: &str = "2026-07-28";
+/// The latest revision of the legacy era.
+const LEGACY: &str = "2025-11-25";
+/// `Accept` of a client that reads both forms of a reply.
+pub const ACCEPT: &str = "application/json, text/event-stream";
 
 /// A legacy session.
 #[derive(Clone, Debug)]
@@ -29,9 +32,18 @@ impl McpSession {
 
     /// Begins a session, or returns the refusal.
     pub fn try_begin(address: &str, route: &str) -> Result<Self, Response> {
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+        Self::try_begin_revision(address, route, LEGACY)
+    }
+
+    /// Begins a session of this revision.
+    pub fn begin_revision(address: &str, route: &str, revision: &str) -> Self {
+        Self::try_begin_revision(address, route, revision)
+            .unwrap_or_else(|refused| panic!("{refused:?}"))
+    }
+
+    fn try_begin_revision(address: &str, route: &str, revision: &str) -> Result<Self, Response> {
         let headers = [("Content-Type", "application/json"), ("Accept", ACCEPT)];
-        let body = message(&json!(0), "initialize", &params);
+        let body = initialize(revision);
         let response = request(address, "POST", route, &headers, body.as_bytes());
         match response.header("mcp-session-id") {
             Some(id) => Ok(Self {
@@ -195,6 +207,16 @@ pub fn send_modern(
     method: &str,
     params: &Value,
 ) -> TcpStream {
+    send_modern_accepting(address, route, ACCEPT, (id, method, params))
+}
+
+/// A request of the modern era, of a client that reads these forms of a reply, which is not read.
+pub fn send_modern_accepting(
+    address: &str,
+    route: &str,
+    accept: &str,
+    (id, method, params): (&Value, &str, &Value),
+) -> TcpStream {
     let mut params = params.clone();
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
@@ -205,7 +227,7 @@ pub fn send_modern(
     let body = message(id, method, &params);
     let length = body.len();
     let bytes = format!(
-        "POST {route} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: {ACCEPT}\r\nMCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\n{name}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "POST {route} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: {accept}\r\nMCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\n{name}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     send(address, bytes.as_bytes())
 }
@@ -213,6 +235,13 @@ pub fn send_modern(
 /// Reads the reply on a connection; `None` if the connection ends without one.
 pub fn try_read(stream: TcpStream) -> Option<Response> {
     read_from(&mut BufReader::new(stream))
+}
+
+/// The message that begins a session of this revision.
+pub fn initialize(revision: &str) -> String {
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
+    message(&json!(0), "initialize", &params)
 }
 
 fn message(id: &Value, method: &str, params: &Value) -> String {

@@ -110,7 +110,9 @@ impl HttpCaller {
 
 /// The value of the header that begins with `name` and a colon.
 fn header<'a>(head: &'a [u8], name: &[u8]) -> &'a [u8] {
-    let from = memmem::find(head, name).expect("the reply has the header") + name.len();
+    let found = memmem::find(head, name);
+    let from = found.unwrap_or_else(|| panic!("a header: {}", String::from_utf8_lossy(head)));
+    let from = from + name.len();
     let length = head[from..].iter().position(|byte| *byte == b'\r');
     length.map_or(&head[from..], |length| &head[from..from + length])
 }

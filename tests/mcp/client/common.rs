@@ -97,14 +97,15 @@ impl ServerFixture {
 
 /// The process that a source is.
 pub(crate) fn process(spec: &SourceSpec) -> &ProcessSpec {
-    let Endpoint::Process(process) = &spec.endpoint;
-    process
+    spec.endpoint.process().expect("the source is a process")
 }
 
 /// The same, to change it.
 pub(crate) fn process_mut(spec: &mut SourceSpec) -> &mut ProcessSpec {
-    let Endpoint::Process(process) = &mut spec.endpoint;
-    process
+    match &mut spec.endpoint {
+        Endpoint::Process(process) => process,
+        Endpoint::Http(_) => panic!("the source is a process"),
+    }
 }
 
 /// Waits until `condition` holds.

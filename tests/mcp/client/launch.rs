@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use broker_mcp::{ConcurrencyLimits, Environment, Session, SourceSpec, resolve};
-use broker_model::config::{CommandLine, Limits, Source, Template};
-use broker_model::filter::ToolFilter;
+use broker_model::config::{CommandLine, Endpoint, Limits, ProcessEndpoint, Source, Template};
+use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, SourceCause};
 
 use super::common::{ServerFixture, process, process_mut};
@@ -19,18 +19,21 @@ fn template(text: &str) -> Template {
 fn source(program: &str, args: &[&str]) -> Source {
     Source {
         path: NodePath::parse("/acme").expect("it is a path"),
-        command: CommandLine::Direct {
-            program: template(program),
-            args: args.iter().map(|arg| template(arg)).collect(),
-            script: None,
-        },
-        places: std::iter::once("/command".to_owned())
-            .chain((0..args.len()).map(|at| format!("/args/{at}")))
-            .collect(),
-        env: BTreeMap::new(),
-        inherit_env: Vec::new(),
-        cwd: None,
-        filter: ToolFilter::default(),
+        endpoint: Endpoint::Process(ProcessEndpoint {
+            command: CommandLine::Direct {
+                program: template(program),
+                args: args.iter().map(|arg| template(arg)).collect(),
+                script: None,
+            },
+            places: std::iter::once("/command".to_owned())
+                .chain((0..args.len()).map(|at| format!("/args/{at}")))
+                .collect(),
+            env: BTreeMap::new(),
+            inherit_env: Vec::new(),
+            cwd: None,
+        }),
+        exposure: Exposure::of_every_tool(),
+        trust: None,
         aliases: BTreeMap::new(),
         overrides: BTreeMap::new(),
         required: true,
@@ -46,6 +49,14 @@ fn source(program: &str, args: &[&str]) -> Source {
         types: true,
         volatile: Default::default(),
         pointer: "/tree/0/source".to_owned(),
+    }
+}
+
+/// The endpoint of a source that is a process.
+fn own(source: &mut Source) -> &mut ProcessEndpoint {
+    match &mut source.endpoint {
+        Endpoint::Process(process) => process,
+        Endpoint::Http(_) => panic!("the source is a process"),
     }
 }
 
@@ -81,9 +92,13 @@ const WORLD: [(&str, &str); 9] = [
 #[test]
 fn child_environment_has_only_allowed_variables() {
     let mut source = source("acme-server", &[]);
-    source.inherit_env = vec!["APP_*".to_owned()];
-    source.env.insert("PYTHONUTF8".to_owned(), template("0"));
-    source.env.insert("OWN".to_owned(), template("${HOME}/x"));
+    own(&mut source).inherit_env = vec!["APP_*".to_owned()];
+    own(&mut source)
+        .env
+        .insert("PYTHONUTF8".to_owned(), template("0"));
+    own(&mut source)
+        .env
+        .insert("OWN".to_owned(), template("${HOME}/x"));
     let launch = resolved(&source, &WORLD).unwrap();
     let names: Vec<_> = process(&launch).env.keys().map(String::as_str).collect();
     let expected = [
@@ -116,7 +131,7 @@ fn child_environment_never_has_a_variable_of_the_broker() {
         &["*SECRET", "MCP_BROKER_NEW", "APP_*"],
     ] {
         let mut source = source("acme-server", &[]);
-        source.inherit_env = patterns.iter().map(ToString::to_string).collect();
+        own(&mut source).inherit_env = patterns.iter().map(ToString::to_string).collect();
         let launch = resolved(&source, &world).unwrap();
         assert!(
             !process(&launch).env.contains_key("MCP_BROKER_SECRET"),
@@ -134,8 +149,10 @@ fn child_environment_never_has_a_variable_of_the_broker() {
 #[test]
 fn launch_with_missing_variables_lists_each_with_its_place() {
     let mut source = source("${NO_A}", &["${NO_B} ${NO_C}", "${NO_D:-fine}"]);
-    source.env.insert("X/Y".to_owned(), template("${NO_E}"));
-    source.cwd = Some(template("${NO_F}"));
+    own(&mut source)
+        .env
+        .insert("X/Y".to_owned(), template("${NO_E}"));
+    own(&mut source).cwd = Some(template("${NO_F}"));
     let problems = resolved(&source, &WORLD).unwrap_err();
     assert!(
         problems
@@ -165,7 +182,7 @@ fn launch_with_missing_variables_lists_each_with_its_place() {
 #[test]
 fn launch_problem_of_a_split_command_is_reported_once() {
     let mut source = source("${NO_A}", &["${NO_B}", "${NO_A}", "${V}", "${V}"]);
-    source.places = vec!["/command".to_owned(); 5];
+    own(&mut source).places = vec!["/command".to_owned(); 5];
     let problems = resolved(&source, &[("V", "a\nb")]).unwrap_err();
     let said: Vec<_> = problems
         .iter()
@@ -206,12 +223,12 @@ fn launch_value_stays_one_argument_and_newlines_are_refused() {
 #[test]
 fn launch_shell_variables_are_private_and_secrets_redacted() {
     let mut source = source("", &[]);
-    source.command = CommandLine::Shell {
+    own(&mut source).command = CommandLine::Shell {
         script: "run \"${P}\" | cat".to_owned(),
         variables: [("P".to_owned(), template("x${GH_TOKEN}"))].into(),
         written: "run x${GH_TOKEN} | cat".to_owned(),
     };
-    source
+    own(&mut source)
         .env
         .insert("API_KEY".to_owned(), template("literal-canary"));
     let launch = resolved(&source, &WORLD).unwrap();
@@ -254,7 +271,7 @@ fn launch_resolves_relative_paths_against_the_config_folder() {
         Path::new("/base/bin/server")
     );
     assert_eq!(process(&launch).cwd.as_deref(), Some(Path::new("/base")));
-    source.cwd = Some(template("data"));
+    own(&mut source).cwd = Some(template("data"));
     let launch = resolved(&source, &WORLD).unwrap();
     assert_eq!(
         process(&launch).cwd.as_deref(),
@@ -265,7 +282,9 @@ fn launch_resolves_relative_paths_against_the_config_folder() {
 #[test]
 fn launch_searches_a_bare_name_next_to_the_executable_first() {
     let mut source = source("server", &[]);
-    source.env.insert("PATH".to_owned(), template("/own"));
+    own(&mut source)
+        .env
+        .insert("PATH".to_owned(), template("/own"));
     let check = |exe_dir: &str, expected: &[&str]| {
         let vars = BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]);
         let environment = Environment::new(vars, Some(exe_dir.into()));

@@ -36,7 +36,7 @@ fn broker_of(script: &Value, change: impl FnOnce(&mut Value)) -> (Chaos, Broker)
 }
 
 /// A client over stdio of a broker whose source `/a` has this script.
-fn stdio(chaos: &Chaos, script: &Value, args: &[&str]) -> Client {
+pub(crate) fn stdio(chaos: &Chaos, script: &Value, args: &[&str]) -> Client {
     chaos.script("a", script);
     let folder = chaos.path().to_str().expect("the path is text");
     let variables = [("CHAOS", folder), ("A_TOKEN", "a-token-for-tests")];

@@ -196,11 +196,16 @@ fn cursor_that_is_not_one_of_the_list_is_refused() {
         ("/mcp", json!("a-echo")),
     ] {
         let session = McpSession::begin(broker.address(), route);
-        let reply = session.ask(&json!(1), "tools/list", &json!({"cursor": cursor}));
-        assert_eq!(
-            (reply.status, &reply.json()["error"]["code"]),
-            (200, &json!(-32602))
-        );
+        let (id, params) = (json!(1), json!({"cursor": cursor}));
+        for reply in [
+            session.ask(&id, "tools/list", &params),
+            modern(broker.address(), route, &id, "tools/list", &params),
+        ] {
+            assert_eq!(
+                (reply.status, &reply.json()["error"]["code"]),
+                (200, &json!(-32602))
+            );
+        }
     }
     let session = McpSession::begin(broker.address(), "/mcp/direct");
     let rest = session.result("tools/list", &json!({"cursor": "a-echo"}));

@@ -2,6 +2,7 @@
 
 mod direct;
 mod ids;
+mod protocol;
 mod sessions;
 mod subtree;
 
@@ -39,4 +40,10 @@ fn names(result: &Value) -> Vec<String> {
 fn echoed(result: &Value) -> String {
     let report: Value = serde_json::from_str(text_of(result)).expect("it reports its call as JSON");
     report["text"].as_str().expect("a text").to_owned()
+}
+
+/// The number of legacy sessions.
+fn sessions(broker: &Broker) -> u64 {
+    let count = broker.get("/sources").json()["mcp_sessions"].as_u64();
+    count.expect("the sessions are counted")
 }

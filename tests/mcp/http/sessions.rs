@@ -3,11 +3,15 @@
 use std::fs;
 
 use harness::faults::scaled;
+use harness::figure::{Watch, figure, shown};
 use harness::mcp_http::McpSession;
 use harness::{Broker, Chaos, ResourceUsage, wait_until};
 use serde_json::{Value, json};
 
-use super::{chaos_broker, echo};
+use super::{chaos_broker, echo, sessions};
+
+/// Sessions before the first measurement: as many as one owner may have.
+const WARM_UP: usize = 1_000;
 
 /// A broker whose sessions may be idle for a second.
 fn short_idle() -> (Chaos, Broker) {
@@ -22,11 +26,6 @@ fn short_idle() -> (Chaos, Broker) {
     let name = file.to_str().expect("the path is text");
     let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", name]));
     (chaos, broker)
-}
-
-fn sessions(broker: &Broker) -> u64 {
-    let count = broker.get("/sources").json()["mcp_sessions"].as_u64();
-    count.expect("the sessions are counted")
 }
 
 #[test]
@@ -46,12 +45,33 @@ fn idle_session_ends_and_one_with_a_stream_does_not() {
 fn sessions_that_are_abandoned_leave_neither_memory_nor_descriptors() {
     let _machine = harness::whole_machine();
     let (_chaos, broker) = short_idle();
-    let before = ResourceUsage::measure(broker.pid());
-    for _ in 0..scaled("MCP_BROKER_ABANDONED_SESSIONS", 1_000) {
+    // The caches of the allocator are filled before the first measurement.
+    for _ in 0..WARM_UP {
         McpSession::begin(broker.address(), "/mcp/direct");
     }
     wait_until("all sessions have ended", || sessions(&broker) == 0);
-    before.await_again(broker.pid());
+    let before = ResourceUsage::measure(broker.pid());
+    let watch = Watch::start();
+    let abandoned = scaled("MCP_BROKER_ABANDONED_SESSIONS", 1_000);
+    for _ in 0..abandoned {
+        McpSession::begin(broker.address(), "/mcp/direct");
+    }
+    let took = watch.passed();
+    wait_until("all sessions have ended", || sessions(&broker) == 0);
+    let after = before.await_again(broker.pid());
+    let grown = after.resident.saturating_sub(before.resident);
+    figure(
+        "F-39-abandoned",
+        &format!(
+            "{abandoned} abandoned sessions within {}: none left, {grown} KiB more than before",
+            shown(took)
+        ),
+    );
+    assert!(
+        100 * after.resident <= 105 * before.resident,
+        "{grown} KiB are kept of {} KiB",
+        before.resident
+    );
 }
 
 #[test]

@@ -94,7 +94,10 @@ fn batch_is_accepted_only_in_revisions_that_have_it() {
 #[test]
 fn request_with_an_invalid_envelope_is_refused() {
     let mut client = Client::legacy("2025-11-25");
+    let long = "x".repeat(1 << 20);
+    let long = format!(r#"{{"jsonrpc":"2.0","id":"{long}","method":"ping"}}"#);
     for (line, id) in [
+        (long.as_str(), Value::Null),
         (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, json!(1)),
         (r#"{"id":1,"method":"ping"}"#, json!(1)),
         (

@@ -144,7 +144,8 @@ fn string_length(text: &str) -> Option<usize> {
 /// A relative path means another file in the new folder.
 fn relative(config: &Config, source: &Source) -> Option<Diagnostic> {
     let moves = |raw: &str| raw.starts_with("./") || raw.starts_with("../");
-    let cwd = source.cwd.as_ref().map(|cwd| cwd.raw());
+    let process = source.endpoint.any_process();
+    let cwd = process.and_then(|process| Some(process.cwd.as_ref()?.raw()));
     let found = cwd.is_some_and(|cwd| !cwd.starts_with(['/', '$']))
         || source.templates().any(|template| moves(template.raw()));
     found.then(|| {

@@ -8,7 +8,7 @@ use crate::provenance::{self, Request, Requested, without_user};
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Report};
 use broker_mcp::SourceSpec;
-use broker_model::config::{Config, Source};
+use broker_model::config::{CommandLine, Config, Source};
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::lock::{Package, PackageKind};
 use broker_model::text::shown_line;
@@ -47,10 +47,10 @@ impl Installed {
 
 /// The package that a source runs, as far as it can be determined now.
 pub(super) fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
-    let Some(Request { word, what }) = provenance::request(&source.command) else {
+    let Some(Request { word, what }) = request_of(source) else {
         return SeenPackage::Nothing;
     };
-    if source.is_shell() {
+    if process.shell {
         // The shell may change the folder or the environment first.
         return SeenPackage::Unseen("a shell runs the command".to_owned());
     }
@@ -103,10 +103,11 @@ pub(super) fn unpinned(config: &Config, specs: &[SourceSpec], strict: bool) -> V
     let asked = specs.iter().filter_map(|spec| config.source(&spec.source));
     asked
         .filter_map(|source| {
-            let request = provenance::request(&source.command)?;
+            let request = request_of(source)?;
             let (what, help) = request.what.moving()?;
             let message = format!("`{}` may run another version later: {what}", source.path);
-            let place = source.places.get(request.word).map_or("", String::as_str);
+            let places = &source.process()?.places;
+            let place = places.get(request.word).map_or("", String::as_str);
             let code = DiagnosticCode::PackageUnpinned;
             let problem = if strict {
                 Diagnostic::error(code, message)
@@ -146,7 +147,7 @@ pub(super) fn swapped(old: &Lock, new: &[LockedSource]) -> Vec<Diagnostic> {
 
 /// The warning that a package was not found. An unpinned package was already reported.
 pub(super) fn unseen(source: &Source, process: &ProcessSpec, why: &str) -> Option<Diagnostic> {
-    let request = provenance::request(&source.command)?;
+    let request = request_of(source)?;
     let open = matches!(
         request.what,
         Requested::Image { .. } | Requested::Elsewhere { pinned: false, .. }
@@ -205,16 +206,19 @@ fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
     }
 }
 
+/// The package that the command of a source asks for.
+fn request_of(source: &Source) -> Option<Request> {
+    provenance::request(&source.process()?.command)
+}
+
 /// A word of the command as written in the config.
 fn written(source: &Source, word: usize) -> &str {
-    match &source.command {
-        broker_model::config::CommandLine::Direct { program, args, .. } => {
-            match word.checked_sub(1) {
-                None => program.raw(),
-                Some(at) => args.get(at).map_or("", |arg| arg.raw()),
-            }
-        }
-        broker_model::config::CommandLine::Shell { .. } => "",
+    match source.process().map(|process| &process.command) {
+        Some(CommandLine::Direct { program, args, .. }) => match word.checked_sub(1) {
+            None => program.raw(),
+            Some(at) => args.get(at).map_or("", |arg| arg.raw()),
+        },
+        Some(CommandLine::Shell { .. }) | None => "",
     }
 }
 

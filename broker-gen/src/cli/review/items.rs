@@ -69,14 +69,15 @@ pub(super) fn items<'a>(
     items
 }
 
-/// Changes of the config's part for a source since the baseline, and of its package, safe to show. They have no
-/// audit, but a reviewer of the tools has to know them.
+/// Changes of the config's part for a source since the baseline, of its trust level and its package, safe to
+/// show. They have no audit, but a reviewer of the tools has to know them.
 pub(super) fn changed_sources(lock: &Lock, baseline: Option<&Lock>) -> Vec<String> {
     let report = baseline
         .map(|old| diff_locks(old, lock))
         .unwrap_or_default();
     let of_config = |finding: &&Finding| {
-        finding.rule == "source-config-changed" || finding.rule.starts_with("package-")
+        matches!(finding.rule, "source-config-changed" | "trust-raised")
+            || finding.rule.starts_with("package-")
     };
     let sources = report.sources.iter();
     sources
@@ -84,7 +85,11 @@ pub(super) fn changed_sources(lock: &Lock, baseline: Option<&Lock>) -> Vec<Strin
             let findings = drift.findings.iter().filter(of_config);
             findings.map(|finding| {
                 let message = shown_line(&finding.message, 600);
-                format!("{}: {message}", drift.source)
+                let rule = match finding.class {
+                    Class::Security => format!("security[{}] ", finding.rule),
+                    _ => String::new(),
+                };
+                format!("{}: {rule}{message}", drift.source)
             })
         })
         .collect()

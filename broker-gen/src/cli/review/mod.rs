@@ -68,7 +68,16 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let (linted, _) = lint_sources(&lock.sources, &settled(&audits), false);
     let items = items::items(&lock, baseline.as_ref(), &audits, today, &linted);
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
+    let changed = items::changed_sources(&lock, baseline.as_ref());
+    let changed = changed
+        .into_iter()
+        .map(|change| text!("changed since then: {}", change));
     if items.is_empty() {
+        let changed: Vec<_> = changed.collect();
+        if !changed.is_empty() {
+            say(text!("compared with {}", name));
+            changed.into_iter().for_each(say);
+        }
         say(text!(
             "nothing to review: everything that is locked has an audit in {}",
             shown
@@ -82,9 +91,7 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
         name,
         shown_line(&who, 100)
     ));
-    for change in items::changed_sources(&lock, baseline.as_ref()) {
-        say(text!("changed since then: {}", change));
-    }
+    changed.for_each(say);
     for path in items::left(&lock, baseline.as_ref()) {
         say(text!("left since then: {}", path));
     }

@@ -1,11 +1,9 @@
 //! The catalog in memory: borrows from tables that live as long as the process.
 
-use mcp_broker::catalog::{
-    Area, Catalog, Entry, EntryKind, HeaderParam, HeaderParamKind, Source, Span, Tool,
-};
+use mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, HeaderParam, Source, Span, Tool};
 
-use crate::header_params;
 use crate::tables::{self, Tables};
+use broker_model::header_params;
 
 /// The catalog with the content of these tables.
 pub(super) fn catalog(tables: Tables) -> &'static Catalog {
@@ -73,11 +71,7 @@ fn header_param(param: &'static header_params::HeaderParam) -> HeaderParam {
     HeaderParam {
         name: &param.name,
         pointer: each(&param.pointer, |name| name.as_str()),
-        kind: match param.kind {
-            header_params::HeaderParamKind::Text => HeaderParamKind::Text,
-            header_params::HeaderParamKind::Integer => HeaderParamKind::Integer,
-            header_params::HeaderParamKind::Boolean => HeaderParamKind::Boolean,
-        },
+        kind: param.kind,
     }
 }
 

@@ -122,12 +122,19 @@ fn below(out: &mut Text, source: &Value, now: SystemTime) {
     let instances = source["instances"]
         .as_array()
         .map_or(&[][..], Vec::as_slice);
+    // A ready process has one only during a pause.
+    let is_ready = source["state"] == "ready";
     let next = instances
         .iter()
+        .filter(|one| (one["state"] == "ready") == is_ready)
         .filter_map(|one| one["next_attempt"].as_str())
         .min();
-    if let Some(next) = next.filter(|_| source["state"] != "ready") {
-        out.wrap("  next attempt: ", "    ", &until(next, now));
+    if let Some(next) = next {
+        let name = match is_ready {
+            true => "  pause that the server asked for: ends ",
+            false => "  next attempt: ",
+        };
+        out.wrap(name, "    ", &until(next, now));
     }
     if instances.len() > 1 {
         let ready = instances
@@ -175,6 +182,7 @@ mod tests {
             "  3m  ",
             "  cause: exited: The process ended",
             "  next attempt: in 20s",
+            "  pause that the server asked for: ends in 20s",
             "…",
         ] {
             assert!(table.contains(part), "{part:?} in\n{table}");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use broker_mcp::{CallFailure, CallTime, RawResult, ToolCall};
 use broker_memory::Charge;
+use broker_model::SourceCause;
 use tokio::time::Instant;
 
 use super::limit::Limits;
@@ -42,12 +43,11 @@ impl Inner {
         let mut answer = self
             .send(target, slot, call, limits.call_time(context.deadline))
             .await?;
-        let has_died = matches!(answer, Err(CallFailure::Exited { .. }));
-        if limits.settings.retry && has_died && !self.drain.is_closing() {
+        if self.is_sent_again(&answer, limits) {
             tracing::info!(
                 source = target.source,
                 path = target.path,
-                "the server died with a call, which is sent once more"
+                "the session ended with a call, which is sent once more"
             );
             // If it could not be sent again, the first answer is more useful.
             match self
@@ -60,6 +60,20 @@ impl Inner {
             }
         }
         answer.map_err(|failure| self.failed(failure, target, limits))
+    }
+
+    /// Whether a call whose session has ended is sent once more: if the config allows it, or if a server over HTTP
+    /// ended the session and refused the call for that reason only.
+    fn is_sent_again(&self, answer: &Result<RawResult, CallFailure>, limits: &Limits) -> bool {
+        let Err(CallFailure::Exited {
+            failure,
+            maybe_executed,
+        }) = answer
+        else {
+            return false;
+        };
+        let was_refused = failure.cause == SourceCause::SessionEnded && !maybe_executed;
+        (limits.settings.retry || was_refused) && !self.drain.is_closing()
     }
 
     /// Sends the call to the source in the slot, within `time`. A withdrawal is the only error that is

@@ -76,6 +76,17 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
             message,
             maybe_executed,
         } => CoreError::new(CallCode::SourceProtocol, message).maybe_executed(maybe_executed),
+        CallFailure::Http {
+            status,
+            maybe_executed,
+        } => retryable_unless(
+            maybe_executed,
+            CoreError::new(
+                CallCode::UpstreamHttp,
+                format!("the server answered with HTTP status {status}"),
+            )
+            .details(json!({"status": status})),
+        ),
         CallFailure::OutputTooLarge { limit } => CoreError::new(
             CallCode::OutputTooLarge,
             format!("the server's answer is longer than {limit} bytes"),

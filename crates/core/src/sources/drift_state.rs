@@ -11,12 +11,12 @@ use broker_drift::{Class, Report, ToolDrift};
 use broker_mcp::{SourceFailure, Verdict};
 use broker_model::config::TextDrift;
 use broker_model::digest::Digest;
-use broker_model::filter::ToolFilter;
 use broker_model::lock::{LockedSource, strip_volatile};
 use broker_model::path::NodePath;
 use broker_model::redact::Redactor;
 use broker_model::snapshot::ListedTool;
 use broker_model::text::shown_line;
+use broker_model::trust::Exposure;
 use broker_model::{Snapshot, SourceCause};
 use tokio::sync::watch;
 
@@ -48,7 +48,7 @@ pub(crate) struct DriftState {
 #[derive(Debug)]
 pub(crate) struct CheckSettings {
     pub(crate) path: NodePath,
-    pub(crate) filter: ToolFilter,
+    pub(crate) exposure: Exposure,
     pub(crate) redactor: Redactor,
     pub(crate) text_drift: TextDrift,
 }
@@ -117,7 +117,8 @@ impl DriftState {
         let check_settings = check_settings.unwrap_or(&now);
         let (report, withdrawn, changed_texts) = match self.locked(source) {
             Ok(locked) => {
-                let mut report = broker_drift::classify(&locked, snapshot, &check_settings.filter);
+                let mut report =
+                    broker_drift::classify(&locked, snapshot, &check_settings.exposure);
                 report.mask(&check_settings.redactor);
                 report.name_config(self.catalog.config_name);
                 // Includes hidden tools: a reload may expose them.
@@ -270,12 +271,12 @@ impl DriftState {
         }
     }
 
-    /// The number of these tools that the config's filter hides.
+    /// The number of these tools that the config hides.
     pub(crate) fn hidden_count(&self, source: usize, snapshot: &Snapshot) -> usize {
         let check_settings = self.sources[source].load();
         let names = snapshot.tools.iter().map(ListedTool::name);
         names
-            .filter(|name| !check_settings.filter.admits(name))
+            .filter(|name| !check_settings.exposure.exposes(name))
             .count()
     }
 

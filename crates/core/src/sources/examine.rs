@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_drift::Report;
-use broker_mcp::{ConcurrencyLimits, Endpoint, ServerExam, SourceSpec};
+use broker_mcp::{ConcurrencyLimits, ServerExam, SourceSpec};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, Snapshot};
 use broker_process::StderrTail;
@@ -64,9 +64,9 @@ pub struct StartedSource {
 impl StartedSource {
     /// The source of a spec, after its exam.
     pub fn new(spec: SourceSpec, exam: ServerExam, tools: Option<ToolComparison>) -> Self {
-        let Endpoint::Process(process) = spec.endpoint;
+        let process = spec.endpoint.process();
         Self {
-            program: process.program,
+            program: process.map_or_else(String::new, |process| process.program.clone()),
             startup_timeout: spec.startup_timeout,
             withheld: spec.withheld,
             exam,
@@ -82,7 +82,7 @@ pub struct ToolComparison {
     pub listed: usize,
     /// The number of those that would be served.
     pub exposed: usize,
-    /// The number of those that the filter hides.
+    /// The number of those that the config hides.
     pub hidden: usize,
     /// The number of tools of the lock that would be withdrawn.
     pub withdrawn: usize,
@@ -127,7 +127,7 @@ impl SourceExam {
             });
             check_settings.push(CheckSettings {
                 path: given.path.clone(),
-                filter: given.filter.clone(),
+                exposure: given.exposure.clone(),
                 text_drift: config.text_drift(given),
                 redactor: spec
                     .as_ref()

@@ -75,7 +75,8 @@ pub struct InstanceHealth {
     pub cause: Option<&'static str>,
     /// Since when, RFC 3339 in UTC.
     pub since: String,
-    /// When it is started again by itself, RFC 3339 in UTC.
+    /// When it is started again by itself, RFC 3339 in UTC. Of a ready server over HTTP: the end of the pause that it
+    /// asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<String>,
 }

@@ -31,7 +31,7 @@ pub struct PreparedConfig {
     /// The specification of each source and the settings of its check, by the catalog's sources.
     pub(crate) sources: Vec<(SourceSpec, CheckSettings)>,
     pub(crate) tools: Box<[ToolSettings]>,
-    /// The tools that the config's filters hide.
+    /// The tools that the config hides.
     pub(crate) hidden: BTreeSet<u32>,
     /// `limits.memory_bytes`.
     pub(crate) memory_bytes: usize,
@@ -140,7 +140,7 @@ pub(crate) fn prepare(
                 spec.log_level = log_level.clone();
                 let check_settings = CheckSettings {
                     path: given.path.clone(),
-                    filter: given.filter.clone(),
+                    exposure: given.exposure.clone(),
                     redactor: spec.redactor.clone(),
                     text_drift: config.text_drift(given),
                 };
@@ -182,7 +182,7 @@ fn start_rules(catalog: &Catalog, config: &Config, default: Unreachable) -> Vec<
         .collect()
 }
 
-/// The settings of every tool, and the tools that the config's filters hide.
+/// The settings of every tool, and the tools that the config hides.
 pub(crate) fn tools(
     catalog: &Catalog,
     configured: &BTreeMap<&str, &config::Source>,
@@ -190,7 +190,7 @@ pub(crate) fn tools(
     let mut hidden = BTreeSet::new();
     let settings = catalog.tools.iter().enumerate().map(|(at, tool)| {
         let source = configured[catalog.sources[tool.source as usize].path];
-        if !source.filter.admits(tool.name) {
+        if !source.exposure.exposes(tool.name) {
             hidden.insert(at as u32);
         }
         let own = source.overrides.get(tool.name);

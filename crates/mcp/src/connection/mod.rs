@@ -3,6 +3,7 @@
 
 mod in_flight;
 mod outgoing;
+pub(crate) mod pipes;
 mod shutdown;
 mod table;
 mod task;
@@ -23,6 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::events::{CallEvents, RequestEvents};
 use crate::failure::SourceFailure;
+use crate::masks::Masks;
 use crate::session::{CallTime, Opening};
 use crate::spec::SourceSpec;
 
@@ -33,6 +35,7 @@ use table::{Reply, Request, Table};
 use task::ConnectionTask;
 pub(crate) use waiter::Subscription;
 use waiter::Waiter;
+pub(crate) use waiter::wait_extended;
 
 /// The number of internal requests and notifications that may wait in addition to calls.
 const MAX_INTERNAL_COMMANDS: usize = 64;
@@ -85,6 +88,38 @@ pub(crate) enum RequestError {
     TooLarge,
     /// There is no room in memory for the answer.
     OutOfMemory,
+    /// The server answered with an HTTP error, or asked for a pause.
+    Http(Box<HttpRefusal>),
+}
+
+/// A request that a server over HTTP refused.
+#[derive(Debug)]
+pub(crate) struct HttpRefusal {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// What happened, for people.
+    pub(crate) failure: SourceFailure,
+    /// The pause that the server asked for.
+    pub(crate) retry_after: Option<Duration>,
+    /// Whether the server may have executed the request.
+    pub(crate) begun: bool,
+    /// The JSON-RPC error in the answer to an opening request.
+    pub(crate) rpc_error: Option<Bytes>,
+}
+
+/// Ends a connection from the task that carries its messages.
+#[derive(Debug)]
+pub(crate) struct Closer(mpsc::WeakSender<Command>);
+
+impl Closer {
+    /// Ends the connection: pending requests fail with `reason`.
+    pub(crate) async fn close(self, reason: SourceFailure) {
+        if let Some(commands) = self.0.upgrade()
+            && commands.send(Command::Close(reason)).await.is_err()
+        {
+            tracing::trace!("the connection has already ended");
+        }
+    }
 }
 
 impl Connection {
@@ -127,7 +162,7 @@ impl Connection {
             exit: exit.clone(),
             stderr_ended,
             tail: opening.tail.clone(),
-            redactor: spec.redactor.clone(),
+            masks: Masks::of(spec),
             source: spec.source.as_str().to_owned(),
             noise_logged: false,
             repair_logged: false,
@@ -220,6 +255,11 @@ impl Connection {
         if end.wait_for(Option::is_some).await.is_err() {
             tracing::trace!("the connection task has ended");
         }
+    }
+
+    /// A handle that can end the connection and does not keep it open.
+    pub(crate) fn closer(&self) -> Closer {
+        Closer(self.commands.downgrade())
     }
 
     fn submit(

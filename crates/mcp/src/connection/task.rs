@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use broker_process::{ExitReport, StderrTail};
 use broker_wire::protocol::{CANCELLED, LOG_MESSAGE, PROGRESS, TOOLS_CHANGED};
@@ -27,6 +26,7 @@ use super::{Command, ConnectionState};
 
 use crate::events::Delivery;
 use crate::failure::SourceFailure;
+use crate::masks::Masks;
 use crate::status::Counters;
 use crate::{events, request};
 
@@ -63,7 +63,7 @@ pub(super) struct ConnectionTask {
     pub(super) exit: watch::Receiver<Option<ExitReport>>,
     pub(super) stderr_ended: watch::Receiver<bool>,
     pub(super) tail: StderrTail,
-    pub(super) redactor: Redactor,
+    pub(super) masks: Masks,
     pub(super) source: String,
     pub(super) noise_logged: bool,
     pub(super) repair_logged: bool,
@@ -293,7 +293,7 @@ impl ConnectionTask {
             return;
         };
         if let Some(request) = self.table.events(id)
-            && request.progress(params, &self.redactor) == Delivery::Dropped
+            && request.progress(params, &self.masks.now()) == Delivery::Dropped
         {
             self.counters.add_dropped_progress();
         }
@@ -306,7 +306,7 @@ impl ConnectionTask {
         let call = call.filter(|id| !self.outgoing.is_unsent(*id));
         let delivery = match (params, call) {
             (Some(params), Some(id)) => match self.table.events(id) {
-                Some(call) => call.log(params, &self.redactor),
+                Some(call) => call.log(params, &self.masks.now()),
                 // Its caller wants no events.
                 None => Delivery::Ignored,
             },
@@ -342,7 +342,7 @@ impl ConnectionTask {
         self.counters.add_noise_line();
         let shown = || {
             let head = String::from_utf8_lossy(&line[..line.len().min(4096)]);
-            shown_line(&self.redactor.redact(&head), 200)
+            shown_line(&self.masks.now().redact(&head), 200)
         };
         self.counters.keep_noise(shown);
         if std::mem::replace(&mut self.noise_logged, true) {

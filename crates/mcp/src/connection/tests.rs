@@ -148,7 +148,7 @@ impl ConnectionFixture {
             exit: exit_seen.clone(),
             stderr_ended: stderr_seen,
             tail: StderrTail::new(broker_model::redact::Redactor::default()),
-            redactor: broker_model::redact::Redactor::default(),
+            masks: crate::masks::Masks::default(),
             source: "/x".to_owned(),
             noise_logged: false,
             repair_logged: false,
@@ -327,6 +327,7 @@ impl ConnectionFixture {
                 Err(RequestError::Broken(_)) => assert!(matches!(form, Some(Form::Broken))),
                 Err(RequestError::TooLarge) => assert!(matches!(form, Some(Form::Oversize))),
                 Err(RequestError::OutOfMemory) => panic!("memory is not bounded here"),
+                Err(RequestError::Http(_)) => panic!("the connection is a pipe"),
                 Err(RequestError::Overloaded { .. }) => assert!(id.is_none()),
                 Err(RequestError::Timeout { begun, .. } | RequestError::Gone { begun, .. }) => {
                     assert!(

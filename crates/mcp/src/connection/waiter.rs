@@ -14,15 +14,12 @@ use crate::session::CallTime;
 /// this passes only if the machine stalls.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The end of a wait: a reply, or the end of the connection's task.
-type Answered = Result<Reply, oneshot::error::RecvError>;
-
 /// An open subscription.
 #[derive(Debug)]
 pub(crate) struct Subscription(oneshot::Receiver<Reply>);
 
 impl Subscription {
-    pub(super) fn new(reply: oneshot::Receiver<Reply>) -> Self {
+    pub(crate) fn new(reply: oneshot::Receiver<Reply>) -> Self {
         Self(reply)
     }
 
@@ -68,7 +65,7 @@ impl<'a> Waiter<'a> {
             (Some(time), None) => (timeout(time.first(), &mut self.reply).await.ok(), None),
             // In a box, so that a call without events does not reserve its room.
             (Some(time), Some(progressed)) => {
-                Box::pin(wait_extended(&mut self.reply, time, progressed)).await
+                Box::pin(wait_extended(&mut self.reply, time, Some(progressed))).await
             }
         };
         match reply {
@@ -106,20 +103,20 @@ impl<'a> Waiter<'a> {
     }
 }
 
-/// Waits for a reply. Progress extends the time; also returns the time in all if it did.
-async fn wait_extended(
-    reply: &mut oneshot::Receiver<Reply>,
+/// Waits for an answer. Progress extends the time; also returns the time in all if it did.
+pub(crate) async fn wait_extended<F: Future + Unpin>(
+    answer: &mut F,
     time: CallTime,
-    progressed: watch::Receiver<Option<Instant>>,
-) -> (Option<Answered>, Option<Duration>) {
+    progressed: Option<watch::Receiver<Option<Instant>>>,
+) -> (Option<F::Output>, Option<Duration>) {
     let began = Instant::now();
     let mut until = began + time.first();
     let mut extended = None;
     loop {
-        if let Ok(reply) = timeout_at(until, &mut *reply).await {
-            return (Some(reply), extended);
+        if let Ok(answer) = timeout_at(until, &mut *answer).await {
+            return (Some(answer), extended);
         }
-        let grown = *progressed.borrow();
+        let grown = progressed.as_ref().and_then(|at| *at.borrow());
         let next = grown.map(|at| (at + time.after_progress()).min(began + time.total()));
         let Some(next) = next.filter(|next| *next > until) else {
             return (None, extended);

@@ -5,12 +5,11 @@ use std::time::Duration;
 use broker_model::SourceCause;
 use tokio::time::Instant;
 
+use crate::failure::SourceFailure;
 use crate::spec::Timing;
 
 /// The uptime after which a source counts as healthy.
 const HEALTHY_UPTIME: Duration = Duration::from_secs(30);
-/// The minimum time between two attempts to start a source that calls cause.
-const WAKE_INTERVAL: Duration = Duration::from_secs(5);
 /// The minimum time between two such attempts after a cause that does not go away by itself.
 const FAILED_WAKE_INTERVAL: Duration = Duration::from_secs(30);
 /// The maximum relative deviation of a delay, in either direction.
@@ -55,10 +54,11 @@ impl Backoff {
     /// A start failed, or a source that was up is lost. `random_fraction` is between 0 and 1.
     pub(super) fn ended(
         &mut self,
-        cause: SourceCause,
+        failure: &SourceFailure,
         now: Instant,
         random_fraction: f64,
     ) -> RetryPlan {
+        let cause = failure.cause;
         let up = self.up_since.take().map(|since| now - since);
         if up.is_some_and(|up| up >= HEALTHY_UPTIME) {
             self.failures = 0;
@@ -67,19 +67,25 @@ impl Backoff {
         if !heals(cause) {
             return RetryPlan {
                 delay: None,
-                wake_interval: FAILED_WAKE_INTERVAL,
+                wake_interval: FAILED_WAKE_INTERVAL.max(self.timing.wake_interval),
             };
         }
         let doublings = (self.failures - 1).min(16);
         let nominal = self.timing.backoff.saturating_mul(1 << doublings);
-        let delay = nominal
+        let own = nominal
             .min(self.timing.backoff_cap)
             .mul_f64(1.0 - JITTER + 2.0 * JITTER * random_fraction);
+        // A server that ended a session of use is ready for the next one.
+        let is_next_session = cause == SourceCause::SessionEnded && self.failures == 1;
+        let own = if is_next_session { Duration::ZERO } else { own };
+        let delay = own.max(failure.retry_after.unwrap_or_default());
         // Calls may start the source at once if it was up for longer than the delay.
-        let wake_interval = if up.is_some_and(|up| up >= delay) {
+        let wake_interval = if failure.retry_after.is_some() {
+            delay
+        } else if up.is_some_and(|up| up >= delay) {
             Duration::ZERO
         } else {
-            delay.min(WAKE_INTERVAL)
+            delay.min(self.timing.wake_interval)
         };
         RetryPlan {
             delay: Some(delay),
@@ -107,6 +113,63 @@ mod tests {
 
     const CRASH: SourceCause = SourceCause::ExitBeforeReady;
 
+    fn failed(cause: SourceCause) -> SourceFailure {
+        SourceFailure::new(cause, "it ended")
+    }
+
+    /// Every cause after which a source waits before its next start.
+    fn causes() -> Vec<SourceCause> {
+        let all = SourceCause::ALL.iter().copied();
+        all.filter(|cause| *cause != SourceCause::SessionEnded)
+            .collect()
+    }
+
+    #[test]
+    fn backoff_after_the_end_of_a_session_opens_the_next_one_at_once() {
+        let mut backoff = Backoff::new(Timing::of_http());
+        let (now, ended) = (Instant::now(), failed(SourceCause::SessionEnded));
+        backoff.started(now);
+        let next = backoff.ended(&ended, now, 0.5);
+        assert_eq!(
+            (next.delay, next.wake_interval),
+            (Some(Duration::ZERO), Duration::ZERO)
+        );
+        backoff.started(now);
+        let next = backoff.ended(&ended, now, 0.5);
+        assert_eq!(
+            seconds(next),
+            2,
+            "a server that ends every session is not asked at once"
+        );
+        backoff.started(now);
+        let next = backoff.ended(&ended, now + HEALTHY_UPTIME, 0.5);
+        assert_eq!(next.delay, Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn backoff_waits_at_least_as_long_as_a_server_asked_for() {
+        let mut backoff = Backoff::new(Timing::of_http());
+        let busy = SourceFailure {
+            retry_after: Some(Duration::from_secs(90)),
+            ..failed(SourceCause::Unreachable)
+        };
+        let next = backoff.ended(&busy, Instant::now(), 0.5);
+        assert_eq!((seconds(next), next.wake_interval.as_secs()), (90, 90));
+    }
+
+    #[test]
+    fn backoff_of_a_server_over_http_allows_at_most_sixty_attempts_an_hour() {
+        let mut backoff = Backoff::new(Timing::of_http());
+        let (now, down) = (Instant::now(), failed(SourceCause::Unreachable));
+        let (mut at, mut starts) = (Duration::ZERO, 0);
+        while at <= Duration::from_secs(3600) {
+            starts += 1;
+            // A call comes as soon as one may cause an attempt.
+            at += backoff.ended(&down, now, 0.0).wake_interval;
+        }
+        assert!(starts <= 66, "{starts}");
+    }
+
     fn seconds(next: RetryPlan) -> u64 {
         next.delay.unwrap().as_secs()
     }
@@ -116,7 +179,7 @@ mod tests {
         let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         let delays: Vec<_> = (0..9)
-            .map(|_| seconds(backoff.ended(CRASH, now, 0.5)))
+            .map(|_| seconds(backoff.ended(&failed(CRASH), now, 0.5)))
             .collect();
         assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
     }
@@ -129,7 +192,7 @@ mod tests {
         let mut starts = 0;
         while at <= Duration::from_secs(300) {
             starts += 1;
-            at += backoff.ended(CRASH, now, 0.0).delay.unwrap();
+            at += backoff.ended(&failed(CRASH), now, 0.0).delay.unwrap();
         }
         assert!(starts <= 12, "{starts}");
     }
@@ -139,11 +202,11 @@ mod tests {
         let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         for _ in 0..5 {
-            backoff.ended(CRASH, now, 0.5);
+            backoff.ended(&failed(CRASH), now, 0.5);
         }
         assert!(!backoff.is_fresh());
         backoff.started(now);
-        let next = backoff.ended(SourceCause::Exited, now + HEALTHY_UPTIME, 0.5);
+        let next = backoff.ended(&failed(SourceCause::Exited), now + HEALTHY_UPTIME, 0.5);
         assert_eq!((seconds(next), next.wake_interval), (1, Duration::ZERO));
     }
 
@@ -152,17 +215,20 @@ mod tests {
         let mut backoff = Backoff::new(Timing::default());
         let now = Instant::now();
         backoff.started(now);
-        assert_eq!(seconds(backoff.ended(SourceCause::Exited, now, 0.5)), 1);
+        assert_eq!(
+            seconds(backoff.ended(&failed(SourceCause::Exited), now, 0.5)),
+            1
+        );
         backoff.started(now);
-        let next = backoff.ended(SourceCause::Exited, now, 0.5);
+        let next = backoff.ended(&failed(SourceCause::Exited), now, 0.5);
         assert_eq!((seconds(next), next.wake_interval.as_secs()), (2, 2));
     }
 
     #[test]
     fn backoff_after_a_permanent_failure_waits_for_a_call() {
-        for cause in SourceCause::ALL {
-            let next = Backoff::new(Timing::default()).ended(*cause, Instant::now(), 0.5);
-            assert_eq!(next.delay.is_none(), !heals(*cause), "{cause}");
+        for cause in causes() {
+            let next = Backoff::new(Timing::default()).ended(&failed(cause), Instant::now(), 0.5);
+            assert_eq!(next.delay.is_none(), !heals(cause), "{cause}");
             assert!(next.wake_interval > Duration::ZERO);
         }
     }
@@ -171,7 +237,7 @@ mod tests {
         #[test]
         fn backoff_keeps_its_limits_in_any_history(
             history in prop::collection::vec(
-                (prop::option::of(0u64..120), prop::sample::select(SourceCause::ALL.to_vec()), 0.0f64..=1.0, 0u64..200),
+                (prop::option::of(0u64..120), prop::sample::select(causes()), 0.0f64..=1.0, 0u64..200),
                 1..80,
             )
         ) {
@@ -188,7 +254,7 @@ mod tests {
                     failures = 0;
                 }
                 failures += 1;
-                let next = backoff.ended(cause, now, random_fraction);
+                let next = backoff.ended(&failed(cause), now, random_fraction);
                 prop_assert!(!backoff.is_fresh());
                 prop_assert_eq!(next.delay.is_some(), heals(cause));
                 if let Some(delay) = next.delay {
@@ -196,7 +262,7 @@ mod tests {
                     let strayed = delay.as_secs_f64() / nominal;
                     prop_assert!((0.799..=1.201).contains(&strayed), "{delay:?} for {nominal}");
                     let came_up = up.is_some_and(|up| up >= delay);
-                    let gap = if came_up { Duration::ZERO } else { delay.min(WAKE_INTERVAL) };
+                    let gap = if came_up { Duration::ZERO } else { delay.min(Timing::default().wake_interval) };
                     prop_assert_eq!(next.wake_interval, gap);
                 } else {
                     prop_assert_eq!(next.wake_interval, FAILED_WAKE_INTERVAL);
@@ -214,7 +280,7 @@ mod tests {
             for (up, random_fraction) in ups {
                 backoff.started(now);
                 now += Duration::from_secs(up);
-                let next = backoff.ended(SourceCause::Exited, now, random_fraction);
+                let next = backoff.ended(&failed(SourceCause::Exited), now, random_fraction);
                 let delay = next.delay.unwrap();
                 prop_assert!(delay >= Duration::from_millis(800));
                 prop_assert!(delay <= Duration::from_secs(72));

@@ -71,6 +71,7 @@ impl Supervisor {
                 }
                 Poll::Due => {
                     sleep_until(gap.announced(Instant::now())).await;
+                    session.pause_ended().await;
                     changes.mark_unchanged();
                     let failure = self.recheck(session).await.err();
                     gap.listed(Instant::now());
@@ -114,6 +115,7 @@ impl Supervisor {
         };
         tracing::info!(source = %self.shared.name, %failure, "listing the tools failed; trying once more");
         sleep(self.spec.timing.recheck_gap).await;
+        session.pause_ended().await;
         if failure.cause == SourceCause::ListFailed {
             idle(session).await;
         }
@@ -172,6 +174,7 @@ impl Supervisor {
             }
         }
         idle(session).await;
+        session.pause_ended().await;
     }
 
     /// Lists without an announcement. Only a listing changes the state; any other outcome does not.

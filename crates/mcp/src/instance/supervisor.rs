@@ -1,6 +1,7 @@
 //! The supervisor task of an instance: starts it, checks its listing, watches it, and restarts it. Only
 //! this task sets the state.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::backoff::{Backoff, RetryPlan};
 use super::{DriftCheck, InstanceState, Verdict};
 use crate::failure::SourceFailure;
+use crate::http::Pause;
 use crate::session::{Opening, Session, stopped};
 use crate::spec::SourceSpec;
 use crate::startup;
@@ -199,7 +201,7 @@ impl Supervisor {
     async fn watch(&self, session: &Arc<Session>) -> SourceFailure {
         let mut end = session.end();
         let reopened = Notify::new();
-        tokio::select! {
+        let failure = tokio::select! {
             biased;
             ended = end.wait_for(Option::is_some) => match ended {
                 Ok(failure) => failure.clone().unwrap_or_else(gone),
@@ -208,13 +210,44 @@ impl Supervisor {
             failure = self.follow_changes(session, &reopened) => failure,
             never = session.keep_subscribed(&reopened) => match never {},
             never = session.follow_log_level() => match never {},
+            never = self.show_pauses(session) => match never {},
+        };
+        SourceFailure {
+            retry_after: failure
+                .retry_after
+                .or_else(|| session.pause().and_then(Pause::rest)),
+            ..failure
+        }
+    }
+
+    /// Shows the end of a pause that a server over HTTP asks for as the time of the next attempt.
+    async fn show_pauses(&self, session: &Session) -> Infallible {
+        let Some(pause) = session.pause() else {
+            return std::future::pending().await;
+        };
+        let mut ends = pause.subscribe();
+        loop {
+            ends.mark_unchanged();
+            if let Some(rest) = pause.rest() {
+                let end = SystemTime::now() + rest;
+                self.shared.update(|status| status.next_attempt = Some(end));
+                tokio::select! {
+                    () = pause.ended() => {}
+                    _ = ends.changed() => continue,
+                }
+                self.shared.update(|status| status.next_attempt = None);
+            }
+            // The sender is in `pause`.
+            if ends.changed().await.is_err() {
+                std::future::pending().await
+            }
         }
     }
 
     /// Records a failure and when the instance is started again.
     fn down(&mut self, failure: &SourceFailure, is_start: bool) -> RetryPlan {
         let now = Instant::now();
-        let next = self.backoff.ended(failure.cause, now, random_fraction());
+        let next = self.backoff.ended(failure, now, random_fraction());
         self.shared.set_wake_from(now + next.wake_interval);
         self.shared.update(|status| {
             status.state = match next.delay {

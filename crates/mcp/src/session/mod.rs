@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use broker_model::json::each_member;
 use broker_model::{Snapshot, SourceCause};
+use broker_wire::protocol::HEADER_MISMATCH;
 use broker_wire::{Era, LogLevel};
 use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
@@ -17,7 +18,8 @@ use crate::connection::{RawResult, RequestError};
 use crate::events::CallEvents;
 use crate::failure::{CallFailure, SourceFailure};
 use crate::handshake::Negotiated;
-use crate::link::Link;
+use crate::http::Pause;
+use crate::link::{Carrier, Link};
 use crate::spec::SourceSpec;
 use crate::subscription::Subscriber;
 use crate::{list, request, rpc_error, startup};
@@ -161,6 +163,21 @@ impl Session {
         self.negotiated.era
     }
 
+    /// The capabilities of the server, as it sent them.
+    pub const fn capabilities(&self) -> &serde_json::Value {
+        &self.negotiated.capabilities
+    }
+
+    /// The session id of a legacy server over HTTP that has sessions.
+    pub fn session_id(&self) -> Option<&str> {
+        self.link.session_id()
+    }
+
+    /// Its transport.
+    pub const fn carrier(&self) -> Carrier {
+        self.link.carrier()
+    }
+
     /// The leader of the process group, for a server that is a process.
     pub fn pid(&self) -> Option<u32> {
         self.link.pid()
@@ -184,7 +201,7 @@ impl Session {
             self.send_log_level();
         }
         let line = |id| request::call(id, &call, &self.meta);
-        match self.link.call(line, events, time).await {
+        match self.link.call(&call, line, events, time).await {
             Ok(answer) => check_result(&answer.result).map(|()| answer),
             Err(unanswered) => Err(self.call_failure(unanswered, time.first())),
         }
@@ -204,11 +221,35 @@ impl Session {
                 tracing::trace!(%failure, "not sent");
                 CallFailure::Stopping
             }
+            RequestError::Gone {
+                failure,
+                begun: false,
+            } if is_unsent_over_http(failure.cause) => CallFailure::Unavailable {
+                failure,
+                retry_after: None,
+            },
             RequestError::Gone { failure, begun } => CallFailure::Exited {
                 failure,
                 maybe_executed: begun,
             },
-            RequestError::Error(error) => rpc_error::read(&error, &self.spec.redactor),
+            RequestError::Error(error) => {
+                let failure = rpc_error::read(&error, &self.link.redactor(&self.spec.redactor));
+                if matches!(failure, CallFailure::Rpc { code, .. } if code == HEADER_MISMATCH) {
+                    // The headers follow the last listing, from which the tool differs now.
+                    self.link.tools_changed();
+                }
+                failure
+            }
+            RequestError::Http(refusal) if refusal.retry_after.is_some() && !refusal.begun => {
+                CallFailure::Unavailable {
+                    failure: refusal.failure,
+                    retry_after: refusal.retry_after,
+                }
+            }
+            RequestError::Http(refusal) => CallFailure::Http {
+                status: refusal.status,
+                maybe_executed: refusal.begun,
+            },
             RequestError::Broken(reason) => protocol(&reason),
             RequestError::TooLarge => CallFailure::OutputTooLarge {
                 limit: self.spec.line_bytes,
@@ -288,12 +329,25 @@ impl Session {
             return;
         };
         if sent.is_none_or(|sent| level < sent) {
-            match self.link.tell(|id| request::set_level(id, level)) {
+            let line = |id| request::set_level(id, level);
+            match self.link.tell(request::SET_LEVEL, line) {
                 Ok(()) => *sent = Some(level),
                 Err(error) => {
                     tracing::debug!(source = %self.spec.source.as_str(), ?error, "the log level was not sent");
                 }
             }
+        }
+    }
+
+    /// The pause that a server over HTTP asks for.
+    pub(crate) fn pause(&self) -> Option<&Pause> {
+        self.link.pause()
+    }
+
+    /// Returns when the server asks for no pause.
+    pub(crate) async fn pause_ended(&self) {
+        if let Some(pause) = self.pause() {
+            pause.ended().await;
         }
     }
 
@@ -322,6 +376,14 @@ impl Session {
 /// The reason of a source that the broker stops.
 pub(crate) fn stopped() -> SourceFailure {
     SourceFailure::new(SourceCause::Stopped, "the source is being stopped")
+}
+
+/// Whether a call that was not sent for this cause found its server unreachable, rather than lost with its session.
+fn is_unsent_over_http(cause: SourceCause) -> bool {
+    matches!(
+        cause,
+        SourceCause::Unreachable | SourceCause::TlsFailed | SourceCause::NeedsAuth
+    )
 }
 
 fn protocol(message: &str) -> CallFailure {

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
+use broker_model::SourceCause;
 use broker_wire::Era;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
@@ -12,7 +13,7 @@ use super::Session;
 use crate::failure::SourceFailure;
 use crate::handshake::{self, HandshakeError, Negotiated};
 use crate::link::Link;
-use crate::spec::SourceSpec;
+use crate::spec::{Endpoint, SourceSpec};
 use crate::status::Counters;
 use crate::subscription::Subscriber;
 use crate::{request, startup};
@@ -73,6 +74,37 @@ impl Session {
         let link = Link::open(spec, opening)
             .await
             .map_err(HandshakeError::Refused)?;
+        let refused = match Self::handshake(link, spec, first, both, opening).await {
+            Err(HandshakeError::Refused(refused)) => refused,
+            outcome => return outcome,
+        };
+        // A server that does not support streamable HTTP refuses its requests with one of these.
+        let Endpoint::Http(http) = &spec.endpoint else {
+            return Err(HandshakeError::Refused(refused));
+        };
+        if !matches!(refused.http_status, Some(400 | 404 | 405)) {
+            return Err(HandshakeError::Refused(refused));
+        }
+        let link = Link::open_events(http, spec, opening).await;
+        let link = link.map_err(|failure| match failure.cause {
+            // The first answer says more than the lack of a stream.
+            SourceCause::HandshakeFailed => HandshakeError::Refused(SourceFailure {
+                message: format!("{}; {}", refused.message, failure.message),
+                ..failure
+            }),
+            _ => HandshakeError::Refused(failure),
+        })?;
+        Self::handshake(link, spec, Era::Legacy, false, opening).await
+    }
+
+    /// Negotiates an era over a link. If that fails, the link is closed before this returns.
+    async fn handshake(
+        link: Link,
+        spec: &SourceSpec,
+        first: Era,
+        both: bool,
+        opening: &Opening<'_>,
+    ) -> Result<Self, HandshakeError> {
         let (probe, redactor) = (spec.timing.probe, &spec.redactor);
         let negotiated = tokio::select! {
             biased;

@@ -3,7 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use super::confidential::{is_secret_key, is_secret_value, replace_secret_values, secrets_in_text};
 use super::keys::Level;
+use super::kind::URL_KEYS;
 use super::source::variable_for;
 use super::template::{Part, Template};
 use super::{Config, servers, vscode};
@@ -32,6 +34,7 @@ impl Config {
         if let Some(Value::Object(entries)) = document.get_mut(servers::KEY) {
             entries.retain(|_, entry| !servers::is_left_out(entry));
             for (name, entry) in entries {
+                convert(entry);
                 keep(entry, Level::Source, &["type"]);
                 source(
                     entry,
@@ -152,6 +155,44 @@ fn source(value: &mut Value, pointer: &str, warnings: &mut Vec<Diagnostic>) {
             hide(members, header, &format!("{pointer}/{key}"), warnings);
         }
     }
+    let secret = "/auth/client_credentials/client_secret";
+    if let Some(Value::String(text)) = value.pointer_mut(secret)
+        && let Some(replacement) = asked("client_secret", text, true)
+    {
+        let warning = replaced("client_secret", &replacement);
+        warnings.push(warning.at(format!("{pointer}{secret}")));
+        *text = replacement;
+    }
+    for place in ["/url", "/auth/client_credentials/token_url"] {
+        if let Some(Value::String(url)) = value.pointer_mut(place) {
+            *url = replace_secret_values(url, |name, value| {
+                let replacement = asked(name, value, true)?;
+                warnings.push(replaced(name, &replacement).at(format!("{pointer}{place}")));
+                Some(replacement)
+            });
+        }
+    }
+}
+
+/// Makes an entry of another client one of a config: the key for the URL that counts becomes `url`, and an `auth` and a
+/// `trust` with another meaning are left out.
+fn convert(entry: &mut Value) {
+    let Value::Object(members) = entry else {
+        return;
+    };
+    let is_own = |auth: &Value| Level::Auth.keys().iter().any(|key| auth.get(key).is_some());
+    if !members.get("auth").is_none_or(is_own) {
+        members.remove("auth");
+    }
+    if members.get("trust").is_some_and(Value::is_boolean) {
+        members.remove("trust");
+    }
+    if !members.contains_key("command") {
+        let urls = URL_KEYS.map(|key| members.remove(key));
+        if let Some(url) = urls.into_iter().flatten().next() {
+            members.insert("url".to_owned(), url);
+        }
+    }
 }
 
 fn hide(
@@ -160,18 +201,40 @@ fn hide(
     pointer: &str,
     warnings: &mut Vec<Diagnostic>,
 ) {
-    for (name, value) in members.iter_mut().filter(|(name, _)| is_secret_name(name)) {
-        let Some(replacement) = value.as_str().and_then(|text| asked(name, text, header)) else {
+    for (name, value) in members {
+        let replacement = match value.as_str() {
+            Some(text) if header => asked_header(name, text),
+            Some(text) if is_secret_name(name) => asked(name, text, false),
+            _ => None,
+        };
+        let Some(replacement) = replacement else {
             continue;
         };
-        let message = format!(
-            "the config contains the value of `{}`; the compiled-in config has `{replacement}` instead",
-            shown_line(name, 80)
-        );
-        warnings.push(
-            Diagnostic::warning(Code::LiteralSecret, message).at(child_pointer(pointer, name)),
-        );
+        warnings.push(replaced(name, &replacement).at(child_pointer(pointer, name)));
         *value = Value::String(replacement);
+    }
+}
+
+/// The warning about a secret that is not compiled in.
+fn replaced(name: &str, replacement: &str) -> Diagnostic {
+    let message = format!(
+        "the config contains the value of `{}`; the compiled-in config has `{replacement}` instead",
+        shown_line(name, 80)
+    );
+    Diagnostic::warning(Code::LiteralSecret, message)
+}
+
+/// The replacement of the value of a header: by its name, or by the text of the value.
+fn asked_header(name: &str, text: &str) -> Option<String> {
+    if !is_secret_key(name) && !is_secret_value(name, text) {
+        return None;
+    }
+    let asked = asked(name, text, true);
+    let left = asked.as_deref().unwrap_or(text);
+    // A secret beside a variable.
+    match secrets_in_text(name, left).is_empty() {
+        true => asked,
+        false => Some(format!("${{{}}}", variable_for(name, true))),
     }
 }
 

@@ -8,17 +8,23 @@ use std::ops::Range;
 
 use super::command::variable;
 use super::template::Template;
-use super::{CommandLine, Config, Part, Source};
+use super::{CommandLine, Config, Endpoint, Part, ProcessEndpoint};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::redact::is_secret_name;
 use crate::text::shown_line;
 
+mod literal;
 mod paths;
 mod shell_words;
 mod urls;
+mod values;
 
+pub use literal::{LiteralSecret, literal_secrets_in, literal_secrets_in_url};
 pub(crate) use paths::Folder;
+pub(crate) use urls::without_secret_values;
+pub(super) use urls::{replace_secret_values, secret_parameter};
+pub use values::{is_secret_key, is_secret_value, secrets_in_text};
 
 /// Shorter values of `env` are not searched for in words: they would match by chance.
 const MIN_SECRET_BYTES: usize = 4;
@@ -54,10 +60,34 @@ pub(crate) struct Hidden {
 /// A literal secret in a word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Secret {
-    /// Its description for people: the value of an option, a variable or a header. `None` if no warning is needed.
-    name: Option<String>,
+    /// Its kind. `None` if no warning is needed.
+    kind: Option<SecretKind>,
+    /// The place of its value.
+    place: Range<usize>,
     /// The value, if it is a literal as a whole.
     value: Option<Range<usize>>,
+}
+
+/// The kind of a literal secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretKind {
+    /// The value of an option, a variable, a header or a parameter of a query, by its name.
+    Named(String),
+    /// The user part of a URL.
+    UrlUser,
+    /// The default of a variable, by its name.
+    Default(String),
+}
+
+impl SecretKind {
+    /// The description of the secret for people.
+    fn describe(&self) -> String {
+        match self {
+            Self::Named(name) => format!("the value of `{name}`"),
+            Self::UrlUser => "the password of a URL".to_owned(),
+            Self::Default(name) => format!("the default of `{name}`"),
+        }
+    }
 }
 
 impl<'a> Words<'a> {
@@ -109,10 +139,18 @@ impl<'a> Words<'a> {
 }
 
 impl Config {
-    /// Literal values of `env` with a secret-looking name, which a command may repeat.
+    /// Literal secrets of `env`, by their names, and of `headers`, which a command may repeat.
     pub(crate) fn literal_secrets(&self) -> Vec<&str> {
-        let env = self.sources().flat_map(|source| &source.env);
-        env.filter(|(name, _)| is_secret_name(name))
+        let endpoints = || self.sources().map(|source| &source.endpoint);
+        let env = endpoints()
+            .filter_map(Endpoint::any_process)
+            .flat_map(|one| &one.env)
+            .filter(|(name, _)| is_secret_name(name));
+        let headers = endpoints()
+            .filter_map(Endpoint::http)
+            .flat_map(|one| &one.headers)
+            .filter(|(name, value)| is_secret_value(name, value.raw()));
+        env.chain(headers)
             .filter(|(_, value)| value.variables().next().is_none())
             .map(|(_, value)| value.raw())
             .filter(|value| value.len() >= MIN_SECRET_BYTES)
@@ -124,13 +162,16 @@ impl Config {
     pub fn literal_secrets_in_commands(&self) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         for source in self.sources() {
-            for (index, name) in secrets_of(source) {
+            let Some(process) = source.endpoint.any_process() else {
+                continue;
+            };
+            for (index, kind) in secrets_of(process) {
                 let message = format!(
                     "the command of `{}` contains {}; the lock has only its digest, but the compiled-in config has the value",
                     source.path,
-                    shown_line(&name, 120)
+                    shown_line(&kind.describe(), 120)
                 );
-                let place = source.places.get(index).or(source.places.first());
+                let place = process.places.get(index).or(process.places.first());
                 let pointer = format!("{}{}", source.pointer, place.map_or("", String::as_str));
                 let warning = Diagnostic::warning(Code::LiteralSecret, message)
                     .at(pointer)
@@ -145,7 +186,7 @@ impl Config {
     }
 }
 
-impl Source {
+impl ProcessEndpoint {
     /// Literal secrets in the words of the command: the value of an option, a variable or a header with a
     /// secret-looking name, and the password of a URL. They are masked in all output of the source, like such
     /// values of `env`.
@@ -162,14 +203,19 @@ impl Source {
     }
 }
 
-/// The index of the word and the name of each literal secret in the command.
-fn secrets_of(source: &Source) -> Vec<(usize, String)> {
-    let hidden = Words::of(&source.command).hidden(&[], None);
+/// The hidden parts of a URL.
+pub(crate) fn hidden_in_url(url: &str) -> Vec<Hidden> {
+    disjoint(urls::secrets(url))
+}
+
+/// The index of the word and the kind of each literal secret in the command.
+fn secrets_of(process: &ProcessEndpoint) -> Vec<(usize, SecretKind)> {
+    let hidden = Words::of(&process.command).hidden(&[], None);
     let of_word = hidden.into_iter().enumerate();
     of_word
         .flat_map(|(index, hidden)| {
-            let names = hidden.into_iter().filter_map(|one| one.secret?.name);
-            names.map(move |name| (index, name))
+            let kinds = hidden.into_iter().filter_map(|one| one.secret?.kind);
+            kinds.map(move |kind| (index, kind))
         })
         .collect()
 }
@@ -250,10 +296,11 @@ impl Search<'_> {
             if is_setting(name, literal) {
                 return Secret::default();
             }
+            let place = bare.start + value.start..bare.start + value.end;
             Secret {
-                name: Some(value_of(name)),
-                value: is_complete(literal)
-                    .then(|| bare.start + value.start..bare.start + value.end),
+                kind: Some(SecretKind::Named(name.to_owned())),
+                value: is_complete(literal).then(|| place.clone()),
+                place,
             }
         };
         if let Some(option) = option.filter(|option| is_secret_name(option))
@@ -267,7 +314,8 @@ impl Search<'_> {
         }
         if let Some(name) = secret_default(text) {
             return Some(Secret {
-                name: Some(format!("the default of `{name}`")),
+                kind: Some(SecretKind::Default(name)),
+                place: 0..word.len(),
                 value: None,
             });
         }
@@ -279,11 +327,11 @@ impl Search<'_> {
 impl Hidden {
     /// The part in a text that has the word at `start`.
     fn moved(mut self, start: usize) -> Self {
-        let value = self
-            .secret
-            .as_mut()
-            .and_then(|secret| secret.value.as_mut());
-        for range in std::iter::once(&mut self.range).chain(value) {
+        let secret = self.secret.as_mut();
+        let of_secret = secret.map(|secret| (&mut secret.place, secret.value.as_mut()));
+        let (place, value) = of_secret.unzip();
+        let ranges = std::iter::once(&mut self.range).chain(place);
+        for range in ranges.chain(value.flatten()) {
             range.start += start;
             range.end += start;
         }
@@ -324,11 +372,6 @@ fn is_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-}
-
-/// A secret for people.
-fn value_of(name: &str) -> String {
-    format!("the value of `{name}`")
 }
 
 /// The option that a word is, if the next word may be its value.
@@ -394,7 +437,7 @@ fn secret_default(text: &str) -> Option<String> {
 }
 
 /// The offset of the first such character that is not in a `${…}`.
-fn find_outside(text: &str, is_end: impl Fn(char) -> bool) -> Option<usize> {
+pub fn find_outside(text: &str, is_end: impl Fn(char) -> bool) -> Option<usize> {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
         if let Some((_, length)) = variable(&text[at..]) {

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{CommandLine, Config, Source};
+use super::confidential::without_secret_values;
+use super::{Auth, CommandLine, Config, Endpoint, HttpEndpoint, ProcessEndpoint, Source, Template};
 use crate::digest::Digest;
+use crate::trust::{SensitiveNames, TrustLevel};
 
 const DOMAIN: &str = "mcp-broker:config:1";
 
@@ -37,25 +39,77 @@ fn covered(source: &Source) -> Value {
 
 /// The fields of one source that the digest covers, without its path. An absent field is empty.
 pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
-    let (command, args) = match &source.command {
+    let mut members = vec![("backend", json!(source.backend()))];
+    match &source.endpoint {
+        Endpoint::Process(process) => members.extend(of_process(process)),
+        Endpoint::Http(http) => members.extend(of_http(http)),
+    }
+    members.extend([
+        ("tool_filter", sorted(source.exposure.filter().patterns())),
+        ("path_aliases", json!(source.aliases)),
+        ("volatile", json!(source.volatile)),
+    ]);
+    let level = source.exposure.level();
+    if level != TrustLevel::default_of(source.backend()) {
+        members.push(("trust", json!(level)));
+    }
+    let sensitive = source.exposure.sensitive();
+    // At the other levels no name is sensitive.
+    if level == TrustLevel::Untrusted && *sensitive != SensitiveNames::default() {
+        members.push(("sensitive", sensitive.words().collect()));
+    }
+    members
+}
+
+fn of_process(process: &ProcessEndpoint) -> [(&'static str, Value); 4] {
+    let (command, args) = match &process.command {
         CommandLine::Direct { program, args, .. } => (
             json!(program.raw()),
             args.iter().map(|arg| json!(arg.raw())).collect(),
         ),
         CommandLine::Shell { written, .. } => (json!({ "shell": written }), Vec::new()),
     };
-    let sorted = |list: &[String]| -> Value {
-        let list: BTreeSet<&String> = list.iter().collect();
-        json!(list)
-    };
-    vec![
-        ("backend", json!(source.backend())),
+    [
         ("command", command),
         ("args", Value::Array(args)),
-        ("env", json!(source.env.keys().collect::<Vec<_>>())),
-        ("inherit_env", sorted(&source.inherit_env)),
-        ("tool_filter", sorted(source.filter.patterns())),
-        ("path_aliases", json!(source.aliases)),
-        ("volatile", json!(source.volatile)),
+        ("env", json!(process.env.keys().collect::<Vec<_>>())),
+        ("inherit_env", sorted(&process.inherit_env)),
     ]
+}
+
+/// Values of headers, and secrets in the query of a URL, are left out: the compiled-in config has a
+/// variable in their place, and must have the same digest.
+fn of_http(http: &HttpEndpoint) -> [(&'static str, Value); 4] {
+    let names: BTreeSet<_> = http
+        .headers
+        .keys()
+        .map(|name| name.to_ascii_lowercase())
+        .collect();
+    let auth = http.auth.as_ref().map(|auth| {
+        let parameters = match auth {
+            Auth::TokenFile(_) => Value::Null,
+            Auth::TokenCommand(process) => of_process(process)
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            Auth::ClientCredentials(grant) => json!({
+                "token_url": without_secret_values(grant.token_url.raw()),
+                "client_id": grant.client_id.raw(),
+                "scope": grant.scope.as_ref().map(Template::raw),
+                "resource": grant.resource.as_ref().map(Template::raw),
+            }),
+        };
+        json!({ auth.key(): parameters })
+    });
+    [
+        ("url", json!(without_secret_values(http.url.raw()))),
+        ("headers", json!(names)),
+        ("auth", json!(auth)),
+        ("allow_plain_http", json!(http.allow_plain_http)),
+    ]
+}
+
+fn sorted(list: &[String]) -> Value {
+    let list: BTreeSet<&String> = list.iter().collect();
+    json!(list)
 }

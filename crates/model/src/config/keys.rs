@@ -12,53 +12,93 @@ pub(super) enum Level {
     Top,
     Node,
     Source,
+    Auth,
+    ClientCredentials,
     Override,
     Limits,
     Mcp,
+    Trust,
 }
 
-const LEVELS: [Level; 6] = [
+const LEVELS: [Level; 9] = [
     Level::Top,
     Level::Node,
     Level::Source,
+    Level::Auth,
+    Level::ClientCredentials,
     Level::Override,
     Level::Limits,
     Level::Mcp,
+    Level::Trust,
 ];
 
 /// Keys of other clients in an entry of `mcpServers` that have no meaning here.
-const FOREIGN: [&str; 31] = [
-    "alwaysAllow",
+pub(super) const FOREIGN: [&str; 53] = [
     "allowedTools",
+    "alwaysAllow",
+    "authProviderType",
+    "authorization",
+    "authorization_token",
     "autoApprove",
-    "auth",
+    "bearer_token",
+    "bearer_token_env_var",
     "chatEnabled",
+    "default_tools_approval_mode",
     "description",
     "dev",
     "disabledTools",
+    "disabled_tools",
     "displayName",
+    "enabled_tools",
     "envFile",
+    "env_file",
+    "env_http_headers",
+    "env_vars",
+    "eventSourceInit",
     "excludeTools",
     "gallery",
+    "headersHelper",
     "httpUrl",
+    "http_headers",
     "icon",
+    "iconPath",
     "id",
     "includeTools",
     "initTimeout",
-    "iconPath",
     "label",
     "logo",
     "metadata",
     "name",
     "note",
     "oauth",
+    "oauth_resource",
     "registry",
+    "requestInit",
     "sandbox",
+    "scopes",
     "serverUrl",
+    "settings",
     "source",
+    "targetAudience",
+    "targetServiceAccount",
+    "tool_configuration",
     "tools",
     "transport",
+    "transportType",
     "version",
+    "watchPaths",
+];
+/// Foreign keys with a credential of a server over HTTP.
+const CREDENTIALS: [&str; 9] = [
+    "authProviderType",
+    "authorization",
+    "authorization_token",
+    "bearer_token",
+    "bearer_token_env_var",
+    "env_http_headers",
+    "headersHelper",
+    "http_headers",
+    "requestInit",
 ];
 
 impl Level {
@@ -96,6 +136,9 @@ impl Level {
                 "cwd",
                 "url",
                 "headers",
+                "auth",
+                "ca_file",
+                "allow_plain_http",
                 "tool_filter",
                 "path_aliases",
                 "tool_overrides",
@@ -113,6 +156,14 @@ impl Level {
                 "on_unreachable",
                 "trust",
             ],
+            Self::Auth => &["token_file", "token_command", "client_credentials"],
+            Self::ClientCredentials => &[
+                "token_url",
+                "client_id",
+                "client_secret",
+                "scope",
+                "resource",
+            ],
             Self::Override => &[
                 "summary",
                 "description",
@@ -124,6 +175,7 @@ impl Level {
             ],
             Self::Limits => &["body_bytes", "line_bytes", "listing_bytes", "memory_bytes"],
             Self::Mcp => &["mode", "max_name", "session_idle"],
+            Self::Trust => &["sensitive"],
         }
     }
 
@@ -132,9 +184,12 @@ impl Level {
             Self::Top => "the top level",
             Self::Node => "a node",
             Self::Source => "a source",
+            Self::Auth => "`auth`",
+            Self::ClientCredentials => "`client_credentials`",
             Self::Override => "a tool override",
             Self::Limits => "`limits`",
             Self::Mcp => "`mcp`",
+            Self::Trust => "`trust` of the top level",
         }
     }
 }
@@ -183,22 +238,19 @@ pub(super) fn unknown_or_foreign(
     let mut diagnostic = Diagnostic::warning(Code::KeyIgnored, message);
     if matches!(
         key,
-        "includeTools" | "excludeTools" | "allowedTools" | "disabledTools" | "tools"
+        "includeTools"
+            | "excludeTools"
+            | "allowedTools"
+            | "disabledTools"
+            | "disabled_tools"
+            | "enabled_tools"
+            | "tools"
     ) {
         diagnostic = diagnostic.help("select the exposed tools with `tool_filter`");
+    } else if CREDENTIALS.contains(&key) {
+        diagnostic = diagnostic.help("give the credential in `headers` or with `auth`");
     }
     findings.add_key(cursor, diagnostic);
-}
-
-/// Reports a key of a later version. Its type and range were already checked.
-pub(super) fn later(findings: &mut Findings<'_>, cursor: &Cursor<'_>, what: &str) {
-    findings.add_key(
-        cursor,
-        Diagnostic::error(
-            Code::NotSupportedYet,
-            format!("{what} is not supported by this version"),
-        ),
-    );
 }
 
 #[cfg(test)]

@@ -11,17 +11,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::diagnostic::Diagnostic;
-use crate::filter::ToolFilter;
 use crate::path::NodePath;
+use crate::trust::{Exposure, TrustLevel};
 
+pub mod client_file;
 mod command;
 mod compiled;
 pub(crate) mod confidential;
 mod digest;
+mod endpoint;
 mod excerpt;
 mod fields;
 mod findings;
+mod http_endpoint;
 mod keys;
+mod kind;
 mod lists;
 mod mcp;
 pub mod narrow;
@@ -35,11 +39,14 @@ mod spanned;
 mod template;
 mod top;
 mod tree;
+mod trust;
 mod vscode;
 
 #[cfg(test)]
 mod tests;
 
+pub use endpoint::{Auth, ClientCredentials, Endpoint, HttpEndpoint, ProcessEndpoint};
+pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
 pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode};
 pub use narrow::{KnownTools, Narrowing};
 pub use reader::MAX_BYTES;
@@ -112,24 +119,17 @@ pub struct Node {
     pub pointer: String,
 }
 
-/// A server mounted on a node. `Debug` shows no value of `env` and no word of the command.
+/// A server mounted on a node. `Debug` shows no secret.
 #[derive(Clone)]
 pub struct Source {
     /// The node's path, which is also the name of the source.
     pub path: NodePath,
-    /// The command to run.
-    pub command: CommandLine,
-    /// The JSON pointer of each word of the command below the source's pointer, the program first. A
-    /// shell command has one pointer.
-    pub places: Vec<String>,
-    /// Variables for the process, by name.
-    pub env: BTreeMap<String, Template>,
-    /// Globs of variable names that the process inherits from the broker.
-    pub inherit_env: Vec<String>,
-    /// Working directory; relative to the config file's folder.
-    pub cwd: Option<Template>,
-    /// The filter of exposed tools.
-    pub filter: ToolFilter,
+    /// How the broker reaches the server.
+    pub endpoint: Endpoint,
+    /// Which of its tools are exposed: its filter and its trust level.
+    pub exposure: Exposure,
+    /// The trust level that the config gives to it; the level in force is that of `exposure`.
+    pub trust: Option<TrustLevel>,
     /// Leaf names, by upstream tool name.
     pub aliases: BTreeMap<String, String>,
     /// Texts and settings that replace the server's, by upstream tool name.
@@ -176,7 +176,7 @@ pub struct Source {
 pub enum Backend {
     /// A process: its standard input and output.
     Stdio,
-    /// HTTP; no config has it yet.
+    /// Streamable HTTP, or the older HTTP+SSE.
     Http,
 }
 
@@ -327,8 +327,9 @@ impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source")
             .field("path", &self.path)
-            .field("env", &self.env.keys())
-            .field("filter", &self.filter.patterns())
+            .field("endpoint", &self.endpoint)
+            .field("filter", &self.exposure.filter().patterns())
+            .field("trust", &self.exposure.level())
             .field("aliases", &self.aliases)
             .field("required", &self.required)
             .finish_non_exhaustive()

@@ -1,5 +1,5 @@
-//! Compares a config that is given at start with the compiled-in one: a tighter filter narrows the
-//! exposed tools, values and limits may differ, anything else needs a new lock or a new build.
+//! Compares a config that is given at start with the compiled-in one: a tighter filter or a lower trust level
+//! narrows the exposed tools, values and limits may differ, anything else needs a new lock or a new build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,17 @@ use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::text::shown_line;
+use crate::trust::HiddenBy;
+
+/// Members of the digest that decide only which tools are exposed. The tools themselves are compared.
+const OF_EXPOSURE: [&str; 3] = ["tool_filter", "trust", "sensitive"];
 
 /// The tools of one source in the lock, by upstream name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownTools {
     /// Exposed tools.
     pub exposed: Vec<String>,
-    /// Tools that the filter hides.
+    /// Hidden tools.
     pub hidden: Vec<String>,
 }
 
@@ -188,11 +192,13 @@ impl Comparison {
     }
 
     fn source(&mut self, built: &Source, given: &Source, known: &KnownTools) {
-        let differing: Vec<String> = digest::members(built)
+        let was: BTreeMap<_, _> = digest::members(built).into_iter().collect();
+        let is: BTreeMap<_, _> = digest::members(given).into_iter().collect();
+        let names: BTreeSet<_> = was.keys().chain(is.keys()).collect();
+        let differing: Vec<String> = names
             .into_iter()
-            .zip(digest::members(given))
-            .filter(|((name, was), (_, is))| *name != "tool_filter" && was != is)
-            .map(|((name, _), _)| format!("`{name}`"))
+            .filter(|name| !OF_EXPOSURE.contains(name) && was.get(*name) != is.get(*name))
+            .map(|name| format!("`{name}`"))
             .collect();
         if !differing.is_empty() {
             self.differs(
@@ -204,33 +210,69 @@ impl Comparison {
                 ),
             );
         }
-        self.filter(given, known);
+        self.level(built, given);
+        self.exposure(built, given, known);
         self.overrides(built, given);
     }
 
-    fn filter(&mut self, given: &Source, known: &KnownTools) {
-        let pointer = format!("{}/tool_filter", given.pointer);
-        let wider: Vec<String> = known
-            .hidden
-            .iter()
-            .filter(|name| given.filter.admits(name))
-            .map(|name| format!("`{}`", shown_line(name, 80)))
-            .collect();
-        if !wider.is_empty() {
-            self.widens(
-                &pointer,
-                format!(
-                    "the filter of `{}` would expose {}, which the lock hides",
+    /// A higher trust level is refused, whether or not it exposes a tool of today.
+    fn level(&mut self, built: &Source, given: &Source) {
+        let (was, is) = (built.exposure.level(), given.exposure.level());
+        if is <= was {
+            return;
+        }
+        // Without the key the level is the default.
+        let pointer = match given.trust {
+            Some(_) => format!("{}/trust", given.pointer),
+            None => given.pointer.clone(),
+        };
+        let message = format!(
+            "the trust level of `{}` is `{is}`, higher than `{was}`, with which it was locked",
+            given.path
+        );
+        self.widens(&pointer, message);
+    }
+
+    fn exposure(&mut self, built: &Source, given: &Source, known: &KnownTools) {
+        let (mut by_filter, mut by_list) = (Vec::new(), Vec::new());
+        let wider = known.hidden.iter();
+        for name in wider.filter(|name| given.exposure.exposes(name)) {
+            let shown = format!("`{}`", shown_line(name, 80));
+            match built.exposure.hidden_by(name) {
+                // The level was reported.
+                Some(HiddenBy::Word(_)) if given.exposure.level() > built.exposure.level() => {}
+                Some(HiddenBy::Word(_)) if given.exposure.sensitive().find(name).is_none() => {
+                    by_list.push(shown);
+                }
+                _ => by_filter.push(shown),
+            }
+        }
+        for (names, cause, pointer) in [
+            (
+                by_filter,
+                "filter",
+                format!("{}/tool_filter", given.pointer),
+            ),
+            (
+                by_list,
+                "list of sensitive words",
+                "/trust/sensitive".to_owned(),
+            ),
+        ] {
+            if !names.is_empty() {
+                let message = format!(
+                    "the {cause} of `{}` would expose {}, which the lock hides",
                     given.path,
-                    wider.join(", ")
-                ),
-            );
+                    names.join(", ")
+                );
+                self.widens(&pointer, message);
+            }
         }
         self.narrowing.hidden.extend(
             known
                 .exposed
                 .iter()
-                .filter(|name| !given.filter.admits(name))
+                .filter(|name| !given.exposure.exposes(name))
                 .map(|name| (given.path.clone(), name.clone())),
         );
     }

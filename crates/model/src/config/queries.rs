@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::template::Template;
 use super::{
-    Backend, CommandLine, Config, Node, Source, StartRule, TextDrift, Unreachable, vscode,
+    Backend, Config, Endpoint, HttpEndpoint, Node, ProcessEndpoint, Source, StartRule, TextDrift,
+    Unreachable, vscode,
 };
 use crate::diagnostic::Diagnostic;
 use crate::json::position_of_pointer;
@@ -60,11 +61,12 @@ impl Config {
     }
 
     /// The reaction of a running broker to drift of class `text` in `source`. If neither the source nor
-    /// the config sets one, a config that requires audits of every tool has changed texts withdrawn.
+    /// the config sets one, changed texts are withdrawn if the config requires audits of every tool, or if
+    /// the source is a URL: its operator changes it without an update on this machine.
     pub fn text_drift(&self, source: &Source) -> TextDrift {
-        let default = match self.audits_required {
-            true => TextDrift::Withdraw,
-            false => TextDrift::Serve,
+        let default = match (self.audits_required, &source.endpoint) {
+            (true, _) | (_, Endpoint::Http(_)) => TextDrift::Withdraw,
+            (false, Endpoint::Process(_)) => TextDrift::Serve,
         };
         source
             .on_text_drift
@@ -106,27 +108,23 @@ impl Config {
 }
 
 impl Source {
-    /// `stdio`; sources over the network are not supported yet.
+    /// The transport.
     pub fn backend(&self) -> Backend {
-        Backend::Stdio
+        match self.endpoint {
+            Endpoint::Process(_) => Backend::Stdio,
+            Endpoint::Http(_) => Backend::Http,
+        }
     }
 
-    /// Whether a shell runs it.
-    pub fn is_shell(&self) -> bool {
-        matches!(self.command, CommandLine::Shell { .. })
+    /// The process of the server, if it is one.
+    pub fn process(&self) -> Option<&ProcessEndpoint> {
+        self.endpoint.process()
     }
 
-    /// Every string of the source that is expanded before its process starts.
+    /// Every string of the source that is expanded before it is started or reached.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
-        let command: Vec<&Template> = match &self.command {
-            CommandLine::Direct { program, args, .. } => {
-                std::iter::once(program).chain(args).collect()
-            }
-            CommandLine::Shell { variables, .. } => variables.values().collect(),
-        };
-        command
-            .into_iter()
-            .chain(self.env.values())
-            .chain(&self.cwd)
+        let (process, http) = (self.endpoint.process(), self.endpoint.http());
+        let process = process.into_iter().flat_map(ProcessEndpoint::templates);
+        process.chain(http.into_iter().flat_map(HttpEndpoint::templates))
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<&str, Refusal> {
         return refuse(Diagnostic::error(
             Code::ConfigSize,
             format!(
-                "the config has {} bytes; at most {MAX_BYTES} are read",
+                "the file has {} bytes; at most {MAX_BYTES} are read",
                 bytes.len()
             ),
         ));
@@ -38,7 +38,7 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<&str, Refusal> {
     );
     if utf16 {
         return refuse(
-            Diagnostic::error(Code::ConfigEncoding, "byte 0: the config is UTF-16")
+            Diagnostic::error(Code::ConfigEncoding, "byte 0: the file is UTF-16")
                 .help("save it as UTF-8"),
         );
     }
@@ -113,9 +113,9 @@ fn check_size(text: &str, written: &str) -> Result<(), Refusal> {
             _ => continue,
         }
         let message = if depth > MAX_DEPTH {
-            format!("the config is nested deeper than {MAX_DEPTH} levels")
+            format!("the file is nested deeper than {MAX_DEPTH} levels")
         } else if values > MAX_VALUES {
-            format!("the config has more than {MAX_VALUES} values")
+            format!("the file has more than {MAX_VALUES} values")
         } else {
             continue;
         };

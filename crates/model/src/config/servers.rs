@@ -40,12 +40,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool
         };
         match names.get(&path) {
             Some((other, first)) if *other != member.key => {
-                let message = format!(
-                    "`{}` and `{}` both give the path `{path}`",
-                    shown_line(other, 80),
-                    shown_line(&member.key, 80)
-                );
-                let diagnostic = Diagnostic::error(Code::NameClash, message);
+                let diagnostic = name_clash(other, &member.key, &path);
                 findings.add_also(&entry, diagnostic, *first);
             }
             Some(_) => {}
@@ -83,6 +78,17 @@ fn path_of(findings: &mut Findings<'_>, entry: &Cursor<'_>, name: &str) -> Optio
         findings.add_key(entry, diagnostic);
         return None;
     }
+    match path_of_name(name) {
+        Ok(path) => Some(path),
+        Err(diagnostic) => {
+            findings.add_key(entry, *diagnostic);
+            None
+        }
+    }
+}
+
+/// The path of the node for the server of this name: characters outside the grammar of paths become `-`.
+pub fn path_of_name(name: &str) -> Result<NodePath, Box<Diagnostic>> {
     let segment: String = name
         .chars()
         .map(|c| match c {
@@ -90,15 +96,21 @@ fn path_of(findings: &mut Findings<'_>, entry: &Cursor<'_>, name: &str) -> Optio
             _ => '-',
         })
         .collect();
-    match NodePath::root().join(&segment) {
-        Ok(path) => Some(path),
-        Err(error) => {
-            let message = format!(
-                "the name `{}` cannot be a path segment: {error}",
-                shown_line(name, 80)
-            );
-            findings.add_key(entry, Diagnostic::error(Code::PathInvalid, message));
-            None
-        }
-    }
+    NodePath::root().join(&segment).map_err(|error| {
+        let message = format!(
+            "the name `{}` cannot be a path segment: {error}",
+            shown_line(name, 80)
+        );
+        Box::new(Diagnostic::error(Code::PathInvalid, message))
+    })
+}
+
+/// The error for two names of servers that give the same path.
+pub fn name_clash(first: &str, second: &str, path: &NodePath) -> Diagnostic {
+    let message = format!(
+        "`{}` and `{}` both give the path `{path}`",
+        shown_line(first, 80),
+        shown_line(second, 80)
+    );
+    Diagnostic::error(Code::NameClash, message)
 }

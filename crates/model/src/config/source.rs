@@ -7,20 +7,22 @@ use std::time::Duration;
 
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
+use super::kind::{self, Kind};
 use super::spanned::Data;
 use super::template::{is_own_variable, is_variable_name};
-use super::{Source, TextDrift, ToolOverride, Unreachable, command, fields, lists, overrides};
+use super::{
+    Endpoint, ProcessEndpoint, Source, TextDrift, ToolOverride, Unreachable, command, fields,
+    http_endpoint, lists, overrides, trust,
+};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
-use crate::filter::ToolFilter;
 use crate::path::NodePath;
+use crate::trust::{Exposure, TrustLevel};
 
 /// Bounds of a call's time, in seconds.
 pub(super) const TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
 /// The number of timeouts that a call with progress may take if no maximum is set.
 const DEFAULT_MAX_TIMEOUTS: u32 = 10;
-/// The keys of a URL: ours, and in entries those of other clients.
-const URL_KEYS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 /// Above it, `timeout` in a file of another client may be in milliseconds.
 const MAX_USUAL_TIMEOUT: Duration = Duration::from_secs(3600);
 const STARTUP_TIMEOUT: RangeInclusive<f64> = 1.0..=3_600.0;
@@ -50,13 +52,14 @@ pub(super) fn read(
 ) -> Option<Source> {
     let members = fields::object(findings, cursor, "an object, the source")?;
     let mut source = blank(path, cursor, types);
+    let mut process = ProcessEndpoint::blank();
     for member in members {
         let value = cursor.member(member);
-        if is_other_url(&member.key, cursor, form) {
-            fields::string(findings, &value);
-            continue;
+        if !kind::is_url_of_entry(findings, &value, &member.key, cursor, form)
+            && !process_key(findings, &value, &member.key, &mut process)
+        {
+            key(findings, &value, &member.key, &mut source, form);
         }
-        key(findings, &value, &member.key, &mut source, form);
     }
     if !source.required
         && source.on_unreachable == Some(Unreachable::Refuse)
@@ -67,39 +70,82 @@ pub(super) fn read(
         findings.add(&at, diagnostic.help("remove one of the two keys"));
     }
     check_max_timeouts(findings, cursor, &source);
-    let line = kind(findings, cursor, form).and_then(|command| {
-        let args = cursor.get("args");
-        command::read(findings, &command, args.as_ref(), form == Form::Entry)
-    });
-    if cursor.get("command").is_none()
-        && let Some(args) = cursor.get("args")
-    {
-        // Their types are checked although no command takes them.
-        fields::strings(findings, &args, |findings, item, text| {
-            fields::template_of(findings, item, text)
-        });
-    }
-    source.command = line?;
-    if let Some(command) = cursor.get("command") {
-        let has_args = cursor.get("args").is_some();
-        source.places = command::places(&source.command, &command, has_args);
-    }
+    let endpoint = match kind::read(findings, cursor, form) {
+        Some(Kind::Process(command)) => {
+            let args = cursor.get("args");
+            let line = command::read(findings, &command, args.as_ref(), form == Form::Entry);
+            line.map(|line| {
+                process.places = command::places(&line, &command, args.is_some());
+                process.command = line;
+                Endpoint::Process(process)
+            })
+        }
+        Some(Kind::Http(url)) => {
+            let http = http_endpoint::read(findings, cursor, &url, process, form);
+            http.map(Endpoint::Http)
+        }
+        None => {
+            // Their types are checked although the source has no endpoint.
+            for (key, expected) in [("command", "args"), ("url", "headers")] {
+                if cursor.get(key).is_none()
+                    && let Some(values) = cursor.get(expected)
+                {
+                    check_strings(findings, &values);
+                }
+            }
+            None
+        }
+    };
+    let filter = cursor.get("tool_filter");
+    let filter = filter.map(|filter| lists::tool_filter(findings, &filter));
+    source.endpoint = endpoint?;
+    let default = TrustLevel::default_of(source.backend());
+    source.exposure = Exposure::new(
+        filter.unwrap_or_default(),
+        source.trust.unwrap_or(default),
+        // The top level sets those of all sources.
+        Default::default(),
+    );
     Some(source)
+}
+
+/// Reads a key of the process; false for any other key.
+fn process_key(
+    findings: &mut Findings<'_>,
+    value: &Cursor<'_>,
+    key: &str,
+    process: &mut ProcessEndpoint,
+) -> bool {
+    match key {
+        "env" => process.env = fields::templates(findings, value, "variable name", is_env_name),
+        "inherit_env" => process.inherit_env = lists::inherit_env(findings, value),
+        "cwd" => process.cwd = fields::template(findings, value),
+        _ => return false,
+    }
+    true
+}
+
+/// Checks the strings of a list or an object that no endpoint takes.
+fn check_strings(findings: &mut Findings<'_>, values: &Cursor<'_>) {
+    match &values.value.data {
+        Data::Object(_) => {
+            fields::templates(findings, values, "header name", is_header_name);
+        }
+        _ => {
+            fields::strings(findings, values, |findings, item, text| {
+                fields::template_of(findings, item, text)
+            });
+        }
+    }
 }
 
 fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
     Source {
         path: path.clone(),
-        command: super::CommandLine::Direct {
-            program: super::Template::literal(""),
-            args: Vec::new(),
-            script: None,
-        },
-        places: Vec::new(),
-        env: Default::default(),
-        inherit_env: Vec::new(),
-        cwd: None,
-        filter: ToolFilter::default(),
+        // Endpoint and exposure are replaced before the source is returned.
+        endpoint: Endpoint::Process(ProcessEndpoint::blank()),
+        exposure: Exposure::of_every_tool(),
+        trust: None,
         aliases: Default::default(),
         overrides: Default::default(),
         required: true,
@@ -126,8 +172,8 @@ fn key(
     form: Form,
 ) {
     match key {
-        // The rules between these keys are checked by `kind`.
-        "command" | "args" => {}
+        // The rules between these keys are checked in `kind`; the trust level decides what a filter exposes.
+        "command" | "args" | "tool_filter" => {}
         "backend" => {
             fields::string(findings, value);
         }
@@ -136,19 +182,11 @@ fn key(
                 fields::string(findings, value);
             }
         }
-        "url" => {
-            fields::template(findings, value);
+        "auth" if form == Form::Entry && !http_endpoint::is_own_auth(value) => {
+            keys::unknown_or_foreign(findings, value, key, Level::Source);
         }
-        "headers" => {
-            fields::templates(findings, value, "header name", is_header_name);
-            keys::later(findings, value, "`headers`");
-        }
-        "env" => {
-            source.env = fields::templates(findings, value, "variable name", is_env_name);
-        }
-        "inherit_env" => source.inherit_env = lists::inherit_env(findings, value),
-        "cwd" => source.cwd = fields::template(findings, value),
-        "tool_filter" => source.filter = lists::tool_filter(findings, value),
+        // The reader of the endpoint checks them.
+        key if http_endpoint::KEYS.contains(&key) => {}
         "path_aliases" => source.aliases = overrides::aliases(findings, value),
         "tool_overrides" => source.overrides = overrides::read(findings, value),
         "volatile" => source.volatile = lists::volatile(findings, value),
@@ -194,7 +232,7 @@ fn key(
         ),
         "on_text_drift" => source.on_text_drift = text_drift(findings, value),
         "on_unreachable" => source.on_unreachable = unreachable(findings, value),
-        "trust" => keys::later(findings, value, "`trust`"),
+        "trust" => source.trust = trust::level(findings, value, form),
         unknown if form == Form::Entry => {
             keys::unknown_or_foreign(findings, value, unknown, Level::Source);
         }
@@ -296,109 +334,6 @@ fn set<T>(read: Option<T>, field: &mut T) {
     }
 }
 
-/// The `command` of the source; `None` if it is not a process or the keys contradict each other.
-fn kind<'a>(findings: &mut Findings<'_>, cursor: &'a Cursor<'a>, form: Form) -> Option<Cursor<'a>> {
-    let command = cursor.get("command");
-    let url = URL_KEYS.iter().find_map(|key| {
-        let is_url = *key == "url" || is_other_url(key, cursor, form);
-        cursor.get(key).filter(|_| is_url)
-    });
-    let wrong = |findings: &mut Findings<'_>, at: &Cursor<'_>, message: &str| {
-        findings.add(at, Diagnostic::error(Code::ConfigSourceKind, message));
-        None
-    };
-    let mut said = backend(findings, cursor, "backend", form);
-    let typed = match form {
-        Form::Entry => backend(findings, cursor, "type", form),
-        Form::Tree => None,
-    };
-    if let (Some((one, _)), Some((other, at))) = (&said, &typed)
-        && one != other
-    {
-        return wrong(findings, at, "`backend` and `type` contradict each other");
-    }
-    said = said.or(typed);
-    match (command, url, said) {
-        (Some(_), Some(url), _) => wrong(
-            findings,
-            &url,
-            "the source has both `command` and `url`; give exactly one",
-        ),
-        (None, None, Some(("http", at))) => wrong(findings, &at, "an `http` source needs a `url`"),
-        (None, None, _) => wrong(
-            findings,
-            cursor,
-            "the source has neither `command` nor `url`; give exactly one",
-        ),
-        (Some(command), None, Some(("http", _))) => wrong(
-            findings,
-            &command,
-            "an `http` source has a `url` and no `command`",
-        ),
-        (None, Some(url), Some(("stdio", _))) => wrong(
-            findings,
-            &url,
-            "a `stdio` source has a `command` and no `url`",
-        ),
-        (None, Some(url), said) => {
-            let at = said.map_or(url, |(_, at)| at);
-            findings.add_key(&at, remote(form));
-            if let Some(args) = cursor.get("args") {
-                wrong(findings, &args, "`args` needs `command`");
-            }
-            None
-        }
-        (Some(command), None, _) => Some(command),
-    }
-}
-
-/// Whether it is a URL of a server in a file of another client: such a key has no meaning beside `command`.
-fn is_other_url(key: &str, source: &Cursor<'_>, form: Form) -> bool {
-    form == Form::Entry && URL_KEYS[1..].contains(&key) && source.get("command").is_none()
-}
-
-/// The error for a server over HTTP, with today's ways.
-fn remote(form: Form) -> Diagnostic {
-    let message = "a source over `http` is not supported by this version";
-    let remove = match form {
-        Form::Entry => "remove the entry, set `\"disabled\": true` in it",
-        Form::Tree => "remove the source",
-    };
-    let help = format!(
-        "{remove}, or use a bridge, a program that connects to the URL: `\"command\": \"npx\", \"args\": [\"-y\", \"mcp-remote@VERSION\", URL]`"
-    );
-    Diagnostic::error(Code::NotSupportedYet, message).help(help)
-}
-
-/// The backend that `backend` or `type` names, in the terms of this config, and its place.
-fn backend<'a>(
-    findings: &mut Findings<'_>,
-    cursor: &'a Cursor<'a>,
-    key: &str,
-    form: Form,
-) -> Option<(&'static str, Cursor<'a>)> {
-    let at = cursor.get(key)?;
-    let Data::String(text) = &at.value.data else {
-        return None;
-    };
-    let known = match text.as_str() {
-        "stdio" => Some("stdio"),
-        "http" => Some("http"),
-        "sse" | "streamable-http" | "streamableHttp" | "streamable_http" if form == Form::Entry => {
-            Some("http")
-        }
-        _ => None,
-    };
-    if known.is_none() {
-        fields::out_of_range(
-            findings,
-            &at,
-            format!("`{key}` is neither `stdio` nor `http`"),
-        );
-    }
-    known.map(|known| (known, at))
-}
-
 /// Other clients count milliseconds: a value above the bound for seconds is treated as milliseconds.
 fn is_milliseconds(value: &Cursor<'_>) -> bool {
     matches!(&value.value.data, Data::Number(text)
@@ -421,15 +356,15 @@ fn is_env_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
-fn is_header_name(name: &str) -> bool {
+pub(super) fn is_header_name(name: &str) -> bool {
     !name.is_empty()
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-/// The name of the variable that replaces a literal value of this name in the compiled-in config.
-pub(super) fn variable_for(name: &str, header: bool) -> String {
+/// The name of the variable that replaces a literal value of this name, in capitals if it is that of a `header`.
+pub fn variable_for(name: &str, header: bool) -> String {
     let mut variable: String = name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })

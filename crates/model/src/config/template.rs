@@ -192,7 +192,7 @@ pub(super) fn unescape(text: &str) -> Result<String, usize> {
 }
 
 /// Whether `name` is a letter or `_`, then letters, digits and `_`.
-pub(crate) fn is_variable_name(name: &str) -> bool {
+pub fn is_variable_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

@@ -1,17 +1,20 @@
 //! The top level of a config: parses bytes into a checked config, or returns every problem.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
-    Config, Document, Limits, Mcp, Node, Parsed, fields, lists, mcp, servers, source, tree, vscode,
+    Config, Document, Limits, Mcp, Node, Parsed, fields, lists, mcp, servers, source, tree, trust,
+    vscode,
 };
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
+use crate::trust::SensitiveNames;
 
 const LIMIT_BYTES: RangeInclusive<u64> = 1024..=1 << 30;
 /// A quarter of the smallest budget covers the largest request under the default limits.
@@ -28,10 +31,12 @@ pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>>
         Ok(spanned) => spanned,
         Err(refusal) => return Err(alone(refusal)),
     };
-    if is_file_of_vscode(&spanned) {
-        vscode::check(&mut findings, &Cursor::root(&spanned));
-        vscode::rewrite(&mut spanned);
-    }
+    let servers = match is_file_of_vscode(&spanned) {
+        true => vscode::SERVERS,
+        false => servers::KEY,
+    };
+    vscode::check(&mut findings, &Cursor::root(&spanned), servers);
+    vscode::rewrite(&mut spanned, servers);
     let config = top(&mut findings, &Cursor::root(&spanned), file, strict);
     let refused = findings.refused();
     let reported = findings.finish();
@@ -69,6 +74,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         allowed_origins: Vec::new(),
         document: Document::default(),
     };
+    let mut sensitive = None;
     for member in members {
         let value = cursor.member(member);
         match member.key.as_str() {
@@ -91,7 +97,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
             "mcp" => config.mcp = mcp::read(findings, &value),
-            "trust" => keys::later(findings, &value, "`trust`"),
+            "trust" => sensitive = Some(trust::sensitive(findings, &value)),
             vscode::SERVERS if shape == Shape::VsCode => {
                 config.root = servers::read(findings, &value, types);
             }
@@ -102,6 +108,9 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             }
             unknown => keys::unknown(findings, &value, unknown, Level::Top),
         }
+    }
+    if let Some(sensitive) = sensitive {
+        set_sensitive(&mut config.root, &Arc::new(sensitive));
     }
     let servers_key = match shape {
         Shape::VsCode => vscode::SERVERS,
@@ -114,6 +123,16 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         servers: server_names(members, servers_key),
     };
     Some(config)
+}
+
+/// Gives the sensitive names to every source, wherever they are in the file.
+fn set_sensitive(node: &mut Node, sensitive: &Arc<SensitiveNames>) {
+    if let Some(source) = &mut node.source {
+        source.exposure.set_sensitive(sensitive.clone());
+    }
+    for child in &mut node.children {
+        set_sensitive(child, sensitive);
+    }
 }
 
 fn is_file_of_vscode(root: &Spanned) -> bool {

@@ -1,5 +1,6 @@
 //! A client file of VS Code (`.vscode/mcp.json`): an object with `servers`. Comments and trailing commas are
-//! read in these files only, and its variables are rewritten to those of a config.
+//! read in these files only. Its variables, which other editors have in `mcpServers` as well, are rewritten to
+//! those of a config.
 
 use super::findings::{Cursor, Findings};
 use super::source::variable_for;
@@ -22,8 +23,24 @@ const EQUAL: [(&str, &str); 4] = [
     ("pathSeparator", "/"),
     ("/", "/"),
 ];
+/// Kinds of variables whose values only an editor has, before a colon.
+const OF_EDITOR: [&str; 4] = [
+    "command",
+    "config",
+    "extensionInstallFolder",
+    "workspaceFolder",
+];
 /// The keys of an entry whose strings have variables.
-const WITH_VARIABLES: [&str; 6] = ["command", "args", "env", "cwd", "url", "headers"];
+const WITH_VARIABLES: [&str; 8] = [
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "httpUrl",
+    "serverUrl",
+    "headers",
+];
 
 /// The text without comments and trailing commas, if it is a file of VS Code. Spaces replace them, so that
 /// every other byte keeps its offset.
@@ -42,16 +59,16 @@ pub(super) fn is_file_of_vscode(has: impl Fn(&str) -> bool) -> bool {
     has(SERVERS) && !has("tree") && !has("mcpServers")
 }
 
-/// Reports each part of the servers that has no equal in a config.
-pub(super) fn check(findings: &mut Findings<'_>, root: &Cursor<'_>) {
-    let Some(servers) = root.get(SERVERS) else {
+/// Reports each part of the servers under `key` that has no equal in a config.
+pub(super) fn check(findings: &mut Findings<'_>, root: &Cursor<'_>, key: &str) {
+    let Some(servers) = root.get(key) else {
         return;
     };
-    for entry in members(servers.value) {
+    for entry in servers.value.members() {
         let at = servers.member(entry);
-        for member in members(at.value) {
+        for member in at.value.members() {
             let value = at.member(member);
-            if member.key == "envFile" {
+            if member.key == "envFile" && key == SERVERS {
                 let message = "`envFile` is not read";
                 let diagnostic = Diagnostic::error(Code::NotSupportedYet, message);
                 findings.add_key(&value, diagnostic.help("write each variable that the server needs in `env`, as `\"NAME\": \"${NAME}\"`, and set it where the broker runs"));
@@ -62,14 +79,16 @@ pub(super) fn check(findings: &mut Findings<'_>, root: &Cursor<'_>) {
     }
 }
 
-/// Rewrites the variables of the servers, and removes members that [`check`] has refused.
-pub(super) fn rewrite(root: &mut Spanned) {
+/// Rewrites the variables of the servers under `key`, and removes members that [`check`] has refused.
+pub(super) fn rewrite(root: &mut Spanned, key: &str) {
     let Data::Object(members) = &mut root.data else {
         return;
     };
-    let servers = members.iter_mut().filter(|member| member.key == SERVERS);
+    let servers = members.iter_mut().filter(|member| member.key == key);
     for entry in servers.flat_map(|servers| members_mut(&mut servers.value)) {
-        if let Data::Object(members) = &mut entry.value.data {
+        if let Data::Object(members) = &mut entry.value.data
+            && key == SERVERS
+        {
             members.retain(|member| member.key != "envFile");
         }
         for member in members_mut(&mut entry.value) {
@@ -77,13 +96,6 @@ pub(super) fn rewrite(root: &mut Spanned) {
                 rewrite_strings(&mut member.value);
             }
         }
-    }
-}
-
-fn members(value: &Spanned) -> &[Member] {
-    match &value.data {
-        Data::Object(members) => members,
-        _ => &[],
     }
 }
 
@@ -178,10 +190,14 @@ fn replacement(inner: &str) -> Result<Option<String>, Box<Diagnostic>> {
     match inner.split_once(':') {
         Some((_, default)) if default.starts_with('-') => Ok(None),
         Some(("env", name)) => Ok(Some(format!("${{{name}}}"))),
-        Some(("input", name)) => refused("is a question of VS Code to its user", name),
-        Some((_, name)) => refused("is a value that only VS Code has", name),
+        Some(("input", name)) => refused("is a question of an editor to its user", name),
+        Some((kind, name)) if OF_EDITOR.contains(&kind) => {
+            refused("is a value that only an editor has", name)
+        }
+        // The reader of variables refuses it.
+        Some(_) => Ok(None),
         None if inner.starts_with("workspaceFolder") || inner == "cwd" => {
-            refused("is a value that only VS Code has", inner)
+            refused("is a value that only an editor has", inner)
         }
         None => Ok(None),
     }
@@ -189,7 +205,7 @@ fn replacement(inner: &str) -> Result<Option<String>, Box<Diagnostic>> {
 
 /// The text with spaces in place of comments and of commas before a closing bracket. A comment that does not
 /// end stays, so that the reader refuses it.
-fn blank(text: &str) -> String {
+pub(super) fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
     // The offset of a comma that no value has followed yet, and whether a value precedes it.

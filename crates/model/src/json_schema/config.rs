@@ -36,6 +36,8 @@ pub(super) struct TreeConfig {
     limits: Option<Limits>,
     /// How MCP clients see the tools.
     mcp: Option<Mcp>,
+    /// The rules of trust levels.
+    trust: Option<Trust>,
     /// Names that the `Host` header may have besides loopback names and addresses.
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
@@ -65,6 +67,8 @@ pub(super) struct ServersConfig {
     limits: Option<Limits>,
     /// How MCP clients see the tools.
     mcp: Option<Mcp>,
+    /// The rules of trust levels.
+    trust: Option<Trust>,
     /// Names that the `Host` header may have besides loopback names and addresses.
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
@@ -104,15 +108,16 @@ enum NodeType {
     Node,
 }
 
-/// A server: its command, its exposed tools, and settings of calls.
+/// A server: its command or its URL, its exposed tools, and settings of calls.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["url"]}]))]
 struct Source {
-    /// The transport. Default: that of `command`.
+    /// The transport. Default: that of `command` or `url`.
     backend: Option<Backend>,
     /// The command. A string is split, or run by a shell if it has shell syntax; a list, or a string with
     /// `args`, is executed directly. `${NAME}` is a variable.
-    command: Command,
+    command: Option<Command>,
     /// Arguments; with them `command` is the program itself.
     args: Option<Vec<String>>,
     /// Variables for the process, by name. Write secrets as `${NAME}`; their values come from the environment.
@@ -121,11 +126,26 @@ struct Source {
     inherit_env: Option<Vec<String>>,
     /// The working directory of the process, relative to the config's folder.
     cwd: Option<String>,
+    /// The URL of a server over HTTP, without user information. `${NAME}` is a variable.
+    url: Option<String>,
+    /// Headers of every request to the URL, by name. Write secrets as `${NAME}`; their values come from the
+    /// environment.
+    headers: Option<BTreeMap<String, String>>,
+    /// The origin of the token that is sent to the URL as `Authorization: Bearer`.
+    auth: Option<Auth>,
+    /// A file with certificates (PEM) that are trusted besides those of the system.
+    ca_file: Option<String>,
+    /// Whether a secret may be sent over `http` to another machine. Default: false.
+    allow_plain_http: Option<bool>,
     /// Globs of upstream tool names that are exposed; `!` denies and always wins. Without a positive
     /// pattern all are allowed.
     tool_filter: Option<Vec<String>>,
     /// The last path segment, by upstream tool name.
     path_aliases: Option<BTreeMap<String, Alias>>,
+    /// Which tools are exposed: those that `tool_filter` admits (`trusted`), only those that a positive pattern of
+    /// it matches (`verified`), or those that it admits without sensitive names (`untrusted`). Default: `trusted`
+    /// for a `command`, `untrusted` for a `url`.
+    trust: Option<TrustLevel>,
     /// Texts and settings that replace the server's, by upstream tool name.
     tool_overrides: Option<BTreeMap<String, ToolOverride>>,
     /// Whether a plain start waits for the source and refuses if it differs from the lock. Default: true.
@@ -182,6 +202,35 @@ enum Unreachable {
 #[serde(rename_all = "snake_case")]
 enum Backend {
     Stdio,
+    Http,
+}
+
+/// The origin of a token; one key.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
+struct Auth {
+    /// A file with the token, relative to the config's folder. It is read again when it changes.
+    token_file: Option<String>,
+    /// A command that prints the token, or a JSON object with `access_token` and `expires_in`.
+    token_command: Option<Command>,
+    /// The grant `client_credentials` of OAuth 2.
+    client_credentials: Option<ClientCredentials>,
+}
+
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ClientCredentials {
+    /// The URL of the token endpoint.
+    token_url: String,
+    /// The name of the client.
+    client_id: String,
+    /// Its secret; write `${NAME}`.
+    client_secret: String,
+    /// The scopes that it asks for, separated by blanks.
+    scope: Option<String>,
+    /// The resource that the token is for (RFC 8707).
+    resource: Option<String>,
 }
 
 #[derive(JsonSchema)]
@@ -249,6 +298,26 @@ struct Limits {
     memory_bytes: Option<u64>,
 }
 
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum TrustLevel {
+    Trusted,
+    Verified,
+    Untrusted,
+}
+
+/// The rules of trust levels.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Trust {
+    /// Words, and pairs of adjacent words with `_` between them, in lower case: a name of a tool that has one is
+    /// sensitive. Replaces the default list.
+    sensitive: Option<Vec<SensitiveWord>>,
+}
+
+#[derive(JsonSchema)]
+struct SensitiveWord(#[schemars(regex(pattern = r"^[^A-Z\s_.-]+(_[^A-Z\s_.-]+)?$"))] String);
+
 /// How MCP clients see the tools.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -278,12 +347,20 @@ pub(super) fn with_entries(mut schema: Value) -> Value {
     if let Some(members) = entry.as_object_mut() {
         members.remove("additionalProperties");
         members.remove("required");
+        members.remove("oneOf");
     }
     entry["description"] = "A server in the format of other clients; `command` is the program itself, neither split nor run by a shell. Keys of other clients are ignored.".into();
     let properties = &mut entry["properties"];
     for key in ["backend", "type"] {
-        properties[key] = json!({"description": "The transport; this version runs processes.", "enum": ["stdio"], "type": "string"});
+        properties[key] = json!({"description": "The transport.", "enum": ["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http"], "type": "string"});
     }
+    for key in ["httpUrl", "serverUrl"] {
+        properties[key] =
+            json!({"description": "The URL, in files of other clients.", "type": "string"});
+    }
+    properties["auth"] = json!({"description": "As in a source; other values are ignored."});
+    let level = properties["trust"].take();
+    properties["trust"] = json!({"anyOf": [level, {"description": "Ignored.", "type": "boolean"}]});
     properties["disabled"] = json!({"description": "Leaves the entry out.", "type": "boolean"});
     properties["enabled"] =
         json!({"description": "`false` leaves the entry out.", "type": "boolean"});
@@ -301,7 +378,10 @@ pub(super) fn with_entries(mut schema: Value) -> Value {
     );
     entry["description"] = on["description"].clone();
     entry["else"] = on;
-    entry["else"]["required"] = json!(["command"]);
+    entry["else"]["anyOf"] = ["command", "url", "httpUrl", "serverUrl"]
+        .map(|key| json!({"required": [key]}))
+        .to_vec()
+        .into();
     schema["definitions"]["Entry"] = entry;
     schema["definitions"]["ServersConfig"]["not"] = json!({"required": ["tree"]});
     schema["definitions"]["ServersConfig"]["properties"]["mcpServers"]["additionalProperties"] =

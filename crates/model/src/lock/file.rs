@@ -60,12 +60,59 @@ impl Lock {
         let wire: LockWire =
             serde_path_to_error::deserialize(&document).map_err(|error| vec![malformed(&error)])?;
         // Serde accepts a list for an object, `null` for an absent member, and several forms of a word.
-        if json!(wire) != document || !wire.has_normal_words() {
-            let message = "a member has another form than `broker-gen lock` writes";
-            return Err(vec![Diagnostic::error(corrupt, message).at("")]);
+        let again = json!(wire);
+        let place = match document == again {
+            true => None,
+            false => place_of_difference(&document, &again, ""),
+        };
+        if let Some(place) = place.or_else(|| wire.place_of_other_words()) {
+            return Err(vec![other_form(&place)]);
         }
         wire.try_into()
     }
+}
+
+/// The error for a member at `place` that the writer would write in another form.
+fn other_form(place: &str) -> Diagnostic {
+    let member = place.rsplit('/').find(|token| !is_index(token));
+    let message = format!(
+        "`{}` has another form than `broker-gen lock` writes",
+        shown_line(member.unwrap_or_default(), 80)
+    );
+    Diagnostic::error(DiagnosticCode::LockCorrupt, message).at(place)
+}
+
+/// The JSON pointer of the first member that differs, or that only one of both has.
+fn place_of_difference(one: &Value, other: &Value, at: &str) -> Option<String> {
+    match (one, other) {
+        (Value::Object(members), Value::Object(others)) => {
+            let differs = members.iter().find_map(|(name, one)| {
+                let at = child_pointer(at, name);
+                match others.get(name) {
+                    Some(other) => place_of_difference(one, other, &at),
+                    None => Some(at),
+                }
+            });
+            let is_added = |name: &&String| !members.contains_key(*name);
+            differs.or_else(|| {
+                others
+                    .keys()
+                    .find(is_added)
+                    .map(|name| child_pointer(at, name))
+            })
+        }
+        (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
+            let mut pairs = items.iter().zip(others).enumerate();
+            pairs.find_map(|(index, (one, other))| {
+                place_of_difference(one, other, &format!("{at}/{index}"))
+            })
+        }
+        _ => (one != other).then(|| at.to_owned()),
+    }
+}
+
+fn is_index(token: &str) -> bool {
+    !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The place at which the document has not the form of a lock.
@@ -79,7 +126,11 @@ fn malformed(error: &serde_path_to_error::Error<serde_json::Error>) -> Diagnosti
         };
         pointer = child_pointer(&pointer, &token);
     }
-    let message = shown_line(&error.inner().to_string(), 300);
+    let message = error.inner().to_string();
+    if message.starts_with("data did not match any variant") {
+        return other_form(&pointer);
+    }
+    let message = shown_line(&message, 300);
     Diagnostic::error(DiagnosticCode::LockCorrupt, message).at(pointer)
 }
 

@@ -25,10 +25,10 @@
 //!
 //! | member | value | used when |
 //! |---|---|---|
-//! | `trust` † | `trusted`, `verified` or `untrusted` | the config gives the source a level |
+//! | `trust` | `trusted`, `verified` or `untrusted` | it is not the default level of the transport |
 //! | `command` | the program and its arguments, one word per element, variables unexpanded; `{"shell": [word, …]}` if a shell runs it, with operators and line ends as words | the source is a process |
-//! | `url` † | the URL, variables unexpanded | the source is an HTTP server |
-//! | `header_names` † | names of the configured headers, sorted; never a value | the source is an HTTP server with `headers` |
+//! | `url` | the URL, variables unexpanded, without values of its query that have a secret-looking name | the source is an HTTP server |
+//! | `header_names` | names of the configured headers in lower case, sorted; never a value | the source is an HTTP server with `headers` |
 //! | `tool_filter` | patterns, sorted: their order has no meaning | the config has a filter |
 //! | `path_aliases` | the server's names, each with its name in paths | the config has aliases |
 //!
@@ -37,8 +37,9 @@
 //! A text that may be secret is replaced by the object `{"digest": …}`, the digest of the text before
 //! variables are expanded, in the domain `mcp-broker:config_text:1`. This covers a word of `command` with a
 //! literal secret (`--token=x`, `API_KEY=x`, `Authorization: x`, a literal value of the config's `env`), the word
-//! after an option with a secret-looking name, and an absolute path outside the config's folder; in a URL, the
-//! user part and values of the query with a secret-looking name. If only a part of a word is replaced, the word
+//! after an option with a secret-looking name, and an absolute path outside the config's folder; in a URL of a
+//! command, the user part and values of the query with a secret-looking name. The member `url` has nothing in
+//! place of such values, so that another value leaves the lock as it is. If only a part of a word is replaced, the word
 //! is the list of its parts: `["https://", {"digest": …}, "@host/x"]`. A `${NAME}` is not a secret and stays as
 //! written; a literal default of one may be a secret. Only the text of the config decides, so that the bytes do
 //! not depend on the machine.
@@ -100,7 +101,14 @@ const SOURCE: Keys = Keys {
         "server_info",
         "volatile",
     ],
-    version_2: &["command", "path_aliases", "tool_filter"],
+    version_2: &[
+        "command",
+        "header_names",
+        "path_aliases",
+        "tool_filter",
+        "trust",
+        "url",
+    ],
 };
 /// An element of `exposed`.
 const TOOL: Keys = Keys {

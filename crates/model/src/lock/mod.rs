@@ -31,7 +31,7 @@ pub(crate) mod wire;
 
 pub use changes::SettingChange;
 pub use package::{Package, PackageKind};
-pub use settings::{Command, SourceSettings, Word};
+pub use settings::{Command, EndpointSettings, HttpSettings, SourceSettings, Word};
 pub use tool::{strip_volatile, tool_digests};
 
 /// Maximum size of a lock, in bytes: eight listings of the maximum size of 32 MiB.
@@ -81,7 +81,7 @@ pub struct LockedSource {
     pub volatile: BTreeSet<String>,
     /// Tools that callers see, sorted by upstream name.
     pub exposed: Vec<LockedTool>,
-    /// Tools that the filter hides, sorted by name.
+    /// Hidden tools, sorted by name.
     pub hidden: Vec<HiddenTool>,
 }
 
@@ -100,7 +100,7 @@ pub struct LockedTool {
     pub digest: Digest,
 }
 
-/// A tool that the filter hides, with the data that shows a change.
+/// A tool that filter or trust level hides, with the data that shows a change.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -7,10 +7,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::config::confidential::{Folder, Hidden, Words};
-use crate::config::{Config, Source};
+use crate::config::confidential::{Folder, Hidden, Words, hidden_in_url, without_secret_values};
+use crate::config::{Backend, Config, Endpoint, HttpEndpoint, ProcessEndpoint, Source};
 use crate::digest::Digest;
 use crate::text::shown_line;
+use crate::trust::TrustLevel;
 
 /// Maximum length of a word in a message, in characters.
 const MAX_SHOWN_CHARS: usize = 120;
@@ -20,12 +21,32 @@ const SHOWN_DIGITS: usize = 12;
 /// The plain-text fields of a source in a lock of version 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceSettings {
-    /// The command line.
-    pub command: Command,
+    /// The trust level, if it is not the default of the transport.
+    pub trust: Option<TrustLevel>,
+    /// The command line, or the URL.
+    pub endpoint: EndpointSettings,
     /// The patterns of the filter, sorted: their order has no meaning.
     pub tool_filter: Vec<String>,
     /// Leaf names by upstream name.
     pub path_aliases: BTreeMap<String, String>,
+}
+
+/// The plain-text fields that say how the server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndpointSettings {
+    /// The command of a process.
+    Process(Command),
+    /// A server over HTTP.
+    Http(HttpSettings),
+}
+
+/// The plain-text fields of a server over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// The URL with variables unexpanded, and without the values of its query that have a secret-looking name.
+    pub url: Word,
+    /// The names of its headers in lower case, sorted.
+    pub header_names: Vec<String>,
 }
 
 /// The words of a command, with variables unexpanded.
@@ -82,26 +103,61 @@ pub struct HiddenText {
 impl SourceSettings {
     /// The fields of a source. `folder` is the absolute path of the config's folder.
     pub fn of(config: &Config, source: &Source, folder: &str) -> Self {
-        let filter: BTreeSet<&String> = source.filter.patterns().iter().collect();
-        let words = Words::of(&source.command);
-        let hidden = words.hidden(&config.literal_secrets(), Some(&Folder::new(folder)));
-        let of_word = words.texts.iter().zip(hidden);
-        let list = of_word
-            .map(|(text, hidden)| Word::of(text, &hidden))
-            .collect();
+        let filter: BTreeSet<&String> = source.exposure.filter().patterns().iter().collect();
+        let default = TrustLevel::default_of(source.backend());
         Self {
-            command: if words.shell {
-                Command::Shell(ShellCommand { shell: list })
-            } else {
-                Command::Direct(list)
+            trust: source.trust.filter(|level| *level != default),
+            endpoint: match &source.endpoint {
+                Endpoint::Process(process) => {
+                    EndpointSettings::Process(Command::of(config, process, folder))
+                }
+                Endpoint::Http(http) => EndpointSettings::Http(HttpSettings::of(http)),
             },
             tool_filter: filter.into_iter().cloned().collect(),
             path_aliases: source.aliases.clone(),
         }
     }
+
+    /// The trust level in force.
+    pub fn trust_level(&self) -> TrustLevel {
+        let backend = match self.endpoint {
+            EndpointSettings::Process(_) => Backend::Stdio,
+            EndpointSettings::Http(_) => Backend::Http,
+        };
+        self.trust.unwrap_or(TrustLevel::default_of(backend))
+    }
+}
+
+impl HttpSettings {
+    fn of(http: &HttpEndpoint) -> Self {
+        // As in the digest, so that another value of a secret changes neither.
+        let url = without_secret_values(http.url.raw());
+        let names: BTreeSet<_> = http
+            .headers
+            .keys()
+            .map(|name| name.to_ascii_lowercase())
+            .collect();
+        Self {
+            url: Word::of(&url, &hidden_in_url(&url)),
+            header_names: names.into_iter().collect(),
+        }
+    }
 }
 
 impl Command {
+    fn of(config: &Config, process: &ProcessEndpoint, folder: &str) -> Self {
+        let words = Words::of(&process.command);
+        let hidden = words.hidden(&config.literal_secrets(), Some(&Folder::new(folder)));
+        let of_word = words.texts.iter().zip(hidden);
+        let list = of_word
+            .map(|(text, hidden)| Word::of(text, &hidden))
+            .collect();
+        match words.shell {
+            true => Self::Shell(ShellCommand { shell: list }),
+            false => Self::Direct(list),
+        }
+    }
+
     /// The words.
     pub fn words(&self) -> &[Word] {
         match self {

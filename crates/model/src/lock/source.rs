@@ -9,6 +9,7 @@ use super::{
 use crate::config::{self, Config};
 use crate::digest::Digest;
 use crate::snapshot::Snapshot;
+use crate::trust::TrustLevel;
 
 impl LockedSource {
     /// The locked form of a snapshot: filtered, aliased, sorted, without volatile members. Names are checked
@@ -32,7 +33,7 @@ impl LockedSource {
             let mut raw = tool.read();
             strip_volatile(&mut raw, &config.volatile);
             let name = tool.name().to_owned();
-            if config.filter.admits(&name) {
+            if config.exposure.exposes(&name) {
                 let exposed_name = config.aliases.get(&name).unwrap_or(&name).clone();
                 source.exposed.push(LockedTool::new(raw, exposed_name));
             } else {
@@ -64,6 +65,15 @@ impl LockedSource {
         for tool in &mut self.exposed {
             tool.summary = Some(summary(source, tool));
         }
+    }
+
+    /// The trust level with which it was locked. A lock of version 1 has only sources of the default level.
+    pub fn trust_level(&self) -> TrustLevel {
+        let settings = self.settings.as_ref();
+        settings.map_or(
+            TrustLevel::default_of(self.backend),
+            SourceSettings::trust_level,
+        )
     }
 
     /// The subject of audits of the source itself: its name and its instructions.

@@ -6,6 +6,7 @@ use super::*;
 use crate::codes::DiagnosticCode;
 use crate::config::Config;
 use crate::snapshot::Snapshot;
+use crate::trust::TrustLevel;
 
 fn snapshot(tools: Vec<Value>) -> Snapshot {
     Snapshot {
@@ -238,16 +239,21 @@ fn lock_with_a_member_of_a_wrong_form_is_refused_at_its_place() {
     assert!(found.starts_with("unknown field `a/b`"), "{found}");
     // Serde accepts these forms, and a lock never has them.
     let raw = "/sources/0/exposed/1/raw/description";
-    let (_, found) = edited(&|lock| *lock.pointer_mut(raw).unwrap() = json!([]));
-    assert!(found.contains("another form"), "{found}");
+    let (pointer, found) = edited(&|lock| *lock.pointer_mut(raw).unwrap() = json!([]));
+    assert_eq!(pointer, raw);
+    assert!(
+        found.starts_with("`description` has another form"),
+        "{found}"
+    );
     for (member, value) in [
         ("package", json!(null)),
         ("instructions", json!([])),
         ("volatile", json!([])),
     ] {
         let (pointer, found) = edited(&|lock| source(lock, member, Some(value.clone())));
-        assert_eq!(pointer, "", "{member}");
-        assert!(found.contains("another form"), "{found}");
+        assert_eq!(pointer, format!("/sources/0/{member}"));
+        let expected = format!("`{member}` has another form than");
+        assert!(found.starts_with(&expected), "{found}");
     }
 }
 
@@ -293,5 +299,114 @@ fn lock_digest_is_equal_for_other_number_forms() {
     assert_ne!(
         digest(r#"{"a":9007199254740993}"#),
         digest(r#"{"a":9007199254740992}"#)
+    );
+}
+
+/// A lock of one source whose config has these members.
+fn locked_with(members: Value) -> Lock {
+    let mut source = json!({"command": "server"});
+    for (key, value) in members.as_object().unwrap() {
+        source[key] = value.clone();
+    }
+    let document = json!({"tree": [{"path": "/a", "source": source}]}).to_string();
+    let config = Config::parse("c.json", document.as_bytes()).unwrap().config;
+    let tools = ["get", "delete"].map(|name| json!({"name": name, "inputSchema": {}}));
+    let source = config.sources().next().unwrap();
+    let mut locked = LockedSource::from_snapshot(source, &snapshot(tools.to_vec()));
+    locked.describe(&config, "/folder", |_, _| "s".to_owned());
+    Lock {
+        version: LOCK_VERSION,
+        config_digest: config.digest(),
+        generator: "broker-gen 0".to_owned(),
+        sources: vec![locked],
+    }
+}
+
+#[test]
+fn lock_has_the_level_if_it_is_not_the_default_and_hides_by_it() {
+    for (members, level, hidden) in [
+        (json!({}), TrustLevel::Trusted, &[] as &[&str]),
+        (json!({"trust": "trusted"}), TrustLevel::Trusted, &[]),
+        (
+            json!({"trust": "untrusted"}),
+            TrustLevel::Untrusted,
+            &["delete"],
+        ),
+        (
+            json!({"trust": "verified", "tool_filter": ["delete"]}),
+            TrustLevel::Verified,
+            &["get"],
+        ),
+    ] {
+        let lock = locked_with(members.clone());
+        let text = lock.to_text();
+        assert_eq!(Lock::parse("x.lock.json", &text).unwrap(), lock);
+        let source = &lock.sources[0];
+        assert_eq!(source.trust_level(), level, "{members}");
+        let names: Vec<_> = source.hidden.iter().map(|tool| &tool.name[..]).collect();
+        assert_eq!(names, hidden, "{members}");
+        let written = members["trust"].as_str();
+        let written = written.filter(|level| *level != "trusted");
+        let expected =
+            written.map(|level| format!("\"path\": \"/a\",\n      \"trust\": \"{level}\","));
+        match expected {
+            Some(expected) => assert!(text.contains(&expected), "{text}"),
+            None => assert!(!text.contains("\"trust\""), "{text}"),
+        }
+    }
+}
+
+#[test]
+fn lock_with_a_level_of_another_form_is_refused() {
+    let text = locked_with(json!({"trust": "untrusted"})).to_text();
+    for (from, to) in [
+        ("\"untrusted\"", "\"none\""),
+        ("\"untrusted\"", "null"),
+        ("\"trust\": \"untrusted\"", "\"trust\": \"trusted\""),
+    ] {
+        assert_eq!(
+            code_of(&text.replace(from, to)).0,
+            DiagnosticCode::LockCorrupt,
+            "{to}"
+        );
+    }
+    let mut lock: Value = serde_json::from_str(&text).unwrap();
+    lock["sources"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("command");
+    let problems = Lock::parse("x.lock.json", &lock.to_string()).unwrap_err();
+    assert!(
+        problems[0].message.starts_with("the source has `trust`"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn settings_name_a_raised_and_a_lowered_level() {
+    let settings = |members| locked_with(members).sources.remove(0).settings.unwrap();
+    let (default, trusted, lower) = (
+        settings(json!({})),
+        settings(json!({"trust": "trusted"})),
+        settings(json!({"trust": "untrusted"})),
+    );
+    assert_eq!(default.changes(&trusted), []);
+    let changes = trusted.changes(&lower);
+    assert_eq!(changes.len(), 1);
+    assert_eq!(
+        (changes[0].member, &changes[0].message[..]),
+        (
+            "trust",
+            "the trust level was lowered from `trusted` to `untrusted`"
+        )
+    );
+    // An absent level is the default.
+    let changes = lower.changes(&default);
+    assert_eq!(
+        (&changes[0].new, &changes[0].message[..]),
+        (
+            &json!("trusted"),
+            "the trust level was raised from `untrusted` to `trusted`"
+        )
     );
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::settings::{Command, SourceSettings, Word};
+use super::settings::{Command, EndpointSettings, HttpSettings, SourceSettings, Word};
 use super::tool::{Lines, raw_tool, tool_digests};
 use super::{HiddenTool, Lock, LockedSource, LockedTool, Package};
 use crate::codes::DiagnosticCode;
@@ -17,6 +17,7 @@ use crate::config::Backend;
 use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
 use crate::path::NodePath;
+use crate::trust::TrustLevel;
 
 /// A lock of mcp-broker: the reviewed tools of every source. Written by `broker-gen lock`, never by hand.
 #[derive(Deserialize, Serialize)]
@@ -46,9 +47,18 @@ pub(crate) struct LockWire {
 pub(super) struct SourceWire {
     /// The node on which it is mounted.
     path: NodePath,
+    /// The trust level, if it is not the default of the transport; version 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trust: Option<TrustLevel>,
     /// The program and its arguments, variables unexpanded; version 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<Command>,
+    /// The URL, variables unexpanded; version 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<Word>,
+    /// The names of the headers in lower case, sorted; version 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    header_names: Vec<String>,
     /// The patterns of its filter; version 2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tool_filter: Vec<String>,
@@ -63,7 +73,7 @@ pub(super) struct SourceWire {
     config_digest: Digest,
     /// Exposed tools, sorted by upstream name.
     exposed: Vec<ToolWire>,
-    /// Tools that the filter hides, sorted by name.
+    /// Hidden tools, sorted by name.
     hidden: Vec<HiddenTool>,
     /// As the server sent them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,10 +183,17 @@ impl TryFrom<LockWire> for Lock {
 }
 
 impl LockWire {
-    /// Whether every word of a command has the form in which it is written.
-    pub(super) fn has_normal_words(&self) -> bool {
-        let commands = self.sources.iter().filter_map(|one| one.command.as_ref());
-        commands.flat_map(Command::words).all(Word::is_normal)
+    /// The JSON pointer of the first command or URL with a word in another form than that in which it is written.
+    pub(super) fn place_of_other_words(&self) -> Option<String> {
+        let is_normal = |words: &[Word]| words.iter().all(Word::is_normal);
+        let mut sources = self.sources.iter().enumerate();
+        sources.find_map(|(index, source)| {
+            let command = source.command.as_ref().map_or(&[][..], Command::words);
+            let url = source.url.as_slice();
+            let words = [("command", command), ("url", url)];
+            let (member, _) = words.into_iter().find(|(_, words)| !is_normal(words))?;
+            Some(format!("/sources/{index}/{member}"))
+        })
     }
 
     /// The digest of all members except `generator` and `root_digest`.
@@ -195,17 +212,24 @@ impl SourceWire {
     /// The source with the members of this format version.
     pub(super) fn new(source: &LockedSource, version: u64) -> Self {
         let settings = source.settings.clone().filter(|_| version > 1);
-        let (command, tool_filter, path_aliases) = match settings {
-            Some(settings) => (
-                Some(settings.command),
-                settings.tool_filter,
-                settings.path_aliases,
-            ),
-            None => (None, Vec::new(), BTreeMap::new()),
-        };
+        let (mut command, mut url, mut header_names) = (None, None, Vec::new());
+        let (mut tool_filter, mut path_aliases) = (Vec::new(), BTreeMap::new());
+        let trust = settings.as_ref().and_then(|settings| settings.trust);
+        if let Some(settings) = settings {
+            (tool_filter, path_aliases) = (settings.tool_filter, settings.path_aliases);
+            match settings.endpoint {
+                EndpointSettings::Process(one) => command = Some(one),
+                EndpointSettings::Http(http) => {
+                    (url, header_names) = (Some(http.url), http.header_names);
+                }
+            }
+        }
         let exposed = source.exposed.iter();
         Self {
+            trust,
             command,
+            url,
+            header_names,
             tool_filter,
             path_aliases,
             backend: source.backend,
@@ -224,13 +248,35 @@ impl SourceWire {
 }
 
 impl SourceWire {
+    /// The name of a field of the config that it has besides its endpoint.
+    fn a_setting(&self) -> Option<&'static str> {
+        let settings = [
+            ("trust", self.trust.is_some()),
+            ("tool_filter", !self.tool_filter.is_empty()),
+            ("path_aliases", !self.path_aliases.is_empty()),
+        ];
+        let present = settings.into_iter().find(|(_, is_there)| *is_there);
+        present.map(|(name, _)| name)
+    }
+
     /// Adds tools that are there twice, and tools that do not match their digests.
     fn check(&self, at: &str, problems: &mut Vec<Diagnostic>) {
-        if self.command.is_none() && !(self.tool_filter.is_empty() && self.path_aliases.is_empty())
-        {
-            let message = "the source has `tool_filter` or `path_aliases`, and no `command`";
-            problems.push(corrupt(message, at));
-        }
+        let setting = self.a_setting();
+        let problem = match (self.backend, &self.command, &self.url) {
+            (_, None, None) if setting.is_some() => {
+                setting.map(|name| (name, "and neither `command` nor `url`"))
+            }
+            (Backend::Stdio, _, Some(_)) => Some(("url", "and its backend is `stdio`")),
+            (Backend::Http, Some(_), _) => Some(("command", "and its backend is `http`")),
+            _ if !self.header_names.is_empty() && self.url.is_none() => {
+                Some(("header_names", "and no `url`"))
+            }
+            _ => None,
+        };
+        problems.extend(problem.map(|(member, rest)| {
+            let message = format!("the source has `{member}`, {rest}");
+            corrupt(message, format!("{at}/{member}"))
+        }));
         let mut names = BTreeSet::new();
         let exposed = self.exposed.iter().enumerate();
         let exposed =
@@ -250,6 +296,14 @@ impl SourceWire {
 
     /// The source without a verification of its digests.
     pub(super) fn unchecked(self) -> LockedSource {
+        let http = self.url.map(|url| HttpSettings {
+            url,
+            header_names: self.header_names,
+        });
+        let endpoint = match self.command {
+            Some(command) => Some(EndpointSettings::Process(command)),
+            None => http.map(EndpointSettings::Http),
+        };
         LockedSource {
             path: self.path,
             backend: self.backend,
@@ -259,8 +313,9 @@ impl SourceWire {
             capabilities: self.capabilities,
             instructions: self.instructions.map(|Lines(text)| text),
             package: self.package,
-            settings: self.command.map(|command| SourceSettings {
-                command,
+            settings: endpoint.map(|endpoint| SourceSettings {
+                trust: self.trust,
+                endpoint,
                 tool_filter: self.tool_filter,
                 path_aliases: self.path_aliases,
             }),

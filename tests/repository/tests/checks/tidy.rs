@@ -241,7 +241,7 @@ fn standard_output_and_error_are_written_only_by_output_modules() {
         "crates/broker/src/logging.rs",
         // Only what `crates/broker/src/logging.rs` hands it.
         "crates/broker/src/logging/queue.rs",
-        "crates/broker/src/surface/mcp/stdio/mod.rs",
+        "crates/broker/src/surface/mcp/stdio/output.rs",
     ];
     let parts = [
         "stdout()",

@@ -101,9 +101,11 @@ pub(super) fn status_of(code: CallCode) -> StatusCode {
         C::ArgsInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         C::Overloaded => StatusCode::TOO_MANY_REQUESTS,
         C::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        C::SourceError | C::SourceExited | C::SourceProtocol | C::OutputTooLarge => {
-            StatusCode::BAD_GATEWAY
-        }
+        C::SourceError
+        | C::SourceExited
+        | C::SourceProtocol
+        | C::UpstreamHttp
+        | C::OutputTooLarge => StatusCode::BAD_GATEWAY,
         C::SourceUnavailable | C::Starting | C::StartRefused | C::ShuttingDown => {
             StatusCode::SERVICE_UNAVAILABLE
         }

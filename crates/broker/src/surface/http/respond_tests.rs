@@ -41,7 +41,7 @@ async fn error_code_has_its_status_and_names_catalog_and_request() {
         (500, "internal"),
         (
             502,
-            "source_error source_exited source_protocol output_too_large",
+            "source_error source_exited source_protocol upstream_http output_too_large",
         ),
         (
             503,

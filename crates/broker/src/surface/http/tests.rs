@@ -13,6 +13,8 @@ use broker_mcp::Environment;
 use broker_model::config::{Config, McpMode, Unreachable};
 use serde_json::Value;
 
+use mcp::initialized;
+
 use super::*;
 use crate::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
 use crate::core::{CoreParts, StartMode};

@@ -5,11 +5,12 @@ use std::time::Duration;
 use broker_model::CallCode;
 use broker_model::config::McpMode;
 use broker_wire::protocol::INVALID_PARAMS;
-use broker_wire::{Era, JsonMembers, RpcError};
+use broker_wire::{Era, RpcError, valid_string};
 use bytes::Bytes;
 use serde_json::json;
 use tokio::time::timeout;
 
+use super::protocol::Params;
 use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
 use super::tools::NAMES;
@@ -76,20 +77,16 @@ impl From<Box<CoreError>> for CallError {
 }
 
 impl ToolCall {
-    /// Reads the parameters of `tools/call`, which are a part of `message`.
-    pub(super) fn parse(
-        client: &Client,
-        params: &JsonMembers<'_>,
-        era: Era,
-        message: &Bytes,
-    ) -> Result<Self, RpcError> {
+    /// Reads the params of `tools/call`.
+    pub(super) fn parse(client: &Client, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
-        let name: String = params
+        let name = params
+            .members
             .get("name")
-            .and_then(|raw| serde_json::from_str(raw).ok())
+            .and_then(valid_string)
             .ok_or_else(|| wrong("`name` must be a string"))?;
         let tool = match client.mode {
-            McpMode::Meta => match NAMES.iter().position(|known| *known == name) {
+            McpMode::Meta => match NAMES.iter().position(|known| *known == &*name) {
                 Some(0) => Tool::Tree,
                 Some(1) => Tool::Desc,
                 Some(_) => Tool::Call,
@@ -100,9 +97,9 @@ impl ToolCall {
                 None => return Err(unknown_flat_name(&name)),
             },
         };
-        let arguments = match params.given("arguments") {
+        let arguments = match params.members.given("arguments") {
             None => Bytes::from_static(b"{}"),
-            Some(raw) if raw.starts_with('{') => message.slice_ref(raw.as_bytes()),
+            Some(raw) if raw.starts_with('{') => params.raw.slice_ref(raw.as_bytes()),
             Some(raw) if is_quoted_object(raw) => {
                 return Err(wrong(
                     "`arguments` is a string that contains JSON: send the object itself",
@@ -114,7 +111,7 @@ impl ToolCall {
             tool,
             arguments,
             era,
-            meta: RequestMeta::read(params, era)?,
+            meta: RequestMeta::read(&params.meta, era)?,
         })
     }
 

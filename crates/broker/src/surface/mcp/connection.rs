@@ -170,7 +170,7 @@ impl Connection {
     ) -> Result<Dispatch, RpcError> {
         let raw = params.map_or_else(Params::none, Raw::into_bytes);
         let params = Params::read(&raw)?;
-        let action = match era::of_request(&params.members)? {
+        let action = match params.meta.era()? {
             Era::Modern => protocol::modern(&self.client, &self.account, id, method, &params)?,
             Era::Legacy => protocol::legacy(
                 &self.client,

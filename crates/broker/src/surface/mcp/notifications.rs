@@ -77,3 +77,34 @@ fn log(event: &LogMessage) -> Outgoing {
     params.push(b'}');
     write::notification(MESSAGE, Some(&String::from_utf8_lossy(&params)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn call_ends_though_its_caller_reads_no_event() {
+        const EVENTS: usize = 1_000;
+        let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
+        let call = pin!(async move {
+            for progress in 0..EVENTS {
+                let progress = serde_json::from_str(&format!("{{\"progress\":{progress}}}"));
+                let event = CallEvent::Progress(progress.unwrap());
+                // The channel has room again after each event that was passed on.
+                sender.send(event).await.unwrap();
+            }
+            Ok(b"{}".to_vec().into())
+        });
+        let (messages, mut unread) = mpsc::channel(4);
+        let answer = run_with_events(call, events, Some("1"), &messages).await;
+        assert!(answer.is_ok());
+        drop(messages);
+        let mut waiting = 0;
+        while unread.recv().await.is_some() {
+            waiting += 1;
+        }
+        assert_eq!(waiting, 4, "the others are dropped");
+    }
+}

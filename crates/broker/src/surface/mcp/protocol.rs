@@ -1,8 +1,9 @@
 //! The methods of MCP in both eras, the same for every transport: a request becomes an action.
 
 use broker_model::config::McpMode;
+use broker_wire::era::{self, Meta};
 use broker_wire::protocol::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
-use broker_wire::{Era, Id, JsonMembers, LogLevel, RpcError, era};
+use broker_wire::{Era, Id, JsonMembers, LogLevel, RpcError};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -41,15 +42,18 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub(super) struct Params<'a> {
     /// One JSON object.
-    raw: &'a Bytes,
+    pub(super) raw: &'a Bytes,
     pub(super) members: JsonMembers<'a>,
+    pub(super) meta: Meta<'a>,
 }
 
 impl<'a> Params<'a> {
-    /// Reads params: an object in which no name occurs twice.
+    /// Reads the params of a message, which was read as JSON: an object in which no name occurs twice.
     pub(super) fn read(raw: &'a Bytes) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
-        let members = JsonMembers::parse(raw).map_err(|_| wrong("`params` must be an object"))?;
+        let text = std::str::from_utf8(raw).ok();
+        let members = text.and_then(JsonMembers::of_valid);
+        let members = members.ok_or_else(|| wrong("`params` must be an object"))?;
         if members.len() > MAX_MEMBERS {
             return Err(wrong(&format!(
                 "`params` has more than {MAX_MEMBERS} members"
@@ -67,7 +71,8 @@ impl<'a> Params<'a> {
             let name = broker_model::text::shown_line(name, 80);
             return Err(wrong(&format!("`params` has `{name}` twice")));
         }
-        Ok(Self { raw, members })
+        let meta = Meta::of(&members);
+        Ok(Self { raw, members, meta })
     }
 
     /// The params of a request that has none.
@@ -167,7 +172,7 @@ fn tools(
             let cursor = params.members.given("cursor");
             exposure::list(client, account, cursor, era).map(|list| Action::Answer(Ok(list)))
         }
-        "tools/call" => ToolCall::parse(client, &params.members, era, params.raw).map(Action::Call),
+        "tools/call" => ToolCall::parse(client, params, era).map(Action::Call),
         _ => {
             let method = broker_model::text::shown_line(method, 80);
             let message = format!("the method `{method}` does not exist");

@@ -1,8 +1,9 @@
 //! `_meta` of a request: where its progress goes, which log messages it wants, and the members that the
 //! server gets.
 
+use broker_wire::era::Meta;
 use broker_wire::protocol::INVALID_PARAMS;
-use broker_wire::{Era, Id, JsonMembers, LogLevel, RpcError, era};
+use broker_wire::{Era, Id, LogLevel, RpcError};
 
 use crate::core::WantedEvents;
 use crate::surface::meta::caller_meta::to_forward;
@@ -19,14 +20,12 @@ pub(super) struct RequestMeta {
 }
 
 impl RequestMeta {
-    /// Reads `_meta` of `params`.
-    pub(super) fn read(params: &JsonMembers<'_>, era: Era) -> Result<Self, RpcError> {
+    /// Reads `_meta` of a request.
+    pub(super) fn read(meta: &Meta<'_>, era: Era) -> Result<Self, RpcError> {
         let wrong = |message: String| RpcError::new(INVALID_PARAMS, message);
-        let Some(raw) = params.given("_meta") else {
+        let Some(members) = meta.members()? else {
             return Ok(Self::default());
         };
-        let members =
-            JsonMembers::parse(raw).map_err(|_| wrong("`_meta` must be an object".to_owned()))?;
         let progress_token = match members.given("progressToken") {
             Some(token) if Id::parse(token).is_none() => {
                 let message =
@@ -36,13 +35,14 @@ impl RequestMeta {
             token => token.map(Box::from),
         };
         let log_level = match era {
-            Era::Modern => era::log_level(&members),
+            Era::Modern => meta.log_level(),
             Era::Legacy => None,
         };
         Ok(Self {
             progress_token,
             log_level,
-            forwarded: to_forward(raw).map_err(|problem| wrong(format!("`_meta` {problem}")))?,
+            forwarded: to_forward(members)
+                .map_err(|problem| wrong(format!("`_meta` {problem}")))?,
         })
     }
 

@@ -1,9 +1,11 @@
 //! Tool results in the form of each era. The members of a server's result are forwarded unread; only
 //! members that an era does not know are removed, and those that it requires are added.
 
+use std::borrow::Cow;
+
 use broker_model::CallCode;
 use broker_wire::protocol::META_SERVER_INFO;
-use broker_wire::write::push_string;
+use broker_wire::write::{Json, ObjectWriter};
 use broker_wire::{Era, JsonMembers};
 use serde::Serialize;
 use serde_json::Value;
@@ -20,11 +22,16 @@ const NO_CONTENT: &str = "[]";
 /// The maximum characters of the broker around a result, apart from the values of its notes:
 /// `,"resultType":"complete"` and `,"_meta":{…}` with both keys.
 pub(super) const MAX_ADDED_CHARS: usize = 96;
+/// The value of `resultType` in results of the modern era, and the bytes that the member needs.
+const COMPLETE: &str = "\"complete\"";
+const MAX_TYPE_BYTES: usize = 32;
+/// The bytes of a result of the broker around its members.
+const MAX_OWN_BYTES: usize = 256;
 /// Members of results that the legacy era does not have.
 const MODERN_ONLY: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
 /// A result of a meta-tool: JSON as text, and as structured content.
-pub(super) fn own(body: &[u8], era: Era) -> Vec<u8> {
+pub(super) fn own(body: &[u8], era: Era) -> Json {
     let text = String::from_utf8_lossy(body);
     object(
         [
@@ -38,7 +45,7 @@ pub(super) fn own(body: &[u8], era: Era) -> Vec<u8> {
 
 /// Turns an error of the broker into a tool result: its text is the error object, which says how to
 /// correct the call.
-pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Vec<u8> {
+pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Json {
     let text = json(&hinted(error).members(Some(request_id)));
     object(
         [
@@ -78,7 +85,7 @@ fn waiting_hint(error: &CoreError) -> Option<String> {
 
 /// A server's result, with notes of the broker in `_meta`, and for a result that was cut at the end of its
 /// text too.
-pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<CoreError>> {
+pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Json, Box<CoreError>> {
     let unreadable = |what: &str| {
         let message = format!("the server's result cannot be forwarded: {what}");
         let error = CoreError::new(CallCode::SourceProtocol, message);
@@ -95,7 +102,7 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<Core
     let members =
         JsonMembers::of_valid(result).ok_or_else(|| unreadable("it is not a JSON object"))?;
 
-    let mut out = Vec::with_capacity(result.len() + 64);
+    let mut out = ObjectWriter::with_capacity(result.len() + MAX_TYPE_BYTES);
     let mut has_meta = false;
     let mut has_type = false;
     let mut note_place = None;
@@ -106,40 +113,39 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Vec<u8>, Box<Core
         if name == "_meta" {
             has_meta = true;
             if let Some(meta) = meta(value, &said, era) {
-                push(&mut out, name, &meta);
+                out.member(name, &meta);
             }
         } else if era == Era::Modern || is_legacy(name, value) {
             has_type |= name == "resultType";
-            push(&mut out, name, value);
+            out.member(name, value);
             if name == "content" && outcome.cut.is_some() {
                 note_place = place(&out, value);
             }
         }
     }
     if outcome.cut.is_some() && members.get("content").is_none() {
-        push(&mut out, "content", NO_CONTENT);
+        out.member("content", NO_CONTENT);
         note_place = place(&out, NO_CONTENT);
     }
-    if !has_meta && let Some(meta) = meta("{}", &said, era) {
-        push(&mut out, "_meta", &meta);
+    if !has_meta
+        && !said.is_empty()
+        && let Some(meta) = meta("{}", &said, era)
+    {
+        out.member("_meta", &meta);
     }
     if era == Era::Modern && !has_type {
-        push(&mut out, "resultType", "\"complete\"");
+        out.member("resultType", COMPLETE);
     }
-    out.push(b'}');
-    if out.len() == 1 {
-        out.insert(0, b'{');
-    }
+    let mut json = out.end();
     if let (Some(cut), Some((at, place))) = (&outcome.cut, note_place) {
-        let chars = String::from_utf8_lossy(&out).chars().count();
-        let note = place.note(cut, cut.limit.saturating_sub(chars));
-        out.splice(at..at, note.into_bytes());
+        let chars = String::from_utf8_lossy(json.as_ref()).chars().count();
+        json.insert(at, place.note(cut, cut.limit.saturating_sub(chars)));
     }
-    Ok(out)
+    Ok(json)
 }
 
 /// The place of a note in `out`, which ends with `content`.
-fn place(out: &[u8], content: &str) -> Option<(usize, Place)> {
+fn place(out: &ObjectWriter, content: &str) -> Option<(usize, Place)> {
     let place = Place::in_content(content)?;
     Some((out.len() - content.len() + place.offset(), place))
 }
@@ -157,45 +163,39 @@ fn is_legacy(name: &str, value: &str) -> bool {
     !odd && !MODERN_ONLY.contains(&name)
 }
 
-/// `_meta` with the notes of the broker and, for a legacy client, without `serverInfo`; `None` if it
-/// does not change.
-fn meta(value: &str, said: &[(&str, &str)], era: Era) -> Option<String> {
-    let members = JsonMembers::parse(value).ok()?;
+/// `_meta` with the notes of the broker and, for a legacy client, without `serverInfo`; `None` if nothing is
+/// left of it.
+fn meta<'v>(value: &'v str, said: &[(&str, &str)], era: Era) -> Option<Cow<'v, str>> {
+    if said.is_empty() && era == Era::Modern {
+        return (value.starts_with('{') && value != "{}").then_some(Cow::Borrowed(value));
+    }
+    let members = JsonMembers::of_valid(value)?;
     let kept = members
         .iter()
         .filter(|(name, _)| era == Era::Modern || *name != META_SERVER_INFO);
-    let mut out = Vec::new();
-    let mut count = 0;
+    let mut out = ObjectWriter::with_capacity(value.len());
     for (name, value) in kept.chain(said.iter().copied()) {
-        push(&mut out, name, value);
-        count += 1;
+        out.member(name, value);
     }
-    if count == 0 && (!members.is_empty() || value == "{}") {
+    if out.is_empty() {
         return None;
     }
-    out.push(b'}');
-    String::from_utf8(out).ok()
+    let json = String::from_utf8(out.end().as_ref().to_vec());
+    json.ok().map(Cow::Owned)
 }
 
-fn object<const N: usize>(members: [(&str, String); N], era: Era) -> Vec<u8> {
-    let mut out = Vec::new();
+fn object<const N: usize>(members: [(&str, String); N], era: Era) -> Json {
+    let length: usize = members.iter().map(|(_, value)| value.len()).sum();
+    let mut out = ObjectWriter::with_capacity(length + MAX_OWN_BYTES);
     for (name, value) in members {
-        push(&mut out, name, &value);
+        out.member(name, &value);
     }
     if era == Era::Modern {
-        push(&mut out, "resultType", "\"complete\"");
+        out.member("resultType", COMPLETE);
         let info = Value::from_iter([(META_SERVER_INFO, server_info())]);
-        push(&mut out, "_meta", &json(&info));
+        out.member("_meta", &json(&info));
     }
-    out.push(b'}');
-    out
-}
-
-fn push(out: &mut Vec<u8>, name: &str, value: &str) {
-    out.push(if out.is_empty() { b'{' } else { b',' });
-    push_string(out, name);
-    out.push(b':');
-    out.extend_from_slice(value.as_bytes());
+    out.end()
 }
 
 fn text_content(text: &str) -> String {
@@ -222,8 +222,12 @@ mod tests {
         }
     }
 
+    fn shown(json: &Json) -> String {
+        String::from_utf8(json.as_ref().to_vec()).unwrap()
+    }
+
     fn forwarded(result: &str, era: Era) -> String {
-        String::from_utf8(of_server(&outcome(result), era).unwrap()).unwrap()
+        shown(&of_server(&outcome(result), era).unwrap())
     }
 
     #[test]
@@ -257,6 +261,18 @@ mod tests {
     }
 
     #[test]
+    fn result_with_an_empty_meta_is_valid_in_both_eras() {
+        for meta in ["{}", "{ }", "null", "1"] {
+            let result = format!(r#"{{"content":[],"_meta":{meta}}}"#);
+            for era in [Era::Legacy, Era::Modern] {
+                let got: Value = serde_json::from_str(&forwarded(&result, era)).unwrap();
+                let meta = &got["_meta"];
+                assert!(meta.is_null() || *meta == json!({}), "{got}");
+            }
+        }
+    }
+
+    #[test]
     fn result_of_another_type_is_refused() {
         for result in [
             r#"{"resultType":"input_required"}"#,
@@ -282,8 +298,8 @@ mod tests {
             unnamed: 0,
         });
         let note = "[The broker cut this result: at most 500 of 900 characters. Ask for less with other `args`: a filter, a smaller range, fewer items.]";
-        let got: Value =
-            serde_json::from_slice(&of_server(&changed, Era::Legacy).unwrap()).unwrap();
+        let got = shown(&of_server(&changed, Era::Legacy).unwrap());
+        let got: Value = serde_json::from_str(&got).unwrap();
         let meta = json!({
             "dev.mcp-broker/truncated": {"original_chars": 900, "limit": 500, "cuts": []},
             "dev.mcp-broker/warnings": ["w"],
@@ -313,8 +329,7 @@ mod tests {
                     cuts: Vec::new(),
                     unnamed: 7,
                 });
-                let got = of_server(&changed, era).unwrap();
-                let got = String::from_utf8(got).unwrap();
+                let got = shown(&of_server(&changed, era).unwrap());
                 assert!(got.chars().count() <= limit, "{got}");
                 let got: Value = serde_json::from_str(&got).unwrap();
                 let blocks = got["content"].as_array().unwrap();
@@ -348,7 +363,7 @@ mod tests {
     #[test]
     fn error_over_mcp_is_a_result_with_the_error_object() {
         let core = CoreError::new(CallCode::PathNotFound, "no entry `/x`").path("/x");
-        let got: Value = serde_json::from_slice(&error(&core, "r-1", Era::Legacy)).unwrap();
+        let got: Value = serde_json::from_str(&shown(&error(&core, "r-1", Era::Legacy))).unwrap();
         assert_eq!(
             (&got["isError"], &got["resultType"]),
             (&json!(true), &Value::Null)

@@ -102,7 +102,9 @@ impl<'a> Envelope<'a> {
 
     /// The `_meta` for the server.
     fn meta(&self) -> Result<Option<Option<String>>, Box<CoreError>> {
-        let meta = self.meta.map(|meta| caller_meta::to_forward(meta.get()));
+        let meta = self
+            .meta
+            .map(|meta| caller_meta::text_to_forward(meta.get()));
         meta.transpose().map_err(|problem| meta_invalid(&problem))
     }
 

@@ -1,55 +1,99 @@
 //! The `_meta` members of a caller that a server gets.
 
+use std::collections::BTreeSet;
+
 use broker_model::json::each_member;
 use broker_model::text::shown_line;
+use broker_wire::JsonMembers;
+use broker_wire::write::push_string;
 
 /// The maximum bytes of the object that a server gets.
 const MAX_META_BYTES: usize = 8 << 10;
 
-/// Filters a `_meta` object of a caller, given as JSON: returns the object of the members that go to the
-/// server, `None` if there are none. Keys with a prefix that the protocol reserves are left out, and so is
-/// `progressToken`, since the broker has a separate token.
+/// Filters the members of a caller's `_meta`: returns the object of those that go to the server, `None` if there
+/// are none. Keys with a prefix that the protocol reserves are left out, and so is `progressToken`, since the
+/// broker has a separate token.
 ///
 /// # Errors
 ///
-/// A message for the caller: the text is not an object, has a key twice, or is too long.
-pub(in crate::surface) fn to_forward(meta: &str) -> Result<Option<String>, String> {
-    let mut names = std::collections::BTreeSet::new();
+/// A message for the caller: a key occurs twice, or the object is too long.
+pub(in crate::surface) fn to_forward(meta: &JsonMembers<'_>) -> Result<Option<String>, String> {
+    if let Some(name) = meta.first_duplicate() {
+        return Err(occurs_twice(name));
+    }
+    let mut forwarded = Forwarded::default();
+    for (name, value) in meta.iter() {
+        forwarded.add(name, value);
+    }
+    forwarded.object()
+}
+
+/// As [`to_forward`], of a `_meta` object that is given as JSON and may be long: its members are not collected.
+///
+/// # Errors
+///
+/// In addition, the message that the text is not an object.
+pub(in crate::surface) fn text_to_forward(meta: &str) -> Result<Option<String>, String> {
+    let mut names = BTreeSet::new();
     let mut duplicate = None;
-    let mut too_long = false;
-    let mut out = String::from("{");
+    let mut forwarded = Forwarded::default();
     let read = each_member(meta.as_bytes(), |name, value| {
-        if !is_reserved(&name) && name != "progressToken" {
-            let key = serde_json::Value::from(&*name).to_string();
-            let comma = if out.len() > 1 { "," } else { "" };
-            let needed = comma.len() + key.len() + 1 + value.get().len() + 1;
-            if out.len() + needed > MAX_META_BYTES {
-                too_long = true;
-            } else {
-                out.push_str(comma);
-                out.push_str(&key);
-                out.push(':');
-                out.push_str(value.get());
-            }
-        }
+        forwarded.add(&name, value.get());
         // A set of names is as long as the text, whose length the surface limits.
         if !names.insert(name.clone()) && duplicate.is_none() {
-            duplicate = Some(shown_line(&name, 80));
+            duplicate = Some(occurs_twice(&name));
         }
     });
-    if read.is_err() {
-        return Err("must be an object".to_owned());
+    match (read, duplicate) {
+        (Err(_), _) => Err("must be an object".to_owned()),
+        (Ok(()), Some(message)) => Err(message),
+        (Ok(()), None) => forwarded.object(),
     }
-    if let Some(name) = duplicate {
-        return Err(format!("has the key `{name}` twice"));
+}
+
+fn occurs_twice(name: &str) -> String {
+    format!("has the key `{}` twice", shown_line(name, 80))
+}
+
+/// The object for the server, without its last bracket.
+#[derive(Default)]
+struct Forwarded {
+    json: Vec<u8>,
+    is_too_long: bool,
+}
+
+impl Forwarded {
+    /// Adds a member, if it goes to the server and there is room for it.
+    fn add(&mut self, name: &str, value: &str) {
+        if self.is_too_long || is_reserved(name) || name == "progressToken" {
+            return;
+        }
+        // The marks around it and the last bracket; escapes in the name are more.
+        let least = name.len() + value.len() + r#"{"":}"#.len();
+        if self.json.len() + least > MAX_META_BYTES {
+            self.is_too_long = true;
+            return;
+        }
+        let mark = if self.json.is_empty() { b'{' } else { b',' };
+        self.json.push(mark);
+        push_string(&mut self.json, name);
+        self.json.push(b':');
+        self.json.extend_from_slice(value.as_bytes());
+        self.is_too_long = self.json.len() + 1 > MAX_META_BYTES;
     }
-    if too_long {
-        return Err(format!(
-            "has more than {MAX_META_BYTES} bytes for the server, which is the maximum"
-        ));
+
+    fn object(mut self) -> Result<Option<String>, String> {
+        if self.is_too_long {
+            return Err(format!(
+                "has more than {MAX_META_BYTES} bytes for the server, which is the maximum"
+            ));
+        }
+        if self.json.is_empty() {
+            return Ok(None);
+        }
+        self.json.push(b'}');
+        Ok(String::from_utf8(self.json).ok())
     }
-    out.push('}');
-    Ok((out.len() > 2).then_some(out))
 }
 
 /// Whether the protocol reserves the prefix of a key: the labels before `/`, if the second is `mcp` or
@@ -68,9 +112,18 @@ fn is_reserved(key: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// The common result of both functions.
+    fn both(meta: &str) -> Result<Option<String>, String> {
+        let result = text_to_forward(meta);
+        if let Ok(members) = JsonMembers::parse(meta) {
+            assert_eq!(to_forward(&members), result, "{meta}");
+        }
+        result
+    }
+
     #[test]
     fn caller_meta_without_reserved_keys_is_forwarded_as_sent() {
-        let forwarded = |meta: &str| to_forward(meta).unwrap();
+        let forwarded = |meta: &str| both(meta).unwrap();
         assert_eq!(
             forwarded(
                 r#" {"traceparent": "00-1", "io.modelcontextprotocol/logLevel":"debug","progressToken":1,
@@ -96,16 +149,13 @@ mod tests {
             (r#"{"a":1,"\u0061":2}"#, "the key `a` twice"),
             (r#"{"progressToken":1,"progressToken":2}"#, "twice"),
         ] {
-            assert!(to_forward(meta).unwrap_err().contains(words), "{meta}");
+            assert!(both(meta).unwrap_err().contains(words), "{meta}");
         }
         let of = |length: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(length));
         let most = MAX_META_BYTES - of(0).len();
-        assert_eq!(
-            to_forward(&of(most)).unwrap().unwrap().len(),
-            MAX_META_BYTES
-        );
-        assert!(to_forward(&of(most + 1)).unwrap_err().contains("8192"));
+        assert_eq!(both(&of(most)).unwrap().unwrap().len(), MAX_META_BYTES);
+        assert!(both(&of(most + 1)).unwrap_err().contains("8192"));
         let reserved = format!(r#"{{"a.mcp/b":"{}"}}"#, "x".repeat(1 << 20));
-        assert_eq!(to_forward(&reserved).unwrap(), None);
+        assert_eq!(both(&reserved).unwrap(), None);
     }
 }

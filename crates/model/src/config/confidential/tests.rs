@@ -18,7 +18,7 @@ fn shown_with(source: &str, env: &str) -> Vec<String> {
     let config = config(source, env);
     let folder = Folder::new("/srv/broker");
     let source = config.sources().next().expect("a source");
-    let words = Words::of(&source.command);
+    let words = Words::of(&source.process().unwrap().command);
     let hidden = words.hidden(&config.literal_secrets(), Some(&folder));
     let of_word = words.texts.iter().zip(hidden);
     of_word
@@ -45,7 +45,11 @@ fn args(words: &[&str]) -> Vec<String> {
 fn masked(source: &str) -> Vec<String> {
     let config = config(source, "");
     let source = config.sources().next().expect("a source");
-    let found = source.literal_secret_arguments().into_iter();
+    let found = source
+        .process()
+        .unwrap()
+        .literal_secret_arguments()
+        .into_iter();
     found.map(str::to_owned).collect()
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::Limits;
+use crate::config::ProcessEndpoint;
 use crate::path::NodePath;
 
 const FULL: &str = r#"{ "$schema": "x", "types": false, "limits": {"body_bytes": 1024},
@@ -24,8 +25,11 @@ fn config_source_accepts_every_key() {
     let config = parsed.config;
     let path = NodePath::parse("/repo/read").unwrap();
     let source = config.source(&path).unwrap();
-    assert_eq!(words(&source.command), ["npx", "-y", "some-server@1.2.3"]);
-    assert!(source.filter.admits("get_x") && !source.filter.admits("get_secret_x"));
+    assert_eq!(
+        words(&source.process().unwrap().command),
+        ["npx", "-y", "some-server@1.2.3"]
+    );
+    assert!(source.exposure.exposes("get_x") && !source.exposure.exposes("get_secret_x"));
     assert_eq!(source.aliases["get_file_contents"], "get_file");
     assert!(!source.required && source.types && !config.types);
     assert_eq!(source.startup_timeout, Duration::from_secs(300));
@@ -55,7 +59,7 @@ fn config_source_has_defaults() {
     assert_eq!(source.timeout, Duration::from_secs(60));
     assert_eq!(source.startup_timeout, Duration::from_secs(120));
     assert_eq!(source.max_in_flight, 32);
-    assert!(source.required && source.types && source.filter.admits("anything"));
+    assert!(source.required && source.types && source.exposure.exposes("anything"));
 }
 
 #[test]
@@ -80,7 +84,8 @@ fn config_literal_arguments_of_secret_options_are_found() {
     let config = parse(&text).config;
     let masked: Vec<_> = config
         .sources()
-        .flat_map(Source::literal_secret_arguments)
+        .filter_map(Source::process)
+        .flat_map(ProcessEndpoint::literal_secret_arguments)
         .collect();
     assert_eq!(masked, ["lit1", "lit2"]);
 }

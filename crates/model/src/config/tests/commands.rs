@@ -61,17 +61,35 @@ fn command_with_shell_syntax_needs_a_shell() {
     ] {
         assert_eq!(split(text), Split::Shell, "{text}");
     }
-    assert!(source_with_command("\"a | b\"").is_shell());
-    assert!(!source_with_command("\"a '|' b\"").is_shell());
-    assert!(!source_with_command("[\"a | b\"]").is_shell());
+    assert!(
+        source_with_command("\"a | b\"")
+            .process()
+            .unwrap()
+            .is_shell()
+    );
+    assert!(
+        !source_with_command("\"a '|' b\"")
+            .process()
+            .unwrap()
+            .is_shell()
+    );
+    assert!(
+        !source_with_command("[\"a | b\"]")
+            .process()
+            .unwrap()
+            .is_shell()
+    );
     let source = parse(&with_source(r#""args":["$x;"]"#)).config;
     assert_eq!(
-        words(&source.sources().next().unwrap().command),
+        words(&source.sources().next().unwrap().process().unwrap().command),
         ["x", "$x;"]
     );
     let text = r#"{"tree":[{"path":"/a","source":{"command":"a | b","args":[]}}]}"#;
     let config = parse(text).config;
-    assert_eq!(words(&config.sources().next().unwrap().command), ["a | b"]);
+    assert_eq!(
+        words(&config.sources().next().unwrap().process().unwrap().command),
+        ["a | b"]
+    );
 }
 
 #[test]
@@ -89,7 +107,11 @@ fn command_word_has_its_pointer() {
             vec!["/command", "/args/0", "/args/1"],
         ),
     ] {
-        assert_eq!(source_with_command(command).places, want, "{command}");
+        assert_eq!(
+            source_with_command(command).process().unwrap().places,
+            want,
+            "{command}"
+        );
     }
 }
 
@@ -97,8 +119,8 @@ fn command_word_has_its_pointer() {
 fn command_value_stays_one_argument() {
     let source = source_with_command("\"x ${A} 'p${A}'\"");
     let hostile = "a b\"'; rm\n${B}";
-    let CommandLine::Direct { args, .. } = &source.command else {
-        panic!("{:?}", source.command);
+    let CommandLine::Direct { args, .. } = &source.process().unwrap().command else {
+        panic!("{:?}", source.process().unwrap().command);
     };
     let expanded: Vec<_> = args
         .iter()

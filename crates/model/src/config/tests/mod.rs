@@ -7,11 +7,13 @@ use crate::diagnostic::Diagnostic;
 mod accepted;
 mod commands;
 mod compiled;
+mod http;
 mod narrowing;
 mod problems;
 mod servers;
 mod settings;
 mod shells;
+mod trust;
 mod values;
 mod vscode;
 

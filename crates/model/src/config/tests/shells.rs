@@ -91,8 +91,8 @@ fn shell_script_without_variables_is_unchanged() {
 #[test]
 fn shell_private_variables_hold_the_written_text() {
     let source = source_with_command(r#""a | b ${X:-d} ${Y} ${X:-d}""#);
-    let CommandLine::Shell { variables, .. } = &source.command else {
-        panic!("{:?}", source.command);
+    let CommandLine::Shell { variables, .. } = &source.process().unwrap().command else {
+        panic!("{:?}", source.process().unwrap().command);
     };
     let held: Vec<_> = variables
         .iter()
@@ -154,7 +154,7 @@ fn shell_value_never_becomes_syntax() {
 fn run(command: &str, value: &str) -> String {
     let source = source_with_command(command);
     let expand = |template: &Template| template.expand(&|_| Some(value.to_owned())).unwrap();
-    let (program, args, variables) = match &source.command {
+    let (program, args, variables) = match &source.process().unwrap().command {
         CommandLine::Shell {
             script, variables, ..
         } => {

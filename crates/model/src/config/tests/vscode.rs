@@ -28,11 +28,17 @@ fn vscode_file_is_read_as_it_is() {
         ("/files", "/servers/files")
     );
     assert_eq!(
-        words(&sources[0].command),
+        words(&sources[0].process().unwrap().command),
         ["npx", "-y", "server@1.2.3", "${workspaceFolder}/data"]
     );
-    assert_eq!(sources[0].env["API_KEY"].raw(), "${MY_KEY}");
-    assert_eq!(sources[0].env["URL"].raw(), "http://x//y");
+    assert_eq!(
+        sources[0].process().unwrap().env["API_KEY"].raw(),
+        "${MY_KEY}"
+    );
+    assert_eq!(
+        sources[0].process().unwrap().env["URL"].raw(),
+        "http://x//y"
+    );
     assert_eq!(
         places(&parsed.warnings),
         [(Code::KeyIgnored, "/servers/off")]

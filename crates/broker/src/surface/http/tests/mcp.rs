@@ -1,6 +1,8 @@
 //! Complete requests of MCP clients through the handler: the order of the checks, and the headers of every
 //! reply.
 
+mod sessions;
+
 use serde_json::json;
 
 use super::*;
@@ -41,7 +43,7 @@ async fn send(surface: &Arc<HttpSurface>, request: Builder, body: &str) -> Reply
     }
 }
 
-async fn initialized(surface: &Arc<HttpSurface>) -> String {
+pub(super) async fn initialized(surface: &Arc<HttpSurface>) -> String {
     let reply = send(surface, post("/mcp"), INITIALIZE).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     reply.header("mcp-session-id").to_owned()

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use broker_wire::protocol::HEADER_MISMATCH;
-use broker_wire::{JsonMembers, RpcError};
-use data_encoding::BASE64;
+use broker_wire::{JsonMembers, RpcError, header_value, valid_string};
 
 use super::reply::{EVENT_STREAM, JSON};
 use crate::catalog::{HeaderParam, HeaderParamKind};
@@ -18,8 +17,8 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The beginning of the headers of arguments.
 pub(super) const PARAM_PREFIX: &str = "mcp-param-";
 
-/// Around a value that is not plain text, in base64.
-const ENCODED: (&str, &str) = ("=?base64?", "?=");
+/// The value of `Accept` that most clients send.
+const USUAL_ACCEPT: &str = "application/json, text/event-stream";
 /// Integers beyond this have no exact value in every reader of JSON.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
 
@@ -32,6 +31,16 @@ pub(super) struct Accepted {
 
 /// Reads `Accept`. Without the header, a reply is JSON.
 pub(super) fn accepted(headers: &HeaderMap) -> Accepted {
+    if headers
+        .get(header::ACCEPT)
+        .is_some_and(|accept| accept == USUAL_ACCEPT)
+    {
+        // Both forms: a second header with this name adds nothing.
+        return Accepted {
+            json: true,
+            stream: true,
+        };
+    }
     let mut accepted = Accepted {
         json: !headers.contains_key(header::ACCEPT),
         stream: false,
@@ -92,9 +101,8 @@ pub(super) fn check_name(
         "resources/read" => "uri",
         _ => return Ok(()),
     };
-    let text = |raw: &str| serde_json::from_str::<String>(raw).ok();
     // Without a name in the message, the error of its params says more.
-    let Some(name) = params.get(member).and_then(text) else {
+    let Some(name) = params.get(member).and_then(valid_string) else {
         return Ok(());
     };
     let decoded = single(headers, &NAME)?.map(|value| decoded(&NAME, value));
@@ -170,16 +178,7 @@ fn is_same(header: &str, argument: &str, kind: HeaderParamKind) -> bool {
 
 /// The text of a value, which may be encoded.
 fn decoded<'h>(name: &HeaderName, value: &'h str) -> Result<Cow<'h, str>, RpcError> {
-    let Some(encoded) = value
-        .strip_prefix(ENCODED.0)
-        .and_then(|rest| rest.strip_suffix(ENCODED.1))
-    else {
-        return Ok(Cow::Borrowed(value));
-    };
-    let bytes = BASE64.decode(encoded.as_bytes()).ok();
-    bytes
-        .and_then(|bytes| String::from_utf8(bytes).ok())
-        .map(Cow::Owned)
+    header_value::decode(value)
         .ok_or_else(|| mismatch(format!("the `{name}` header has invalid base64")))
 }
 

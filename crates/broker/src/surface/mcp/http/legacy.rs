@@ -132,7 +132,7 @@ pub(super) fn request(
         request_id: request.request_id.to_owned(),
     };
     let (sender, messages) = channel(&task, accepted);
-    match session.begin(id.clone(), token, task.run(sender)) {
+    match session.begin(id.clone(), token, Box::pin(task.run(sender))) {
         Ok(outcome) => {
             let id = id.clone();
             let ending = Box::pin(async move {

@@ -84,6 +84,12 @@ impl McpEndpoint {
         self.sessions.count()
     }
 
+    /// The number of streams that only their clients end.
+    #[cfg(test)]
+    pub(in crate::surface) fn stream_count(&self) -> usize {
+        self.sessions.stream_count()
+    }
+
     /// A request without a message: it opens the stream of a legacy session, or ends the session.
     pub(in crate::surface) fn without_message(
         &self,

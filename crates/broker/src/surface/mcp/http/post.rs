@@ -9,7 +9,7 @@ use broker_wire::protocol::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
 };
 use broker_wire::write::Outgoing;
-use broker_wire::{ClientLine, Era, Id, Incoming, Raw, RpcError, era, read_client_line};
+use broker_wire::{ClientLine, Era, Id, Incoming, Raw, RpcError, read_client_line};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -123,7 +123,7 @@ async fn one_request(
         None => Params::none(),
     };
     let params = Params::read(&raw).map_err(Refused::bad_request)?;
-    if is_modern(request.parts) || era::describes_itself(&params.members) {
+    if is_modern(request.parts) || params.meta.describes_itself() {
         return modern(endpoint, request, accepted, id, method, &params).await;
     }
     let begun = match endpoint.named_session(request)? {
@@ -193,8 +193,8 @@ fn check_modern(parts: &Parts, method: &str, params: &Params<'_>) -> Result<(), 
     let header = headers::single(&parts.headers, &PROTOCOL_VERSION)?.ok_or_else(|| {
         headers::mismatch("the `MCP-Protocol-Version` header is missing".to_owned())
     })?;
-    let checked = era::of_request(&params.members);
-    let version = era::named_revision(&params.members);
+    let checked = params.meta.era();
+    let version = params.meta.named_revision();
     // Without `_meta` there is nothing to compare the header with.
     if version.is_some_and(|version| version != header) {
         let message = "the `MCP-Protocol-Version` header differs from `_meta`";

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::HttpBody;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use broker_wire::protocol::INVALID_REQUEST;
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{Id, RpcError};
@@ -18,6 +18,8 @@ use super::stream::EventStream;
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
+/// The number of headers for which a reply has room: those of the message, of the listener, and for a page.
+const HEADERS: usize = 8;
 /// A message of at most this many bytes is copied into one piece, which costs less than to write its parts.
 const MAX_JOINED_BYTES: usize = 16 << 10;
 
@@ -64,6 +66,7 @@ impl HttpBody for ReplyBody {
 pub(super) fn empty(status: StatusCode) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Parts(VecDeque::new()));
     *response.status_mut() = status;
+    *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
     response
 }
 
@@ -80,7 +83,7 @@ pub(super) fn message(status: StatusCode, message: Outgoing) -> Response<ReplyBo
 /// The same bytes, in one part if they are short.
 pub(super) fn joined(parts: Vec<Bytes>) -> Vec<Bytes> {
     let length = parts.iter().map(Bytes::len).sum();
-    if length > MAX_JOINED_BYTES {
+    if parts.len() < 2 || length > MAX_JOINED_BYTES {
         return parts;
     }
     let mut joined = BytesMut::with_capacity(length);

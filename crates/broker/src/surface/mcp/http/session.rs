@@ -1,10 +1,8 @@
 //! One legacy session: its client, its open requests and streams. Calls of a session run on when their
 //! connection is lost.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use broker_wire::Id;
@@ -47,18 +45,31 @@ struct State {
     uses: usize,
     streams: usize,
     last_use: Instant,
-    requests: HashMap<Id, OpenRequest>,
+    /// At most [`MAX_OPEN_REQUESTS`].
+    requests: Vec<OpenRequest>,
     next: u64,
 }
 
 #[derive(Debug)]
 struct OpenRequest {
+    id: Id,
     /// Distinguishes the request from a later one with the same id.
     number: u64,
     /// The token of its progress, as it was written.
     token: Option<Box<str>>,
     task: Option<AbortHandle>,
 }
+
+impl State {
+    /// Removes the open request for which `is_it` is true.
+    fn take(&mut self, is_it: impl Fn(&OpenRequest) -> bool) -> Option<OpenRequest> {
+        let at = self.requests.iter().position(is_it)?;
+        Some(self.requests.swap_remove(at))
+    }
+}
+
+/// The work of a request. It is boxed, since a task would copy it several times.
+pub(super) type RequestFuture = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// Why a request is not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +102,7 @@ impl Session {
                 uses: 0,
                 streams: 0,
                 last_use: Instant::now(),
-                requests: HashMap::new(),
+                requests: Vec::new(),
                 next: 0,
             }),
             reporter: tokio::sync::Mutex::new(()),
@@ -131,14 +142,16 @@ impl Session {
     pub(super) fn end(&self) {
         self.ended.cancel();
         let requests = std::mem::take(&mut self.lock().requests);
-        for task in requests.into_values().filter_map(|open| open.task) {
+        for task in requests.into_iter().filter_map(|open| open.task) {
             task.abort();
         }
     }
 
     /// Cancels an open request; ignores an id that is not open.
     pub(super) fn cancel(&self, id: &Id) {
-        let open = self.lock().requests.remove(id);
+        let mut state = self.lock();
+        let open = state.take(|open| open.id == *id);
+        drop(state);
         if let Some(task) = open.and_then(|open| open.task) {
             task.abort();
         }
@@ -150,65 +163,61 @@ impl Session {
         self: &Arc<Self>,
         id: Id,
         token: Option<Box<str>>,
-        work: impl Future<Output = Answer> + Send + 'static,
+        work: RequestFuture,
     ) -> Result<oneshot::Receiver<Answer>, BeginError> {
-        let number = self.reserve(&id, token)?;
+        let number = self.reserve(id, token)?;
         let (sender, answer) = oneshot::channel();
         let session = Arc::clone(self);
-        let own_id = id.clone();
         let task = tokio::spawn(async move {
             let answer = contain(pin!(work)).await.unwrap_or_else(|_| Err(failed()));
-            session.finish(&own_id, number);
+            session.finish(number);
             // The receiver is gone if the connection was lost: the result is discarded.
             drop(sender.send(answer));
         });
-        self.attach(&id, number, task.abort_handle());
+        self.attach(number, task.abort_handle());
         Ok(answer)
     }
 
-    fn reserve(&self, id: &Id, token: Option<Box<str>>) -> Result<u64, BeginError> {
+    fn reserve(&self, id: Id, token: Option<Box<str>>) -> Result<u64, BeginError> {
         let mut state = self.lock();
         if self.ended.is_cancelled() {
             return Err(BeginError::Ended);
         }
-        if state.requests.contains_key(id) {
+        if state.requests.iter().any(|open| open.id == id) {
             return Err(BeginError::SameId);
         }
         if state.requests.len() >= MAX_OPEN_REQUESTS {
             return Err(BeginError::Full);
         }
-        if token.is_some() && state.requests.values().any(|open| open.token == token) {
+        if token.is_some() && state.requests.iter().any(|open| open.token == token) {
             return Err(BeginError::SameToken);
         }
         state.next += 1;
         let number = state.next;
-        let open = OpenRequest {
+        state.requests.push(OpenRequest {
+            id,
             number,
             token,
             task: None,
-        };
-        state.requests.insert(id.clone(), open);
+        });
         Ok(number)
     }
 
     /// Stores the task of a request, unless it has ended. A request that was cancelled meanwhile is
     /// aborted.
-    fn attach(&self, id: &Id, number: u64, task: AbortHandle) {
+    fn attach(&self, number: u64, task: AbortHandle) {
         let mut state = self.lock();
-        match state.requests.get_mut(id) {
-            Some(open) if open.number == number => open.task = Some(task),
-            _ => task.abort(),
+        let mut requests = state.requests.iter_mut();
+        match requests.find(|open| open.number == number) {
+            Some(open) => open.task = Some(task),
+            None => task.abort(),
         }
     }
 
-    fn finish(&self, id: &Id, number: u64) {
+    fn finish(&self, number: u64) {
         let mut state = self.lock();
         state.last_use = Instant::now();
-        if let Entry::Occupied(open) = state.requests.entry(id.clone())
-            && open.get().number == number
-        {
-            open.remove();
-        }
+        drop(state.take(|open| open.number == number));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

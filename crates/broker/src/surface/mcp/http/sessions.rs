@@ -197,6 +197,12 @@ impl Sessions {
         self.lock().sessions.len()
     }
 
+    /// The number of streams.
+    #[cfg(test)]
+    pub(super) fn stream_count(&self) -> usize {
+        self.lock().streams.0.values().sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Table> {
         // The table is valid after a panic: every change of it is made in one step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -144,8 +144,10 @@ mod tests {
 
     use broker_wire::Id;
     use broker_wire::write::{notification, result};
+    use tokio::sync::watch;
 
     use super::*;
+    use crate::surface::mcp::subscription::report_changes;
 
     async fn text_of(mut stream: EventStream) -> String {
         let mut all = Vec::new();
@@ -171,6 +173,28 @@ mod tests {
             text_of(EventStream::new(Some(messages), end)).await,
             expected
         );
+    }
+
+    #[tokio::test]
+    async fn changes_that_are_not_read_wait_as_one_message_of_a_stream() {
+        let (sender, messages) = mpsc::channel(MAX_WAITING_CHANGES);
+        let counter = watch::Sender::new(0);
+        let changes = counter.subscribe();
+        let end = Box::pin(async move {
+            report_changes(changes, &sender, None).await;
+            None
+        });
+        let mut stream = EventStream::new(Some(messages), end);
+        // Polled once, as by a connection that can write nothing more.
+        let first = poll_fn(|cx| Poll::Ready(stream.poll_chunk(cx))).await;
+        assert!(first.is_pending());
+        for _ in 0..100_000 {
+            counter.send_modify(|count| *count += 1);
+            tokio::task::yield_now().await;
+        }
+        drop(counter);
+        let text = text_of(stream).await;
+        assert_eq!(text.matches("tools/list_changed").count(), 1, "{text}");
     }
 
     #[tokio::test(start_paused = true)]

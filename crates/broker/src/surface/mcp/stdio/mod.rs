@@ -10,13 +10,15 @@ use broker_wire::{Frame, Framer, LineLimit, Peer};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-mod pipes;
+mod input;
+mod output;
 
 use super::Client;
 use super::connection::Connection;
 use crate::core::{Account, Core, Identity};
 use crate::surface::request_id::RequestIds;
 use crate::surface::{Surface, SurfaceSettings};
+use output::{Output, WriteAtOnce};
 
 /// Maximum time to write the last answers.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
@@ -46,17 +48,19 @@ impl StdioSurface {
         }
     }
 
-    /// Serves the client at the other ends of `input` and `output`, until the drain is finished.
+    /// Serves the client at the other ends of `input` and `output`, until the drain is finished. `at_once` writes
+    /// to `output` without a wait.
     pub(crate) async fn serve_client(
         &self,
         input: impl io::Read + Send + 'static,
         output: impl io::Write + Send + 'static,
+        at_once: Option<WriteAtOnce>,
     ) -> io::Result<()> {
         let finished = self.client.core.drain().finished();
         let limit = self.line_bytes.clone();
         let framer = Framer::new(Peer::Client, limit, self.account.clone());
-        let mut input = pipes::read(input, framer)?;
-        let output = pipes::write(output)?;
+        let mut input = input::read(input, framer)?;
+        let mut output = Output::start(output, at_once)?;
         let (mut connection, mut messages) =
             Connection::new(Arc::clone(&self.client), self.account.clone());
         loop {
@@ -82,7 +86,7 @@ impl StdioSurface {
             };
             for message in ready {
                 tokio::select! {
-                    sent = output.lines.send(message.into_line()) => if sent.is_err() {
+                    sent = output.send(message.into_line()) => if sent.is_err() {
                         self.ended.cancel();
                     },
                     // A client that does not read must not delay the end.
@@ -98,14 +102,14 @@ impl StdioSurface {
                 return false;
             }
             match connection.in_flight.next().await {
-                Some(message) => output.lines.send(message.into_line()).await.is_ok(),
+                Some(message) => output.send(message.into_line()).await.is_ok(),
                 None => true,
             }
         })
         .await
         {}
-        drop(output.lines);
-        if timeout(LAST_ANSWERS_TIMEOUT, output.written).await.is_err() {
+        let finish = output.finish();
+        if timeout(LAST_ANSWERS_TIMEOUT, finish).await.is_err() {
             tracing::debug!("the client did not read every reply");
         }
         Ok(())
@@ -139,7 +143,8 @@ impl Surface for StdioSurface {
     }
 
     async fn serve(self: Arc<Self>, (): ()) -> io::Result<()> {
-        self.serve_client(io::stdin(), io::stdout()).await
+        let (output, at_once) = output::standard_output();
+        self.serve_client(io::stdin(), output, at_once).await
     }
 
     /// Ends when the input has ended, or the output is closed.

@@ -1,5 +1,5 @@
 //! The arguments that a client repeats as HTTP headers: properties with `x-mcp-header` in the schema of the
-//! arguments. A tool whose schema breaks a rule has none.
+//! arguments.
 
 use serde_json::{Map, Value};
 
@@ -27,16 +27,17 @@ pub enum HeaderParamKind {
     Boolean,
 }
 
-/// The arguments of a tool that a client repeats as headers.
-pub(crate) fn of_tool(raw: &Map<String, Value>) -> Vec<HeaderParam> {
+/// The arguments of a tool that a client repeats as headers. `None` if its schema breaks a rule, so that a client
+/// over HTTP must not use the tool (revision 2026-07-28, Streamable HTTP).
+pub fn of_tool(raw: &Map<String, Value>) -> Option<Vec<HeaderParam>> {
     let mut found = Vec::new();
     let Some(Value::Object(schema)) = raw.get("inputSchema") else {
-        return found;
+        return Some(found);
     };
     let obeys_rules = !schema.contains_key(KEYWORD)
         && collect(schema, &mut Vec::new(), &mut found).is_some()
         && has_unique_names(&found);
-    if obeys_rules { found } else { Vec::new() }
+    obeys_rules.then_some(found)
 }
 
 /// Collects the annotated properties below an object schema. `None` if a rule is broken.
@@ -116,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    fn params(schema: Value) -> Vec<HeaderParam> {
+    fn params(schema: Value) -> Option<Vec<HeaderParam>> {
         let tool = json!({"name": "t", "inputSchema": schema});
         of_tool(tool.as_object().unwrap())
     }
@@ -139,7 +140,7 @@ mod tests {
             kind,
         };
         assert_eq!(
-            found,
+            found.unwrap(),
             [
                 param("N", &["at", "n"], HeaderParamKind::Integer),
                 param("Region", &["region"], HeaderParamKind::Text),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_that_breaks_a_rule_of_header_params_has_none() {
+    fn tool_that_breaks_a_rule_of_header_params_is_refused() {
         let good = annotated("string", "Good");
         for bad in [
             annotated("number", "N"),
@@ -164,12 +165,12 @@ mod tests {
             json!({"anyOf": [annotated("string", "N")]}),
         ] {
             let schema = json!({"properties": {"good": good, "bad": bad}});
-            assert_eq!(params(schema.clone()), [], "{schema}");
+            assert_eq!(params(schema.clone()), None, "{schema}");
         }
         let defined =
             json!({"properties": {"good": good}, "$defs": {"d": annotated("string", "N")}});
-        assert_eq!(params(defined), []);
-        assert_eq!(params(annotated("string", "Root")), []);
-        assert_eq!(params(json!(true)), []);
+        assert_eq!(params(defined), None);
+        assert_eq!(params(annotated("string", "Root")), None);
+        assert_eq!(params(json!(true)), Some(Vec::new()));
     }
 }

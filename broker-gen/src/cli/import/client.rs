@@ -1,0 +1,105 @@
+//! The servers in the file of a client: where they are, and what else of the file matters.
+
+use std::collections::BTreeMap;
+
+use broker_model::config::client_file::{self, Data, Member, Spanned};
+use broker_model::{Diagnostic, DiagnosticCode};
+
+use super::document::Document;
+use super::findings::{Findings, names};
+use super::out::Out;
+
+/// The keys of servers, the first one first, and whether `${…}` in their texts is a variable.
+const PLACES: [(&str, bool); 3] = [
+    ("mcpServers", true),
+    ("servers", true),
+    ("mcp_servers", false),
+];
+
+/// The servers of a client, and its settings that matter for them.
+#[derive(Debug)]
+pub(super) struct Client<'t> {
+    /// The key of the servers.
+    pub(super) key: &'static str,
+    /// The servers in the order of the file.
+    pub(super) servers: &'t [Member],
+    /// Whether `${…}` in a text is a variable.
+    pub(super) has_variables: bool,
+    /// The description of each input.
+    pub(super) inputs: BTreeMap<&'t str, String>,
+    /// Settings of the top level of a config.
+    pub(super) settings: Vec<(String, Out)>,
+}
+
+impl<'t> Client<'t> {
+    /// Finds the servers. `None` if the file has none; then there is a problem.
+    pub(super) fn find(document: &'t Document<'_>, findings: &mut Findings<'_>) -> Option<Self> {
+        let root = &document.root;
+        if let Some(tree) = root.get("tree") {
+            let message = "the file has `tree`: it is a config and not the file of a client";
+            let problem = Diagnostic::error(DiagnosticCode::ImportServers, message);
+            let help = "use it as it is: `broker-gen lock --config FILE`";
+            findings.problem(tree.at, problem.help(help));
+            return None;
+        }
+        let mut places = PLACES.iter();
+        let found = places.find_map(|(key, has)| Some((*key, *has, root.get(key)?)));
+        let Some((key, has_variables, value)) = found else {
+            findings.problem(root.at, no_servers());
+            return None;
+        };
+        let Data::Object(servers) = &value.data else {
+            findings.wrong_type(value.at, key, "an object of servers", value.type_name());
+            return None;
+        };
+        let mut settings = Vec::new();
+        let mut others = Vec::new();
+        for member in root.members() {
+            match member.key.as_str() {
+                "inputs" | "$schema" => {}
+                other if other == key => {}
+                other if key == "mcpServers" && client_file::is_top_key(other, &member.value) => {
+                    settings.push((other.to_owned(), Out::Value(member.value.to_value())));
+                }
+                _ => others.push(&member.key),
+            }
+        }
+        if !others.is_empty() {
+            findings.note(root.at, &format!("not taken: {}", names(others)));
+        }
+        Some(Self {
+            key,
+            servers,
+            has_variables,
+            inputs: inputs(root),
+            settings,
+        })
+    }
+}
+
+/// The problem of a file without servers.
+pub(super) fn no_servers() -> Diagnostic {
+    let message = "the file has no servers that a config can have";
+    Diagnostic::error(DiagnosticCode::ImportServers, message)
+}
+
+/// The description of each input of VS Code.
+fn inputs(root: &Spanned) -> BTreeMap<&str, String> {
+    let Some(Data::Array(inputs)) = root.get("inputs").map(|inputs| &inputs.data) else {
+        return BTreeMap::new();
+    };
+    let text = |input: &'_ Spanned, key: &str| text_of(input.get(key)?).map(str::to_owned);
+    let described = inputs.iter().filter_map(|input| {
+        let id = text_of(input.get("id")?)?;
+        Some((id, text(input, "description").unwrap_or_default()))
+    });
+    described.collect()
+}
+
+/// The text of a string.
+pub(super) fn text_of(value: &Spanned) -> Option<&str> {
+    match &value.data {
+        Data::String(text) => Some(text),
+        _ => None,
+    }
+}

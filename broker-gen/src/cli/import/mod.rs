@@ -1,0 +1,300 @@
+//! `import`: converts the file of a client into a config. Values that look like secrets become variables; the
+//! values are neither written nor printed.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use broker_files::ReadError;
+use broker_model::config::MAX_BYTES;
+use broker_model::exit::Exit;
+use broker_model::json::{position_of_offset, to_review_text};
+use broker_model::redact::Redactor;
+use broker_model::terminal::Text;
+use broker_model::text::{counted, shell_word};
+use broker_model::{Diagnostic, DiagnosticCode, text};
+use clap::Args;
+
+use super::output::{self, say};
+use super::whole_file;
+
+mod check;
+mod client;
+mod document;
+mod findings;
+mod hide;
+mod known;
+mod out;
+mod server;
+#[cfg(test)]
+mod tests;
+mod toml;
+mod tools;
+mod translate;
+mod transport;
+mod variables;
+
+use client::Client;
+use document::Document;
+use findings::Findings;
+use known::Known;
+use out::Out;
+use server::{Draft, Reader};
+use variables::{MAX_VARIABLES, Variables};
+
+/// Maximum number of servers.
+const MAX_SERVERS: usize = 1000;
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// The file of a client: JSON, also with comments, or TOML.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The config to write, which must not exist. Without it: standard output.
+    #[arg(short, long, value_name = "CONFIG")]
+    output: Option<PathBuf>,
+}
+
+/// A converted file. No part of it has a secret.
+#[derive(Debug)]
+struct Imported {
+    /// The text of the config.
+    config: String,
+    /// The number of servers in it.
+    servers: usize,
+    /// Lines about what was not taken or was changed.
+    notes: Vec<Text>,
+    /// Warnings about the config.
+    warnings: Vec<Diagnostic>,
+    /// The variables to set, each with its meaning.
+    variables: Vec<(String, String)>,
+}
+
+pub(super) fn run(args: &ImportArgs) -> Exit {
+    match import(args) {
+        Ok(()) => Exit::Ok,
+        Err(problems) => output::diagnostics(&problems),
+    }
+}
+
+fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
+    let shown = args.file.to_string_lossy();
+    if let Some(config) = &args.output
+        && config.symlink_metadata().is_ok()
+    {
+        return Err(vec![file_exists(config)]);
+    }
+    let bytes = broker_files::read(&args.file, MAX_BYTES).map_err(|error| {
+        let code = match error {
+            ReadError::Size(_) => DiagnosticCode::ConfigSize,
+            _ => DiagnosticCode::ConfigUnreadable,
+        };
+        let message = format!("the file `{shown}` cannot be read: {error}");
+        vec![Diagnostic::error(code, message).help("Name the file of a client, of at most 4 MiB.")]
+    })?;
+    let imported = convert(&shown, &bytes)?;
+    match &args.output {
+        Some(config) => write(config, &imported.config)?,
+        None => output::data(&Text::json_text(&imported.config)),
+    }
+    report(&imported, &shown, args.output.as_deref());
+    Ok(())
+}
+
+/// Writes the config, unless there is a file.
+fn write(config: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
+    whole_file::write_new(config, text).map_err(|error| {
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            return vec![file_exists(config)];
+        }
+        let message = format!("`{}` cannot be written: {error}", config.display());
+        vec![Diagnostic::error(DiagnosticCode::FileWrite, message)]
+    })
+}
+
+fn file_exists(config: &Path) -> Diagnostic {
+    let message = format!("`{}` already exists; nothing was written", config.display());
+    let help = "Name another file, or move this one away.";
+    Diagnostic::error(DiagnosticCode::FileExists, message).help(help)
+}
+
+/// Prints everything except the config.
+fn report(imported: &Imported, file: &str, config: Option<&Path>) {
+    imported.notes.iter().for_each(|note| say(note.clone()));
+    output::diagnostics(&imported.warnings);
+    let servers = counted(imported.servers, "server");
+    match config {
+        Some(config) => say(text!(
+            "wrote {}: {} of {}; review it",
+            config.display(),
+            servers,
+            file
+        )),
+        None => say(text!("{} of {}; review the config", servers, file)),
+    }
+    if !imported.variables.is_empty() {
+        say(text!("set these variables where the broker runs:"));
+        for (name, meaning) in &imported.variables {
+            say(text!("  {}  {}", name, meaning));
+        }
+    }
+    say(match config {
+        Some(config) => text!(
+            "next: broker-gen lock --config {}",
+            shell_word(&config.to_string_lossy())
+        ),
+        None => text!("next: write it to a file, then broker-gen lock --config FILE"),
+    });
+}
+
+/// Converts the file `file` with this content.
+fn convert(file: &str, bytes: &[u8]) -> Result<Imported, Vec<Diagnostic>> {
+    let document = Document::read(file, bytes)?;
+    let mut findings = Findings::new(&document);
+    let mut variables = Variables::default();
+    let (mut drafts, settings) = read(&document, &mut findings, &mut variables);
+    if variables.len() > MAX_VARIABLES {
+        return Err(vec![too_many(file, variables.len())]);
+    }
+    let known = Known::new(&variables);
+    let redactor = known.redactor();
+    if findings.is_refused() {
+        return Err(redacted(findings.problems(), &redactor));
+    }
+    for draft in &mut drafts {
+        let server = draft.name.clone();
+        for (_, value) in &mut draft.source {
+            value.each_template(&mut |text, is_word| known.replace(&server, is_word, text));
+        }
+        let description = draft.description.as_ref();
+        if description.is_some_and(|text| known.is_in(text)) {
+            draft.description = None;
+            let message = format!("`{server}`: not taken: `description`");
+            findings.note(draft.at, &message);
+        }
+    }
+    let config = config_of(&drafts, settings);
+    if config.has_text(&|text| known.is_in(text)) {
+        return Err(vec![secret_left(file)]);
+    }
+    let config = to_review_text(&config);
+    let warnings = check::check(&document, &config, &drafts)
+        .map_err(|problems| redacted(problems, &redactor))?;
+    let redact = |text: String| redactor.redact(&text);
+    let to_set = variables.to_set().into_iter();
+    let notes = findings.notes().iter();
+    Ok(Imported {
+        config,
+        servers: drafts.len(),
+        notes: notes.map(|note| note.redacted(&redactor)).collect(),
+        warnings: redacted(warnings, &redactor),
+        variables: to_set
+            .map(|(name, text)| (redact(name), redact(text)))
+            .collect(),
+    })
+}
+
+/// The servers and the settings of the top level.
+fn read(
+    document: &Document<'_>,
+    findings: &mut Findings<'_>,
+    variables: &mut Variables,
+) -> (Vec<Draft>, Vec<(String, Out)>) {
+    let Some(client) = Client::find(document, findings) else {
+        return (Vec::new(), Vec::new());
+    };
+    if client.servers.len() > MAX_SERVERS {
+        let message = format!(
+            "the file has {} servers; at most {MAX_SERVERS} are imported",
+            client.servers.len()
+        );
+        let problem = Diagnostic::error(DiagnosticCode::ConfigSize, message);
+        findings.problem(document.root.at, problem.help("split the file"));
+        return (Vec::new(), Vec::new());
+    }
+    for member in client.servers {
+        variables.reserve(&member.value);
+    }
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut paths: HashMap<String, usize> = HashMap::new();
+    for member in client.servers {
+        let draft = Reader::new(findings, variables, &client, &member.key).read(member);
+        let Some(draft) = draft else { continue };
+        match paths
+            .get(draft.path.as_str())
+            .and_then(|at| drafts.get(*at))
+        {
+            Some(first) => {
+                let at = position_of_offset(document.text, first.at);
+                let clash = broker_model::config::client_file::name_clash;
+                let problem = clash(&first.name, &draft.name, &draft.path);
+                let help = format!(
+                    "rename one of them in {}; the first is in line {}",
+                    document.file, at.line
+                );
+                findings.problem(draft.at, problem.help(help));
+            }
+            None => {
+                paths.insert(draft.path.as_str().to_owned(), drafts.len());
+                drafts.push(draft);
+            }
+        }
+    }
+    if drafts.is_empty() && !findings.is_refused() {
+        findings.problem(document.root.at, client::no_servers());
+    }
+    (drafts, client.settings)
+}
+
+/// The config with a node for each server.
+fn config_of(drafts: &[Draft], settings: Vec<(String, Out)>) -> Out {
+    let text = |text: &str| Out::text(text);
+    let nodes = drafts.iter().map(|draft| {
+        let mut node = vec![
+            ("path".to_owned(), text(draft.path.as_str())),
+            ("type".to_owned(), text("node")),
+        ];
+        if let Some(description) = &draft.description {
+            node.push(("description".to_owned(), text(description)));
+        }
+        node.push(("source".to_owned(), Out::Object(draft.source.clone())));
+        Out::Object(node)
+    });
+    let mut members = vec![("tree".to_owned(), Out::List(nodes.collect()))];
+    members.extend(settings);
+    Out::Object(members)
+}
+
+/// The error for more secrets than are searched for in the other texts.
+fn too_many(file: &str, count: usize) -> Diagnostic {
+    let message = format!("the file has {count} secrets; at most {MAX_VARIABLES} are replaced");
+    Diagnostic::error(DiagnosticCode::ConfigSize, message)
+        .in_file(file)
+        .help("split the file")
+}
+
+/// The error for a secret that is also in a place where a config has no variables.
+fn secret_left(file: &str) -> Diagnostic {
+    let message = "the config would contain a secret of the file: its value is also in a name, a package, a host, a key or another place in which it is not replaced";
+    let help = "remove the value from there, and import the file again";
+    Diagnostic::error(DiagnosticCode::LiteralSecret, message)
+        .in_file(file)
+        .help(help)
+}
+
+/// The diagnostics with known secrets masked.
+fn redacted(problems: Vec<Diagnostic>, redactor: &Redactor) -> Vec<Diagnostic> {
+    let redact = |text: Option<String>| text.map(|text| redactor.redact(&text));
+    let problems = problems.into_iter().map(|problem| Diagnostic {
+        message: redactor.redact(&problem.message),
+        pointer: redact(problem.pointer.clone()),
+        help: redact(problem.help.clone()),
+        notes: problem
+            .notes
+            .iter()
+            .map(|note| redactor.redact(note))
+            .collect(),
+        ..problem
+    });
+    problems.collect()
+}

@@ -1,0 +1,162 @@
+//! The error of the public client.
+
+use std::fmt;
+
+use broker_model::SourceCause;
+use broker_model::url::UrlError;
+use serde_json::Value;
+
+use crate::failure::{CallFailure, SourceFailure};
+
+/// Why a request of an [`HttpClient`](super::HttpClient) failed. Texts of the server are escaped, and the token is
+/// masked in them.
+#[derive(Clone, Debug)]
+pub struct ClientError {
+    kind: ClientErrorKind,
+    message: String,
+    /// Whether the server refused the request only because it ended the session.
+    refused_with_session: bool,
+}
+
+/// The kind of a [`ClientError`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ClientErrorKind {
+    /// The endpoint is not an `http` or `https` URL, or the token cannot be sent to it.
+    Endpoint,
+    /// `list_tools` or `call_tool` was called before `initialize`.
+    NotInitialized,
+    /// `initialize` was called twice.
+    AlreadyInitialized,
+    /// A method was called after `close`.
+    Closed,
+    /// The server opened no session, and `require_session(true)` was set.
+    NoSession,
+    /// The server ended the session, and either a new one too, or the request may have been executed.
+    SessionEnded,
+    /// The server cannot be reached, or the connection broke.
+    Unreachable {
+        /// Whether the server may have executed the request.
+        maybe_executed: bool,
+    },
+    /// The server refused the token: HTTP status 401 or 403.
+    Unauthorized,
+    /// The server answered with another HTTP error.
+    Http {
+        /// The status.
+        status: u16,
+    },
+    /// The handshake failed: the server speaks no known revision, or refused it.
+    Handshake,
+    /// The server answered with a JSON-RPC error.
+    Rpc {
+        /// Its code.
+        code: i64,
+        /// The whole error object.
+        error: Value,
+    },
+    /// The tool failed: its result has `isError`.
+    Tool {
+        /// The result.
+        result: Value,
+    },
+    /// The answer of the server breaks the protocol, or is too large.
+    Protocol,
+    /// The time of the request has passed. The server may have executed it.
+    Timeout,
+    /// Too many calls are under way.
+    Overloaded,
+}
+
+impl ClientError {
+    pub(super) fn new(kind: ClientErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            refused_with_session: false,
+        }
+    }
+
+    /// Its kind.
+    pub const fn kind(&self) -> &ClientErrorKind {
+        &self.kind
+    }
+
+    /// Whether the request may be sent again in another session: it was not executed.
+    pub(super) const fn is_refused_with_session(&self) -> bool {
+        self.refused_with_session
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+impl From<UrlError> for ClientError {
+    fn from(error: UrlError) -> Self {
+        let message = format!("the endpoint is refused: {error}");
+        Self::new(ClientErrorKind::Endpoint, message)
+    }
+}
+
+impl From<SourceFailure> for ClientError {
+    fn from(failure: SourceFailure) -> Self {
+        // Listings have no effect, so they may be sent again.
+        let refused_with_session = failure.cause == SourceCause::SessionEnded;
+        let kind = kind_of(failure.cause, true, failure.http_status);
+        Self {
+            refused_with_session,
+            ..Self::new(kind, failure.message)
+        }
+    }
+}
+
+/// The kind of a failure of a session.
+fn kind_of(cause: SourceCause, maybe_executed: bool, status: Option<u16>) -> ClientErrorKind {
+    match (cause, status) {
+        (SourceCause::NeedsAuth, _) => ClientErrorKind::Unauthorized,
+        (SourceCause::SessionEnded, _) => ClientErrorKind::SessionEnded,
+        (_, Some(status)) => ClientErrorKind::Http { status },
+        (SourceCause::HandshakeFailed | SourceCause::StartupTimeout, _) => {
+            ClientErrorKind::Handshake
+        }
+        (SourceCause::Protocol | SourceCause::ListFailed | SourceCause::ListInvalid, _) => {
+            ClientErrorKind::Protocol
+        }
+        (SourceCause::Stopped, _) => ClientErrorKind::Closed,
+        _ => ClientErrorKind::Unreachable { maybe_executed },
+    }
+}
+
+impl From<CallFailure> for ClientError {
+    fn from(failure: CallFailure) -> Self {
+        let message = failure.to_string();
+        let maybe_executed = failure.maybe_executed();
+        let kind = match failure {
+            CallFailure::Overloaded { .. } => ClientErrorKind::Overloaded,
+            CallFailure::Timeout { .. } => ClientErrorKind::Timeout,
+            CallFailure::Exited {
+                failure,
+                maybe_executed,
+            } => kind_of(failure.cause, maybe_executed, None),
+            CallFailure::Unavailable { failure, .. } => kind_of(failure.cause, false, None),
+            CallFailure::Rpc { error, code, .. } => ClientErrorKind::Rpc {
+                code,
+                error: serde_json::from_str(error.get()).unwrap_or_default(),
+            },
+            CallFailure::Http { status, .. } => ClientErrorKind::Http { status },
+            CallFailure::Protocol { .. }
+            | CallFailure::OutputTooLarge { .. }
+            | CallFailure::OutOfMemory => ClientErrorKind::Protocol,
+            CallFailure::Stopping => ClientErrorKind::Closed,
+        };
+        Self {
+            refused_with_session: kind == ClientErrorKind::SessionEnded && !maybe_executed,
+            ..Self::new(kind, message)
+        }
+    }
+}

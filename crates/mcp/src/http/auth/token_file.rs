@@ -1,0 +1,106 @@
+//! A token in a file, which another program replaces.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_model::SourceCause;
+use broker_model::redact::Redactor;
+use broker_model::text::shown_line;
+use tokio::time::timeout;
+
+use super::{FETCH_TIMEOUT, MAX_TOKEN_BYTES, Token};
+use crate::failure::SourceFailure;
+
+/// The minimum time between two looks at the file.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A file with a token.
+#[derive(Clone, Debug)]
+pub(super) struct TokenFile {
+    path: Arc<PathBuf>,
+    /// Its path, for messages.
+    shown: String,
+}
+
+/// The properties of a file that change when it is written or replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileStamp {
+    place: (u64, u64),
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = fs::metadata(path).ok()?;
+        Some(Self {
+            place: (metadata.dev(), metadata.ino()),
+            bytes: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
+    }
+}
+
+impl TokenFile {
+    pub(super) fn new(path: &Path, redactor: &Redactor) -> Self {
+        Self {
+            path: Arc::new(path.to_owned()),
+            shown: shown_line(&redactor.redact(&path.to_string_lossy()), 300),
+        }
+    }
+
+    /// Reads the token.
+    pub(super) async fn read(&self) -> Result<(Token, FileStamp), SourceFailure> {
+        let file = self.clone();
+        self.in_time(move || file.read_now()).await
+    }
+
+    /// Reads the token if the file is not the one with this stamp.
+    pub(super) async fn read_if_changed(
+        &self,
+        before: FileStamp,
+    ) -> Result<Option<(Token, FileStamp)>, SourceFailure> {
+        let file = self.clone();
+        let read = move || match FileStamp::of(&file.path) {
+            Some(stamp) if stamp == before => Ok(None),
+            _ => file.read_now().map(Some),
+        };
+        self.in_time(read).await
+    }
+
+    fn read_now(&self) -> Result<(Token, FileStamp), SourceFailure> {
+        // Before it is read: a change meanwhile is found by the next look.
+        let stamp = FileStamp::of(&self.path);
+        let text = broker_files::read_text(&self.path, MAX_TOKEN_BYTES);
+        let text = text.map_err(|error| self.refused(format_args!("cannot be read: {error}")))?;
+        let token = Token::new(&text).map_err(|reason| self.refused(format_args!("{reason}")))?;
+        let stamp = stamp.ok_or_else(|| self.refused(format_args!("was replaced meanwhile")))?;
+        Ok((token, stamp))
+    }
+
+    /// Runs `read` on a thread that may wait for a file system.
+    async fn in_time<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> Result<T, SourceFailure> + Send + 'static,
+    ) -> Result<T, SourceFailure> {
+        match timeout(FETCH_TIMEOUT, tokio::task::spawn_blocking(read)).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(self.refused(format_args!("cannot be read: the broker is ending"))),
+            Err(_) => {
+                let (shown, seconds) = (&self.shown, FETCH_TIMEOUT.as_secs());
+                let message = format!("`token_file` `{shown}` was not read within {seconds} s");
+                Err(SourceFailure::new(SourceCause::Unreachable, message))
+            }
+        }
+    }
+
+    fn refused(&self, reason: std::fmt::Arguments<'_>) -> SourceFailure {
+        let message = format!("`token_file` `{}` {reason}", self.shown);
+        SourceFailure::new(SourceCause::NeedsAuth, message)
+    }
+}

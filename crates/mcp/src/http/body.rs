@@ -1,0 +1,45 @@
+//! Reads bodies of answers within bounds. Bounds apply after decompression.
+
+use broker_memory::{Account, Charge, reserve};
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+
+/// Why a body cannot be used.
+#[derive(Debug)]
+pub(super) enum BodyError {
+    /// It is longer than the limit.
+    TooLarge,
+    /// There is no memory for it.
+    OutOfMemory,
+    /// The connection broke, or the body cannot be decompressed.
+    Broken(reqwest::Error),
+}
+
+/// Reads a body of at most `max_bytes`, charged to `account` until its last share is dropped.
+pub(super) async fn read(
+    mut answer: Response,
+    max_bytes: usize,
+    account: &Account,
+) -> Result<Bytes, BodyError> {
+    if answer
+        .content_length()
+        .is_some_and(|length| length > max_bytes as u64)
+    {
+        return Err(BodyError::TooLarge);
+    }
+    let (mut body, mut charge) = (BytesMut::new(), Charge::default());
+    while let Some(chunk) = answer.chunk().await.map_err(BodyError::Broken)? {
+        // A body that decompresses to much must not keep this worker.
+        tokio::task::coop::consume_budget().await;
+        let length = body.len() + chunk.len();
+        if length > max_bytes {
+            return Err(BodyError::TooLarge);
+        }
+        charge
+            .cover(account, length)
+            .map_err(|_| BodyError::OutOfMemory)?;
+        reserve(&mut body, chunk.len());
+        body.extend_from_slice(&chunk);
+    }
+    Ok(charge.hold(body))
+}

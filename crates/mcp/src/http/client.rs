@@ -1,0 +1,405 @@
+//! Sends requests to one server: headers of the config, token, redirects, TLS and proxies.
+
+use std::error::Error;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use broker_memory::Account;
+use broker_model::SourceCause;
+use broker_model::redact::Redactor;
+use broker_model::text::shown_line;
+use broker_model::url::{HttpUrl, Origin};
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, LOCATION};
+use reqwest::{Certificate, Method, Response, StatusCode, Url, redirect};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::auth::{Challenge, Token, TokenSource, is_refusal};
+use super::body;
+use super::headers::JSON;
+use super::spec::HttpSpec;
+use crate::failure::SourceFailure;
+use crate::masks::Masks;
+use crate::session::Opening;
+use crate::spec::SourceSpec;
+
+/// Maximum time to connect, with the handshake of TLS.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time after which an unused connection is closed. A call that is sent while the server closes its connection fails
+/// and may have been executed; common servers close theirs after 5 seconds or more.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+/// Maximum number of redirects of one request.
+const MAX_REDIRECTS: usize = 3;
+/// Maximum number of headers in an answer.
+const MAX_HEADERS: usize = 128;
+/// Maximum bytes of a file with certificates.
+const MAX_CA_BYTES: usize = 4 << 20;
+
+/// Sends requests to one server.
+#[derive(Debug)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    url: Url,
+    shown_url: String,
+    headers: HeaderMap,
+    token: Option<TokenSource>,
+    masks: Masks,
+    account: Account,
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(super) struct SendError {
+    pub(super) failure: SourceFailure,
+    /// Whether the server may have got the request.
+    pub(super) begun: bool,
+    /// The status of a redirect that is not followed.
+    pub(super) redirect: Option<u16>,
+}
+
+impl SendError {
+    fn unsent(failure: SourceFailure) -> Self {
+        Self {
+            failure,
+            begun: false,
+            redirect: None,
+        }
+    }
+}
+
+impl Client {
+    /// A client for the server of `http`. Fails if the file with certificates cannot be used.
+    pub(super) async fn new(
+        http: &HttpSpec,
+        spec: &SourceSpec,
+        opening: &Opening<'_>,
+    ) -> Result<Self, SourceFailure> {
+        let redactor = &spec.redactor;
+        let auth = http.auth.as_ref();
+        let token = match auth {
+            Some(auth) => Some(TokenSource::new(auth, http, spec, opening).await?),
+            None => None,
+        };
+        Ok(Self {
+            http: connections(&http.url, http, redactor).await?,
+            url: parse(&http.url)?,
+            shown_url: shown_line(&redactor.redact(&http.url.to_string()), 300),
+            headers: http.headers.clone(),
+            token,
+            masks: Masks::of(spec),
+            account: spec.memory.whole_account(),
+        })
+    }
+
+    /// The URL of the server.
+    pub(super) const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The URL without its query and without secrets, for messages.
+    pub(super) fn shown_url(&self) -> &str {
+        &self.shown_url
+    }
+
+    /// Masks the secrets of the config, the current token and the one before it.
+    pub(super) fn redactor(&self) -> Redactor {
+        self.masks.now()
+    }
+
+    /// Sends a request to the URL of the server.
+    pub(super) async fn send(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        body: Option<&Bytes>,
+    ) -> Result<Response, SendError> {
+        self.send_to(self.url.clone(), method, headers, body).await
+    }
+
+    /// A public document of the server, if it has at most `max_bytes`. Sends neither credentials nor other headers of
+    /// the config.
+    pub(super) async fn public_document(&self, url: Url, max_bytes: usize) -> Option<Bytes> {
+        let request = self.http.get(url).header(ACCEPT, JSON);
+        let answer = request.send().await.ok()?;
+        if answer.status() != StatusCode::OK {
+            return None;
+        }
+        body::read(answer, max_bytes, &self.account).await.ok()
+    }
+
+    /// Sends a request to another URL of the same origin. A token that the server refuses is replaced once, if there
+    /// is another one.
+    pub(super) async fn send_to(
+        &self,
+        url: Url,
+        method: &Method,
+        headers: &HeaderMap,
+        body: Option<&Bytes>,
+    ) -> Result<Response, SendError> {
+        let Some(source) = &self.token else {
+            return self.follow(url, method, headers, body, None).await;
+        };
+        let token = source.token(None).await.map_err(SendError::unsent)?;
+        let answer = self
+            .follow(url.clone(), method, headers, body, Some(&token))
+            .await?;
+        if !is_token_refused(&answer) {
+            return Ok(answer);
+        }
+        let other = source.token(Some(&token)).await;
+        let other = other.map_err(SendError::unsent)?;
+        if other == token {
+            return Ok(answer);
+        }
+        self.follow(url, method, headers, body, Some(&other)).await
+    }
+
+    /// Sends a request, and again to where 307 and 308 lead within the origin.
+    async fn follow(
+        &self,
+        mut url: Url,
+        method: &Method,
+        headers: &HeaderMap,
+        body: Option<&Bytes>,
+        token: Option<&Token>,
+    ) -> Result<Response, SendError> {
+        let (mut begun, mut last_status) = (false, None);
+        for _ in 0..=MAX_REDIRECTS {
+            let mut request = self
+                .http
+                .request(method.clone(), url.clone())
+                .headers(self.headers.clone())
+                .headers(headers.clone());
+            if let Some(token) = token {
+                request = request.header(AUTHORIZATION, token.header());
+            }
+            if let Some(body) = body {
+                request = request.body(body.clone());
+            }
+            let answer = request.send().await.map_err(|error| {
+                let unsent = error.is_connect() || error.is_builder();
+                SendError {
+                    failure: self.transport_failure(error),
+                    begun: begun || !unsent,
+                    redirect: None,
+                }
+            })?;
+            begun = true;
+            let status = answer.status();
+            if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
+                return Ok(answer);
+            }
+            last_status = Some(status.as_u16());
+            url = self.redirect(&url, &answer).map_err(|failure| SendError {
+                failure,
+                begun,
+                redirect: last_status,
+            })?;
+        }
+        let message = format!("the server redirected the request more than {MAX_REDIRECTS} times");
+        Err(SendError {
+            failure: SourceFailure::new(SourceCause::Unreachable, message),
+            begun,
+            redirect: last_status,
+        })
+    }
+
+    /// The target of a redirect that is followed.
+    fn redirect(&self, from: &Url, answer: &Response) -> Result<Url, SourceFailure> {
+        let status = answer.status().as_u16();
+        let location = answer
+            .headers()
+            .get(LOCATION)
+            .and_then(|value| value.to_str().ok());
+        let target = location.and_then(|location| from.join(location).ok());
+        let shown = match &target {
+            Some(target) => shown_line(
+                &self
+                    .redactor()
+                    .redact(&target.origin().ascii_serialization()),
+                200,
+            ),
+            None => "no valid URL".to_owned(),
+        };
+        let refused = |why: &str| {
+            let message = format!(
+                "the server redirects with {status} to `{shown}`; {why}. If the new URL is right, put it into the config"
+            );
+            SourceFailure::new(SourceCause::Unreachable, message)
+        };
+        if !matches!(status, 307 | 308) {
+            return Err(refused("only 307 and 308 are followed"));
+        }
+        match target {
+            Some(target)
+                if target.origin() == self.url.origin()
+                    && target.username().is_empty()
+                    && target.password().is_none() =>
+            {
+                Ok(target)
+            }
+            _ => Err(refused("only redirects within one origin are followed")),
+        }
+    }
+
+    /// The failure of a request without an answer, in which neither a query nor a secret is left.
+    pub(super) fn transport_failure(&self, error: reqwest::Error) -> SourceFailure {
+        transport_failure(error, &self.shown_url, &self.redactor())
+    }
+}
+
+/// The failure of a request without an answer to a URL, in which neither a query nor a secret is left.
+pub(super) fn transport_failure(
+    error: reqwest::Error,
+    shown_url: &str,
+    redactor: &Redactor,
+) -> SourceFailure {
+    let is_connect = error.is_connect();
+    let error = error.without_url();
+    let (cause, reason) = (cause_of(&error), root_message(&error));
+    let reason = shown_line(&redactor.redact(&reason), 200);
+    let message = match (cause, is_connect) {
+        (SourceCause::TlsFailed, _) => {
+            format!("the TLS connection to `{shown_url}` failed: {reason}")
+        }
+        (_, true) => format!("`{shown_url}` cannot be reached: {reason}"),
+        (_, false) => format!("the connection to `{shown_url}` broke: {reason}"),
+    };
+    SourceFailure::new(cause, message)
+}
+
+/// Whether another token may be accepted. A token that lacks a scope is like the next one.
+fn is_token_refused(answer: &Response) -> bool {
+    is_refusal(answer.status()) && !Challenge::of(answer.headers()).is_insufficient_scope()
+}
+
+/// The URL as the HTTP library reads it. Both parsers must find the same server.
+pub(super) fn parse(url: &HttpUrl) -> Result<Url, SourceFailure> {
+    let parsed = Url::parse(&url.expose()).ok().filter(|parsed| {
+        let origin = url.origin();
+        parsed.host_str() == Some(origin.host())
+            && parsed.port_or_known_default() == Some(origin.port())
+            && parsed.scheme() == if origin.is_tls() { "https" } else { "http" }
+    });
+    parsed.ok_or_else(|| {
+        let message = format!(
+            "the host of `{}` is not written in its normal form",
+            url.origin()
+        );
+        SourceFailure::new(SourceCause::Unreachable, message)
+    })
+}
+
+/// The connections to the server of a URL, with the TLS settings of a source. Files with certificates are read on
+/// another thread.
+pub(super) async fn connections(
+    url: &HttpUrl,
+    spec: &HttpSpec,
+    redactor: &Redactor,
+) -> Result<reqwest::Client, SourceFailure> {
+    let (origin, ca_file, redactor) =
+        (url.origin().clone(), spec.ca_file.clone(), redactor.clone());
+    let build = spawn_blocking(move || build(&origin, ca_file.as_deref(), &redactor));
+    match timeout(CONNECT_TIMEOUT, build).await {
+        Ok(Ok(built)) => built,
+        Ok(Err(_)) | Err(_) => {
+            let seconds = CONNECT_TIMEOUT.as_secs();
+            let message = format!("the certificates could not be read within {seconds} s");
+            Err(SourceFailure::new(SourceCause::TlsFailed, message))
+        }
+    }
+}
+
+fn build(
+    origin: &Origin,
+    ca_file: Option<&Path>,
+    redactor: &Redactor,
+) -> Result<reqwest::Client, SourceFailure> {
+    // A program that embeds the broker may have chosen its provider.
+    if rustls::crypto::CryptoProvider::get_default().is_none()
+        && rustls::crypto::ring::default_provider()
+            .install_default()
+            .is_err()
+    {
+        tracing::trace!("another thread has installed a provider");
+    }
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("mcp-broker/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .http1_max_headers(MAX_HEADERS)
+        .tcp_nodelay(true)
+        .http1_only();
+    if origin.is_loopback() {
+        builder = builder.no_proxy();
+    }
+    if !origin.is_tls() {
+        // The certificates of the system are not read for a connection without TLS.
+        builder = builder.tls_certs_only([]);
+    } else if let Some(file) = ca_file {
+        let shown = shown_line(&redactor.redact(&file.to_string_lossy()), 300);
+        let refused = |reason: String| {
+            let message =
+                format!("the certificates of `ca_file` `{shown}` cannot be used: {reason}");
+            SourceFailure::new(SourceCause::TlsFailed, message)
+        };
+        let bytes =
+            broker_files::read(file, MAX_CA_BYTES).map_err(|error| refused(error.to_string()))?;
+        let certificates =
+            Certificate::from_pem_bundle(&bytes).map_err(|error| refused(root_message(&error)))?;
+        if certificates.is_empty() {
+            return Err(refused("it has none in PEM form".to_owned()));
+        }
+        builder = builder.tls_certs_merge(certificates);
+    }
+    builder.build().map_err(|error| {
+        // Only now the library reads the certificates.
+        let file = match ca_file {
+            Some(file) => format!(
+                " with the certificates of `ca_file` `{}`",
+                shown_line(&redactor.redact(&file.to_string_lossy()), 300)
+            ),
+            None => String::new(),
+        };
+        let reason = root_message(&error);
+        let message = format!("the HTTP client cannot be set up{file}: {reason}");
+        SourceFailure::new(SourceCause::TlsFailed, message)
+    })
+}
+
+/// Whether TLS or the network failed.
+fn cause_of(error: &reqwest::Error) -> SourceCause {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if is_of_tls(error) {
+            return SourceCause::TlsFailed;
+        }
+        source = error.source();
+    }
+    SourceCause::Unreachable
+}
+
+/// Whether this is an error of TLS. An I/O error may have one inside that is not its source.
+fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
+    if error.is::<rustls::Error>() {
+        return true;
+    }
+    let inside = error.downcast_ref::<io::Error>();
+    let inside = inside.and_then(io::Error::get_ref);
+    inside.is_some_and(|inside| is_of_tls(inside))
+}
+
+/// The message of the innermost error, which names the reason.
+pub(super) fn root_message(error: &dyn Error) -> String {
+    let mut innermost = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        innermost = error.to_string();
+        source = error.source();
+    }
+    innermost
+}

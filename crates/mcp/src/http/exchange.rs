@@ -1,0 +1,406 @@
+//! One request and its answer: JSON, or a stream of events that ends with it. A stream of a legacy server that
+//! breaks off is resumed.
+
+mod refusals;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use broker_model::SourceCause;
+use broker_model::text::shown_line;
+use broker_wire::{Era, SseDecoder, SseError};
+use bytes::Bytes;
+use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
+use reqwest::{Method, Response, StatusCode};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::LinkState;
+use super::auth::is_refusal;
+use super::body::{self, BodyError};
+use super::client::SendError;
+use super::headers::{self, EVENT_STREAM, JSON, LAST_EVENT_ID};
+use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind, wait_extended};
+use crate::events::RequestEvents;
+use crate::failure::SourceFailure;
+use crate::request;
+use crate::session::CallTime;
+use refusals::may_have_executed;
+
+/// Maximum number of times that the stream of one request is resumed.
+const MAX_RESUMES: usize = 10;
+/// Bounds of the wait before a stream is resumed, and its default.
+const MIN_RETRY: Duration = Duration::from_millis(100);
+const MAX_RETRY: Duration = Duration::from_secs(60);
+const DEFAULT_RETRY: Duration = Duration::from_secs(1);
+
+/// One request.
+pub(super) struct Exchange<'a> {
+    state: &'a Arc<LinkState>,
+    id: u64,
+    headers: HeaderMap,
+    body: Bytes,
+    events: Option<Box<RequestEvents>>,
+    begun: Arc<AtomicBool>,
+}
+
+/// Cancels a request at a legacy server if its future is dropped before the answer.
+struct CancelGuard {
+    state: Arc<LinkState>,
+    id: u64,
+    begun: Arc<AtomicBool>,
+    is_armed: bool,
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(
+        state: &'a Arc<LinkState>,
+        id: u64,
+        headers: HeaderMap,
+        line: Bytes,
+        events: Option<Box<RequestEvents>>,
+    ) -> Self {
+        Self {
+            state,
+            id,
+            headers,
+            body: without_newline(line),
+            events,
+            begun: Arc::default(),
+        }
+    }
+
+    /// Sends the request and waits for its answer for `time`, or without a timeout. `progressed` says when the
+    /// progress last grew, which extends the time.
+    pub(super) async fn run(
+        mut self,
+        kind: RequestKind,
+        time: Option<CallTime>,
+        progressed: Option<watch::Receiver<Option<Instant>>>,
+    ) -> Result<RawResult, RequestError> {
+        let (state, begun) = (self.state.clone(), self.begun.clone());
+        if state.ended.is_cancelled() {
+            return Err(state.gone(false));
+        }
+        let mut cancel = CancelGuard {
+            state: state.clone(),
+            id: self.id,
+            begun: begun.clone(),
+            is_armed: kind != RequestKind::Opening,
+        };
+        let answered = async {
+            tokio::select! {
+                biased;
+                () = state.abandoned() => Err(state.gone(begun.load(Ordering::Relaxed))),
+                outcome = self.answered(kind) => outcome,
+            }
+        };
+        let outcome = match time {
+            None => Some(answered.await),
+            Some(time) => {
+                let (outcome, extended) =
+                    wait_extended(&mut Box::pin(answered), time, progressed).await;
+                if outcome.is_none() {
+                    let begun = begun.load(Ordering::Relaxed);
+                    return Err(RequestError::Timeout { begun, extended });
+                }
+                outcome
+            }
+        };
+        cancel.is_armed = false;
+        outcome.unwrap_or_else(|| Err(state.gone(true)))
+    }
+
+    async fn answered(&mut self, kind: RequestKind) -> Result<RawResult, RequestError> {
+        let state = self.state.clone();
+        let _permit = match kind {
+            RequestKind::Call => Some(state.permit().await?),
+            _ => None,
+        };
+        if state.is_refused.load(Ordering::Relaxed) {
+            // The link ends as soon as the server has named its issuer.
+            state.ended.cancelled().await;
+            return Err(state.gone(false));
+        }
+        if let Some(wait) = state.pause.rest() {
+            let message = "the server asked the broker to wait before it sends more requests";
+            return Err(RequestError::Http(Box::new(HttpRefusal {
+                status: StatusCode::SERVICE_UNAVAILABLE.as_u16(),
+                failure: SourceFailure::new(SourceCause::Unreachable, message),
+                retry_after: Some(wait),
+                begun: false,
+                rpc_error: None,
+            })));
+        }
+        self.begun.store(true, Ordering::Relaxed);
+        let sent = state
+            .client
+            .send(&Method::POST, &self.headers, Some(&self.body))
+            .await;
+        let answer = sent.map_err(|error| self.unsent(error))?;
+        let status = answer.status();
+        if !status.is_success() {
+            return Err(self.refused(kind, answer).await);
+        }
+        let is_opening =
+            state.era().is_none() && !self.headers.contains_key(headers::PROTOCOL_VERSION);
+        state.check_headers(answer.headers(), is_opening)?;
+        if headers::is_media(answer.headers(), JSON) {
+            let body = self.read(answer).await?;
+            return self.take_body(body);
+        }
+        if headers::is_media(answer.headers(), EVENT_STREAM) {
+            return self.take_stream(answer).await;
+        }
+        Err(RequestError::Broken(
+            format!(
+                "the server answered with HTTP status {} and neither JSON nor a stream of events",
+                status.as_u16()
+            )
+            .into(),
+        ))
+    }
+
+    async fn read(&self, answer: Response) -> Result<Bytes, RequestError> {
+        let state = self.state;
+        let read = body::read(answer, state.line_bytes, &state.account).await;
+        read.map_err(|error| match error {
+            BodyError::TooLarge => RequestError::TooLarge,
+            BodyError::OutOfMemory => RequestError::OutOfMemory,
+            BodyError::Broken(error) => self.broke(state.client.transport_failure(error)),
+        })
+    }
+
+    fn take_body(&mut self, body: Bytes) -> Result<RawResult, RequestError> {
+        let (state, events) = (self.state, &mut self.events);
+        let answer = state.take_messages(self.id, body, events);
+        answer.unwrap_or_else(|| {
+            Err(RequestError::Broken(
+                "the body has no answer to the request".into(),
+            ))
+        })
+    }
+
+    /// Reads a stream up to the answer, and resumes it if it can be.
+    async fn take_stream(&mut self, answer: Response) -> Result<RawResult, RequestError> {
+        let state = self.state;
+        let mut decoder = SseDecoder::new(state.line_bytes, state.account.clone());
+        let (mut answer, mut resumes) = (Some(answer), 0);
+        loop {
+            let end = match &mut answer {
+                Some(stream) => match self.take_events(stream, &mut decoder).await? {
+                    Ok(result) => {
+                        answer
+                            .into_iter()
+                            .for_each(|rest| state.reuse_connection(rest));
+                        return result;
+                    }
+                    Err(end) => end,
+                },
+                None => broken_off("the stream could not be resumed"),
+            };
+            let is_resumable = state.era() != Some(Era::Modern) && resumes < MAX_RESUMES;
+            let last = decoder.last_id().filter(|_| is_resumable);
+            let Some(last) = last.and_then(headers::visible_value) else {
+                return Err(self.broke(end));
+            };
+            sleep(retry_of(&decoder).max(state.pause.rest().unwrap_or_default())).await;
+            if state.ended.is_cancelled() {
+                return Err(state.gone(true));
+            }
+            answer = self.resume(last).await?;
+            decoder = decoder.resumed();
+            resumes += 1;
+        }
+    }
+
+    /// Reads events up to the answer. The inner error is the end of the stream.
+    async fn take_events(
+        &mut self,
+        answer: &mut Response,
+        decoder: &mut SseDecoder,
+    ) -> Result<Result<Result<RawResult, RequestError>, SourceFailure>, RequestError> {
+        let state = self.state.clone();
+        loop {
+            let chunk = match answer.chunk().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => {
+                    let message = "the server ended the stream before its answer";
+                    return Ok(Err(broken_off(message)));
+                }
+                Err(error) => return Ok(Err(state.client.transport_failure(error))),
+            };
+            // A server that sends many events, or text without events, must not keep this worker.
+            tokio::task::coop::consume_budget().await;
+            decoder.push(&chunk);
+            while let Some(event) = decoder.next_event().map_err(stream_error)? {
+                if let Some(outcome) = state.take_messages(self.id, event.data, &mut self.events) {
+                    return Ok(Ok(outcome));
+                }
+                tokio::task::coop::consume_budget().await;
+            }
+        }
+    }
+
+    /// Asks for the rest of a stream; `None` if it may be asked for again: the server asks for a pause, or it cannot be
+    /// reached now.
+    async fn resume(&mut self, last_event: HeaderValue) -> Result<Option<Response>, RequestError> {
+        let state = self.state;
+        let mut headers = headers::of_stream();
+        state.add_session(&mut headers);
+        headers.insert(LAST_EVENT_ID, last_event);
+        let sent = state.client.send(&Method::GET, &headers, None).await;
+        let answer = match sent {
+            Ok(answer) => answer,
+            Err(error)
+                if error.redirect.is_none() && error.failure.cause == SourceCause::Unreachable =>
+            {
+                tracing::debug!(source = %state.source, reason = %error.failure, "a stream was not resumed");
+                return Ok(None);
+            }
+            Err(error) => {
+                return Err(self.unsent(SendError {
+                    begun: true,
+                    ..error
+                }));
+            }
+        };
+        let status = answer.status();
+        if status.is_success() && headers::is_media(answer.headers(), EVENT_STREAM) {
+            state.check_headers(answer.headers(), false)?;
+            return Ok(Some(answer));
+        }
+        if state.postpone(&answer) {
+            return Ok(None);
+        }
+        if is_refusal(status) {
+            state.credentials_refused(answer).await;
+            return Err(state.gone(true));
+        }
+        if status == StatusCode::NOT_FOUND && headers.contains_key(headers::SESSION_ID) {
+            state.session_ended(status);
+            return Err(state.gone(true));
+        }
+        let status = status.as_u16();
+        let message = format!("the server did not resume its stream (HTTP status {status})");
+        Err(self.broke(broken_off(message)))
+    }
+
+    /// The error of a request that was not sent, or whose answer did not begin.
+    fn unsent(&self, error: SendError) -> RequestError {
+        if !error.begun {
+            self.begun.store(false, Ordering::Relaxed);
+        }
+        if let Some(status) = error.redirect {
+            return RequestError::Http(Box::new(HttpRefusal {
+                status,
+                failure: error.failure,
+                retry_after: None,
+                begun: error.begun && may_have_executed(status),
+                rpc_error: None,
+            }));
+        }
+        match error.failure.cause {
+            SourceCause::NeedsAuth => {
+                self.state.finish(error.failure);
+                self.state.gone(error.begun)
+            }
+            _ => self.transport_failed(error.failure, error.begun),
+        }
+    }
+
+    /// The error of an answer that broke off.
+    fn broke(&self, failure: SourceFailure) -> RequestError {
+        self.transport_failed(failure, true)
+    }
+
+    /// Counts a failure of the transport; too many end the link.
+    fn transport_failed(&self, failure: SourceFailure, begun: bool) -> RequestError {
+        if self.state.breaker.failed(Instant::now()) {
+            self.state.finish(failure.clone());
+        }
+        RequestError::Gone { failure, begun }
+    }
+}
+
+impl LinkState {
+    /// Keeps the session id of an answer to `initialize`, which `is_opening` says it is. Any other answer must not name
+    /// another session. Fails also for a body that the HTTP library has not decoded.
+    pub(super) fn check_headers(
+        &self,
+        headers: &HeaderMap,
+        is_opening: bool,
+    ) -> Result<(), RequestError> {
+        let encoding = headers.get(CONTENT_ENCODING);
+        if let Some(encoding) = encoding.filter(|encoding| *encoding != "identity") {
+            let encoding = String::from_utf8_lossy(encoding.as_bytes());
+            let encoding = shown_line(&self.client.redactor().redact(&encoding), 60);
+            return Err(RequestError::Broken(
+                format!("the server's answer has the content encoding `{encoding}`; the broker accepts only gzip").into(),
+            ));
+        }
+        let session = headers::session_id(headers);
+        let session = session.map_err(|reason| RequestError::Broken(reason.into()))?;
+        let Some(session) = session else {
+            return Ok(());
+        };
+        if is_opening && self.session.set(session.clone()).is_ok() {
+            return Ok(());
+        }
+        match self.session.get() {
+            Some(own) if *own != session => Err(RequestError::Broken(
+                "the server answered for another session".into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        // A modern request is cancelled by the end of its connection.
+        let is_legacy = self.state.era() == Some(Era::Legacy);
+        if !self.is_armed
+            || !is_legacy
+            || !self.begun.load(Ordering::Relaxed)
+            || self.state.ended.is_cancelled()
+        {
+            return;
+        }
+        let (state, line) = (self.state.clone(), request::cancelled(self.id));
+        self.state.tasks.spawn(async move {
+            let headers = state.headers_of(broker_wire::protocol::CANCELLED);
+            tokio::select! {
+                () = state.ended.cancelled() => {}
+                () = state.post(headers, without_newline(line)) => {}
+            }
+        });
+    }
+}
+
+fn broken_off(message: impl Into<String>) -> SourceFailure {
+    SourceFailure::new(SourceCause::Unreachable, message)
+}
+
+fn retry_of(decoder: &SseDecoder) -> Duration {
+    decoder
+        .retry()
+        .unwrap_or(DEFAULT_RETRY)
+        .clamp(MIN_RETRY, MAX_RETRY)
+}
+
+fn stream_error(error: SseError) -> RequestError {
+    match error {
+        SseError::TooLarge => RequestError::TooLarge,
+        SseError::OutOfMemory => RequestError::OutOfMemory,
+    }
+}
+
+/// A line without its newline.
+pub(super) fn without_newline(line: Bytes) -> Bytes {
+    match line.strip_suffix(b"\n") {
+        Some(text) => line.slice(..text.len()),
+        None => line,
+    }
+}

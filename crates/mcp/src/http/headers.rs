@@ -1,0 +1,260 @@
+//! The headers of requests: the version, the session, and what a modern request repeats of its message.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use broker_model::header_params::{HeaderParam, HeaderParamKind, of_tool};
+use broker_model::snapshot::ListedTool;
+use broker_wire::protocol::MODERN;
+use broker_wire::{Era, JsonMembers, header_value};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::session::ToolCall;
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(super) const JSON: &str = "application/json";
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
+/// Maximum number of arguments that a call repeats. A tool with more cannot be called.
+const MAX_PARAMS: usize = 32;
+/// The largest integer that every JSON parser reads exactly, 2^53 - 1.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
+/// Maximum length of a session id.
+const MAX_SESSION_ID_BYTES: usize = 1024;
+
+/// The headers of a POST with a message, without those of era and session.
+pub(super) fn of_post() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    headers.insert(
+        ACCEPT,
+        HeaderValue::from_static("application/json, text/event-stream"),
+    );
+    headers
+}
+
+/// The headers of a GET for a stream of events, without those of era and session.
+pub(super) fn of_stream() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
+    headers
+}
+
+/// Adds what a modern request repeats of its message.
+pub(super) fn add_modern(headers: &mut HeaderMap, method: &'static str) {
+    headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(MODERN));
+    headers.insert(METHOD, HeaderValue::from_static(method));
+}
+
+/// Adds the name and the parameters of a modern call.
+pub(super) fn add_call(headers: &mut HeaderMap, call: &ToolCall<'_>, params: &[HeaderParam]) {
+    insert(headers, NAME, call.tool);
+    if params.is_empty() {
+        return;
+    }
+    // Parsed once for all parameters, since arguments can be long.
+    let arguments = std::str::from_utf8(call.args).ok();
+    let Some(Ok(arguments)) = arguments.map(JsonMembers::parse) else {
+        return;
+    };
+    for param in params {
+        let Some((first, rest)) = param.pointer.split_first() else {
+            continue;
+        };
+        let argument = arguments.given(first).and_then(|value| {
+            let mut keys = rest.iter();
+            keys.try_fold(value, |value, key| {
+                JsonMembers::parse(value).ok()?.given(key)
+            })
+        });
+        let Some(text) = argument.and_then(|argument| text_of(argument, param.kind)) else {
+            continue;
+        };
+        if let Ok(name) = HeaderName::try_from(format!("mcp-param-{}", param.name)) {
+            insert(headers, name, &text);
+        }
+    }
+}
+
+/// The text as the value of a header; `None` if it has other characters than visible ASCII and blanks.
+pub(crate) fn visible_value(text: &str) -> Option<HeaderValue> {
+    let is_visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let value = is_visible.then(|| HeaderValue::from_str(text).ok());
+    value.flatten()
+}
+
+fn insert(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    // An encoded value is plain ASCII.
+    if let Ok(value) = HeaderValue::from_str(&header_value::encode(text)) {
+        headers.insert(name, value);
+    }
+}
+
+/// The text of an argument, which is JSON, in a header. An argument of another type than its schema says is refused
+/// by the server.
+fn text_of(argument: &str, kind: HeaderParamKind) -> Option<String> {
+    match kind {
+        HeaderParamKind::Text => serde_json::from_str(argument).ok(),
+        HeaderParamKind::Boolean => {
+            matches!(argument, "true" | "false").then(|| argument.to_owned())
+        }
+        HeaderParamKind::Integer => decimal(argument),
+    }
+}
+
+/// The decimal digits of an integer, which JSON may write with a fraction or an exponent.
+fn decimal(number: &str) -> Option<String> {
+    let number: serde_json::Number = serde_json::from_str(number).ok()?;
+    if number.is_i64() || number.is_u64() {
+        return Some(number.to_string());
+    }
+    let number = number.as_f64()?;
+    let is_exact = number.fract() == 0.0 && number.abs() <= MAX_EXACT_INTEGER;
+    is_exact.then(|| format!("{number:.0}"))
+}
+
+/// The session id of an answer; an error says why it cannot be used.
+pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, &'static str> {
+    let mut values = headers.get_all(SESSION_ID).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    let bytes = value.as_bytes();
+    if values.next().is_some() || bytes.is_empty() || bytes.len() > MAX_SESSION_ID_BYTES {
+        return Err("the server sent more than one session id, or one that is empty or too long");
+    }
+    if !bytes.iter().all(u8::is_ascii_graphic) {
+        return Err("the server sent a session id with other characters than visible ASCII");
+    }
+    let mut value = value.clone();
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+/// Whether an answer has this media type.
+pub(super) fn is_media(headers: &HeaderMap, media: &str) -> bool {
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let first = value.and_then(|value| value.split(';').next());
+    first.is_some_and(|first| first.trim().eq_ignore_ascii_case(media))
+}
+
+/// The parameters of the tools of one server that calls repeat as headers, by tool.
+#[derive(Debug, Default)]
+pub(crate) struct ToolParams(RwLock<HashMap<String, Arc<[HeaderParam]>>>);
+
+impl ToolParams {
+    /// Takes the parameters of all tools, and removes tools that a client over HTTP must not use; returns their
+    /// names.
+    pub(crate) fn replace(&self, tools: &mut Vec<ListedTool>) -> Vec<String> {
+        let (mut all, mut refused) = (HashMap::new(), Vec::new());
+        tools.retain(|tool| match of_tool(&tool.read()) {
+            Some(params) if params.len() <= MAX_PARAMS => {
+                if !params.is_empty() {
+                    all.insert(tool.name().to_owned(), params.into());
+                }
+                true
+            }
+            _ => {
+                refused.push(tool.name().to_owned());
+                false
+            }
+        });
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = all;
+        refused
+    }
+
+    /// The parameters of a tool.
+    pub(super) fn of(&self, tool: &str) -> Arc<[HeaderParam]> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(tool).cloned().unwrap_or_default()
+    }
+}
+
+/// The version header of an era; `None` before the handshake.
+pub(super) fn version(era: Era, revision: &str) -> Option<HeaderValue> {
+    match era {
+        Era::Modern => Some(HeaderValue::from_static(MODERN)),
+        Era::Legacy => HeaderValue::from_str(revision).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn param(name: &str, pointer: &[&str], kind: HeaderParamKind) -> HeaderParam {
+        HeaderParam {
+            name: name.to_owned(),
+            pointer: pointer.iter().map(|key| (*key).to_owned()).collect(),
+            kind,
+        }
+    }
+
+    #[test]
+    fn call_headers_repeat_name_and_parameters() {
+        let params = [
+            param("Region", &["where", "region"], HeaderParamKind::Text),
+            param("Count", &["count"], HeaderParamKind::Integer),
+            param("Dry", &["dry"], HeaderParamKind::Boolean),
+            param("Null", &["null"], HeaderParamKind::Text),
+            param("Absent", &["absent"], HeaderParamKind::Text),
+        ];
+        let args = "{\"where\":{\"region\":\"é\"},\"count\":42,\"dry\":true,\"null\":null}";
+        let mut headers = HeaderMap::new();
+        add_call(
+            &mut headers,
+            &ToolCall::new("say\r\nX: y", args.as_bytes()),
+            &params,
+        );
+        let get = |name: &str| headers.get(name).map(|value| value.to_str().unwrap());
+        assert_eq!(get("mcp-name"), Some("=?base64?c2F5DQpYOiB5?="));
+        assert_eq!(get("mcp-param-region"), Some("=?base64?w6k=?="));
+        assert_eq!(get("mcp-param-count"), Some("42"));
+        assert_eq!(get("mcp-param-dry"), Some("true"));
+        assert_eq!(
+            (get("mcp-param-null"), get("mcp-param-absent")),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn integer_in_a_header_is_decimal() {
+        for (written, text) in [
+            ("42", Some("42")),
+            ("-7", Some("-7")),
+            ("1e3", Some("1000")),
+            ("42.0", Some("42")),
+            ("9007199254740991.0", Some("9007199254740991")),
+            ("1e300", None),
+            ("1.5", None),
+            ("\"42\"", None),
+        ] {
+            let shown = text_of(written, HeaderParamKind::Integer);
+            assert_eq!(shown.as_deref(), text, "{written}");
+        }
+    }
+
+    #[test]
+    fn session_id_is_one_visible_text() {
+        let id = |values: &[&'static [u8]]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(SESSION_ID, HeaderValue::from_bytes(value).unwrap());
+            }
+            session_id(&headers).map(|id| id.map(|id| id.as_bytes().to_vec()))
+        };
+        assert_eq!(id(&[]), Ok(None));
+        assert_eq!(id(&[b"a~!"]), Ok(Some(b"a~!".to_vec())));
+        for refused in [&[&b""[..]][..], &[b"a b"], &[b"a\xe9"], &[b"a", b"a"]] {
+            assert!(id(refused).is_err(), "{refused:?}");
+        }
+        static LONG: [u8; MAX_SESSION_ID_BYTES + 1] = [b'a'; MAX_SESSION_ID_BYTES + 1];
+        assert!(id(&[&LONG]).is_err());
+    }
+}

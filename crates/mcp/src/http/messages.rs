@@ -1,0 +1,220 @@
+//! Messages of a server: the answer to a request, and what it sends besides.
+
+use std::sync::Arc;
+
+use broker_model::text::shown_line;
+use broker_wire::protocol::{CANCELLED, LOG_MESSAGE, PROGRESS, TOOLS_CHANGED};
+use broker_wire::{Era, Id, Incoming, Messages, Problem, Raw, cancelled_request, read_server_line};
+use bytes::{Buf as _, Bytes};
+
+use super::LinkState;
+use super::exchange::without_newline;
+use crate::connection::{RawResult, RequestError};
+use crate::events::{self, Delivery, RequestEvents};
+use crate::request;
+
+/// The notification with which a modern server confirms a subscription.
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+/// Maximum number of messages in one batch.
+const MAX_BATCH: usize = 1000;
+
+impl LinkState {
+    /// Takes the messages of one body or event on the stream of request `id`; returns the answer to it if that is
+    /// among them.
+    pub(super) fn take_messages(
+        self: &Arc<Self>,
+        id: u64,
+        text: Bytes,
+        events: &mut Option<Box<RequestEvents>>,
+    ) -> Option<Result<RawResult, RequestError>> {
+        // The first event of a stream may have an id and no message.
+        if text.trim_ascii().is_empty() {
+            return None;
+        }
+        let text = without_mark(text);
+        let parsed = read_server_line(text.clone(), &self.account);
+        if parsed.repaired {
+            self.counters.add_invalid_utf8_line();
+        }
+        let mut answer = None;
+        let mut take = |message| {
+            let found = self.take_message(id, message, &text, parsed.repaired, events);
+            if found.is_some() && answer.is_some() {
+                self.counters.add_late_answer();
+            } else {
+                answer = answer.take().or(found);
+            }
+        };
+        match parsed.messages {
+            Messages::One(message) => take(message),
+            Messages::Many(batch) => batch.take(MAX_BATCH).for_each(take),
+        }
+        answer
+    }
+
+    fn take_message(
+        self: &Arc<Self>,
+        request_id: u64,
+        message: Incoming,
+        text: &Bytes,
+        repaired: bool,
+        events: &mut Option<Box<RequestEvents>>,
+    ) -> Option<Result<RawResult, RequestError>> {
+        let is_own = |id: &Option<Id>| id.as_ref().and_then(Id::number) == Some(request_id);
+        match message {
+            Incoming::Response { id, outcome } if is_own(&id) => Some(match outcome {
+                Ok(result) => Ok(RawResult {
+                    result: result.into_bytes(),
+                    repaired,
+                }),
+                Err(error) => Err(RequestError::Error(error.into_bytes())),
+            }),
+            // The stream belongs to this request, so an error without an id is about it.
+            Incoming::Response {
+                id: None,
+                outcome: Err(error),
+            } => Some(Err(RequestError::Error(error.into_bytes()))),
+            Incoming::Response { .. } => {
+                self.counters.add_unknown_id();
+                None
+            }
+            Incoming::Invalid { id, problem } => self.take_invalid(is_own(&id), problem, text),
+            Incoming::Request { id, method, .. } => {
+                self.answer(&id, &method);
+                None
+            }
+            Incoming::Notification { method, params } => {
+                self.take_notification(request_id, &method, params.as_ref(), events);
+                None
+            }
+        }
+    }
+
+    fn take_invalid(
+        &self,
+        is_own: bool,
+        problem: Problem,
+        text: &Bytes,
+    ) -> Option<Result<RawResult, RequestError>> {
+        match problem {
+            Problem::Unreadable(reason) | Problem::Malformed(reason) if is_own => {
+                Some(Err(RequestError::Broken(reason)))
+            }
+            Problem::OutOfMemory => Some(Err(RequestError::OutOfMemory)),
+            Problem::Malformed(_) => {
+                self.counters.add_unknown_id();
+                None
+            }
+            Problem::Noise | Problem::Unreadable(_) => {
+                self.counters.add_noise_line();
+                self.counters.keep_noise(|| {
+                    let head = String::from_utf8_lossy(&text[..text.len().min(4096)]);
+                    shown_line(&self.client.redactor().redact(&head), 200)
+                });
+                None
+            }
+        }
+    }
+
+    /// Takes a notification on the stream of a request, which it belongs to.
+    fn take_notification(
+        &self,
+        request_id: u64,
+        method: &str,
+        params: Option<&Raw>,
+        events: &mut Option<Box<RequestEvents>>,
+    ) {
+        match (method, params) {
+            (TOOLS_CHANGED, _) => self.tools_changed(),
+            (PROGRESS, Some(params)) if events::progress_token(params) == Some(request_id) => {
+                let redactor = self.client.redactor();
+                let progress = |events: &mut Box<RequestEvents>| events.progress(params, &redactor);
+                if events.as_mut().map(progress) == Some(Delivery::Dropped) {
+                    self.counters.add_dropped_progress();
+                }
+            }
+            (LOG_MESSAGE, Some(params)) => {
+                let redactor = self.client.redactor();
+                if events.as_ref().map(|events| events.log(params, &redactor))
+                    == Some(Delivery::Dropped)
+                {
+                    self.counters.add_dropped_log_message();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the messages of an event on a stream that belongs to no call. Returns whether the server ended the
+    /// subscription `id` of a modern stream.
+    pub(super) fn take_announcements(self: &Arc<Self>, text: Bytes, id: Option<u64>) -> bool {
+        if text.trim_ascii().is_empty() {
+            return false;
+        }
+        let text = without_mark(text);
+        let mut has_ended = false;
+        let mut take = |message| match message {
+            Incoming::Response {
+                id: Some(ended), ..
+            } if id.is_some() && ended.number() == id => {
+                has_ended = true;
+            }
+            Incoming::Notification { method, params } if method == CANCELLED && id.is_some() => {
+                let cancelled = cancelled_request(params.as_ref());
+                has_ended |= cancelled.and_then(|cancelled| cancelled.number()) == id;
+            }
+            // The tools may have changed before the subscription began.
+            Incoming::Notification { method, .. } if method == ACKNOWLEDGED => {
+                self.tools_changed();
+            }
+            Incoming::Notification { method, .. } if method == TOOLS_CHANGED => {
+                self.tools_changed()
+            }
+            Incoming::Notification { method, .. } if method == LOG_MESSAGE => {
+                self.counters.add_dropped_log_message();
+            }
+            Incoming::Notification { method, .. } if method == PROGRESS => {
+                self.counters.add_dropped_progress();
+            }
+            Incoming::Request { id, method, .. } => self.answer(&id, &method),
+            Incoming::Response { .. } => self.counters.add_unknown_id(),
+            Incoming::Notification { .. } => {}
+            Incoming::Invalid { .. } => self.counters.add_noise_line(),
+        };
+        match read_server_line(text, &self.account).messages {
+            Messages::One(message) => take(message),
+            Messages::Many(batch) => batch.take(MAX_BATCH).for_each(take),
+        }
+        has_ended
+    }
+
+    /// Counts an announcement that the tools changed.
+    pub(super) fn tools_changed(&self) {
+        self.list_changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Answers a request of a legacy server with a separate POST.
+    fn answer(self: &Arc<Self>, id: &Id, method: &str) {
+        self.counters.add_server_request();
+        let is_legacy = self.era() == Some(Era::Legacy);
+        if !is_legacy || id.is_too_long() || self.internal.available_permits() == 0 {
+            return self.counters.add_unanswered_request();
+        }
+        let (state, line) = (self.clone(), without_newline(request::answer(id, method)));
+        self.tasks.spawn(async move {
+            let headers = state.headers_of(request::ANSWER);
+            tokio::select! {
+                () = state.ended.cancelled() => {}
+                () = state.post(headers, line) => {}
+            }
+        });
+    }
+}
+
+/// The text without a byte order mark, which some servers write before JSON.
+pub(super) fn without_mark(mut text: Bytes) -> Bytes {
+    if text.starts_with("\u{feff}".as_bytes()) {
+        text.advance("\u{feff}".len());
+    }
+    text
+}

@@ -1,0 +1,95 @@
+//! The specification of a server over HTTP, with all variables expanded.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use broker_model::redact::Secret;
+use broker_model::url::HttpUrl;
+use broker_process::ProcessSpec;
+use reqwest::header::HeaderMap;
+
+use super::auth::TokenCache;
+use super::pause::Pause;
+
+/// A server over HTTP. `Debug` shows no secret.
+#[derive(Clone)]
+pub struct HttpSpec {
+    /// Its URL.
+    pub url: HttpUrl,
+    /// Headers of every request, without those of the protocol.
+    pub headers: HeaderMap,
+    /// The origin of the token, if there is one.
+    pub auth: Option<AuthSpec>,
+    /// What the links of all clones of this specification share.
+    pub shared: HttpShared,
+    /// A file with certificates that are trusted besides those of the system.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// What all links of a source share: its token, and the pause that its server asked for. `Debug` shows no token.
+#[derive(Clone, Debug, Default)]
+pub struct HttpShared {
+    pub(crate) tokens: TokenCache,
+    pub(crate) pause: Pause,
+}
+
+/// The origin of an access token.
+#[derive(Clone, Debug)]
+pub enum AuthSpec {
+    /// The content of a file.
+    TokenFile(PathBuf),
+    /// The output of a command.
+    TokenCommand(Box<ProcessSpec>),
+    /// A grant of a token endpoint.
+    ClientCredentials(ClientCredentials),
+}
+
+/// The parameters of the grant `client_credentials` (RFC 6749, section 4.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCredentials {
+    /// The token endpoint.
+    pub token_url: HttpUrl,
+    /// The name of the client.
+    pub client_id: String,
+    /// Its secret.
+    pub client_secret: Secret,
+    /// The scopes that it asks for, separated by blanks.
+    pub scope: Option<String>,
+    /// The resource for which it asks (RFC 8707).
+    pub resource: Option<String>,
+}
+
+impl HttpSpec {
+    /// Whether requests for `other` equal those for this one.
+    pub(crate) fn reaches_the_same(&self, other: &Self) -> bool {
+        let same_auth = match (&self.auth, &other.auth) {
+            (None, None) => true,
+            (Some(one), Some(other)) => one.is_same(other),
+            _ => false,
+        };
+        same_auth
+            && self.url == other.url
+            && self.headers == other.headers
+            && self.ca_file == other.ca_file
+    }
+}
+
+impl AuthSpec {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::TokenFile(one), Self::TokenFile(other)) => one == other,
+            (Self::TokenCommand(one), Self::TokenCommand(other)) => one.starts_the_same(other),
+            (Self::ClientCredentials(one), Self::ClientCredentials(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for HttpSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSpec")
+            .field("url", &self.url)
+            .field("headers", &self.headers.keys())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,81 @@
+//! Resolves a source of the config: expands its variables, and decides what its process or its server gets.
+
+mod expander;
+mod http;
+mod process;
+
+use std::path::Path;
+
+use broker_memory::MemoryBudget;
+use broker_model::Diagnostic;
+use broker_model::config::{self, Limits};
+use broker_model::redact::Redactor;
+
+use crate::concurrency::ConcurrencyLimits;
+use crate::environment::{Environment, withheld};
+use crate::log_level::AskedLogLevel;
+use crate::spec::{Endpoint, SourceSpec, Timing};
+use expander::Expander;
+
+/// The maximum number of queued calls.
+const MAX_QUEUED_CALLS: usize = 256;
+
+/// Expands every variable of `source` and decides which variables its child inherits. Reports every
+/// problem: all missing variables (`env_missing`) and all values that cannot be used (`env_value`,
+/// `url_invalid`, `plain_http`). A program that does not exist, or a server that does not answer, is not
+/// reported here; its start fails with a [`crate::SourceFailure`]. `concurrency` is shared by all sources of
+/// the config.
+pub fn resolve(
+    source: &config::Source,
+    limits: &Limits,
+    environment: &Environment,
+    base: &Path,
+    concurrency: &ConcurrencyLimits,
+) -> Result<SourceSpec, Vec<Diagnostic>> {
+    let base = std::path::absolute(if base.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        base
+    })
+    .unwrap_or_else(|_| base.to_owned());
+    let mut expander = Expander::new(environment, &base);
+    let (endpoint, timing) = match &source.endpoint {
+        config::Endpoint::Process(process) => (
+            process::resolve(source, process, &mut expander).map(Endpoint::Process),
+            Timing::default(),
+        ),
+        config::Endpoint::Http(http) => (
+            http::resolve(source, http, &mut expander).map(|spec| Endpoint::Http(Box::new(spec))),
+            Timing::of_http(),
+        ),
+    };
+    let problems = expander.finish();
+    let Some(mut endpoint) = endpoint.filter(|_| problems.is_empty()) else {
+        return Err(problems);
+    };
+    let redactor = Redactor::new(expander.secrets);
+    let mut hidden_variables = Vec::new();
+    if let Some(process) = endpoint.any_process_mut() {
+        process.redactor = redactor.clone();
+        if let Some(written) = source.endpoint.any_process() {
+            hidden_variables = withheld(source, written, environment, &process.env);
+        }
+    }
+    Ok(SourceSpec {
+        source: source.path.clone(),
+        endpoint,
+        startup_timeout: source.startup_timeout,
+        relist_interval: source.relist_interval,
+        line_bytes: limits.line_bytes,
+        listing_bytes: limits.listing_bytes,
+        max_in_flight: source.max_in_flight.max(1),
+        instances: source.instances.max(1),
+        queue: MAX_QUEUED_CALLS,
+        redactor,
+        withheld: hidden_variables,
+        memory: MemoryBudget::new(limits.memory_bytes),
+        concurrency: concurrency.clone(),
+        log_level: AskedLogLevel::new(),
+        timing,
+    })
+}

@@ -1,0 +1,180 @@
+//! The decision whether a tool of a source is exposed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{SensitiveNames, TrustLevel};
+use crate::filter::ToolFilter;
+
+/// What decides which tools of a source are exposed: its filter, its trust level and the sensitive names.
+#[derive(Clone, Debug)]
+pub struct Exposure {
+    filter: ToolFilter,
+    level: TrustLevel,
+    sensitive: Arc<SensitiveNames>,
+}
+
+/// Why a tool is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HiddenBy<'a> {
+    /// The filter does not admit it.
+    Filter,
+    /// The level is `verified`, and the filter has no positive pattern.
+    NoList,
+    /// The level is `untrusted`, and the name has this word or pair of words.
+    Word(&'a str),
+}
+
+impl Exposure {
+    /// The exposure by a filter under a trust level.
+    pub fn new(filter: ToolFilter, level: TrustLevel, sensitive: Arc<SensitiveNames>) -> Self {
+        Self {
+            filter,
+            level,
+            sensitive,
+        }
+    }
+
+    /// The exposure of every tool.
+    pub fn of_every_tool() -> Self {
+        Self::new(
+            ToolFilter::default(),
+            TrustLevel::Trusted,
+            Arc::new(SensitiveNames::default()),
+        )
+    }
+
+    /// Replaces the sensitive names.
+    pub fn set_sensitive(&mut self, sensitive: Arc<SensitiveNames>) {
+        self.sensitive = sensitive;
+    }
+
+    /// The filter.
+    pub const fn filter(&self) -> &ToolFilter {
+        &self.filter
+    }
+
+    /// The trust level.
+    pub const fn level(&self) -> TrustLevel {
+        self.level
+    }
+
+    /// The sensitive names.
+    pub fn sensitive(&self) -> &SensitiveNames {
+        &self.sensitive
+    }
+
+    /// Whether a tool of this upstream name is exposed.
+    pub fn exposes(&self, name: &str) -> bool {
+        self.hidden_by(name).is_none()
+    }
+
+    /// Why a tool of this upstream name is hidden; `None` if it is exposed.
+    pub fn hidden_by(&self, name: &str) -> Option<HiddenBy<'_>> {
+        if !self.filter.admits(name) {
+            return Some(HiddenBy::Filter);
+        }
+        match self.level {
+            TrustLevel::Trusted => None,
+            TrustLevel::Verified => (!self.filter.has_positive()).then_some(HiddenBy::NoList),
+            TrustLevel::Untrusted => {
+                let word = self.sensitive.find(name)?;
+                (!self.filter.names(name)).then_some(HiddenBy::Word(word))
+            }
+        }
+    }
+}
+
+impl HiddenBy<'_> {
+    /// Whether the filter alone would expose the tool.
+    pub fn is_by_level(&self) -> bool {
+        *self != Self::Filter
+    }
+}
+
+/// The end of a sentence about a hidden tool.
+impl fmt::Display for HiddenBy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Filter => f.write_str("hidden by `tool_filter`"),
+            Self::NoList => f.write_str(
+                "hidden by the trust level `verified`: `tool_filter` has no positive pattern",
+            ),
+            Self::Word(word) => write!(
+                f,
+                "hidden by the trust level `untrusted`: its name has the word `{}`",
+                crate::text::shown_line(word, 80)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn exposure(patterns: &[&str], level: TrustLevel) -> Exposure {
+        let filter = ToolFilter::compile(patterns).unwrap();
+        Exposure::new(filter, level, Arc::default())
+    }
+
+    #[test]
+    fn trusted_source_exposes_what_its_filter_admits() {
+        let exposure = exposure(&["!secret_*"], TrustLevel::Trusted);
+        assert_eq!(exposure.hidden_by("delete_file"), None);
+        assert_eq!(exposure.hidden_by("secret_x"), Some(HiddenBy::Filter));
+    }
+
+    #[test]
+    fn verified_source_exposes_only_what_a_positive_pattern_matches() {
+        let listed = exposure(&["get_*", "delete_file", "!get_x"], TrustLevel::Verified);
+        assert_eq!(listed.hidden_by("get_y"), None);
+        assert_eq!(listed.hidden_by("delete_file"), None);
+        assert_eq!(listed.hidden_by("get_x"), Some(HiddenBy::Filter));
+        assert_eq!(listed.hidden_by("put"), Some(HiddenBy::Filter));
+        for patterns in [&[] as &[&str], &["!get_x"]] {
+            let unlisted = exposure(patterns, TrustLevel::Verified);
+            assert_eq!(unlisted.hidden_by("get_y"), Some(HiddenBy::NoList));
+        }
+    }
+
+    #[test]
+    fn untrusted_source_hides_sensitive_names_that_its_filter_does_not_name() {
+        let word = Some(HiddenBy::Word("delete"));
+        for patterns in [&[] as &[&str], &["*"], &["delete_*"], &["delete_fil?"]] {
+            let exposure = exposure(patterns, TrustLevel::Untrusted);
+            assert_eq!(exposure.hidden_by("delete_file"), word, "{patterns:?}");
+        }
+        let named = exposure(&["*", "delete_file"], TrustLevel::Untrusted);
+        assert_eq!(named.hidden_by("delete_file"), None);
+        assert_eq!(named.hidden_by("delete_all"), word);
+        assert_eq!(named.hidden_by("get_file"), None);
+        let denied = exposure(&["delete_file", "!delete_*"], TrustLevel::Untrusted);
+        assert_eq!(denied.hidden_by("delete_file"), Some(HiddenBy::Filter));
+    }
+
+    fn patterns() -> impl Strategy<Value = Vec<String>> {
+        proptest::collection::vec("!?(delete|get|[ab*?]{1,3})(_[ab*?]|Exec)?", 0..5)
+    }
+
+    proptest! {
+        #[test]
+        fn trust_level_exposes_no_more_than_its_filter(
+            patterns in patterns(),
+            name in "(delete|get|[ab]{1,3})(_[ab]|Exec)?",
+        ) {
+            let filter = ToolFilter::compile(&patterns).unwrap();
+            let [trusted, verified, untrusted] = TrustLevel::ALL.map(|level| {
+                Exposure::new(filter.clone(), level, Arc::default()).exposes(&name)
+            });
+            prop_assert_eq!(trusted, filter.admits(&name));
+            prop_assert!(trusted || !(verified || untrusted));
+            // Only if the filter has a positive pattern does `verified` expose anything, and then no less.
+            prop_assert_eq!(verified, filter.has_positive() && trusted);
+            let is_sensitive = SensitiveNames::default().find(&name).is_some();
+            prop_assert_eq!(untrusted, trusted && (!is_sensitive || patterns.contains(&name)));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Sensitive names of tools: the words of a name, and the list with which they are compared.
+
+use std::collections::BTreeSet;
+
+use crate::text::shown_line;
+
+/// The words of the default list; two words with `_` between them are a pair of adjacent words.
+const DEFAULT: [&str; 36] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "secrets",
+    "credential",
+    "credentials",
+    "apikey",
+    "api_key",
+    "private_key",
+    "ssh_key",
+    "access_key",
+    "cookie",
+    "cookies",
+    "keychain",
+    "wallet",
+    "mnemonic",
+    "sudo",
+    "shell",
+    "bash",
+    "exec",
+    "execute",
+    "eval",
+    "run_command",
+    "run_code",
+    "run_script",
+    "delete",
+    "drop",
+    "purge",
+    "wipe",
+    "truncate",
+    "destroy",
+    "shutdown",
+    "payment",
+    "transfer",
+    "impersonate",
+];
+
+/// The words that make the name of a tool sensitive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SensitiveNames {
+    words: BTreeSet<String>,
+}
+
+/// An entry that no name can match.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{shown}` is neither a word nor a pair of words with `_` between them{}", remedy(.normal))]
+pub struct WordError {
+    /// The entry, safe to show.
+    shown: String,
+    /// The form in which it would match.
+    normal: Option<String>,
+    /// Its index in the list.
+    pub index: usize,
+}
+
+fn remedy(normal: &Option<String>) -> String {
+    match normal {
+        Some(normal) => format!("; write `{normal}`"),
+        None => String::new(),
+    }
+}
+
+impl Default for SensitiveNames {
+    /// The default list.
+    fn default() -> Self {
+        Self {
+            words: DEFAULT.map(str::to_owned).into(),
+        }
+    }
+}
+
+impl SensitiveNames {
+    /// A list of words and pairs of words; every invalid entry is reported.
+    pub fn new<S: AsRef<str>>(entries: &[S]) -> Result<Self, Vec<WordError>> {
+        let (mut list, mut errors) = (BTreeSet::new(), Vec::new());
+        for (index, entry) in entries.iter().enumerate() {
+            let entry = entry.as_ref();
+            let words = words(entry);
+            let normal = (1..=2).contains(&words.len()).then(|| words.join("_"));
+            if normal.as_deref() == Some(entry) {
+                list.insert(entry.to_owned());
+                continue;
+            }
+            errors.push(WordError {
+                shown: shown_line(entry, 80),
+                normal: normal.map(|normal| shown_line(&normal, 80)),
+                index,
+            });
+        }
+        match errors.is_empty() {
+            true => Ok(Self { words: list }),
+            false => Err(errors),
+        }
+    }
+
+    /// The words and pairs, sorted.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(String::as_str)
+    }
+
+    /// The first word or pair of adjacent words of `name` that is in the list.
+    pub fn find(&self, name: &str) -> Option<&str> {
+        let words = words(name);
+        (0..words.len()).find_map(|at| {
+            let pair = words
+                .get(at + 1)
+                .map(|next| format!("{}_{next}", words[at]));
+            let word = self.words.get(&words[at]);
+            let found = word.or_else(|| self.words.get(&pair?));
+            found.map(String::as_str)
+        })
+    }
+}
+
+/// The words of a name in lower case, split at case and at every character that is neither a letter nor a digit.
+/// Unlike [`crate::sensitive_words::words`] it ends an acronym before the word that follows: `SQLExecute` is
+/// `sql`, `execute`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut was_upper = false;
+    let mut chars = name.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_word = c.is_alphanumeric();
+        let is_before_small = chars.peek().is_some_and(|next| next.is_lowercase());
+        let begins = c.is_uppercase() && (!was_upper || is_before_small);
+        if (begins || !is_word) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if is_word {
+            word.extend(c.to_lowercase());
+        }
+        was_upper = c.is_uppercase();
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tool_name_is_split_at_case_and_separators() {
+        for (name, expected) in [
+            ("delete_file", vec!["delete", "file"]),
+            ("deleteFile", vec!["delete", "file"]),
+            ("DeleteFile", vec!["delete", "file"]),
+            ("delete-file.now", vec!["delete", "file", "now"]),
+            ("SQLExecute", vec!["sql", "execute"]),
+            ("executeSQL", vec!["execute", "sql"]),
+            ("S3Delete", vec!["s3", "delete"]),
+            ("v2Delete", vec!["v2", "delete"]),
+            ("DELETE_ALL", vec!["delete", "all"]),
+            ("a/b c:d", vec!["a", "b", "c", "d"]),
+            ("ÄndereÜbung", vec!["ändere", "übung"]),
+            ("__", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(words(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn sensitive_name_has_a_word_or_an_adjacent_pair_of_the_list() {
+        let names = SensitiveNames::default();
+        for (name, expected) in [
+            ("delete_file", Some("delete")),
+            ("bulkDelete", Some("delete")),
+            ("get-API-key", Some("api_key")),
+            ("getAPIKey", Some("api_key")),
+            ("getApikey", Some("apikey")),
+            ("run.command", Some("run_command")),
+            ("SSHKeyAdd", Some("ssh_key")),
+            ("exec_and_delete", Some("exec")),
+            // A part of a word, a pair that is not adjacent, a pair in the other order.
+            ("deleted_files", None),
+            ("undelete", None),
+            ("executive_report", None),
+            ("run_a_command", None),
+            ("key_api", None),
+            ("command_run", None),
+            ("key", None),
+            ("", None),
+        ] {
+            assert_eq!(names.find(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn default_words_are_entries_of_a_valid_list() {
+        assert_eq!(SensitiveNames::new(&DEFAULT), Ok(SensitiveNames::default()));
+        assert_eq!(SensitiveNames::default().words().count(), DEFAULT.len());
+    }
+
+    #[test]
+    fn sensitive_list_with_entries_that_match_no_name_reports_each() {
+        let errors = SensitiveNames::new(&["ok", "apiKey", "a_b_c", "", "x-y"]).unwrap_err();
+        let found: Vec<_> = errors
+            .iter()
+            .map(|error| (error.index, error.to_string()))
+            .collect();
+        let text = |entry: &str, remedy: &str| {
+            format!("`{entry}` is neither a word nor a pair of words with `_` between them{remedy}")
+        };
+        assert_eq!(
+            found,
+            [
+                (1, text("apiKey", "; write `api_key`")),
+                (2, text("a_b_c", "")),
+                (3, text("", "")),
+                (4, text("x-y", "; write `x_y`")),
+            ]
+        );
+    }
+
+    #[test]
+    fn empty_sensitive_list_finds_no_name() {
+        let none = SensitiveNames::new::<&str>(&[]).unwrap();
+        assert_eq!(none.find("delete_password"), None);
+    }
+}

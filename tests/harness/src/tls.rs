@@ -1,0 +1,113 @@
+//! TLS in front of a server that has none: decrypts, and counts what clients send.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
+
+/// A listener with TLS at a free port of 127.0.0.1, which forwards to a server; closed when dropped.
+#[derive(Debug)]
+pub struct TlsFront {
+    /// `127.0.0.1:PORT`.
+    pub address: String,
+    counts: Arc<Counts>,
+    _stop: oneshot::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    connections: AtomicUsize,
+    handshakes: AtomicUsize,
+}
+
+/// A file of `certificates`: `authority` has issued `trusted`, `other-name` and `expired`; `self-signed` is its own
+/// issuer.
+pub fn certificate(name: &str) -> PathBuf {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/certificates"));
+    folder.join(format!("{name}.pem"))
+}
+
+impl TlsFront {
+    /// Forwards to the server at `backend` with this certificate.
+    pub fn start(name: &str, backend: &str) -> Self {
+        let chain = CertificateDer::from_pem_file(certificate(name));
+        let key = PrivateKeyDer::from_pem_file(certificate("key"));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the versions are supported")
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![chain.expect("a certificate")],
+                key.expect("a private key"),
+            );
+        let acceptor = TlsAcceptor::from(Arc::new(config.expect("they belong together")));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener
+            .set_nonblocking(true)
+            .expect("it can be polled by the runtime");
+        let address = listener.local_addr().expect("it has an address");
+        let backend: SocketAddr = backend.parse().expect("an address");
+        let counts = Arc::new(Counts::default());
+        let (stop, stopped) = oneshot::channel();
+        let counted = counts.clone();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_io()
+                .build();
+            runtime.expect("a runtime").block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    () = forward(listener, acceptor, backend, counted) => {}
+                }
+            });
+        });
+        Self {
+            address: address.to_string(),
+            counts,
+            _stop: stop,
+        }
+    }
+
+    /// The number of connections.
+    pub fn connections(&self) -> usize {
+        self.counts.connections.load(Ordering::SeqCst)
+    }
+
+    /// The number of connections whose TLS handshake succeeded, without which no request is read.
+    pub fn handshakes(&self) -> usize {
+        self.counts.handshakes.load(Ordering::SeqCst)
+    }
+}
+
+async fn forward(
+    listener: std::net::TcpListener,
+    acceptor: TlsAcceptor,
+    backend: SocketAddr,
+    counts: Arc<Counts>,
+) {
+    let listener = TcpListener::from_std(listener).expect("the runtime polls it");
+    while let Ok((stream, _)) = listener.accept().await {
+        counts.connections.fetch_add(1, Ordering::SeqCst);
+        let (acceptor, counts) = (acceptor.clone(), counts.clone());
+        tokio::spawn(async move {
+            let Ok(mut client) = acceptor.accept(stream).await else {
+                return;
+            };
+            counts.handshakes.fetch_add(1, Ordering::SeqCst);
+            if let Ok(mut server) = TcpStream::connect(backend).await {
+                // Either side may end the connection.
+                let _ = copy_bidirectional(&mut client, &mut server).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,193 @@
+//! A source over HTTP whose server stops to accept the token: the state of the source, and who reads what the server
+//! says about the credentials.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use harness::mcp_http::McpSession;
+use harness::{Broker, Chaos, Output, contains, wait_until};
+use serde_json::{Value, json};
+
+const TOKEN: &str = "t0ken-of-the-file";
+/// Text of the server about the credentials that it wants.
+const REALM: &str = "c4nary-realm";
+const ISSUER: &str = "https://c4nary-issuer.example/\u{1b}[31m";
+
+/// An MCP server of an older revision with one tool. It accepts one token, until it is revoked.
+struct TokenServer {
+    port: u16,
+    is_revoked: Arc<AtomicBool>,
+}
+
+impl TokenServer {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let is_revoked = Arc::<AtomicBool>::default();
+        let revoked = is_revoked.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let revoked = revoked.clone();
+                thread::spawn(move || serve(stream, &revoked));
+            }
+        });
+        Self { port, is_revoked }
+    }
+
+    fn revoke(&self) {
+        self.is_revoked.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Answers one request.
+fn serve(stream: TcpStream, is_revoked: &AtomicBool) {
+    let mut stream = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    while stream.read_line(&mut head).is_ok_and(|read| read > 2) {
+        let line = head.lines().last().unwrap_or_default().to_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a number");
+        }
+    }
+    let mut body = vec![0; length];
+    if stream.read_exact(&mut body).is_err() {
+        return;
+    }
+    let has_token = head.contains(&format!("Bearer {TOKEN}\r\n"));
+    let is_accepted = has_token && !is_revoked.load(Ordering::SeqCst);
+    let challenge = format!("WWW-Authenticate: Bearer realm=\"{REALM}\"\r\n");
+    let (status, header, body) = if head.starts_with("GET /.well-known/oauth-protected-resource ") {
+        let document = json!({"authorization_servers": [ISSUER]});
+        (200, "", document.to_string())
+    } else if !is_accepted {
+        (401, challenge.as_str(), String::new())
+    } else if !head.starts_with("POST ") {
+        (405, "", String::new())
+    } else {
+        match reply(&serde_json::from_slice(&body).expect("a message")) {
+            Some(reply) => (200, "Content-Type: application/json\r\n", reply.to_string()),
+            None => (202, "", String::new()),
+        }
+    };
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 {status} x\r\n{header}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    // The broker may have left.
+    let _ = stream.get_mut().write_all(answer.as_bytes());
+}
+
+/// The reply to a request; `None` for a notification.
+fn reply(message: &Value) -> Option<Value> {
+    let id = message.get("id")?;
+    let result = match message["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "tokens", "version": "1"},
+        }),
+        "tools/list" => json!({"tools": [{
+            "name": "look", "description": "Looks.", "inputSchema": {"type": "object"},
+        }]}),
+        "tools/call" => json!({"content": [{"type": "text", "text": "seen"}]}),
+        _ => {
+            let error = json!({"code": -32601, "message": "no such method"});
+            return Some(json!({"jsonrpc": "2.0", "id": id, "error": error}));
+        }
+    };
+    Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn verb(chaos: &Chaos, verb: &str, args: &[&str]) -> Output {
+    let config = chaos.path().join("c.json");
+    let config = config.to_str().expect("a path");
+    let args = [&[verb, "--config", config], args].concat();
+    chaos.run("broker-gen", &args).output()
+}
+
+#[test]
+fn source_whose_token_is_revoked_fails_and_callers_read_no_word_of_the_server() {
+    let (chaos, server) = (Chaos::new(), TokenServer::start());
+    chaos.file("token", TOKEN);
+    let source = json!({
+        "url": format!("http://127.0.0.1:{}/mcp", server.port),
+        "auth": {"token_file": "token"},
+    });
+    let config = json!({"tree": [{"path": "/a", "type": "node", "source": source}]});
+    chaos.file("c.json", &config.to_string());
+    let locked = verb(&chaos, "lock", &[]);
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    let config = chaos.path().join("c.json");
+    let args = ["serve", "--config", config.to_str().expect("a path"), "0"];
+    let broker = Broker::start_ready(chaos.run("broker-gen", &args));
+    let mut session = vec![McpSession::begin(broker.address(), "/mcp/direct")];
+    assert_eq!(broker.call("/a/look", json!({})).status, 200);
+
+    server.revoke();
+    let mut replies = vec![broker.call("/a/look", json!({})).text()];
+    wait_until("the source has failed", || {
+        broker.source("/a")["state"] == "failed"
+    });
+    assert_eq!(broker.source("/a")["cause"], "needs_auth");
+    let refused = broker.call("/a/look", json!({}));
+    assert_eq!(refused.json()["error"]["details"]["cause"], "needs_auth");
+    replies.push(refused.text());
+    for route in ["/sources", "/readyz"] {
+        replies.push(broker.get(route).text());
+    }
+    session.push(McpSession::begin(broker.address(), "/mcp/meta"));
+    let calls = [
+        ("a-look", json!({})),
+        ("meta_call", json!({"path": "/a/look", "args": {}})),
+    ];
+    for (session, (tool, arguments)) in session.iter().zip(calls) {
+        let params = json!({"name": tool, "arguments": arguments});
+        replies.push(session.ask(&json!(1), "tools/call", &params).text());
+    }
+    let status = chaos
+        .run("mcp-broker", &["status", broker.address()])
+        .output();
+    contains(&status.stdout, &["needs_auth"]);
+    replies.push(status.stdout);
+    for reply in &replies {
+        assert!(!reply.contains("c4nary"), "{reply}");
+    }
+
+    let challenge = "it asks for `Bearer realm=\"c4nary-realm\"` and names the authorization server `https://c4nary-issuer.example/\\u{1b}[31m`";
+    // Without the layout for a terminal.
+    let words_of = |text: &str| {
+        let words = text.split_whitespace().filter(|word| *word != "|");
+        words.collect::<Vec<_>>().join(" ")
+    };
+    wait_until("the log has the words of the server", || {
+        broker.stderr().contains("c4nary-issuer")
+    });
+    let (doctor, lock) = (verb(&chaos, "doctor", &[]), verb(&chaos, "lock", &[]));
+    assert_ne!((doctor.code, lock.code), (Some(0), Some(0)));
+    contains(&words_of(&doctor.stdout), &["error[needs_auth]", challenge]);
+    contains(&words_of(&lock.stderr), &["needs_auth", challenge]);
+    let check = verb(&chaos, "check", &["--format", "json"]);
+    contains(&check.stdout, &["needs_auth"]);
+    assert!(!check.stdout.contains("c4nary"), "{}", check.stdout);
+    let (_, log) = broker.terminate();
+    for text in [&log, &doctor.stdout, &lock.stderr, &check.stderr] {
+        assert!(!text.contains(TOKEN), "{text}");
+    }
+}
+
+#[test]
+fn lock_without_a_token_names_the_file_and_needs_auth() {
+    let (chaos, server) = (Chaos::new(), TokenServer::start());
+    let source = json!({
+        "url": format!("http://127.0.0.1:{}/mcp", server.port),
+        "auth": {"token_file": "absent"},
+    });
+    let config = json!({"tree": [{"path": "/a", "type": "node", "source": source}]});
+    chaos.file("c.json", &config.to_string());
+    let locked = verb(&chaos, "lock", &[]);
+    assert_ne!(locked.code, Some(0));
+    contains(&locked.stderr, &["needs_auth: `token_file` `", "/absent`"]);
+}

@@ -1,0 +1,6 @@
+//! Real servers over HTTP as sources: those of the official SDKs, in both eras and over both transports.
+
+mod bearer;
+mod equality;
+mod first_use;
+mod servers;
