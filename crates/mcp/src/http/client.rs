@@ -12,7 +12,7 @@ use broker_model::text::shown_line;
 use broker_model::url::{HttpUrl, Origin};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, LOCATION};
-use reqwest::{Certificate, Method, Response, StatusCode, Url, redirect};
+use reqwest::{Certificate, Method, Request, Response, StatusCode, Url, redirect, retry};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -167,18 +167,11 @@ impl Client {
     ) -> Result<Response, SendError> {
         let (mut begun, mut last_status) = (false, None);
         for _ in 0..=MAX_REDIRECTS {
-            let mut request = self
-                .http
-                .request(method.clone(), url.clone())
-                .headers(self.headers.clone())
-                .headers(headers.clone());
-            if let Some(token) = token {
-                request = request.header(AUTHORIZATION, token.header());
-            }
-            if let Some(body) = body {
-                request = request.body(body.clone());
-            }
-            let answer = request.send().await.map_err(|error| {
+            // Not with the builder, which copies all headers once more for each of its steps.
+            let mut request = Request::new(method.clone(), url.clone());
+            *request.headers_mut() = self.headers_of(headers, token);
+            *request.body_mut() = body.map(|body| body.clone().into());
+            let answer = self.http.execute(request).await.map_err(|error| {
                 let unsent = error.is_connect() || error.is_builder();
                 SendError {
                     failure: self.transport_failure(error),
@@ -204,6 +197,20 @@ impl Client {
             begun,
             redirect: last_status,
         })
+    }
+
+    /// All headers of a request: those of the config do not replace those of the protocol.
+    fn headers_of(&self, headers: &HeaderMap, token: Option<&Token>) -> HeaderMap {
+        let mut all = headers.clone();
+        for (name, value) in &self.headers {
+            if !headers.contains_key(name) {
+                all.append(name, value.clone());
+            }
+        }
+        if let Some(token) = token {
+            all.insert(AUTHORIZATION, token.header());
+        }
+        all
     }
 
     /// The target of a redirect that is followed.
@@ -328,6 +335,8 @@ fn build(
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("mcp-broker/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
+        // Calls are not idempotent; only the broker decides what is sent again.
+        .retry(retry::never().max_retries_per_request(0))
         .referer(false)
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE_TIMEOUT)
