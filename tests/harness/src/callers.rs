@@ -5,9 +5,13 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use serde_json::{Value, json};
 
 use crate::http::{post_bytes, send};
+
+/// Bytes that the kernel keeps for a caller that does not read.
+const RECEIVE_BYTES: usize = 64 << 10;
 
 /// A connection that sends nothing; `None` if it is not accepted.
 pub fn idle(address: &str) -> Option<TcpStream> {
@@ -52,7 +56,12 @@ pub fn half_a_body(address: &str) -> TcpStream {
 /// A call whose reply is not read. Drop it to disconnect, or keep it.
 pub fn call_and_leave(address: &str, path: &str, args: &Value) -> TcpStream {
     let body = json!({"path": path, "args": args}).to_string();
-    send(address, &post_bytes(address, "/meta_call", &body))
+    let mut stream = TcpStream::connect(address).expect("the broker listens");
+    // Otherwise the kernel may take the whole answer.
+    set_socket_recv_buffer_size(&stream, RECEIVE_BYTES).expect("a buffer can be small");
+    let request = post_bytes(address, "/meta_call", &body);
+    stream.write_all(&request).expect("the request is sent");
+    stream
 }
 
 /// Counts the bytes until the connection ends or is silent for this time; the bytes are not kept.
