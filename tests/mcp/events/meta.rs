@@ -3,7 +3,7 @@
 use harness::mcp_http::{McpSession, modern};
 use serde_json::{Value, json};
 
-use super::{broker, direct, last_meta, through_meta};
+use super::{broker, broker_of, direct, last_meta, through_meta};
 
 /// A caller's `_meta` with members that the protocol reserves, and the part that a server gets.
 fn both() -> (Value, Value) {
@@ -52,6 +52,26 @@ fn meta_of_a_caller_reaches_the_server_without_reserved_members() {
         broker.result("/a/echo", json!({"text": "x"}));
         assert!(matches!(received(&chaos), Value::Null | Value::Object(_)));
         assert!(received(&chaos).get("traceparent").is_none());
+    }
+}
+
+#[test]
+fn baggage_of_a_caller_reaches_trusted_sources_only() {
+    for (level, gets_it) in [("trusted", true), ("verified", false), ("untrusted", false)] {
+        let (chaos, broker) = broker_of(&json!({}), |config| {
+            let source = &mut config["tree"][0]["source"];
+            source["trust"] = json!(level);
+            source["tool_filter"] = json!(["*"]);
+        });
+        let sent = json!({"baggage": "user=canary", "traceparent": "00-1"});
+        let body = json!({"path": "/a/echo", "args": {"text": "x"}, "meta": sent});
+        assert_eq!(broker.post("/meta_call", &body).status, 200);
+        assert_eq!(received(&chaos)["traceparent"], "00-1");
+        let session = McpSession::begin(broker.address(), "/mcp/direct");
+        session.result("tools/call", &direct(&sent));
+        let meta = received(&chaos);
+        assert_eq!(meta["traceparent"], "00-1", "{level}");
+        assert_eq!(meta["baggage"] == "user=canary", gets_it, "{level}: {meta}");
     }
 }
 

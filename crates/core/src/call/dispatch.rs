@@ -1,5 +1,6 @@
 //! Step 6: sends the call to the process that serves the source, and once more if the config allows it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use broker_mcp::{CallFailure, CallTime, RawResult, ToolCall};
@@ -7,6 +8,7 @@ use broker_memory::Charge;
 use broker_model::SourceCause;
 use tokio::time::Instant;
 
+use super::baggage::without_baggage;
 use super::limit::Limits;
 use super::resolve::{Target, out_of_service};
 use crate::Inner;
@@ -34,10 +36,14 @@ impl Inner {
                 let error = memory_error_for_request(charge_error, args.len(), context.account);
                 Box::new(error.path(target.path))
             })?;
+        let meta = match limits.settings.is_trusted {
+            true => context.meta.map(Cow::Borrowed),
+            false => context.meta.and_then(without_baggage),
+        };
         let call = ToolCall {
             tool: target.tool.name,
             args,
-            meta: context.meta,
+            meta: meta.as_deref(),
             events: context.events.as_ref(),
         };
         let mut answer = self

@@ -3,6 +3,7 @@
 //! all checks have passed, and a result is not parsed beyond its form.
 
 pub(crate) mod arguments;
+mod baggage;
 pub(crate) mod context;
 pub(crate) mod cut;
 mod dispatch;

@@ -11,6 +11,7 @@ use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceSpec};
 use broker_memory::MemoryBudget;
 use broker_model::config::{self, Config, RenderMode, StartRule, Unreachable};
 use broker_model::redact::Redactor;
+use broker_model::trust::TrustLevel;
 use broker_model::{Diagnostic, DiagnosticCode};
 use tokio_util::task::TaskTracker;
 
@@ -48,6 +49,8 @@ pub(crate) struct ToolSettings {
     pub(crate) form: RenderMode,
     /// Whether a call that a server may have executed before it ended is sent once more.
     pub(crate) retry: bool,
+    /// Whether the source is `trusted`, so that it gets the baggage of callers.
+    pub(crate) is_trusted: bool,
 }
 
 impl PreparedConfig {
@@ -200,6 +203,7 @@ pub(crate) fn tools(
             limit: own.and_then(|own| own.max_output_chars),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
             retry: source.retry_idempotent && tool.idempotent,
+            is_trusted: source.exposure.level() == TrustLevel::Trusted,
         }
     });
     (settings.collect(), hidden)

@@ -97,7 +97,7 @@ pub(crate) enum RequestError {
 pub(crate) struct HttpRefusal {
     /// The HTTP status.
     pub(crate) status: u16,
-    /// What happened, for people.
+    /// The status and the reason, for logs and messages.
     pub(crate) failure: SourceFailure,
     /// The pause that the server asked for.
     pub(crate) retry_after: Option<Duration>,

@@ -9,7 +9,7 @@ use reqwest::Response;
 pub(super) enum BodyError {
     /// It is longer than the limit.
     TooLarge,
-    /// There is no memory for it.
+    /// The memory budget has no room for it.
     OutOfMemory,
     /// The connection broke, or the body cannot be decompressed.
     Broken(reqwest::Error),

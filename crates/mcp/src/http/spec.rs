@@ -20,13 +20,14 @@ pub struct HttpSpec {
     pub headers: HeaderMap,
     /// The origin of the token, if there is one.
     pub auth: Option<AuthSpec>,
-    /// What the links of all clones of this specification share.
+    /// The token and the pause that every link of this source uses.
     pub shared: HttpShared,
     /// A file with certificates that are trusted besides those of the system.
     pub ca_file: Option<PathBuf>,
 }
 
-/// What all links of a source share: its token, and the pause that its server asked for. `Debug` shows no token.
+/// The state that all links of a source share: its token, and the pause that its server asked for. `Debug` shows no
+/// token.
 #[derive(Clone, Debug, Default)]
 pub struct HttpShared {
     pub(crate) tokens: TokenCache,

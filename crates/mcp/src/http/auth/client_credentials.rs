@@ -135,7 +135,8 @@ impl TokenEndpoint {
                 return Err(self.failure(SourceCause::NeedsAuth, &reason));
             }
             Err(BodyError::OutOfMemory) => {
-                let reason = "answered, and there is no memory for the answer";
+                let reason =
+                    "answered, but the memory budget of the broker has no room for the answer";
                 return Err(self.failure(SourceCause::Unreachable, reason));
             }
         };

@@ -88,8 +88,8 @@ impl Exchange<'_> {
     }
 }
 
-/// Whether an answer to a request of a session says that there is no such session. 404 is the rule; servers that do
-/// not know a session also answer 400 and name it, as text or as an error of the transport. Another error is about
+/// Whether an answer means that the server does not know the session of the request. The specification demands 404;
+/// some servers answer 400 and name the session, as text or as an error of the transport. Another error is about
 /// the request, also if it names a session.
 fn ends_session(status: StatusCode, body: &[u8], rpc_error: Option<&[u8]>) -> bool {
     let names_session = || {

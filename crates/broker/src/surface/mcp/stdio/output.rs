@@ -180,7 +180,7 @@ mod tests {
         lines.collect::<Vec<_>>().concat()
     }
 
-    /// What arrives at a client that begins to read when the output is full.
+    /// The bytes that a client gets if it begins to read when the output is full.
     async fn arrived(
         (mut reader, writer): (impl Read + Send + 'static, impl Write + Send + 'static),
         at_once: Option<WriteAtOnce>,
