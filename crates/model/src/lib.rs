@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod codes;
 pub mod config;
 pub mod diagnostic;

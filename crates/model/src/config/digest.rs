@@ -18,7 +18,22 @@ impl Config {
         let mut sources: Vec<&Source> = self.sources().collect();
         sources.sort_by(|a, b| a.path.cmp(&b.path));
         let sources: Vec<Value> = sources.into_iter().map(covered).collect();
-        Digest::of(DOMAIN, &json!({ "sources": sources }))
+        let mut all = json!({ "sources": sources });
+        if let Some(access) = self.access_document() {
+            all["access"] = access;
+        }
+        Digest::of(DOMAIN, &all)
+    }
+}
+
+impl Config {
+    /// The section `access` as written, with its rules sorted, since their order has no meaning.
+    pub fn access_document(&self) -> Option<Value> {
+        let mut access = self.document.value.get("access")?.clone();
+        if let Some(rules) = access.get_mut("rules").and_then(Value::as_array_mut) {
+            rules.sort_by_cached_key(Value::to_string);
+        }
+        Some(access)
     }
 }
 

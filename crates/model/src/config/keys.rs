@@ -18,9 +18,12 @@ pub(super) enum Level {
     Limits,
     Mcp,
     Trust,
+    Access,
+    AccessRule,
+    Hints,
 }
 
-const LEVELS: [Level; 9] = [
+const LEVELS: [Level; 12] = [
     Level::Top,
     Level::Node,
     Level::Source,
@@ -30,6 +33,9 @@ const LEVELS: [Level; 9] = [
     Level::Limits,
     Level::Mcp,
     Level::Trust,
+    Level::Access,
+    Level::AccessRule,
+    Level::Hints,
 ];
 
 /// Keys of other clients in an entry of `mcpServers` that have no meaning here.
@@ -118,6 +124,7 @@ impl Level {
                 "audits_required",
                 "on_text_drift",
                 "on_unreachable",
+                "access",
             ],
             Self::Node => &[
                 "path",
@@ -172,10 +179,27 @@ impl Level {
                 "max_timeout",
                 "example_args",
                 "render_mode",
+                "annotations",
             ],
             Self::Limits => &["body_bytes", "line_bytes", "listing_bytes", "memory_bytes"],
             Self::Mcp => &["mode", "max_name", "session_idle"],
             Self::Trust => &["sensitive"],
+            Self::Access => &[
+                "groups",
+                "rules",
+                "local",
+                "secret",
+                "anonymous",
+                "operators",
+                "denied",
+            ],
+            Self::AccessRule => &["allow", "deny", "to", "except", "where", "args"],
+            Self::Hints => &[
+                "readOnlyHint",
+                "destructiveHint",
+                "idempotentHint",
+                "openWorldHint",
+            ],
         }
     }
 
@@ -190,6 +214,9 @@ impl Level {
             Self::Limits => "`limits`",
             Self::Mcp => "`mcp`",
             Self::Trust => "`trust` of the top level",
+            Self::Access => "`access`",
+            Self::AccessRule => "a rule of `access`",
+            Self::Hints => "the hints of a tool",
         }
     }
 }

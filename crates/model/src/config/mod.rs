@@ -10,10 +10,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::access::Access;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::trust::{Exposure, TrustLevel};
 
+mod access;
 pub mod client_file;
 mod command;
 mod compiled;
@@ -74,6 +76,8 @@ pub struct Config {
     pub on_unreachable: Option<Unreachable>,
     /// How MCP clients see the tools.
     pub mcp: Mcp,
+    /// Which callers see and call which tools; without it, all callers see all tools.
+    pub access: Option<Access>,
     /// Host names that `Host` may carry besides loopback names and addresses.
     pub allowed_hosts: Vec<Template>,
     /// Origins of web pages that may call, `https://host[:port]`.
@@ -222,6 +226,8 @@ pub struct ToolOverride {
     pub summary: Option<String>,
     /// Replaces the tool's description.
     pub description: Option<String>,
+    /// Replaces single hints of the tool's annotations.
+    pub annotations: Option<Map<String, Value>>,
     /// Example arguments.
     pub example_args: Option<Map<String, Value>>,
     /// Maximum time of a call without progress.

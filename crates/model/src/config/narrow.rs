@@ -291,6 +291,7 @@ impl Comparison {
                 ("summary", was.summary != is.summary),
                 ("description", was.description != is.description),
                 ("example_args", was.example_args != is.example_args),
+                ("annotations", was.annotations != is.annotations),
             ]);
             if !differing.is_empty() {
                 let pointer =

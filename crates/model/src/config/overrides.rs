@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::spanned::Data;
 use super::{RenderMode, ToolOverride, fields, source};
+use crate::access::Hint;
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
@@ -102,10 +103,25 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
                 out.max_output_chars = fields::integer(findings, &value, MAX_OUTPUT_CHARS);
             }
             "render_mode" => out.render_mode = render_mode(findings, &value),
+            "annotations" => out.annotations = annotations(findings, &value),
             unknown => keys::unknown(findings, &value, unknown, Level::Override),
         }
     }
     out
+}
+
+/// Values of hints, by the names that annotations have.
+fn annotations(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Map<String, Value>> {
+    let mut out = Map::new();
+    for member in fields::object(findings, cursor, "an object of hints")? {
+        let value = cursor.member(member);
+        if Hint::from_key(&member.key).is_none() {
+            keys::unknown(findings, &value, &member.key, Level::Hints);
+        } else if let Some(hint) = fields::boolean(findings, &value) {
+            out.insert(member.key.clone(), hint.into());
+        }
+    }
+    Some(out)
 }
 
 fn render_mode(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> RenderMode {

@@ -8,8 +8,8 @@ use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
-    Config, Document, Limits, Mcp, Node, Parsed, fields, lists, mcp, servers, source, tree, trust,
-    vscode,
+    Config, Document, Limits, Mcp, Node, Parsed, access, fields, lists, mcp, servers, source, tree,
+    trust, vscode,
 };
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -70,6 +70,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         on_text_drift: None,
         on_unreachable: None,
         mcp: Mcp::default(),
+        access: None,
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
         document: Document::default(),
@@ -97,6 +98,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
             "mcp" => config.mcp = mcp::read(findings, &value),
+            "access" => config.access = access::read(findings, &value),
             "trust" => sensitive = Some(trust::sensitive(findings, &value)),
             vscode::SERVERS if shape == Shape::VsCode => {
                 config.root = servers::read(findings, &value, types);

@@ -1,0 +1,85 @@
+//! The hints of a tool's annotations, as reviewed.
+
+use serde_json::{Map, Value};
+
+/// A boolean annotation of a tool (MCP, `ToolAnnotations`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hint {
+    /// `readOnlyHint`: the tool changes nothing.
+    ReadOnly,
+    /// `destructiveHint`: the tool may delete or overwrite.
+    Destructive,
+    /// `idempotentHint`: a second call has no further effect.
+    Idempotent,
+    /// `openWorldHint`: the tool reaches systems outside its server.
+    OpenWorld,
+}
+
+impl Hint {
+    /// Every hint.
+    pub const ALL: [Self; 4] = [
+        Self::ReadOnly,
+        Self::Destructive,
+        Self::Idempotent,
+        Self::OpenWorld,
+    ];
+
+    /// The member of the annotations.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "readOnlyHint",
+            Self::Destructive => "destructiveHint",
+            Self::Idempotent => "idempotentHint",
+            Self::OpenWorld => "openWorldHint",
+        }
+    }
+
+    /// The hint with this key.
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|hint| hint.key() == key)
+    }
+
+    /// The value that claims less safety, which counts where the hint is absent.
+    pub const fn unsafe_value(self) -> bool {
+        matches!(self, Self::Destructive | Self::OpenWorld)
+    }
+}
+
+/// The values of all hints of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hints([bool; 4]);
+
+impl Hints {
+    /// The hints of reviewed annotations. A hint that is absent or not a boolean has its unsafe value.
+    pub fn of(annotations: Option<&Value>) -> Self {
+        Self(Hint::ALL.map(|hint| {
+            let value = annotations.and_then(|all| all.get(hint.key()));
+            value
+                .and_then(Value::as_bool)
+                .unwrap_or(hint.unsafe_value())
+        }))
+    }
+
+    /// The value of one hint.
+    pub const fn get(self, hint: Hint) -> bool {
+        self.0[hint as usize]
+    }
+}
+
+/// The annotations that are in force: those of the server, with the hints of the config in place of its own.
+pub fn reviewed_annotations(
+    server: Option<&Value>,
+    config: Option<&Map<String, Value>>,
+) -> Option<Value> {
+    let Some(config) = config.filter(|hints| !hints.is_empty()) else {
+        return server.cloned();
+    };
+    let mut all = match server {
+        Some(Value::Object(members)) => members.clone(),
+        _ => Map::new(),
+    };
+    for (key, value) in config {
+        all.insert(key.clone(), value.clone());
+    }
+    Some(Value::Object(all))
+}

@@ -1,0 +1,232 @@
+//! The rules applied to the tools: one row for each tool.
+
+use serde_json::Value;
+
+use super::hints::Hints;
+use super::rule::Effect;
+use super::{Access, GroupSet};
+
+/// A tool, as far as rules read it.
+#[derive(Clone, Debug)]
+pub struct ToolFacts<'t> {
+    /// Its path.
+    pub path: &'t str,
+    /// Its reviewed hints.
+    pub hints: Hints,
+}
+
+/// Groups to which a tool is denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DenyMask {
+    /// The tool is denied to callers in one of these groups, one bit each,
+    pub to: u64,
+    /// unless they are in one of these.
+    pub except: u64,
+}
+
+/// Groups that may call a tool with some arguments only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NarrowMask {
+    /// The groups, one bit each.
+    pub to: u64,
+    /// The index of the schema for the arguments.
+    pub narrowing: u32,
+}
+
+/// The callers for which a tool exists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// The groups that may call it, one bit each.
+    pub allow: u64,
+    /// The groups that may call it with some arguments.
+    pub narrowed: Vec<NarrowMask>,
+    /// The groups to which it is denied, whatever the others say.
+    pub deny: Vec<DenyMask>,
+}
+
+/// A row that a catalog has, or a [`Row`].
+#[derive(Clone, Copy, Debug)]
+pub struct RowRef<'r> {
+    /// See [`Row::allow`].
+    pub allow: u64,
+    /// See [`Row::narrowed`].
+    pub narrowed: &'r [NarrowMask],
+    /// See [`Row::deny`].
+    pub deny: &'r [DenyMask],
+}
+
+/// A schema that narrows the arguments of the tools of one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrowing {
+    /// The index of the rule.
+    pub rule: usize,
+    /// The schema, in which `$claim` stands for values of the caller's token.
+    pub schema: Value,
+}
+
+/// Whether a tool exists for a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It does not.
+    Absent,
+    /// The caller may call it with arguments that one of its narrowings accepts.
+    Narrowed,
+    /// The caller may call it.
+    Callable,
+}
+
+/// The decision on every tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matrix {
+    /// In the order of the tools.
+    pub rows: Vec<Row>,
+    /// The schemas that rows name by index.
+    pub narrowings: Vec<Narrowing>,
+}
+
+impl Matrix {
+    /// Applies the rules to tools.
+    pub fn new(access: &Access, tools: &[ToolFacts<'_>]) -> Self {
+        let mut matrix = Self {
+            rows: vec![Row::default(); tools.len()],
+            narrowings: Vec::new(),
+        };
+        for (at, rule) in access.rules.iter().enumerate() {
+            let narrowing = rule.args.as_ref().map(|schema| {
+                matrix.narrowings.push(Narrowing {
+                    rule: at,
+                    schema: schema.clone(),
+                });
+                matrix.narrowings.len() as u32 - 1
+            });
+            let rows = matrix.rows.iter_mut().zip(tools);
+            for (row, _) in rows.filter(|(_, tool)| rule.matches(tool.path, tool.hints)) {
+                match (rule.effect, narrowing) {
+                    (Effect::Deny, _) => row.deny(rule.to, rule.except),
+                    (Effect::Allow, None) => row.allow |= rule.to.bits(),
+                    (Effect::Allow, Some(narrowing)) => row.narrowed.push(NarrowMask {
+                        to: rule.to.bits(),
+                        narrowing,
+                    }),
+                }
+            }
+        }
+        matrix
+            .rows
+            .iter_mut()
+            .for_each(Row::drop_needless_narrowings);
+        matrix
+    }
+
+    /// The tools, by index, that some caller may use here and not in `wider`, or with more arguments. Both are of the
+    /// same tools and groups.
+    pub fn widened_from(&self, wider: &Self) -> Vec<usize> {
+        let rows = self.rows.iter().zip(&wider.rows).enumerate();
+        rows.filter(|(_, (row, other))| !self.is_row_within(row, other, wider))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    fn is_row_within(&self, row: &Row, other: &Row, wider: &Self) -> bool {
+        // Without an argument that narrows it.
+        if exceeds(row.allow, row, other.allow, other) {
+            return false;
+        }
+        row.narrowed.iter().all(|mask| {
+            let schema = &self.narrowings[mask.narrowing as usize].schema;
+            let same = other
+                .narrowed
+                .iter()
+                .filter(|other| wider.narrowings[other.narrowing as usize].schema == *schema);
+            let allowed = same.fold(other.allow, |all, one| all | one.to);
+            !exceeds(mask.to, row, allowed, other)
+        })
+    }
+}
+
+/// Whether callers in some set of groups get the tool by `to` and the denials of `row`, and not by `allowed` and the
+/// denials of `other`.
+///
+/// A set of groups that no denial of `row` hits stays one if another such set is added to it, so that the largest such
+/// set within given groups decides.
+fn exceeds(to: u64, row: &Row, allowed: u64, other: &Row) -> bool {
+    let largest = |mut groups: u64| {
+        while let Some(hit) = row.deny.iter().find(|deny| deny.hits(groups)) {
+            groups &= !hit.to;
+        }
+        groups
+    };
+    if largest(!allowed) & to != 0 {
+        return true;
+    }
+    other.deny.iter().any(|deny| {
+        let groups = largest(!deny.except);
+        groups & deny.to != 0 && groups & to != 0
+    })
+}
+
+impl Row {
+    /// The row as a reference.
+    pub fn as_ref(&self) -> RowRef<'_> {
+        RowRef {
+            allow: self.allow,
+            narrowed: &self.narrowed,
+            deny: &self.deny,
+        }
+    }
+
+    fn deny(&mut self, to: GroupSet, except: GroupSet) {
+        let same = self
+            .deny
+            .iter_mut()
+            .find(|known| known.except == except.bits());
+        match same {
+            Some(known) => known.to |= to.bits(),
+            None => self.deny.push(DenyMask {
+                to: to.bits(),
+                except: except.bits(),
+            }),
+        }
+    }
+
+    /// A group that may call the tool with any arguments needs no narrowing.
+    fn drop_needless_narrowings(&mut self) {
+        let allow = self.allow;
+        self.narrowed.retain_mut(|mask| {
+            mask.to &= !allow;
+            mask.to != 0
+        });
+    }
+}
+
+impl DenyMask {
+    /// Whether the tool is denied to callers in exactly these groups.
+    const fn hits(&self, groups: u64) -> bool {
+        groups & self.to != 0 && groups & self.except == 0
+    }
+}
+
+impl<'r> RowRef<'r> {
+    /// Whether the tool exists for callers in `groups`. `applies` says whether the caller has the claims of a narrowing.
+    pub fn decide(self, groups: GroupSet, applies: impl Fn(u32) -> bool) -> Decision {
+        let bits = groups.bits();
+        if self.deny.iter().any(|deny| deny.hits(bits)) {
+            return Decision::Absent;
+        }
+        if self.allow & bits != 0 {
+            return Decision::Callable;
+        }
+        match self.narrowings(groups).any(applies) {
+            true => Decision::Narrowed,
+            false => Decision::Absent,
+        }
+    }
+
+    /// The narrowings of the rules that apply to `groups`. A call must match one of them.
+    pub fn narrowings(self, groups: GroupSet) -> impl Iterator<Item = u32> + 'r {
+        let masks = self.narrowed.iter();
+        masks
+            .filter(move |mask| mask.to & groups.bits() != 0)
+            .map(|mask| mask.narrowing)
+    }
+}
