@@ -3,13 +3,14 @@
 //! Emitted code is data and names types of `mcp_broker::catalog`; no text of a server becomes code, an
 //! identifier or a comment. Equal plans give equal bytes.
 
+use broker_model::access::{DenyMask, NarrowMask};
 use broker_model::config::Config;
 use broker_model::lock::Lock;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
 use crate::plan::Plan;
-use crate::tables::{self, Area, Entry, EntryKind, Source, Span, Tables, Tool};
+use crate::tables::{self, AccessTable, Area, Entry, EntryKind, Source, Span, Tables, Tool};
 use broker_model::header_params::{HeaderParam, HeaderParamKind};
 
 /// The name of the file with the tables, which `include_catalog!` includes.
@@ -68,10 +69,12 @@ fn catalog(tables: &Tables) -> TokenStream {
         flat_order,
         sources,
         areas,
+        access,
     } = tables;
+    let access = option(access.as_ref());
     quote! {
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
-            use ::mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Source, Span, Tool};
+            use ::mcp_broker::catalog::{AccessTable, Area, Catalog, DenyMask, Entry, EntryKind, NarrowMask, Source, Span, Tool};
             Catalog {
                 format: #format,
                 catalog_digest: #catalog_digest,
@@ -85,6 +88,7 @@ fn catalog(tables: &Tables) -> TokenStream {
                 flat_order: &[#(#flat_order),*],
                 sources: &[#(#sources),*],
                 areas: &[#(#areas),*],
+                access: #access,
             }
         };
     }
@@ -103,6 +107,37 @@ impl ToTokens for Span {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let Self { at, len } = self;
         tokens.extend(quote!(Span { at: #at, len: #len }));
+    }
+}
+
+/// The expression of an optional value.
+fn option(value: Option<&impl ToTokens>) -> TokenStream {
+    match value {
+        Some(value) => quote!(Some(#value)),
+        None => quote!(None),
+    }
+}
+
+impl ToTokens for AccessTable {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Self {
+            digest,
+            groups,
+            narrowings,
+            local,
+            secret,
+            anonymous,
+            operators,
+            is_forbidden_shown,
+        } = self;
+        let operators = option(operators.as_ref());
+        tokens.extend(quote! {
+            AccessTable {
+                digest: #digest, groups: &[#(#groups),*], narrowings: &[#(#narrowings),*],
+                local: #local, secret: #secret, anonymous: #anonymous, operators: #operators,
+                is_forbidden_shown: #is_forbidden_shown,
+            }
+        });
     }
 }
 
@@ -161,11 +196,16 @@ impl ToTokens for Tool {
             header_params,
             idempotent,
             allow,
+            narrowed,
+            deny,
         } = self;
-        let output_schema = match output_schema {
-            Some(span) => quote!(Some(#span)),
-            None => quote!(None),
-        };
+        let output_schema = option(output_schema.as_ref());
+        let narrowed = narrowed.iter().map(
+            |NarrowMask { to, narrowing }| quote!(NarrowMask { to: #to, narrowing: #narrowing }),
+        );
+        let deny = deny
+            .iter()
+            .map(|DenyMask { to, except }| quote!(DenyMask { to: #to, except: #except }));
         let header_params = header_params.iter().map(header_param);
         let allow = if *allow == u64::MAX {
             quote!(u64::MAX)
@@ -177,6 +217,7 @@ impl ToTokens for Tool {
                 entry: #entry, source: #source, name: #name, flat_name: #flat_name, digest: #digest,
                 args_schema: #args_schema, output_schema: #output_schema, list_head: #list_head,
                 header_params: &[#(#header_params),*], idempotent: #idempotent, allow: #allow,
+                narrowed: &[#(#narrowed),*], deny: &[#(#deny),*],
             }
         });
     }

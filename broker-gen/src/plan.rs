@@ -4,10 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use broker_model::access::reviewed_annotations;
 use broker_model::config::{Config, Node, Source, ToolOverride, min_output_chars};
 use broker_model::lock::{Lock, LockedSource, LockedTool};
 use broker_model::suggest;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+use serde_json::Value;
 
 use crate::settings;
 
@@ -48,6 +50,14 @@ pub struct ToolEntry<'a> {
     pub tool: &'a LockedTool,
     /// The config's override.
     pub said: Option<&'a ToolOverride>,
+}
+
+impl ToolEntry<'_> {
+    /// The annotations that are in force: those of the server, with the hints of the config.
+    pub fn annotations(&self) -> Option<Value> {
+        let config = self.said.and_then(|said| said.annotations.as_ref());
+        reviewed_annotations(self.tool.raw.get("annotations"), config)
+    }
 }
 
 /// Checks that the lock was made for this config, and names the sources that changed, are missing, or are

@@ -9,18 +9,21 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use broker_model::NodePath;
+use broker_model::access::{DenyMask, Hint, Hints, NarrowMask};
 use broker_model::config::{Config, DEFAULT_MAX_NAME, ToolOverride};
 use broker_model::digest::Digest;
 use broker_model::flat_name::flat_name;
 use broker_model::lock::{Lock, LockedTool};
 use serde_json::{Value, json};
 
+mod access;
+
 use crate::plan::{self, Plan, ToolEntry};
 use crate::text::first_sentence;
 use broker_model::header_params::{self, HeaderParam};
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 3;
+pub const CATALOG_FORMAT: u32 = 4;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -50,6 +53,29 @@ pub struct Tables {
     pub sources: Vec<Source>,
     /// The children of the root, in the order of its listing.
     pub areas: Vec<Area>,
+    /// The section `access` of the config.
+    pub access: Option<AccessTable>,
+}
+
+/// The section `access`, apart from its rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessTable {
+    /// The digest of the whole section.
+    pub digest: String,
+    /// The names of the groups.
+    pub groups: Vec<String>,
+    /// The schemas of rules that narrow arguments.
+    pub narrowings: Vec<String>,
+    /// The groups of the program that starts or contains the broker.
+    pub local: u64,
+    /// The groups of callers with the secret.
+    pub secret: u64,
+    /// The groups of callers without a credential.
+    pub anonymous: u64,
+    /// The groups that see the state of the sources.
+    pub operators: Option<u64>,
+    /// Whether a caller is told of entries that it may not use.
+    pub is_forbidden_shown: bool,
 }
 
 /// A piece of [`Tables::blob`].
@@ -126,8 +152,12 @@ pub struct Tool {
     pub header_params: Vec<HeaderParam>,
     /// Whether a second call has no further effect.
     pub idempotent: bool,
-    /// Its admission classes.
+    /// The groups that may see and call it.
     pub allow: u64,
+    /// The groups that may call it with some arguments only.
+    pub narrowed: Vec<NarrowMask>,
+    /// The groups to which it is denied.
+    pub deny: Vec<DenyMask>,
 }
 
 /// A server mounted on a node.
@@ -195,7 +225,11 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
     if config.mcp.max_name != DEFAULT_MAX_NAME {
         digested["max_name"] = config.mcp.max_name.into();
     }
+    if let Some(access) = config.access_digest() {
+        digested["access"] = access.into();
+    }
     let catalog_digest = Digest::of("mcp-broker:catalog:1", &digested);
+    let access = access::apply(config, plan, &mut tools);
     let mut flat_order: Vec<u32> = (0..tools.len() as u32).collect();
     flat_order.sort_by_key(|at| &tools[*at as usize].flat_name);
     let areas = writer.areas();
@@ -213,6 +247,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         flat_order,
         sources,
         areas,
+        access,
     }
 }
 
@@ -285,6 +320,8 @@ impl Writer<'_, '_> {
             header_params: header_params::of_tool(&tool.tool.raw).unwrap_or_default(),
             idempotent: is_idempotent(tool),
             allow: u64::MAX,
+            narrowed: Vec::new(),
+            deny: Vec::new(),
         };
         (entry, tool)
     }
@@ -431,7 +468,10 @@ fn list_head(tool: &ToolEntry<'_>) -> String {
             "description",
             description(tool).map(|text| Value::from(text).to_string()),
         ),
-        ("annotations", raw.get("annotations").map(Value::to_string)),
+        (
+            "annotations",
+            tool.annotations().map(|value| value.to_string()),
+        ),
     ];
     let members = members.into_iter();
     let members: Vec<_> = members
@@ -442,9 +482,9 @@ fn list_head(tool: &ToolEntry<'_>) -> String {
 
 /// Whether the reviewed annotations say that a second call has no further effect.
 fn is_idempotent(tool: &ToolEntry<'_>) -> bool {
-    let annotations = tool.tool.raw.get("annotations");
-    let says = |hint: &str| annotations.is_some_and(|annotations| annotations[hint] == true);
-    says("readOnlyHint") || says("idempotentHint")
+    let annotations = tool.annotations();
+    let hints = Hints::of(annotations.as_ref());
+    hints.get(Hint::ReadOnly) || hints.get(Hint::Idempotent)
 }
 
 /// The `meta_desc` reply of a tool.
@@ -473,7 +513,7 @@ impl ToolReply {
         }
         let output_schema = raw.get("outputSchema");
         let output_schema = output_schema.map(|value| member("output_schema", value.to_string()));
-        if let Some(value) = raw.get("annotations") {
+        if let Some(value) = tool.annotations() {
             member("annotations", value.to_string());
         }
         member("digest", Value::from(tool.tool.digest.as_str()).to_string());

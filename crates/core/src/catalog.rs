@@ -2,7 +2,7 @@
 //! path; `view` says which of them are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,29 @@ pub struct Catalog {
     pub sources: &'static [Source],
     /// The children of the root, in the order of its listing.
     pub areas: &'static [Area],
+    /// The groups that the rows of the tools name; `None` if the config has no `access`.
+    pub access: Option<AccessTable>,
+}
+
+/// The section `access` of the config, apart from its rules, which are in the rows of the tools.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessTable {
+    /// The digest of the whole section.
+    pub digest: &'static str,
+    /// The names of the groups; the index of a group is its bit.
+    pub groups: &'static [&'static str],
+    /// The schemas of rules that narrow arguments, as JSON.
+    pub narrowings: &'static [&'static str],
+    /// The groups of the program that starts or contains the broker.
+    pub local: u64,
+    /// The groups of callers with the broker's secret.
+    pub secret: u64,
+    /// The groups of callers without a credential.
+    pub anonymous: u64,
+    /// The groups that see the state of the sources, if the config names them.
+    pub operators: Option<u64>,
+    /// Whether a caller is told of entries that it may not use.
+    pub is_forbidden_shown: bool,
 }
 
 /// An entry directly below the root, for texts that introduce the tree.
@@ -109,9 +132,15 @@ pub struct Tool {
     /// Whether its reviewed annotations say that a second call has no further effect: `readOnlyHint` or
     /// `idempotentHint` is true.
     pub idempotent: bool,
-    /// The admission classes that may see and call it, one bit each.
+    /// The groups that may see and call it, one bit each. Without [`Catalog::access`] it has no meaning.
     pub allow: u64,
+    /// The groups that may call it with some arguments only.
+    pub narrowed: &'static [NarrowMask],
+    /// The groups to which it is denied, whatever the others say.
+    pub deny: &'static [DenyMask],
 }
+
+pub use broker_model::access::{DenyMask, NarrowMask};
 
 pub use broker_model::header_params::HeaderParamKind;
 

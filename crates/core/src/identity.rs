@@ -1,19 +1,39 @@
 //! The caller of a request, as a surface authenticated it. Every operation takes it as a parameter.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Catalog;
 
-/// A caller: who it is, which groups it belongs to, which rules of admission apply to it, and
-/// which part of the tree it sees.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A caller: who it is, which groups it belongs to, and which part of the tree it sees.
+#[derive(Clone, Debug)]
 pub struct Identity {
     subject: Subject,
-    groups: Vec<String>,
-    class: AdmissionClass,
+    groups: Arc<[String]>,
+    claims: Arc<Claims>,
     subtree: Option<Subtree>,
+    revocation: Option<Revocation>,
+    /// The time at which the credential expires.
+    expires: Option<SystemTime>,
 }
+
+/// The end of a caller's right to call.
+#[derive(Clone, Debug)]
+pub struct Revocation {
+    /// Cancelled when the right is withdrawn. Calls that were not sent are refused then.
+    pub revoked: CancellationToken,
+    /// Whether calls that were sent are cancelled too. Otherwise they run to their end, and their results are discarded.
+    pub cancels_calls: bool,
+}
+
+/// The claims of a token that rules of access may read, by name.
+pub type Claims = BTreeMap<String, Value>;
 
 /// A part of the tree: an entry and everything below it, as indices of a catalog's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,35 +46,28 @@ pub(crate) struct Subtree {
     end: u32,
 }
 
-/// The way in which a caller was authenticated.
+/// Who a caller is. Requests of one subject are requests of one caller: its sessions belong to it, whichever token it
+/// sends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// The caller sent no secret, and the broker has none.
+    /// The caller sent no credential.
     Anonymous,
     /// The caller sent the broker's secret.
     Secret,
     /// The program that started the broker and uses its standard input and output, or that contains it.
     Local,
-}
-
-/// The rules of admission that apply to a caller, one bit for each. Callers of one class see and may
-/// call the same entries, so caches are kept for each class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AdmissionClass(u64);
-
-impl AdmissionClass {
-    /// The class that every entry of the catalog allows.
-    pub const ALL: Self = Self(u64::MAX);
-
-    /// The class to which these rules apply.
-    pub const fn new(rules: u64) -> Self {
-        Self(rules)
-    }
-
-    /// Whether an entry with these allowed rules exists for this class.
-    pub(crate) const fn is_allowed(self, allow: u64) -> bool {
-        self.0 & allow != 0
-    }
+    /// The caller sent an API key.
+    Key {
+        /// The name of the key.
+        name: Arc<str>,
+    },
+    /// The caller sent a token.
+    Token {
+        /// Its issuer.
+        issuer: Arc<str>,
+        /// Whom the issuer means.
+        subject: Arc<str>,
+    },
 }
 
 impl Subtree {
@@ -93,33 +106,74 @@ impl Subtree {
 }
 
 impl Identity {
-    /// An identity with its groups and the class that follows from them.
-    pub const fn new(subject: Subject, groups: Vec<String>, class: AdmissionClass) -> Self {
+    fn new(subject: Subject) -> Self {
         Self {
             subject,
-            groups,
-            class,
+            groups: Arc::default(),
+            claims: Arc::default(),
             subtree: None,
+            revocation: None,
+            expires: None,
         }
     }
 
-    /// A caller that sent no secret to a broker without one.
-    pub const fn anonymous() -> Self {
-        Self::unrestricted(Subject::Anonymous)
+    /// A caller that sent no credential.
+    pub fn anonymous() -> Self {
+        Self::new(Subject::Anonymous)
     }
 
     /// A caller that sent the broker's secret.
-    pub const fn secret() -> Self {
-        Self::unrestricted(Subject::Secret)
+    pub fn secret() -> Self {
+        Self::new(Subject::Secret)
     }
 
     /// The program that started or contains the broker.
-    pub const fn local() -> Self {
-        Self::unrestricted(Subject::Local)
+    pub fn local() -> Self {
+        Self::new(Subject::Local)
     }
 
-    const fn unrestricted(subject: Subject) -> Self {
-        Self::new(subject, Vec::new(), AdmissionClass::ALL)
+    /// A caller with an API key. A group that the config does not have gives no right.
+    pub fn key(name: &str, groups: impl Into<Arc<[String]>>) -> Self {
+        Self {
+            groups: groups.into(),
+            ..Self::new(Subject::Key { name: name.into() })
+        }
+    }
+
+    /// A caller with a token, with the groups and the claims that the config reads from it.
+    pub fn token(
+        issuer: &str,
+        subject: &str,
+        groups: impl Into<Arc<[String]>>,
+        claims: impl Into<Arc<Claims>>,
+    ) -> Self {
+        let subject = Subject::Token {
+            issuer: issuer.into(),
+            subject: subject.into(),
+        };
+        Self {
+            groups: groups.into(),
+            claims: claims.into(),
+            ..Self::new(subject)
+        }
+    }
+
+    /// The same caller, whose right to call can be withdrawn.
+    #[must_use]
+    pub fn revoked_by(self, revocation: Revocation) -> Self {
+        Self {
+            revocation: Some(revocation),
+            ..self
+        }
+    }
+
+    /// The same caller, with a credential that expires. Streams that were opened with it end then.
+    #[must_use]
+    pub fn expiring(self, expires: SystemTime) -> Self {
+        Self {
+            expires: Some(expires),
+            ..self
+        }
     }
 
     /// Whether the broker knows more of the caller than its address.
@@ -127,14 +181,35 @@ impl Identity {
         !matches!(self.subject, Subject::Anonymous)
     }
 
-    /// The way in which the caller was authenticated.
+    /// Who the caller is.
     pub const fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// The groups that the caller belongs to.
+    /// The groups of a caller with a key or a token. Those of other callers are in the config.
     pub fn groups(&self) -> &[String] {
         &self.groups
+    }
+
+    /// The claims that rules of access may read.
+    pub fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
+    /// How the right to call is withdrawn; `None` if it cannot be.
+    pub const fn revocation(&self) -> Option<&Revocation> {
+        self.revocation.as_ref()
+    }
+
+    /// Whether the right to call was withdrawn.
+    pub fn is_revoked(&self) -> bool {
+        let revocation = self.revocation.as_ref();
+        revocation.is_some_and(|it| it.revoked.is_cancelled())
+    }
+
+    /// The time at which the credential expires, if it does.
+    pub const fn expires(&self) -> Option<SystemTime> {
+        self.expires
     }
 
     /// The same identity that sees only this part of the tree.
@@ -145,13 +220,13 @@ impl Identity {
         }
     }
 
+    /// Whether both are the same caller, and see the same part of the tree. Their credentials may differ.
+    pub fn is_same_caller(&self, other: &Self) -> bool {
+        self.subject == other.subject && self.subtree == other.subtree
+    }
+
     /// The part of the tree that the caller is restricted to.
     pub(crate) const fn subtree(&self) -> Option<Subtree> {
         self.subtree
-    }
-
-    /// The class that decides what the caller sees and may call.
-    pub const fn class(&self) -> AdmissionClass {
-        self.class
     }
 }

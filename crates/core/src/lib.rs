@@ -44,7 +44,7 @@ pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
 pub use errors::server_error::ServerError;
-pub use identity::{AdmissionClass, Identity, Subject};
+pub use identity::{Claims, Identity, Revocation, Subject};
 pub use listing::direct::{FlatTool, ToolPage};
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
@@ -55,7 +55,7 @@ pub use types::{
     AreaRef, CoreParts, Describe, EntryRef, RefusalCause, Reply, StartMode, StartOutcome,
 };
 
-use admission::Admission;
+use admission::{Caller, Policy};
 use call::arguments;
 use call::validator::LazyValidator;
 use call::work::WorkPool;
@@ -83,7 +83,8 @@ pub struct Core(Arc<Inner>);
 struct Inner {
     catalog: &'static Catalog,
     heights: Box<[u8]>,
-    admission: Admission,
+    /// Who may see and call what; a reload replaces it.
+    policy: ArcSwap<Policy>,
     /// By the catalog's tools.
     validators: Arc<[LazyValidator]>,
     /// By the catalog's tools; a reload replaces them.
@@ -165,8 +166,8 @@ impl Core {
             let message = format!("`depth` is {depth}, but must be from 1 to {MAX_DEPTH}");
             return Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)));
         }
-        let view = self.0.drift_state.view.load();
-        let scope = self.0.scope(&view, identity);
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let scope = self.0.scope(&view, &caller);
         let at = lookup::resolve(scope, path)?;
         let entry = self.0.catalog.entry(at);
         match entry.kind {
@@ -182,8 +183,8 @@ impl Core {
         identity: &Identity,
         what: Describe<'_>,
     ) -> Result<Reply, Box<CoreError>> {
-        let view = self.0.drift_state.view.load();
-        let scope = self.0.scope(&view, identity);
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let scope = self.0.scope(&view, &caller);
         match what {
             Describe::One(path) => {
                 let at = lookup::resolve(scope, path)?;
@@ -231,8 +232,8 @@ impl Core {
     /// The entries directly below [`Core::root`] that exist for the caller, in the order of a listing. If the
     /// caller is restricted to a tool, this tool.
     pub fn areas(&self, identity: &Identity) -> Vec<AreaRef> {
-        let view = self.0.drift_state.view.load();
-        areas::areas(self.0.scope(&view, identity))
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        areas::areas(self.0.scope(&view, &caller))
     }
 
     /// The path of the topmost entry that the caller sees: `/` unless it is restricted.
@@ -244,8 +245,8 @@ impl Core {
     /// The same identity, restricted to the entry at `path` and what is below it: for it nothing else exists.
     /// Paths and flat names stay those of the whole tree.
     pub fn within(&self, identity: &Identity, path: &str) -> Result<Identity, Box<CoreError>> {
-        let view = self.0.drift_state.view.load();
-        let at = lookup::resolve(self.0.scope(&view, identity), path)?;
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let at = lookup::resolve(self.0.scope(&view, &caller), path)?;
         if self.0.catalog.entry(at).path == "/" {
             return Ok(identity.clone());
         }
@@ -254,8 +255,8 @@ impl Core {
 
     /// The tool with this flat name, if it exists for the caller.
     pub fn find_flat(&self, identity: &Identity, name: &str) -> Option<FlatTool> {
-        let view = self.0.drift_state.view.load();
-        direct::describe(self.0.scope(&view, identity), name)
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        direct::describe(self.0.scope(&view, &caller), name)
     }
 
     /// The served tools that exist for the caller as entries of `tools/list`, in the order of their paths: at
@@ -269,7 +270,8 @@ impl Core {
         max_bytes: usize,
     ) -> Option<ToolPage> {
         let (view, settings) = (self.0.drift_state.view.load(), self.0.settings.load());
-        let scope = self.0.scope(&view, identity);
+        let caller = self.0.caller(identity);
+        let scope = self.0.scope(&view, &caller);
         direct::page(scope, &settings, after, max_tools, max_bytes)
     }
 
@@ -311,8 +313,8 @@ impl Core {
 
     /// The entry at a path, without invoking it.
     pub fn lookup(&self, identity: &Identity, path: &str) -> Result<EntryRef, Box<CoreError>> {
-        let view = self.0.drift_state.view.load();
-        let at = lookup::resolve(self.0.scope(&view, identity), path)?;
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let at = lookup::resolve(self.0.scope(&view, &caller), path)?;
         let entry = self.0.catalog.entry(at);
         let (digest, withdrawn) = match entry.kind {
             EntryKind::Node { .. } => (None, false),
@@ -372,6 +374,21 @@ impl Core {
         self.0.drift_state.redactor()
     }
 
+    /// Whether the config has rules of access, so that callers may see different entries.
+    pub fn has_access_rules(&self) -> bool {
+        self.0.policy.load().has_rules()
+    }
+
+    /// Whether the caller sees the state of the sources.
+    pub fn is_operator(&self, identity: &Identity) -> bool {
+        self.0.policy.load().is_operator(identity)
+    }
+
+    /// Whether callers without a credential belong to a group; `None` if the config has no rules of access.
+    pub fn anonymous_has_groups(&self) -> Option<bool> {
+        self.0.policy.load().anonymous_has_groups()
+    }
+
     /// The digest of the catalog it serves.
     pub fn catalog_digest(&self) -> &'static str {
         self.0.catalog.catalog_digest
@@ -379,14 +396,17 @@ impl Core {
 }
 
 impl Inner {
-    fn scope<'a>(&'a self, view: &'a View, identity: &Identity) -> Scope<'a> {
+    /// The caller under the rules in force.
+    fn caller(&self, identity: &Identity) -> Caller {
+        Caller::new(self.policy.load_full(), identity)
+    }
+
+    fn scope<'a>(&'a self, view: &'a View, caller: &'a Caller) -> Scope<'a> {
         Scope {
             catalog: self.catalog,
             heights: &self.heights,
-            admission: &self.admission,
             view,
-            class: identity.class(),
-            subtree: identity.subtree(),
+            caller,
         }
     }
 }

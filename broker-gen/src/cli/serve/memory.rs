@@ -1,6 +1,8 @@
 //! The catalog in memory: borrows from tables that live as long as the process.
 
-use mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, HeaderParam, Source, Span, Tool};
+use mcp_broker::catalog::{
+    AccessTable, Area, Catalog, Entry, EntryKind, HeaderParam, Source, Span, Tool,
+};
 
 use crate::tables::{self, Tables};
 use broker_model::header_params;
@@ -22,6 +24,7 @@ pub(super) fn catalog(tables: Tables) -> &'static Catalog {
         flat_order: &tables.flat_order,
         sources: each(&tables.sources, source),
         areas: each(&tables.areas, area),
+        access: tables.access.as_ref().map(access),
     }))
 }
 
@@ -64,6 +67,8 @@ fn tool(tool: &'static tables::Tool) -> Tool {
         header_params: each(&tool.header_params, header_param),
         idempotent: tool.idempotent,
         allow: tool.allow,
+        narrowed: &tool.narrowed,
+        deny: &tool.deny,
     }
 }
 
@@ -81,6 +86,19 @@ fn source(source: &'static tables::Source) -> Source {
         protocol_version: &source.protocol_version,
         lock: span(source.lock),
         tools: &source.tools,
+    }
+}
+
+fn access(access: &'static tables::AccessTable) -> AccessTable {
+    AccessTable {
+        digest: &access.digest,
+        groups: each(&access.groups, |name| name.as_str()),
+        narrowings: each(&access.narrowings, |schema| schema.as_str()),
+        local: access.local,
+        secret: access.secret,
+        anonymous: access.anonymous,
+        operators: access.operators,
+        is_forbidden_shown: access.is_forbidden_shown,
     }
 }
 

@@ -163,6 +163,7 @@ mod tests {
             flat_order: &[],
             sources: &[],
             areas: &[],
+            access: None,
         }))
     }
 

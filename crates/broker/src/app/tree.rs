@@ -174,10 +174,13 @@ mod tests {
             header_params: &[],
             idempotent: false,
             allow: u64::MAX,
+            narrowed: &[],
+            deny: &[],
         }],
         flat_order: &[0],
         sources: &[],
         areas: &[],
+        access: None,
     };
 
     #[test]

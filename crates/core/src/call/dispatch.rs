@@ -7,15 +7,18 @@ use broker_mcp::{CallFailure, CallTime, RawResult, ToolCall};
 use broker_memory::Charge;
 use broker_model::SourceCause;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::baggage::without_baggage;
 use super::limit::Limits;
 use super::resolve::{Target, out_of_service};
+use super::revoked;
 use crate::Inner;
 use crate::call::arguments::memory_error_for_request;
 use crate::call::context::CallContext;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
+use crate::identity::Identity;
 use crate::sources::slot::SourceSlot;
 
 impl Inner {
@@ -25,7 +28,7 @@ impl Inner {
         target: &Target,
         slot: &SourceSlot,
         args: &[u8],
-        context: &CallContext<'_>,
+        (identity, context): (&Identity, &CallContext<'_>),
         limits: &Limits,
     ) -> Result<RawResult, Box<CoreError>> {
         // The line that is made from the arguments.
@@ -45,6 +48,7 @@ impl Inner {
             args,
             meta: meta.as_deref(),
             events: context.events.as_ref(),
+            revoked: identity.revocation().map(|it| &it.revoked),
         };
         let mut answer = self
             .send(target, slot, call, limits.call_time(context.deadline))
@@ -114,6 +118,9 @@ impl Inner {
             }
             if let Some(withdrawn) = withdrawn {
                 return Err(out_of_service(target, &withdrawn));
+            }
+            if call.revoked.is_some_and(CancellationToken::is_cancelled) {
+                return Err(revoked::error(false));
             }
             return Ok(match session {
                 Ok(session) => session.call(call, left).await,

@@ -14,6 +14,7 @@ mod limit;
 mod record;
 mod render_mode;
 mod resolve;
+mod revoked;
 mod shape;
 mod validate;
 pub(crate) mod validator;
@@ -21,6 +22,7 @@ pub(crate) mod work;
 
 use context::{CallContext, Operation, Outcome};
 use record::Record;
+use revoked::while_allowed;
 
 use crate::Inner;
 use crate::errors::error::CoreError;
@@ -58,7 +60,8 @@ impl Inner {
         let slot = self.pass_gate(identity, &target).await?;
         let limits = self.limits(&target, context);
         self.validate(&target, args, context, &limits).await?;
-        let answer = self.dispatch(&target, slot, text, context, &limits).await?;
+        let answer = self.dispatch(&target, slot, text, (identity, context), &limits);
+        let answer = while_allowed(identity, answer).await?;
         self.shape(&target, answer, context, &limits.settings).await
     }
 }

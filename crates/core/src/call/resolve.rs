@@ -2,6 +2,7 @@
 
 use super::record::Record;
 use crate::Inner;
+use crate::admission::NarrowedArgs;
 use crate::catalog::{EntryKind, Tool};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
@@ -10,7 +11,7 @@ use crate::listing::view::Withdrawal;
 use broker_model::CallCode;
 
 /// The tool that a call names.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Target {
     /// Its index in the catalog's tools.
     pub(super) at: u32,
@@ -18,6 +19,8 @@ pub(super) struct Target {
     pub(super) path: &'static str,
     /// The path of its source.
     pub(super) source: &'static str,
+    /// The schemas that narrow the arguments for the caller.
+    pub(super) narrowed: Option<NarrowedArgs>,
 }
 
 impl Inner {
@@ -27,8 +30,8 @@ impl Inner {
         path: &str,
         record: &mut Record<'_>,
     ) -> Result<Target, Box<CoreError>> {
-        let view = self.drift_state.view.load();
-        let scope = self.scope(&view, identity);
+        let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
+        let scope = self.scope(&view, &caller);
         let found = lookup::resolve(scope, path)?;
         let entry = self.catalog.entry(found);
         let EntryKind::Tool(at) = entry.kind else {
@@ -40,6 +43,7 @@ impl Inner {
             tool,
             path: entry.path,
             source: self.catalog.sources[tool.source as usize].path,
+            narrowed: caller.narrowed(at),
         };
         record.resolved(&target);
         Ok(target)

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::limit::Limits;
 use super::resolve::Target;
 use crate::Inner;
+use crate::admission::NarrowedArgs;
 use crate::call::arguments::{Args, ParsedCharge, charge_parsed, overloaded, unsent};
 use crate::call::context::CallContext;
 use crate::call::validator::{self, LazyValidator, Refusal};
@@ -43,13 +44,18 @@ impl Inner {
         limits: &Limits,
     ) -> Result<(), Box<CoreError>> {
         let Target { at, tool, path, .. } = *target;
+        let narrowed = target.narrowed.as_ref();
         let account = context.account;
         let long = match args {
             Args::Read { text, value } => {
                 let budget = Budget::steps(MAX_INLINE_STEPS);
-                let checked =
-                    self.validators[at as usize].check(self.catalog, tool, &value, &budget);
-                match checked {
+                let validator = &self.validators[at as usize];
+                let checked = validator.check(self.catalog, tool, &value, &budget);
+                let narrow = |()| match narrowed {
+                    Some(narrowed) => narrowed.check(path, &value, &budget),
+                    None => Ok(()),
+                };
+                match checked.and_then(narrow) {
                     Ok(()) => return Ok(()),
                     Err(Refusal::Final(error)) => return Err(error),
                     Err(Refusal::OverBudget(_)) => {}
@@ -65,6 +71,7 @@ impl Inner {
             catalog: self.catalog,
             tool,
             path,
+            narrowed: narrowed.cloned(),
             account: account.clone(),
         };
         let checked = self.work.run(move |stop| check.run(long, stop));
@@ -83,6 +90,7 @@ struct Check {
     catalog: &'static Catalog,
     tool: &'static Tool,
     path: &'static str,
+    narrowed: Option<NarrowedArgs>,
     account: Account,
 }
 
@@ -96,6 +104,10 @@ impl Check {
         let budget = Budget::of_values(broker_schema::count_values(&value)).until(&stopped);
         self.validators[self.at]
             .check(self.catalog, self.tool, &value, &budget)
+            .and_then(|()| match &self.narrowed {
+                Some(narrowed) => narrowed.check(self.path, &value, &budget),
+                None => Ok(()),
+            })
             .map_err(Refusal::into_error)
     }
 

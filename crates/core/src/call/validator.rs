@@ -87,7 +87,7 @@ pub(crate) fn too_many_values(path: &str, values: u64) -> Box<CoreError> {
 
 /// The tool's schema is too costly on these arguments. No value is shown, and it is unknown which
 /// values would match.
-fn over_budget(path: &str, pointer: &str) -> Box<CoreError> {
+pub(crate) fn over_budget(path: &str, pointer: &str) -> Box<CoreError> {
     let place = if pointer.is_empty() {
         String::new()
     } else {
@@ -138,9 +138,8 @@ fn refused(
     let tree = serde_json::from_str(schema).unwrap_or(Value::Null);
     let explanation = validator.explain(&tree, args, MAX_ERRORS, budget);
     let errors = explanation.places;
-    let shown: Vec<_> = errors.iter().map(|error| show(error, args)).collect();
     let mut details = Map::new();
-    details.insert("errors".to_owned(), shown.into());
+    details.insert("errors".to_owned(), shown_errors(&errors, args));
     details.insert("more".to_owned(), explanation.more.into());
     if schema.len() <= MAX_SCHEMA_BYTES {
         details.insert("args_schema".to_owned(), tree);
@@ -165,6 +164,11 @@ fn refused(
     } else {
         Refusal::Final(error)
     }
+}
+
+/// Errors as callers see them.
+pub(crate) fn shown_errors(errors: &[SchemaError], args: &Value) -> Value {
+    errors.iter().map(|error| show(error, args)).collect()
 }
 
 /// One error as callers see it. Of a value only the type is shown, and less for a member whose name

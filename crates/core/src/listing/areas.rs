@@ -17,7 +17,7 @@ struct Head {
 /// The areas of a caller, in the order of a listing.
 pub(crate) fn areas(scope: Scope<'_>) -> Vec<AreaRef> {
     let catalog = scope.catalog;
-    let Some(subtree) = scope.subtree else {
+    let Some(subtree) = scope.caller.subtree() else {
         let areas = catalog.areas.iter();
         return areas
             .filter(|area| scope.admits(area.entry))

@@ -1,7 +1,10 @@
 //! The tools under their flat names: the pages of `tools/list`, and the tool that a flat name names.
 
+use std::borrow::Cow;
+
 use broker_model::config::RenderMode;
 
+use crate::admission::NarrowedArgs;
 use crate::catalog::{Catalog, HeaderParam, Tool};
 use crate::listing::scope::Scope;
 use crate::sources::setup::ToolSettings;
@@ -60,7 +63,9 @@ pub(crate) fn page(
         if !scope.view.is_served(at) || !scope.admits(tool.entry) {
             continue;
         }
-        let parts = parts(scope.catalog, tool, &settings[at as usize]);
+        let narrowed = scope.caller.narrowed(at);
+        let schema = listed_schema(scope.catalog.text(tool.args_schema), narrowed.as_ref());
+        let parts = parts(scope.catalog, tool, &schema, &settings[at as usize]);
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         // With the comma before it and the bracket at the end.
         let is_full = count >= max_tools || tools.len() + bytes + 2 > max_bytes;
@@ -82,7 +87,12 @@ pub(crate) fn page(
 }
 
 /// The text of a tool's entry, in parts.
-fn parts(catalog: &Catalog, tool: &'static Tool, settings: &ToolSettings) -> [&'static str; 9] {
+fn parts<'a>(
+    catalog: &Catalog,
+    tool: &'static Tool,
+    schema: &'a str,
+    settings: &ToolSettings,
+) -> [&'a str; 9] {
     let head = catalog.text(tool.list_head);
     let output = tool.output_schema.filter(|_| lists_output(settings));
     let output = output.map(|span| catalog.text(span));
@@ -93,7 +103,7 @@ fn parts(catalog: &Catalog, tool: &'static Tool, settings: &ToolSettings) -> [&'
         if head.is_empty() { "\"" } else { "\"," },
         head,
         ",\"inputSchema\":",
-        listed_schema(catalog.text(tool.args_schema)),
+        schema,
         output.map_or("", |_| ",\"outputSchema\":"),
         output.unwrap_or_default(),
         "}",
@@ -102,10 +112,14 @@ fn parts(catalog: &Catalog, tool: &'static Tool, settings: &ToolSettings) -> [&'
 
 /// The schema of arguments as clients require it: clients refuse a whole list because of a tool without a
 /// schema, which the catalog has as `{}`. Arguments are always an object.
-fn listed_schema(args_schema: &'static str) -> &'static str {
-    match args_schema {
+fn listed_schema(args_schema: &'static str, narrowed: Option<&NarrowedArgs>) -> Cow<'static, str> {
+    let own = match args_schema {
         "{}" => r#"{"type":"object"}"#,
         schema => schema,
+    };
+    match narrowed {
+        Some(narrowed) => Cow::Owned(narrowed.apply(own)),
+        None => Cow::Borrowed(own),
     }
 }
 
@@ -135,8 +149,8 @@ mod tests {
 
     #[test]
     fn tool_without_a_schema_is_listed_with_one_of_an_object() {
-        assert_eq!(listed_schema("{}"), r#"{"type":"object"}"#);
+        assert_eq!(listed_schema("{}", None), r#"{"type":"object"}"#);
         let own = r#"{"type":"object","properties":{}}"#;
-        assert_eq!(listed_schema(own), own);
+        assert_eq!(listed_schema(own, None), own);
     }
 }

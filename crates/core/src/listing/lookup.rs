@@ -25,10 +25,16 @@ pub(crate) fn resolve_within(
     text: &str,
     budget: &mut Budget,
 ) -> Result<u32, Box<CoreError>> {
-    if let Some(at) = scope.catalog.find(text)
-        && scope.admits(at)
-    {
-        return Ok(at);
+    if let Some(at) = scope.catalog.find(text) {
+        if scope.admits(at) {
+            return Ok(at);
+        }
+        if scope.caller.is_told_of(scope.view, scope.catalog, at) {
+            let message = format!("the caller may not use `{text}`");
+            return Err(Box::new(
+                CoreError::new(CallCode::Forbidden, message).path(text),
+            ));
+        }
     }
     let shown = shown_line(text, 120);
     let error = match path::check(text) {
@@ -104,7 +110,7 @@ fn with_candidates(
 
 /// The path of the entry that a caller is restricted to, if `path` is above it.
 fn root_below(scope: Scope<'_>, path: &str) -> Option<&'static str> {
-    let root = scope.catalog.entry(scope.subtree?.root).path;
+    let root = scope.catalog.entry(scope.caller.subtree()?.root).path;
     let rest = root.strip_prefix(path.trim_end_matches('/'))?;
     rest.starts_with('/').then_some(root)
 }

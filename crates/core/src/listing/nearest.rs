@@ -60,6 +60,10 @@ pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<
     let mut found: Vec<(f64, &'static str)> = Vec::new();
     let catalog = scope.catalog;
     let mut offer = |at: u32, bonus: f64| {
+        // First of all, so that entries that do not exist for the caller take nothing from the budget.
+        if !scope.admits(at) {
+            return;
+        }
         let entry = catalog.entry(at);
         let leaf = split(entry.path).1;
         let like = if leaf.eq_ignore_ascii_case(&wanted) {
@@ -77,7 +81,7 @@ pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<
         } else {
             0.0
         };
-        if like >= MIN_LIKENESS && scope.admits(at) {
+        if like >= MIN_LIKENESS {
             found.push((like + bonus, entry.path));
         }
     };

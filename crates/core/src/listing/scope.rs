@@ -3,15 +3,15 @@
 
 use std::ops::Range;
 
+use broker_model::access::Decision;
 use broker_model::digest::etag;
 use bytes::Bytes;
 use serde::Serialize;
 
 use crate::Reply;
-use crate::admission::Admission;
+use crate::admission::{Caller, NarrowedArgs};
 use crate::catalog::{Catalog, Entry, EntryKind};
 use crate::errors::error::{CoreError, ErrorMembers};
-use crate::identity::{AdmissionClass, Subtree};
 use crate::listing::view::View;
 
 /// The catalog for one class of callers at one moment. Everything below an entry of a subtree is in it as well,
@@ -20,11 +20,8 @@ use crate::listing::view::View;
 pub(crate) struct Scope<'a> {
     pub(crate) catalog: &'static Catalog,
     pub(crate) heights: &'a [u8],
-    pub(crate) admission: &'a Admission,
     pub(crate) view: &'a View,
-    pub(crate) class: AdmissionClass,
-    /// The only part of the tree that the caller sees.
-    pub(crate) subtree: Option<Subtree>,
+    pub(crate) caller: &'a Caller,
 }
 
 /// The element for an entry that cannot be described.
@@ -51,16 +48,12 @@ pub(crate) fn heights(catalog: &Catalog) -> Box<[u8]> {
 impl Scope<'_> {
     /// Whether an entry exists for the caller.
     pub(crate) fn admits(&self, at: u32) -> bool {
-        if self.subtree.is_some_and(|subtree| !subtree.contains(at)) {
-            return false;
-        }
-        self.admission
-            .admits(self.class, self.view, self.catalog, at)
+        self.caller.decide(self.view, self.catalog, at) != Decision::Absent
     }
 
     /// The indices of the entries in which suggestions are searched.
     pub(crate) fn searched(&self) -> Range<u32> {
-        match self.subtree {
+        match self.caller.subtree() {
             Some(subtree) => subtree.below(),
             None => 0..self.catalog.entries.len() as u32,
         }
@@ -69,7 +62,8 @@ impl Scope<'_> {
     /// Whether the compiled replies of a node apply: the entries directly below it are as compiled, and
     /// all of them exist for the caller.
     fn is_as_compiled(&self, at: u32, children: &[u32]) -> bool {
-        !self.view.is_touched(at) && self.admission.admits_all(self.class, children)
+        !self.view.is_touched(at)
+            && (!self.caller.has_rules() || children.iter().all(|child| self.admits(*child)))
     }
 
     /// The tree below a node.
@@ -86,18 +80,19 @@ impl Scope<'_> {
             return self.compiled(tree, tree_etag);
         }
         let depth = depth.min(self.heights[at as usize]);
-        self.view.cached((at, depth, self.class), || {
-            let mut out = String::with_capacity(1024);
-            self.push_tree(&mut out, entry, depth);
-            composed(out)
-        })
+        self.view
+            .cached((at, depth, self.caller.class().clone()), || {
+                let mut out = String::with_capacity(1024);
+                self.push_tree(&mut out, entry, depth);
+                self.composed(out)
+            })
     }
 
     /// One entry described.
     pub(crate) fn description(&self, at: u32) -> Reply {
         let entry = self.catalog.entry(at);
         match self.changed_description(at, entry) {
-            Some(text) => composed(text),
+            Some(text) => self.composed(text),
             None => self.compiled(entry.desc, entry.desc_etag),
         }
     }
@@ -125,7 +120,7 @@ impl Scope<'_> {
             }
         }
         out.push_str("]}");
-        composed(out)
+        self.composed(out)
     }
 
     fn push_description(&self, out: &mut String, at: u32) {
@@ -148,8 +143,21 @@ impl Scope<'_> {
                 Some(out)
             }
             EntryKind::Tool(tool) => {
-                let withdrawn = self.view.withdrawn(tool)?;
-                Some(format!("{head},{}}}", withdrawn.member))
+                let narrowed = self.caller.narrowed(tool);
+                let withdrawn = self.view.withdrawn(tool);
+                if narrowed.is_none() && withdrawn.is_none() {
+                    return None;
+                }
+                let mut out = match &narrowed {
+                    Some(narrowed) => self.narrowed_head(entry, tool, narrowed),
+                    None => head.to_owned(),
+                };
+                if let Some(withdrawn) = withdrawn {
+                    out.push(',');
+                    out.push_str(&withdrawn.member);
+                }
+                out.push('}');
+                Some(out)
             }
         }
     }
@@ -183,22 +191,43 @@ impl Scope<'_> {
         out.push(']');
     }
 
+    /// The description of a tool, without its closing brace, with the schema that the caller must match.
+    fn narrowed_head(&self, entry: &Entry, tool: u32, narrowed: &NarrowedArgs) -> String {
+        let head = self.catalog.text(entry.desc_head);
+        let schema = self.catalog.tool(tool).args_schema;
+        let at = (schema.at - entry.desc_head.at) as usize;
+        let (before, after) = (&head[..at], &head[at + schema.len as usize..]);
+        let schema = narrowed.apply(self.catalog.text(schema));
+        format!("{before}{schema}{after},\"args_schema_narrowed\":true")
+    }
+
     fn compiled(&self, span: crate::catalog::Span, etag: &str) -> Reply {
         Reply {
             body: Bytes::from_static(self.catalog.text(span).as_bytes()),
-            etag: Some(etag.to_owned()),
+            etag: Some(self.etag_of(etag.to_owned())),
         }
+    }
+
+    /// A reply whose entity tag is computed from its bytes.
+    fn composed(&self, text: String) -> Reply {
+        Reply {
+            etag: Some(self.etag_of(etag(text.as_bytes()))),
+            body: Bytes::from(text),
+        }
+    }
+
+    /// The entity tag of a reply whose bytes have the tag `of_bytes`. With rules of access it also depends on the
+    /// catalog and on the admission class, so that equal tags do not say that two classes see the same.
+    fn etag_of(&self, of_bytes: String) -> String {
+        if !self.caller.has_rules() {
+            return of_bytes;
+        }
+        let digest = self.catalog.catalog_digest;
+        let class = self.caller.class().text();
+        etag(format!("{digest} {class} {of_bytes}").as_bytes())
     }
 }
 
 fn push_json(out: &mut String, value: &impl Serialize) {
     out.push_str(&serde_json::to_string(value).expect("strings and JSON values always serialize"));
-}
-
-/// A reply whose entity tag is computed from its bytes.
-fn composed(text: String) -> Reply {
-    Reply {
-        etag: Some(etag(text.as_bytes())),
-        body: Bytes::from(text),
-    }
 }

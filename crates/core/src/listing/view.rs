@@ -8,8 +8,8 @@ use broker_drift::Class;
 use serde::Serialize;
 
 use crate::Reply;
+use crate::admission::AdmissionClass;
 use crate::catalog::Catalog;
-use crate::identity::AdmissionClass;
 use crate::sources::reason::Reason;
 
 /// The maximum bytes of composed replies that one view caches.

@@ -19,7 +19,7 @@ pub(crate) struct RecordedCall {
     pub(crate) time: CallTime,
 }
 
-/// A scripted source. A call after the end of the script waits until the source is stopped.
+/// A scripted source. A call after the end of the script waits for another answer, or until the source is stopped.
 #[derive(Debug)]
 pub(crate) struct Fake {
     status: watch::Sender<Status>,
@@ -52,6 +52,8 @@ impl Fake {
             repaired: false,
         });
         self.answers.lock().unwrap().push_back(answer);
+        // Wakes a call that waits for its answer.
+        self.status.send_modify(|_| {});
     }
 
     pub(crate) fn seen(&self) -> Vec<RecordedCall> {
@@ -90,14 +92,17 @@ impl Fake {
             timeout: time.first(),
             time,
         });
-        let answer = self.answers.lock().unwrap().pop_front();
-        if let Some(answer) = answer {
-            return answer;
-        }
         let mut status = self.status();
-        let stopped = status.wait_for(|status| status.state == State::Stopping);
-        stopped.await.unwrap();
-        Err(CallFailure::Stopping)
+        loop {
+            let answer = self.answers.lock().unwrap().pop_front();
+            if let Some(answer) = answer {
+                return answer;
+            }
+            if status.borrow_and_update().state == State::Stopping {
+                return Err(CallFailure::Stopping);
+            }
+            status.changed().await.unwrap();
+        }
     }
 
     pub(crate) fn status(&self) -> watch::Receiver<Status> {

@@ -205,10 +205,12 @@ impl Inner {
             }
         }
         self.drift_state.hide(prepared.hidden);
+        self.policy.store(prepared.policy);
         let before = self.settings.swap(Arc::new(prepared.tools));
         let (view, now) = (self.drift_state.view.load(), self.settings.load());
         let is_served = |tool| view.is_served(tool);
-        if direct::is_listed_otherwise(self.catalog, is_served, &before, &now) {
+        let rules_may_differ = self.policy.load().has_rules();
+        if rules_may_differ || direct::is_listed_otherwise(self.catalog, is_served, &before, &now) {
             self.drift_state.count_tool_change();
         }
         self.memory.set_limit(prepared.memory_bytes);

@@ -15,7 +15,7 @@ use broker_model::trust::TrustLevel;
 use broker_model::{Diagnostic, DiagnosticCode};
 use tokio_util::task::TaskTracker;
 
-use crate::admission::Admission;
+use crate::admission::Policy;
 use crate::call::validator::LazyValidator;
 use crate::call::work::WorkPool;
 use crate::catalog::{Catalog, FORMAT};
@@ -34,6 +34,8 @@ pub struct PreparedConfig {
     pub(crate) tools: Box<[ToolSettings]>,
     /// The tools that the config hides.
     pub(crate) hidden: BTreeSet<u32>,
+    /// Who may see and call what.
+    pub(crate) policy: Arc<Policy>,
     /// `limits.memory_bytes`.
     pub(crate) memory_bytes: usize,
 }
@@ -96,7 +98,7 @@ pub(crate) fn build(setup: CoreParts<'_>) -> Result<Inner, Vec<Diagnostic>> {
     Ok(Inner {
         catalog,
         heights: heights(catalog),
-        admission: Admission::new(catalog),
+        policy: ArcSwap::new(prepared.policy),
         validators: validators.collect(),
         settings: ArcSwap::from_pointee(prepared.tools),
         drift_state: Arc::new(drift_state),
@@ -162,14 +164,19 @@ pub(crate) fn prepare(
     }
     let limits = problems_of_limits(catalog, &configured);
     problems.extend(limits.map(|problem| config.place(problem)));
-    if !problems.is_empty() {
-        return Err(problems);
-    }
+    let policy = match Policy::new(catalog, config) {
+        Ok(policy) if problems.is_empty() => policy,
+        outcome => {
+            problems.extend(outcome.err().into_iter().flatten());
+            return Err(problems);
+        }
+    };
     let (tools, hidden) = tools(catalog, &configured);
     Ok(PreparedConfig {
         sources,
         tools,
         hidden,
+        policy,
         memory_bytes: config.limits.memory_bytes,
     })
 }

@@ -65,8 +65,8 @@ impl Inner {
     /// the caller.
     pub(crate) fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
         let refusal = self.drift_state.gate.refusal()?;
-        let view = self.drift_state.view.load();
-        let scope = self.scope(&view, identity);
+        let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
+        let scope = self.scope(&view, &caller);
         let is_visible = |one: &&RefusingSource| {
             let tools = self.catalog.sources[one.source].tools.iter();
             tools

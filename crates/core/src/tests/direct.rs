@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::fixture::{
-    CALLER, catalog_that_allows, fixture, fixture_of, fixture_over, setup, snapshot,
-};
+use super::fixture::{CALLER, fixture, fixture_of, fixture_with, member_of, setup, snapshot};
 use crate::listing::direct::is_listed_otherwise;
-use crate::{AdmissionClass, Core, Identity, StartMode, Subject, ToolPage};
+use crate::{Core, StartMode, ToolPage};
 
 const ALL: usize = usize::MAX;
 
@@ -82,15 +80,16 @@ async fn direct_tools_continue_after_a_tool_that_was_withdrawn() {
 
 #[tokio::test]
 async fn flat_name_finds_the_tool_that_exists_for_the_caller() {
-    let broker = fixture_over(catalog_that_allows(|path| match path {
-        "/a/twin" => 0b10,
-        _ => 0b11,
-    }));
+    let broker = fixture_with(json!([
+        {"allow": ["/**"], "to": ["second"]},
+        {"allow": ["/**"], "to": ["*"]},
+        {"deny": ["/a/twin"], "to": ["first"], "except": ["second"]},
+    ]));
     let core = &broker.core;
     let found = core.find_flat(&CALLER, "a-deep-b-echo").unwrap();
     assert_eq!(found.path, "/a/deep/b/echo");
     assert!(found.header_params.is_empty());
-    let narrow = Identity::new(Subject::Anonymous, Vec::new(), AdmissionClass::new(1));
+    let narrow = member_of(&["first"]);
     assert!(core.find_flat(&CALLER, "a-twin").is_some());
     for name in ["a-twin", "a-twi", "A-echo", "/a/echo", "a", ""] {
         assert_eq!(core.find_flat(&narrow, name), None, "{name}");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use broker_mcp::{DriftCheck as _, Environment, State};
 use broker_model::config::{Config, Unreachable};
@@ -21,7 +21,7 @@ use crate::{
     Outcome, Reply, ResultForm, StartMode,
 };
 
-pub(super) static CALLER: Identity = Identity::anonymous();
+pub(super) static CALLER: LazyLock<Identity> = LazyLock::new(Identity::anonymous);
 
 /// The output schema of `/a/echo` in the catalog; the listing of its server has none.
 const OUTPUT_SCHEMA: &str = r#"{"type":"object"}"#;
@@ -70,11 +70,6 @@ fn head(path: &str, kind: &str) -> String {
 
 /// The tree as a catalog, rendered the way the build renders it.
 pub(super) fn catalog() -> &'static Catalog {
-    catalog_that_allows(|_| u64::MAX)
-}
-
-/// The catalog with the rules that allow each tool, by its path.
-pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catalog {
     let mut blob = Blob(String::new());
     let nodes = ["/", "/a", "/a/deep", "/a/deep/b", "/empty"];
     let tools = [
@@ -124,7 +119,9 @@ pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catal
                     list_head,
                     header_params: &[],
                     idempotent: false,
-                    allow: allow(path),
+                    allow: u64::MAX,
+                    narrowed: &[],
+                    deny: &[],
                 });
                 let desc_head = Span {
                     len: span.len - 1,
@@ -204,6 +201,7 @@ pub(super) fn catalog_that_allows(allow: impl Fn(&str) -> u64) -> &'static Catal
         flat_order: leak(flat_order),
         sources: leak(sources),
         areas: leak(vec![area("/a"), area("/empty")]),
+        access: None,
     }))
 }
 
@@ -215,18 +213,26 @@ pub(super) struct Fixture {
 
 /// `a` and `b` are further members of the two sources.
 pub(super) fn config(a: Value, b: Value) -> Config {
+    config_with(a, b, None)
+}
+
+/// [`config`] with a section `access`.
+fn config_with(a: Value, b: Value, access: Option<Value>) -> Config {
     let source = |more: Value| {
         let mut source = json!({"backend": "stdio", "command": "server"});
         let more = more.as_object().unwrap().clone();
         source.as_object_mut().unwrap().extend(more);
         source
     };
-    let config = json!({"tree": [
+    let mut config = json!({"tree": [
         {"path": "/a", "type": "node", "source": source(a), "children": [
             {"path": "/a/deep", "type": "node", "children": [
                 {"path": "/a/deep/b", "type": "node", "source": source(b)}]}]},
         {"path": "/empty", "type": "node"},
     ]});
+    if let Some(access) = access {
+        config["access"] = access;
+    }
     let parsed = Config::parse("config.json", config.to_string().as_bytes());
     parsed.unwrap().config
 }
@@ -237,18 +243,13 @@ pub(super) fn setup(
     a: Value,
     b: Value,
 ) -> Result<Core, Vec<broker_model::Diagnostic>> {
-    setup_of(catalog(), mode, a, b)
+    setup_of(&config(a, b), mode)
 }
 
-fn setup_of(
-    catalog: &'static Catalog,
-    mode: StartMode,
-    a: Value,
-    b: Value,
-) -> Result<Core, Vec<broker_model::Diagnostic>> {
+fn setup_of(config: &Config, mode: StartMode) -> Result<Core, Vec<broker_model::Diagnostic>> {
     Core::new(CoreParts {
-        catalog,
-        config: &config(a, b),
+        catalog: catalog(),
+        config,
         environment: &Environment::new(BTreeMap::new(), None),
         base: Path::new("."),
         mode,
@@ -260,9 +261,17 @@ pub(super) fn fixture_of(mode: StartMode, a: Value, b: Value) -> Fixture {
     served(setup(mode, a, b).unwrap())
 }
 
-/// A plain broker over another catalog of the same tree.
-pub(super) fn fixture_over(catalog: &'static Catalog) -> Fixture {
-    served(setup_of(catalog, StartMode::Plain, json!({}), json!({})).unwrap())
+/// A plain broker with rules of access for the groups `first` and `second`. [`CALLER`] has both.
+pub(super) fn fixture_with(rules: Value) -> Fixture {
+    let access = json!({"groups": ["first", "second"], "anonymous": ["*"], "rules": rules});
+    let config = config_with(json!({}), json!({}), Some(access));
+    served(setup_of(&config, StartMode::Plain).unwrap())
+}
+
+/// A caller with a key, in these groups.
+pub(super) fn member_of(groups: &[&str]) -> Identity {
+    let groups: Vec<String> = groups.iter().map(|name| (*name).to_owned()).collect();
+    Identity::key("key", groups)
 }
 
 fn served(core: Core) -> Fixture {

@@ -1,5 +1,6 @@
 //! Tests of core over a hand-made catalog and scripted sources.
 
+mod access;
 mod call;
 mod catalog;
 mod direct;

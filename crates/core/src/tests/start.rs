@@ -4,11 +4,9 @@ use broker_mcp::{SourceFailure, State};
 use broker_model::{CallCode, SourceCause};
 use serde_json::{Value, json};
 
-use super::fixture::{
-    CALLER, Fixture, call, catalog_that_allows, fixture_of, fixture_over, snapshot,
-};
+use super::fixture::{CALLER, Fixture, call, fixture_of, fixture_with, member_of, snapshot};
 use crate::sources::startup_gate::REACH_TIMEOUT;
-use crate::{AdmissionClass, CoreError, Identity, RefusalCause, StartMode, Subject};
+use crate::{CoreError, RefusalCause, StartMode};
 
 /// A plain start in which `/a` is required and `/a/deep/b` need not be reached.
 fn start() -> Fixture {
@@ -128,14 +126,14 @@ async fn start_without_a_required_source_is_refused_with_its_cause() {
 
 #[tokio::test]
 async fn start_refusal_names_only_sources_that_exist_for_the_caller() {
-    let broker = fixture_over(catalog_that_allows(|path| match path {
-        "/a/echo" => 0b11,
-        _ => 0b01,
-    }));
+    let broker = fixture_with(json!([
+        {"allow": ["/**"], "to": ["first"]},
+        {"allow": ["/a/echo"], "to": ["second"]},
+    ]));
     broker.matches(0);
     broker.lists(1, &snapshot(&[]));
     broker.core.first_verdict().await;
-    let narrow = Identity::new(Subject::Anonymous, Vec::new(), AdmissionClass::new(0b10));
+    let narrow = member_of(&["second"]);
     let refused = call(&broker.core, &narrow, "/a/echo", json!({"text": ""})).await;
     let error = refused.unwrap_err();
     assert_eq!(error.code, CallCode::StartRefused);

@@ -21,6 +21,7 @@ use broker_wire::{Framer, LineLimit, Peer};
 use bytes::Bytes;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::events::{CallEvents, RequestEvents};
 use crate::failure::SourceFailure;
@@ -62,6 +63,8 @@ struct ConnectionState {
 enum Command {
     Request(Request),
     Cancel(u64),
+    /// Cancels a request of which nothing was written.
+    CancelUnsent(u64),
     Notify(Bytes),
     Close(SourceFailure),
     Exited,
@@ -133,9 +136,9 @@ impl Connection {
         opening: &Opening<'_>,
     ) -> Self {
         let admission_limit = spec.max_in_flight + spec.queue;
-        // A call is counted until the task releases it, and is cancelled at most once; so this channel
+        // A call is counted until the task releases it, and is cancelled at most once in each way; so this channel
         // is never full.
-        let (commands, receiver) = mpsc::channel(2 * admission_limit + MAX_INTERNAL_COMMANDS);
+        let (commands, receiver) = mpsc::channel(3 * admission_limit + MAX_INTERNAL_COMMANDS);
         let (list_sender, list_changes) = watch::channel(0);
         let (end_sender, end) = watch::channel(None);
         let shared = Arc::new(ConnectionState {
@@ -189,21 +192,28 @@ impl Connection {
     ) -> Result<RawResult, RequestError> {
         let (id, reply) = self.submit(kind, line, None)?;
         let time = time.into().map(CallTime::from);
-        Waiter::new(self, id, reply).wait(time, None).await
+        Waiter::new(self, id, reply).wait(time, None, None).await
     }
 
-    /// Sends a call like a request, with its events.
+    /// Sends a call like a request, with its events. It is given up when `revoked` is cancelled before it was sent.
     pub(crate) async fn call(
         &self,
         line: impl FnOnce(u64) -> Bytes,
         events: Option<CallEvents>,
         time: CallTime,
+        revoked: Option<&CancellationToken>,
     ) -> Result<RawResult, RequestError> {
         let (events, progressed) = events.map(RequestEvents::new).unzip();
         let (id, reply) = self.submit(RequestKind::Call, line, events)?;
         Waiter::new(self, id, reply)
-            .wait(Some(time), progressed)
+            .wait(Some(time), progressed, revoked)
             .await
+    }
+
+    fn command(&self, command: Command) {
+        if self.commands.try_send(command).is_err() {
+            tracing::trace!("the connection has already ended");
+        }
     }
 
     /// The number of its calls, including waiting ones.

@@ -188,6 +188,7 @@ impl ConnectionTask {
         match command {
             Command::Request(request) => self.send(request),
             Command::Cancel(id) => self.cancel(id),
+            Command::CancelUnsent(id) => self.cancel_unsent(id),
             Command::Notify(line) => self.outgoing.push(line),
             Command::Close(reason) => return Some(End::Closed(Some(reason))),
             Command::Exited => return Some(End::Exited),
@@ -201,10 +202,29 @@ impl ConnectionTask {
         }
     }
 
+    /// Cancels a request that waits for others to end; returns whether it did.
+    fn cancel_queued(&mut self, id: u64) -> bool {
+        let Some(request) = self.table.remove_queued(id) else {
+            return false;
+        };
+        self.release(request.kind);
+        answer(request.reply, Reply::Cancelled { begun: false });
+        true
+    }
+
+    fn cancel_unsent(&mut self, id: u64) {
+        if self.cancel_queued(id) || !self.outgoing.withdraw(id) {
+            return;
+        }
+        if let Some(waiting) = self.table.remove(id) {
+            self.release(waiting.kind);
+            answer(waiting.reply, Reply::Cancelled { begun: false });
+            self.advance_queue();
+        }
+    }
+
     fn cancel(&mut self, id: u64) {
-        if let Some(request) = self.table.remove_queued(id) {
-            self.release(request.kind);
-            answer(request.reply, Reply::Cancelled { begun: false });
+        if self.cancel_queued(id) {
             return;
         }
         // Not in the table: its answer arrived before the cancellation.

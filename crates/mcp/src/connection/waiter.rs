@@ -1,10 +1,12 @@
 //! The two ways to wait for a reply: a request, which is cancelled when its future is dropped, and a
 //! subscription, which is not.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
@@ -59,13 +61,32 @@ impl<'a> Waiter<'a> {
         mut self,
         time: Option<CallTime>,
         progressed: Option<watch::Receiver<Option<Instant>>>,
+        revoked: Option<&CancellationToken>,
     ) -> Result<RawResult, RequestError> {
-        let (reply, extended) = match (time, progressed) {
-            (None, _) => (Some((&mut self.reply).await), None),
-            (Some(time), None) => (timeout(time.first(), &mut self.reply).await.ok(), None),
-            // In a box, so that a call without events does not reserve its room.
-            (Some(time), Some(progressed)) => {
-                Box::pin(wait_extended(&mut self.reply, time, Some(progressed))).await
+        let (connection, id) = (self.connection, self.id);
+        let reply = &mut self.reply;
+        let waiting = async move {
+            match (time, progressed) {
+                (None, _) => (Some(reply.await), None),
+                (Some(time), None) => (timeout(time.first(), reply).await.ok(), None),
+                // In a box, so that a call without events does not reserve its room.
+                (Some(time), Some(progressed)) => {
+                    Box::pin(wait_extended(reply, time, Some(progressed))).await
+                }
+            }
+        };
+        let (reply, extended) = match revoked {
+            None => waiting.await,
+            Some(revoked) => {
+                let mut waiting = pin!(waiting);
+                tokio::select! {
+                    biased;
+                    waited = &mut waiting => waited,
+                    () = revoked.cancelled() => {
+                        connection.command(Command::CancelUnsent(id));
+                        waiting.await
+                    }
+                }
             }
         };
         match reply {
@@ -92,14 +113,7 @@ impl<'a> Waiter<'a> {
     }
 
     fn cancel(&self) {
-        if self
-            .connection
-            .commands
-            .try_send(Command::Cancel(self.id))
-            .is_err()
-        {
-            tracing::trace!("the connection has already ended");
-        }
+        self.connection.command(Command::Cancel(self.id));
     }
 }
 

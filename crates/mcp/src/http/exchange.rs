@@ -15,6 +15,7 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::LinkState;
 use super::auth::is_refusal;
@@ -43,6 +44,8 @@ pub(super) struct Exchange<'a> {
     body: Bytes,
     events: Option<Box<RequestEvents>>,
     begun: Arc<AtomicBool>,
+    /// Cancelled when the caller loses the right to call.
+    pub(super) revoked: Option<CancellationToken>,
 }
 
 /// Cancels a request at a legacy server if its future is dropped before the answer.
@@ -68,6 +71,7 @@ impl<'a> Exchange<'a> {
             body: without_newline(line),
             events,
             begun: Arc::default(),
+            revoked: None,
         }
     }
 
@@ -115,7 +119,7 @@ impl<'a> Exchange<'a> {
     async fn answered(&mut self, kind: RequestKind) -> Result<RawResult, RequestError> {
         let state = self.state.clone();
         let _permit = match kind {
-            RequestKind::Call => Some(state.permit().await?),
+            RequestKind::Call => Some(state.permit(self.revoked.as_ref()).await?),
             _ => None,
         };
         if state.is_refused.load(Ordering::Relaxed) {

@@ -160,7 +160,8 @@ impl HttpLink {
             headers::add_call(&mut headers, call, &self.0.params.of(call.tool));
         }
         let (events, progressed) = events.map(RequestEvents::new).unzip();
-        let exchange = Exchange::new(&self.0, id, headers, line(id), events);
+        let mut exchange = Exchange::new(&self.0, id, headers, line(id), events);
+        exchange.revoked = call.revoked.cloned();
         exchange
             .run(RequestKind::Call, Some(time), progressed)
             .await
@@ -293,11 +294,21 @@ impl LinkState {
         }
     }
 
-    /// The permit of a call, once fewer than `max_in_flight` are under way.
-    async fn permit(&self) -> Result<SemaphorePermit<'_>, RequestError> {
+    /// The permit of a call, once fewer than `max_in_flight` are under way; not after its caller was `revoked`.
+    async fn permit(
+        &self,
+        revoked: Option<&CancellationToken>,
+    ) -> Result<SemaphorePermit<'_>, RequestError> {
+        let revoked = async {
+            match revoked {
+                Some(revoked) => revoked.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
         let permit = tokio::select! {
             biased;
             () = self.ended.cancelled() => None,
+            () = revoked => None,
             permit = self.in_flight.acquire() => permit.ok(),
         };
         permit.ok_or_else(|| self.gone(false))

@@ -13,6 +13,7 @@ use broker_wire::protocol::HEADER_MISMATCH;
 use broker_wire::{Era, LogLevel};
 use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::connection::{RawResult, RequestError};
 use crate::events::CallEvents;
@@ -38,6 +39,9 @@ pub struct ToolCall<'a> {
     pub meta: Option<&'a str>,
     /// Takes the events of the call that its caller wants.
     pub events: Option<&'a CallEvents>,
+    /// Cancelled when the caller loses the right to call: a call that still waits to be sent is given up then, one
+    /// that was sent is not.
+    pub revoked: Option<&'a CancellationToken>,
 }
 
 impl<'a> ToolCall<'a> {
@@ -48,6 +52,7 @@ impl<'a> ToolCall<'a> {
             args,
             meta: None,
             events: None,
+            revoked: None,
         }
     }
 }

@@ -37,6 +37,18 @@ impl Config {
     }
 }
 
+impl Config {
+    /// The digest of [`Config::access_document`].
+    pub fn access_digest(&self) -> Option<String> {
+        let access = self.access_document()?;
+        Some(
+            Digest::of("mcp-broker:access:1", &access)
+                .as_str()
+                .to_owned(),
+        )
+    }
+}
+
 impl Source {
     /// The digest of the fields of this source that the lock depends on.
     pub fn digest(&self) -> Digest {

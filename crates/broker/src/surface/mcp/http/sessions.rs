@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::session::{Session, SessionUse};
 use super::session_id::SessionId;
-use crate::core::Identity;
+use crate::core::{Identity, Subject};
 
 /// The maximum number of sessions of all owners.
 pub(super) const MAX_SESSIONS: usize = 10_000;
@@ -26,8 +26,8 @@ const SWEEP_PAUSES: RangeInclusive<Duration> = Duration::from_millis(100)..=Dura
 /// The share of the table that a session belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
-    /// Callers that authenticated as this identity.
-    Identity(Identity),
+    /// Callers that authenticated as this subject.
+    Subject(Subject),
     /// Callers of a broker without a secret, at one address.
     Address(IpAddr),
     /// The same, at all loopback addresses, where every caller of a proxy comes from.
@@ -38,7 +38,7 @@ impl Owner {
     /// The owner of a session of this caller.
     pub(super) fn new(identity: &Identity, address: IpAddr) -> Self {
         if identity.is_authenticated() {
-            return Self::Identity(identity.clone());
+            return Self::Subject(identity.subject().clone());
         }
         match address.to_canonical() {
             address if address.is_loopback() => Self::Loopback,
@@ -48,7 +48,7 @@ impl Owner {
 
     const fn limit(&self) -> usize {
         match self {
-            Self::Identity(_) | Self::Loopback => MAX_OWN_SESSIONS,
+            Self::Subject(_) | Self::Loopback => MAX_OWN_SESSIONS,
             Self::Address(_) => MAX_ADDRESS_SESSIONS,
         }
     }
@@ -147,7 +147,10 @@ impl Sessions {
     pub(super) fn use_session(&self, id: SessionId, identity: &Identity) -> Option<SessionUse> {
         let table = self.lock();
         let session = table.sessions.get(&id)?;
-        (session.identity() == identity).then(|| SessionUse::new(Arc::clone(session)))
+        session
+            .identity()
+            .is_same_caller(identity)
+            .then(|| SessionUse::new(Arc::clone(session)))
     }
 
     /// Ends a session and cancels its requests.

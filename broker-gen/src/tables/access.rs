@@ -1,0 +1,50 @@
+//! The rules of access in the tables: the rows of the tools, and what the rows refer to.
+
+use broker_model::access::{Access, Denied, GroupSet, Hints, Matrix, ToolFacts};
+use broker_model::config::Config;
+
+use super::{AccessTable, Tool};
+use crate::plan::{Entry, Plan};
+
+/// Applies the rules of a config to the tools, which are in the order of the plan.
+pub(super) fn apply(config: &Config, plan: &Plan<'_>, tools: &mut [Tool]) -> Option<AccessTable> {
+    let access = config.access.as_ref()?;
+    let matrix = Matrix::new(access, &facts(plan));
+    for (tool, row) in tools.iter_mut().zip(matrix.rows) {
+        tool.allow = row.allow;
+        tool.narrowed = row.narrowed;
+        tool.deny = row.deny;
+    }
+    let narrowings = matrix.narrowings.iter();
+    Some(AccessTable {
+        digest: config.access_digest()?,
+        narrowings: narrowings.map(|one| one.schema.to_string()).collect(),
+        ..settings(access)
+    })
+}
+
+/// What rules read of the tools of a plan, in its order.
+pub(crate) fn facts<'p>(plan: &'p Plan<'_>) -> Vec<ToolFacts<'p>> {
+    let tools = plan.entries.iter().filter_map(|(path, entry)| match entry {
+        Entry::Tool(tool) => Some(ToolFacts {
+            path: path.as_str(),
+            hints: Hints::of(tool.annotations().as_ref()),
+        }),
+        Entry::Node { .. } => None,
+    });
+    tools.collect()
+}
+
+/// The members of the section other than its rules.
+fn settings(access: &Access) -> AccessTable {
+    AccessTable {
+        digest: String::new(),
+        groups: access.groups.clone(),
+        narrowings: Vec::new(),
+        local: access.local.bits(),
+        secret: access.secret.bits(),
+        anonymous: access.anonymous.bits(),
+        operators: access.operators.map(GroupSet::bits),
+        is_forbidden_shown: access.denied == Denied::Forbidden,
+    }
+}

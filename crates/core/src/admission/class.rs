@@ -1,0 +1,74 @@
+//! Admission classes: what decides the entries that a caller sees.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use broker_model::access::GroupSet;
+use serde_json::Value;
+
+/// Callers of one class see and may call the same entries, with the same arguments, so caches are kept for each class.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AdmissionClass {
+    /// The number of the policy, since a reload brings another one.
+    policy: u64,
+    groups: GroupSet,
+    /// The claims that rules read, if the caller has any of them.
+    claims: Option<Arc<ClaimValues>>,
+}
+
+/// Claims of a token, and their text.
+#[derive(Debug)]
+pub(super) struct ClaimValues {
+    pub(super) values: BTreeMap<String, Value>,
+    pub(super) text: String,
+}
+
+impl PartialEq for ClaimValues {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for ClaimValues {}
+
+impl Hash for ClaimValues {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl ClaimValues {
+    pub(super) fn new(values: BTreeMap<String, Value>) -> Self {
+        let text = serde_json::to_string(&values).expect("JSON values always serialize");
+        Self { values, text }
+    }
+}
+
+impl AdmissionClass {
+    pub(super) const fn new(
+        policy: u64,
+        groups: GroupSet,
+        claims: Option<Arc<ClaimValues>>,
+    ) -> Self {
+        Self {
+            policy,
+            groups,
+            claims,
+        }
+    }
+
+    pub(super) const fn groups(&self) -> GroupSet {
+        self.groups
+    }
+
+    pub(super) fn claims(&self) -> Option<&ClaimValues> {
+        self.claims.as_deref()
+    }
+
+    /// A text that differs for classes of one policy that differ.
+    pub(crate) fn text(&self) -> String {
+        let claims = self.claims().map_or("", |claims| claims.text.as_str());
+        format!("{:x} {claims}", self.groups.bits())
+    }
+}

@@ -1,0 +1,185 @@
+//! Schemas of rules that narrow the arguments of calls.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use broker_model::CallCode;
+use broker_model::access::{claim_names, fill_claims};
+use broker_schema::{Budget, Validator, Verdict};
+use serde_json::{Value, json};
+
+use super::class::ClaimValues;
+use crate::call::validator::{Refusal, over_budget, shown_errors};
+use crate::errors::error::CoreError;
+
+/// The maximum number of schemas of one rule, by the claims of callers, that are kept.
+const MAX_KEPT: usize = 64;
+/// The maximum number of errors in one reply.
+const MAX_ERRORS: usize = 20;
+
+/// A rule that narrows arguments.
+#[derive(Debug)]
+pub(super) struct NarrowRule {
+    schema: Value,
+    has_claims: bool,
+    /// The schema of a rule without claims,
+    compiled: OnceLock<Arc<NarrowSchema>>,
+    /// and those of a rule with claims, by the claims of the callers that called last.
+    of_claims: Mutex<Vec<(Arc<str>, Arc<NarrowSchema>)>>,
+}
+
+/// A schema in which claims are filled in.
+#[derive(Debug)]
+pub(crate) struct NarrowSchema {
+    schema: Value,
+    /// `None` if it does not compile: then no arguments match.
+    validator: Option<Validator>,
+}
+
+impl NarrowSchema {
+    fn new(schema: Value) -> Arc<Self> {
+        let validator = broker_schema::compile(&schema).map_err(|problem| {
+            // The build compiles every schema, but not with the values of claims.
+            tracing::error!(
+                problem = problem.message,
+                "a schema of `access` does not compile; calls that it narrows are refused"
+            );
+        });
+        Arc::new(Self {
+            validator: validator.ok(),
+            schema,
+        })
+    }
+}
+
+impl NarrowRule {
+    pub(super) fn new(schema: Value) -> Self {
+        Self {
+            has_claims: !claim_names(&schema).is_empty(),
+            schema,
+            compiled: OnceLock::new(),
+            of_claims: Mutex::default(),
+        }
+    }
+
+    /// The names of the claims that it reads.
+    pub(super) fn claims(&self) -> impl Iterator<Item = &str> {
+        claim_names(&self.schema).into_iter()
+    }
+
+    /// Whether a caller has the claims that it reads.
+    pub(super) fn applies(&self, claims: Option<&ClaimValues>) -> bool {
+        !self.has_claims || self.filled(claims).is_some()
+    }
+
+    /// The schema with the claims of a caller.
+    pub(super) fn filled(&self, claims: Option<&ClaimValues>) -> Option<Arc<NarrowSchema>> {
+        if !self.has_claims {
+            let compile = || NarrowSchema::new(self.schema.clone());
+            return Some(Arc::clone(self.compiled.get_or_init(compile)));
+        }
+        let claims = claims?;
+        let find = |kept: &mut Vec<(Arc<str>, Arc<NarrowSchema>)>| {
+            let at = kept.iter().position(|(text, _)| **text == *claims.text)?;
+            kept[..=at].rotate_right(1);
+            Some(Arc::clone(&kept[0].1))
+        };
+        let kept = || {
+            // Every change leaves a valid list.
+            self.of_claims
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(known) = find(&mut kept()) {
+            return Some(known);
+        }
+        let filled = NarrowSchema::new(fill_claims(&self.schema, &claims.values)?);
+        let mut kept = kept();
+        kept.truncate(MAX_KEPT - 1);
+        kept.insert(0, (claims.text.as_str().into(), Arc::clone(&filled)));
+        Some(filled)
+    }
+}
+
+/// The schemas one of which the arguments of a call must match besides that of the tool.
+#[derive(Clone, Debug)]
+pub(crate) struct NarrowedArgs(Arc<[Arc<NarrowSchema>]>);
+
+impl NarrowedArgs {
+    pub(super) fn new(schemas: Vec<Arc<NarrowSchema>>) -> Self {
+        Self(schemas.into())
+    }
+
+    /// Refuses arguments that match none of the schemas.
+    pub(crate) fn check(
+        &self,
+        path: &str,
+        args: &Value,
+        budget: &Budget<'_>,
+    ) -> Result<(), Refusal> {
+        let mut first = None;
+        for narrow in self.0.iter() {
+            let Some(validator) = &narrow.validator else {
+                continue;
+            };
+            match validator.evaluate(args, budget).verdict {
+                Verdict::Valid => return Ok(()),
+                Verdict::Invalid => {
+                    first.get_or_insert((validator, &narrow.schema));
+                }
+                Verdict::OverBudget { pointer } => {
+                    return Err(Refusal::OverBudget(over_budget(path, &pointer)));
+                }
+            }
+        }
+        let message = format!("the caller may not call `{path}` with these arguments");
+        let mut error = CoreError::new(CallCode::Forbidden, message).path(path);
+        if let Some((validator, schema)) = first {
+            let explanation = validator.explain(schema, args, MAX_ERRORS, budget);
+            let errors = shown_errors(&explanation.places, args);
+            error = error.details(json!({"errors": errors, "more": explanation.more}));
+        }
+        Err(Refusal::Final(Box::new(error.maybe_executed(false))))
+    }
+
+    /// The schema of a tool as the caller must match it.
+    pub(crate) fn apply(&self, args_schema: &str) -> String {
+        let own = match serde_json::from_str(args_schema) {
+            Ok(Value::Object(members)) => members,
+            // `false`, which no arguments match, and `true`.
+            Ok(other) => [("allOf".to_owned(), json!([other]))].into_iter().collect(),
+            Err(_) => serde_json::Map::new(),
+        };
+        let narrowing = match &*self.0 {
+            [one] => one.schema.clone(),
+            several => {
+                let schemas = several.iter().map(|narrow| narrow.schema.clone());
+                json!({"anyOf": schemas.collect::<Vec<_>>()})
+            }
+        };
+        Value::Object(with_condition(own, narrowing)).to_string()
+    }
+}
+
+/// A schema with one more condition. References within the schema stay valid.
+fn with_condition(
+    mut own: serde_json::Map<String, Value>,
+    condition: Value,
+) -> serde_json::Map<String, Value> {
+    // Before draft 2019-09 other members beside `$ref` are ignored.
+    if let Some(reference) = own.remove("$ref") {
+        let mut all = vec![json!({"$ref": reference})];
+        if let Some(Value::Array(known)) = own.remove("allOf") {
+            all.extend(known);
+        }
+        all.push(condition);
+        own.insert("allOf".to_owned(), all.into());
+        return own;
+    }
+    match own.get_mut("allOf") {
+        Some(Value::Array(all)) => all.push(condition),
+        _ => {
+            own.insert("allOf".to_owned(), json!([condition]));
+        }
+    }
+    own
+}

@@ -1,0 +1,390 @@
+//! The rules of access that are in force: those of the catalog, or those of a config that narrows them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use broker_model::access::{
+    Access, Decision, Denied, GroupSet, Hints, Matrix, Narrowing, Row, RowRef, ToolFacts,
+};
+use broker_model::config::Config;
+use broker_model::{Diagnostic, DiagnosticCode};
+use serde_json::Value;
+
+use super::class::{AdmissionClass, ClaimValues};
+use super::narrowed::{NarrowRule, NarrowedArgs};
+use super::nodes::{NodeSet, NodeSets};
+use crate::catalog::{AccessTable, Catalog};
+use crate::identity::{Identity, Subject};
+
+/// The number of the next policy.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+/// The maximum number of tools that a problem names.
+const MAX_NAMED: usize = 5;
+
+/// Who may see and call what.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    number: u64,
+    /// `None` without rules: every entry exists for every caller.
+    rules: Option<Rules>,
+    all_nodes: Arc<NodeSet>,
+    node_sets: NodeSets,
+}
+
+#[derive(Debug)]
+struct Rules {
+    groups: Vec<String>,
+    local: GroupSet,
+    secret: GroupSet,
+    anonymous: GroupSet,
+    operators: Option<GroupSet>,
+    denied: Denied,
+    /// By the catalog's tools.
+    rows: Rows,
+    narrowings: Box<[NarrowRule]>,
+    /// The names of the claims that the narrowings read.
+    claims: Vec<String>,
+}
+
+/// The rows of the tools.
+#[derive(Debug)]
+enum Rows {
+    Compiled(&'static Catalog),
+    Given(Box<[Row]>),
+}
+
+impl Policy {
+    /// The policy of a config, which may only narrow that of the catalog. Reports every way in which it does not.
+    pub(crate) fn new(
+        catalog: &'static Catalog,
+        config: &Config,
+    ) -> Result<Arc<Self>, Vec<Diagnostic>> {
+        let rules = match (&catalog.access, &config.access) {
+            (None, None) => None,
+            (Some(_), None) => {
+                let message = "the config has no `access`, and the compiled-in one has";
+                return Err(vec![config.place(widens("", message.to_owned()))]);
+            }
+            (Some(table), Some(_)) if config.access_digest().as_deref() == Some(table.digest) => {
+                Some(Rules::compiled(catalog, table))
+            }
+            (compiled, Some(given)) => Some(
+                Rules::given(catalog, compiled.as_ref(), given).map_err(|problems| {
+                    let problems = problems.into_iter();
+                    problems
+                        .map(|problem| config.place(problem))
+                        .collect::<Vec<_>>()
+                })?,
+            ),
+        };
+        Ok(Arc::new(Self {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            rules,
+            all_nodes: Arc::new(NodeSet::All),
+            node_sets: NodeSets::default(),
+        }))
+    }
+
+    /// Whether there are rules.
+    pub(crate) const fn has_rules(&self) -> bool {
+        self.rules.is_some()
+    }
+
+    /// The answer for an entry that the caller may not use.
+    pub(super) fn denied(&self) -> Denied {
+        let rules = self.rules.as_ref();
+        rules.map(|rules| rules.denied).unwrap_or_default()
+    }
+
+    /// The class of a caller.
+    pub(super) fn class_of(&self, identity: &Identity) -> AdmissionClass {
+        let Some(rules) = &self.rules else {
+            return AdmissionClass::new(self.number, GroupSet::ALL, None);
+        };
+        AdmissionClass::new(
+            self.number,
+            rules.groups_of(identity),
+            rules.claims_of(identity),
+        )
+    }
+
+    /// Whether the caller sees the state of the sources.
+    pub(crate) fn is_operator(&self, identity: &Identity) -> bool {
+        match &self.rules {
+            None => true,
+            Some(rules) => match rules.operators {
+                Some(operators) => operators.intersects(rules.groups_of(identity)),
+                None => matches!(identity.subject(), Subject::Secret | Subject::Local),
+            },
+        }
+    }
+
+    /// Whether callers without a credential belong to a group; `None` without rules.
+    pub(crate) fn anonymous_has_groups(&self) -> Option<bool> {
+        let rules = self.rules.as_ref();
+        rules.map(|rules| !rules.anonymous.is_empty())
+    }
+
+    /// The decision on a tool.
+    pub(super) fn decide(&self, class: &AdmissionClass, tool: u32) -> Decision {
+        let Some(rules) = &self.rules else {
+            return Decision::Callable;
+        };
+        let applies = |at: u32| rules.narrowings[at as usize].applies(class.claims());
+        rules.rows.get(tool).decide(class.groups(), applies)
+    }
+
+    /// The nodes that exist for a class.
+    pub(super) fn nodes(&self, catalog: &Catalog, class: &AdmissionClass) -> Arc<NodeSet> {
+        if self.rules.is_none() {
+            return Arc::clone(&self.all_nodes);
+        }
+        self.node_sets.get(class, || {
+            NodeSet::above(catalog, |tool| self.decide(class, tool) != Decision::Absent)
+        })
+    }
+
+    /// The schemas that narrow the arguments of a tool for a class.
+    pub(super) fn narrowed(&self, class: &AdmissionClass, tool: u32) -> Option<NarrowedArgs> {
+        if self.decide(class, tool) != Decision::Narrowed {
+            return None;
+        }
+        let rules = self.rules.as_ref()?;
+        let narrowings = rules.rows.get(tool).narrowings(class.groups());
+        let filled =
+            narrowings.filter_map(|at| rules.narrowings[at as usize].filled(class.claims()));
+        Some(NarrowedArgs::new(filled.collect()))
+    }
+}
+
+impl Rules {
+    fn compiled(catalog: &'static Catalog, table: &AccessTable) -> Self {
+        let narrowings = table.narrowings.iter().map(|text| read(text));
+        Self {
+            groups: table.groups.iter().map(|name| (*name).to_owned()).collect(),
+            local: GroupSet::new(table.local),
+            secret: GroupSet::new(table.secret),
+            anonymous: GroupSet::new(table.anonymous),
+            operators: table.operators.map(GroupSet::new),
+            denied: match table.is_forbidden_shown {
+                true => Denied::Forbidden,
+                false => Denied::Hidden,
+            },
+            rows: Rows::Compiled(catalog),
+            claims: Vec::new(),
+            narrowings: narrowings.map(NarrowRule::new).collect(),
+        }
+        .with_claims()
+    }
+
+    /// The rules of a config that is not the compiled-in one.
+    fn given(
+        catalog: &'static Catalog,
+        compiled: Option<&AccessTable>,
+        given: &Access,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let given = match compiled {
+            None => given.clone(),
+            Some(table) => in_groups_of(given, table)?,
+        };
+        let facts: Vec<_> = catalog
+            .tools
+            .iter()
+            .map(|tool| facts(catalog, tool))
+            .collect();
+        let matrix = Matrix::new(&given, &facts);
+        if let Some(table) = compiled {
+            check_narrower(catalog, table, &given, &matrix)?;
+        }
+        let narrowings = matrix.narrowings.into_iter().map(|one| one.schema);
+        let rules = Self {
+            groups: given.groups,
+            local: given.local,
+            secret: given.secret,
+            anonymous: given.anonymous,
+            operators: given.operators,
+            denied: given.denied,
+            rows: Rows::Given(matrix.rows.into_boxed_slice()),
+            claims: Vec::new(),
+            narrowings: narrowings.map(NarrowRule::new).collect(),
+        };
+        Ok(rules.with_claims())
+    }
+
+    fn with_claims(mut self) -> Self {
+        let names = self.narrowings.iter().flat_map(NarrowRule::claims);
+        let mut claims: Vec<String> = names.map(str::to_owned).collect();
+        claims.sort();
+        claims.dedup();
+        self.claims = claims;
+        self
+    }
+
+    fn groups_of(&self, identity: &Identity) -> GroupSet {
+        match identity.subject() {
+            Subject::Anonymous => self.anonymous,
+            Subject::Secret => self.secret,
+            Subject::Local => self.local,
+            Subject::Key { .. } | Subject::Token { .. } => {
+                let own = identity.groups().iter().filter_map(|name| {
+                    let at = self.groups.iter().position(|group| group == name)?;
+                    Some(GroupSet::one(at))
+                });
+                own.fold(GroupSet::NONE, GroupSet::union)
+            }
+        }
+    }
+
+    /// The claims of a caller that rules read.
+    fn claims_of(&self, identity: &Identity) -> Option<Arc<ClaimValues>> {
+        let own = self.claims.iter().filter_map(|name| {
+            let value = identity.claims().get(name)?;
+            Some((name.clone(), value.clone()))
+        });
+        let own: std::collections::BTreeMap<_, _> = own.collect();
+        (!own.is_empty()).then(|| Arc::new(ClaimValues::new(own)))
+    }
+}
+
+impl Rows {
+    fn get(&self, tool: u32) -> RowRef<'_> {
+        match self {
+            Self::Compiled(catalog) => {
+                let tool = catalog.tool(tool);
+                RowRef {
+                    allow: tool.allow,
+                    narrowed: tool.narrowed,
+                    deny: tool.deny,
+                }
+            }
+            Self::Given(rows) => rows[tool as usize].as_ref(),
+        }
+    }
+}
+
+/// The text of the catalog was made from a value.
+fn read(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// What rules read of a tool.
+fn facts(catalog: &'static Catalog, tool: &crate::catalog::Tool) -> ToolFacts<'static> {
+    // Reviewed annotations are a member of the entry of `tools/list`.
+    let head: Value = read(&format!("{{{}}}", catalog.text(tool.list_head)));
+    ToolFacts {
+        path: catalog.entry(tool.entry).path,
+        hints: Hints::of(head.get("annotations")),
+    }
+}
+
+fn widens(pointer: &str, message: String) -> Diagnostic {
+    let help =
+        "make a new lock and a new build with this config: `broker-gen lock`, then `cargo build`";
+    Diagnostic::error(DiagnosticCode::LockWiden, message)
+        .at(pointer)
+        .help(help)
+}
+
+/// The same rules with the groups of the catalog, whose bits the compiled rows have.
+fn in_groups_of(given: &Access, table: &AccessTable) -> Result<Access, Vec<Diagnostic>> {
+    let mut places = Vec::new();
+    let mut problems = Vec::new();
+    for (index, name) in given.groups.iter().enumerate() {
+        match table.groups.iter().position(|known| known == name) {
+            Some(at) => places.push(GroupSet::one(at)),
+            None => {
+                let message = format!("the group `{name}` is not compiled in");
+                problems.push(widens(&format!("/access/groups/{index}"), message));
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let moved = |set: GroupSet| {
+        let own = places.iter().enumerate();
+        let own = own.filter(|(index, _)| set.intersects(GroupSet::one(*index)));
+        own.fold(GroupSet::NONE, |all, (_, group)| all.union(*group))
+    };
+    let mut access = given.clone();
+    access.groups = table.groups.iter().map(|name| (*name).to_owned()).collect();
+    for rule in &mut access.rules {
+        rule.to = moved(rule.to);
+        rule.except = moved(rule.except);
+    }
+    access.local = moved(access.local);
+    access.secret = moved(access.secret);
+    access.anonymous = moved(access.anonymous);
+    access.operators = access.operators.map(moved);
+    Ok(access)
+}
+
+/// Refuses rules that allow a caller more than the compiled-in ones.
+fn check_narrower(
+    catalog: &'static Catalog,
+    table: &AccessTable,
+    given: &Access,
+    matrix: &Matrix,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut problems = Vec::new();
+    for (key, given, compiled) in [
+        ("local", given.local, table.local),
+        ("secret", given.secret, table.secret),
+        ("anonymous", given.anonymous, table.anonymous),
+    ] {
+        if !given.without(GroupSet::new(compiled)).is_empty() {
+            let message =
+                format!("`access.{key}` has a group that the compiled-in one does not have");
+            problems.push(widens(&format!("/access/{key}"), message));
+        }
+    }
+    let is_wider = match (given.operators, table.operators) {
+        (Some(given), Some(compiled)) => !given.without(GroupSet::new(compiled)).is_empty(),
+        (given, compiled) => given.is_some() != compiled.is_some(),
+    };
+    if is_wider {
+        let message = "`access.operators` is not a part of the compiled-in one";
+        problems.push(widens("/access/operators", message.to_owned()));
+    }
+    if given.denied == Denied::Forbidden && !table.is_forbidden_shown {
+        let message = "`access.denied` is `forbidden`, and the compiled-in one is `hidden`";
+        problems.push(widens("/access/denied", message.to_owned()));
+    }
+    let compiled = compiled_matrix(catalog, table);
+    let widened = matrix.widened_from(&compiled);
+    if !widened.is_empty() {
+        let named = widened.iter().take(MAX_NAMED).map(|at| {
+            let tool = catalog.tool(*at as u32);
+            format!("`{}`", catalog.entry(tool.entry).path)
+        });
+        let named = named.collect::<Vec<_>>().join(", ");
+        let more = match widened.len().saturating_sub(MAX_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let message =
+            format!("the rules of `access` allow more than the compiled-in ones at {named}{more}");
+        problems.push(widens("/access/rules", message));
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(problems),
+    }
+}
+
+/// The matrix that the catalog has.
+fn compiled_matrix(catalog: &Catalog, table: &AccessTable) -> Matrix {
+    let rows = catalog.tools.iter().map(|tool| Row {
+        allow: tool.allow,
+        narrowed: tool.narrowed.to_vec(),
+        deny: tool.deny.to_vec(),
+    });
+    let narrowings = table.narrowings.iter().map(|text| Narrowing {
+        rule: 0,
+        schema: read(text),
+    });
+    Matrix {
+        rows: rows.collect(),
+        narrowings: narrowings.collect(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Rules that narrow arguments, the answer for denied entries, and the end of the right to call.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+
+use broker_model::CallCode;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::fixture::{CALLER, call, fixture_with, json_of, member_of};
+use crate::{Claims, Describe, Identity, Revocation};
+
+fn token(claims: Value) -> Identity {
+    let claims: Claims = claims.as_object().unwrap().clone().into_iter().collect();
+    let groups: [String; 1] = ["first".to_owned()];
+    Identity::token("https://issuer", "someone", groups, claims)
+}
+
+/// `/a/echo` only with the text that the claim `org` names, for the first group.
+fn narrowed() -> Value {
+    json!([
+        {"allow": ["/a/echo"], "to": ["first"],
+         "args": {"properties": {"text": {"const": {"$claim": "org"}}}, "required": ["text"]}},
+        {"allow": ["/a/echo"], "to": ["second"], "args": {"properties": {"text": {"maxLength": 2}}}},
+    ])
+}
+
+#[tokio::test]
+async fn arguments_must_match_a_narrowing_that_applies_to_the_caller() {
+    let broker = fixture_with(narrowed());
+    broker.matches(0);
+    broker.matches(1);
+    let one = token(json!({"org": "one", "other": true}));
+    for (caller, text, code) in [
+        (&one, json!("one"), None),
+        (&one, json!("two"), Some(CallCode::Forbidden)),
+        // The schema of the tool comes first.
+        (&one, json!(1), Some(CallCode::ArgsInvalid)),
+        (
+            &token(json!({})),
+            json!("one"),
+            Some(CallCode::PathNotFound),
+        ),
+        (
+            &member_of(&["first"]),
+            json!("one"),
+            Some(CallCode::PathNotFound),
+        ),
+        (&member_of(&["second"]), json!("ab"), None),
+        (
+            &member_of(&["second"]),
+            json!("abc"),
+            Some(CallCode::Forbidden),
+        ),
+    ] {
+        if code.is_none() {
+            broker.sources[0].answer(Ok("{}"));
+        }
+        let called = call(&broker.core, caller, "/a/echo", json!({"text": text})).await;
+        assert_eq!(
+            called.err().map(|error| error.code),
+            code,
+            "{caller:?} {text}"
+        );
+    }
+    let refused = call(&broker.core, &one, "/a/echo", json!({"text": "secret"})).await;
+    let error = refused.unwrap_err();
+    let details = error.details.as_ref().unwrap();
+    assert_eq!(details["errors"][0]["pointer"], "/text");
+    assert_eq!(error.maybe_executed, Some(false));
+    assert!(!format!("{error} {details}").contains("secret"));
+}
+
+#[tokio::test]
+async fn caller_is_shown_the_schema_that_its_arguments_must_match() {
+    let core = fixture_with(narrowed()).core;
+    let described =
+        |caller: &Identity| json_of(&core.describe(caller, Describe::One("/a/echo")).unwrap());
+    let one = described(&token(json!({"org": "one"})));
+    assert_eq!(one["args_schema_narrowed"], true);
+    assert_eq!(one["args_schema"]["required"], json!(["text"]));
+    let narrowing =
+        |org: &str| json!([{"properties": {"text": {"const": org}}, "required": ["text"]}]);
+    assert_eq!(one["args_schema"]["allOf"], narrowing("one"));
+    let two = described(&token(json!({"org": "two"})));
+    assert_eq!(two["args_schema"]["allOf"], narrowing("two"));
+    // Both rules apply to the caller of tests, which has both groups and no claim: one is left.
+    let both = described(&CALLER);
+    assert_eq!(
+        both["args_schema"]["allOf"][0]["properties"]["text"]["maxLength"],
+        2
+    );
+    let page = core
+        .direct_tools(&token(json!({"org": "one"})), None, 10, 1 << 20)
+        .unwrap();
+    let tools: Value = serde_json::from_slice(&page.tools).unwrap();
+    assert_eq!(tools[0]["inputSchema"]["allOf"], narrowing("one"));
+    assert_eq!(tools.as_array().unwrap().len(), 1);
+}
+
+/// A caller whose right can be withdrawn.
+fn revocable(cancels_calls: bool) -> (Identity, CancellationToken) {
+    let revoked = CancellationToken::new();
+    let revocation = Revocation {
+        revoked: revoked.clone(),
+        cancels_calls,
+    };
+    (member_of(&["first"]).revoked_by(revocation), revoked)
+}
+
+#[tokio::test]
+async fn call_of_a_revoked_caller_is_refused_and_its_result_discarded() {
+    let rules = json!([{"allow": ["/**"], "to": ["first"]}]);
+    for cancels_calls in [false, true] {
+        let broker = fixture_with(rules.clone());
+        broker.matches(0);
+        broker.matches(1);
+        let (caller, revoked) = revocable(cancels_calls);
+        let mut calling = pin!(call(&broker.core, &caller, "/a/echo", json!({"text": ""})));
+        let waits = std::future::poll_fn(|cx| Poll::Ready(calling.as_mut().poll(cx).is_pending()));
+        assert!(waits.await);
+        assert_eq!(broker.sources[0].seen().len(), 1);
+        revoked.cancel();
+        if !cancels_calls {
+            let waits =
+                std::future::poll_fn(|cx| Poll::Ready(calling.as_mut().poll(cx).is_pending()));
+            assert!(waits.await, "a call that was sent runs to its end");
+            broker.sources[0].answer(Ok("{}"));
+        }
+        let error = calling.await.unwrap_err();
+        assert_eq!(error.code, CallCode::Unauthorized);
+        assert_eq!(error.maybe_executed, Some(true));
+        let refused = call(&broker.core, &caller, "/a/echo", json!({"text": ""})).await;
+        let error = refused.unwrap_err();
+        assert_eq!(
+            (error.code, error.maybe_executed),
+            (CallCode::Unauthorized, Some(false))
+        );
+        assert_eq!(broker.sources[0].seen().len(), 1);
+    }
+}
