@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod codes;
 pub mod config;
 pub mod diagnostic;
@@ -28,6 +29,7 @@ pub mod text;
 pub mod trust;
 pub mod unseen;
 pub mod url;
+pub mod utc;
 
 pub use codes::{CallCode, DiagnosticCode, SourceCause};
 pub use diagnostic::{Diagnostic, Severity};

@@ -18,9 +18,13 @@ pub(super) enum Level {
     Limits,
     Mcp,
     Trust,
+    Identities,
+    ApiKey,
+    Issuer,
+    KeysFile,
 }
 
-const LEVELS: [Level; 9] = [
+const LEVELS: [Level; 13] = [
     Level::Top,
     Level::Node,
     Level::Source,
@@ -30,6 +34,10 @@ const LEVELS: [Level; 9] = [
     Level::Limits,
     Level::Mcp,
     Level::Trust,
+    Level::Identities,
+    Level::ApiKey,
+    Level::Issuer,
+    Level::KeysFile,
 ];
 
 /// Keys of other clients in an entry of `mcpServers` that have no meaning here.
@@ -118,6 +126,9 @@ impl Level {
                 "audits_required",
                 "on_text_drift",
                 "on_unreachable",
+                "identities",
+                "public_url",
+                "trusted_proxies",
             ],
             Self::Node => &[
                 "path",
@@ -176,6 +187,21 @@ impl Level {
             Self::Limits => &["body_bytes", "line_bytes", "listing_bytes", "memory_bytes"],
             Self::Mcp => &["mode", "max_name", "session_idle"],
             Self::Trust => &["sensitive"],
+            Self::Identities => &["keys", "keys_file", "issuers", "on_revoke"],
+            Self::ApiKey => &["name", "sha256", "groups", "not_after"],
+            Self::Issuer => &[
+                "issuer",
+                "audience",
+                "jwks",
+                "algorithms",
+                "subject",
+                "groups_claim",
+                "map",
+                "claims",
+                "leeway_s",
+                "require_typ",
+            ],
+            Self::KeysFile => &["keys"],
         }
     }
 
@@ -190,6 +216,10 @@ impl Level {
             Self::Limits => "`limits`",
             Self::Mcp => "`mcp`",
             Self::Trust => "`trust` of the top level",
+            Self::Identities => "`identities`",
+            Self::ApiKey => "an API key",
+            Self::Issuer => "an issuer",
+            Self::KeysFile => "a file of keys",
         }
     }
 }

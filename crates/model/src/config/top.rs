@@ -8,8 +8,8 @@ use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
-    Config, Document, Limits, Mcp, Node, Parsed, fields, lists, mcp, servers, source, tree, trust,
-    vscode,
+    Config, Document, Identities, Limits, Mcp, Node, Parsed, fields, identities, lists, mcp,
+    public_url, servers, source, tree, trust, vscode,
 };
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -72,6 +72,9 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         mcp: Mcp::default(),
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
+        identities: Identities::default(),
+        public_url: None,
+        trusted_proxies: Vec::new(),
         document: Document::default(),
     };
     let mut sensitive = None;
@@ -97,6 +100,11 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
             "mcp" => config.mcp = mcp::read(findings, &value),
+            "identities" => config.identities = identities::read(findings, &value),
+            "public_url" => config.public_url = public_url::read(findings, &value),
+            "trusted_proxies" => {
+                config.trusted_proxies = lists::trusted_proxies(findings, &value);
+            }
             "trust" => sensitive = Some(trust::sensitive(findings, &value)),
             vscode::SERVERS if shape == Shape::VsCode => {
                 config.root = servers::read(findings, &value, types);
