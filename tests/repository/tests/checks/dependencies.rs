@@ -230,6 +230,10 @@ fn packages_depend_only_on_packages_below() {
         ours("broker-drift"),
         names(&["broker-model", "broker-schema", "broker-terminal"])
     );
+    assert_eq!(
+        ours("broker-identity"),
+        names(&["broker-files", "broker-model"])
+    );
     assert_eq!(ours("broker-process"), names(&["broker-model"]));
     assert_eq!(
         ours("broker-wire"),

@@ -196,9 +196,7 @@ fn read_digest(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<KeyDi
     let diagnostic = Diagnostic::error(Code::ConfigRange, message);
     let help = match KeyDigest::parse(&text.to_ascii_lowercase()) {
         Some(_) => "write the letters in lower case",
-        None => {
-            "`mcp-broker key new NAME` prints it; for a key of your own: `printf %s KEY | sha256sum`"
-        }
+        None => "`mcp-broker key new NAME` prints it",
     };
     findings.add(cursor, diagnostic.help(help));
     None
