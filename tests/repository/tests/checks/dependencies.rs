@@ -277,6 +277,7 @@ fn packages_depend_only_on_packages_below() {
     ]);
     assert_eq!(ours("broker-doctor"), library);
     library.insert("broker-doctor".to_owned());
+    library.insert("broker-identity".to_owned());
     assert_eq!(ours("mcp-broker"), library);
     library.insert("mcp-broker".to_owned());
     assert_eq!(ours("broker-binary"), library);
