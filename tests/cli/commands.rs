@@ -56,19 +56,34 @@ fn options(help: &str) -> BTreeSet<String> {
         .collect()
 }
 
-fn commands(program: &Path) -> Commands {
-    let whole = help(program, &["--help"]);
-    let (_, list) = whole.split_once("Commands:\n").expect("it has verbs");
+/// The verbs that a help text lists.
+fn verbs(help: &str) -> Vec<&str> {
+    let (_, list) = help.split_once("Commands:\n").unwrap_or_default();
     let list = list.split("\n\n").next().unwrap_or_default();
     let verbs = list.lines().filter_map(|line| {
         let word = line.strip_prefix("  ")?.split(' ').next()?;
         (!word.is_empty()).then_some(word)
     });
+    verbs.collect()
+}
+
+/// The options of a verb and of the verbs below it.
+fn options_of_verb(program: &Path, verb: &str) -> BTreeSet<String> {
+    let whole = help(program, &[verb, "--help"]);
+    let below = verbs(&whole).into_iter().filter(|verb| *verb != "help");
+    let below = below.map(|below| help(program, &[verb, below, "--help"]));
+    below.fold(options(&whole), |all, help| &all | &options(&help))
+}
+
+fn commands(program: &Path) -> Commands {
+    let whole = help(program, &["--help"]);
+    let verbs = verbs(&whole);
+    assert!(!verbs.is_empty(), "it has verbs");
     let mut commands = Commands::from([(String::new(), options(&whole))]);
     for verb in verbs {
         let options = match verb {
             "help" => BTreeSet::new(),
-            verb => options(&help(program, &[verb, "--help"])),
+            verb => options_of_verb(program, verb),
         };
         commands.insert(verb.to_owned(), options);
     }

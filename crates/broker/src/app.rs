@@ -13,10 +13,12 @@ use broker_process::guard::{self, Input, ProcessRole};
 use clap::Parser as _;
 use tokio::runtime;
 
+mod callers;
 mod connect;
 mod doctor;
 mod failure;
 mod http;
+mod key;
 mod lifecycle;
 mod listen;
 mod mcp;
@@ -32,7 +34,7 @@ pub use open::OpenOptions;
 pub(crate) use open::{close, open};
 
 use crate::catalog::{self, Catalog};
-use crate::cli::{Cli, LogLevel, ServeOptions, Verb};
+use crate::cli::{Cli, KeyVerb, LogLevel, ServeOptions, Verb};
 use crate::logging::{self, LogOutput};
 use failure::Failure;
 use mcp::McpVariables;
@@ -81,7 +83,7 @@ fn run(
     let level = match cli.verb {
         None => cli.options.log_level,
         Some(Verb::Doctor(_)) => LogLevel::Error,
-        Some(Verb::Status(_) | Verb::Connect(_)) => LogLevel::Warn,
+        Some(Verb::Status(_) | Verb::Connect(_) | Verb::Key(_)) => LogLevel::Warn,
     };
     output.install(level.into());
     let read = || usable(read().map_err(Failure::Diagnostics)?);
@@ -89,6 +91,8 @@ fn run(
         in_runtime(&output, status::run(args, &output))
     } else if let Some(Verb::Connect(args)) = &cli.verb {
         connect::run(args, &output)
+    } else if let Some(Verb::Key(KeyVerb::New(args))) = &cli.verb {
+        key::run(args, &output)
     } else if cli.version || cli.options.dump_tree.is_some() {
         // Starts no source, and so needs no guard.
         read().and_then(|catalog| tree::print(&printed(catalog, cli)))

@@ -11,7 +11,7 @@ mod verbs;
 
 pub(crate) use options::{LogLevel, RunOptions, TreeForm};
 pub use serve::ServeOptions;
-pub(crate) use verbs::{ConnectArgs, DoctorArgs, Format, StatusArgs, Verb};
+pub(crate) use verbs::{ConnectArgs, DoctorArgs, Format, KeyVerb, NewKeyArgs, StatusArgs, Verb};
 
 /// Serves reviewed, locked MCP tools through three stable meta-tools.
 #[derive(Debug, Parser)]
@@ -57,6 +57,7 @@ Examples:
   mcp-broker 127.0.0.1:8100                    serves over HTTP
   mcp-broker stdio                             serves the client that starts it
   mcp-broker connect cursor --write            adds the broker to the file of Cursor
+  mcp-broker key new ci                        makes an API key for a caller
   mcp-broker status 127.0.0.1:8100             shows how a running broker is doing";
 
 /// The definition of the command line, for completions and man pages.
@@ -88,7 +89,7 @@ impl Cli {
 const DEFAULT_HOST: &str = "127.0.0.1";
 
 /// The subcommands and words for ADDR of a broker, for suggestions.
-pub(crate) const WORDS: &[&str] = &["connect", "doctor", "status", "stdio", "help"];
+pub(crate) const WORDS: &[&str] = &["connect", "doctor", "key", "status", "stdio", "help"];
 /// The words for ADDR of `broker-gen serve`, which has no subcommands.
 pub(crate) const SERVE_WORDS: &[&str] = &["stdio"];
 
@@ -208,6 +209,9 @@ mod tests {
             &["doctor", "a", "b"],
             &["doctor", "--reload"],
             &["doctor", "--format", "xml"],
+            &["key"],
+            &["key", "new"],
+            &["key", "old", "a"],
             &["connect"],
             &["connect", "emacs"],
             &["connect", "zed", "c.json", "--http", "http://h/mcp"],
@@ -232,7 +236,7 @@ mod tests {
         command.build();
         let verbs = command.get_subcommands_mut();
         let verbs: Vec<_> = verbs.filter(|verb| verb.get_name() != "help").collect();
-        assert_eq!(verbs.len(), 3);
+        assert_eq!(verbs.len(), 4);
         for verb in verbs {
             let name = verb.get_name().to_owned();
             let help = verb.render_long_help().to_string();

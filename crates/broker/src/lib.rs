@@ -11,6 +11,7 @@ mod app;
 mod cli;
 mod connect;
 mod contain;
+mod key;
 mod logging;
 #[cfg(feature = "scripted")]
 #[doc(hidden)]

@@ -14,7 +14,7 @@ pub use broker_mcp::scripted::{Pipes, register};
 use crate::core::{Core, Identity};
 use crate::surface::http::{HostPolicy, HttpAccess, HttpSurface};
 use crate::surface::mcp::stdio::StdioSurface;
-use crate::surface::{McpSettings, Surface as _, SurfaceSettings};
+use crate::surface::{CallerSettings, McpSettings, Surface as _, SurfaceSettings};
 
 /// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret.
 pub async fn serve_http(core: &Core, secret: &str, stream: impl AsyncRead + AsyncWrite + Unpin) {
@@ -52,5 +52,6 @@ fn settings() -> SurfaceSettings {
             session_idle: Mcp::default().session_idle,
             body_bytes: Limits::default().body_bytes,
         },
+        callers: CallerSettings::default(),
     }
 }

@@ -59,9 +59,10 @@ closed_list! {
         PathIsNode = "path_is_node", "`meta_call` was asked for a node.", "List it with `meta_tree` and call one of its tools.";
         FieldUnknown = "field_unknown", "The body has a member that the call does not know.", "Remove or rename it; `did_you_mean` names the nearest.", "Remove or rename it.";
         FieldInvalid = "field_invalid", "A member has the wrong type or range, or members exclude each other.", "See the message and `docs/api.md`.", "Correct the member that the message names.";
-        HeaderInvalid = "header_invalid", "`Host` is missing, doubled or malformed, or the query contains a secret.", "Send one `Host`, and the secret as a header.";
-        Unauthorized = "unauthorized", "The secret is missing or wrong.", "Send `Authorization: Bearer SECRET` or `X-API-Key: SECRET`.";
-        Forbidden = "forbidden", "The caller may not use this entry.", "Ask the operator.";
+        HeaderInvalid = "header_invalid", "`Host` is missing, doubled or malformed, the request has two credentials that differ, or the query contains a secret.", "Send one `Host`, and one credential as a header.";
+        Unauthorized = "unauthorized", "The secret, key or token is missing or not valid, or its rights ended during the call.", "Send `Authorization: Bearer SECRET` or `X-API-Key: SECRET`, with a key or a token in place of the secret where the broker has them.";
+        IdentityUnavailable = "identity_unavailable", "The keys of the issuer of the token are not available, so that no token can be verified.", "Find out why the issuer's key set cannot be fetched; the log has the reason.", "Wait for `Retry-After` seconds, then call again.";
+        Forbidden = "forbidden", "The caller may not use this entry, or not with these arguments.", "Ask the operator; for arguments, see `details.errors`.";
         HostForbidden = "host_forbidden", "The `Host` header names a host that is not allowed.", "Use a loopback name or address, or start with `--allow-host`.", "Use a loopback name or address, or ask the operator to allow this host.";
         OriginForbidden = "origin_forbidden", "The `Origin` header names a web page that is not allowed.", "List it in `allowed_origins`.", "Ask the operator to allow this origin.";
         PathNotFound = "path_not_found", "No entry has this path.", "`did_you_mean` has the nearest; list with `meta_tree`.", "List the entries with `meta_tree`, and use a path as it prints it.";

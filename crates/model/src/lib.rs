@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod address;
 pub mod codes;
 pub mod config;
 pub mod diagnostic;
@@ -29,6 +30,7 @@ pub mod text;
 pub mod trust;
 pub mod unseen;
 pub mod url;
+pub mod utc;
 
 pub use codes::{CallCode, DiagnosticCode, SourceCause};
 pub use diagnostic::{Diagnostic, Severity};

@@ -22,7 +22,7 @@ pub enum Evidence {
 }
 
 /// Prefixes of tokens, and the minimum number of characters after them.
-const PREFIXES: [(&str, usize); 26] = [
+const PREFIXES: [(&str, usize); 27] = [
     ("AIza", 30),
     ("AKIA", 16),
     ("ASIA", 16),
@@ -37,6 +37,7 @@ const PREFIXES: [(&str, usize); 26] = [
     ("ghu_", 16),
     ("github_pat_", 16),
     ("glpat-", 16),
+    ("mbk_", 16),
     ("pypi-Ag", 16),
     ("rk_live_", 10),
     ("shpat_", 16),

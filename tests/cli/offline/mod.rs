@@ -10,6 +10,7 @@ mod flat_names;
 mod formats;
 mod generate;
 mod import;
+mod key;
 mod new;
 mod review;
 mod rules;

@@ -40,10 +40,17 @@ pub(super) async fn start(
     let mut problems = Vec::new();
     if startup.origin == CatalogOrigin::Lock {
         problems.extend(listen::not_local(address, &addresses));
-    } else if secret.is_none() && !cli.allow_unauthenticated {
-        problems.extend(listen::open_bind(address, &addresses));
     }
     let for_surface = startup.for_surface(&settings, &mut problems);
+    let is_authenticated = secret.is_some() || !for_surface.callers.identities.is_empty();
+    let access = settings.config.access.as_ref();
+    let has_open_rights = access.is_some_and(|access| !access.anonymous.is_empty());
+    if startup.origin == CatalogOrigin::Compiled
+        && (!is_authenticated || has_open_rights)
+        && !cli.allow_unauthenticated
+    {
+        problems.extend(listen::open_bind(address, &addresses));
+    }
     startup.output.mask(&Redactor::new(secret.clone()));
     let core = startup.core(&settings, problems)?;
 

@@ -56,12 +56,6 @@ impl<'a, S: Surface> Reloader<'a, S> {
     }
 
     async fn reload(&self) {
-        if self.startup.cli.config.is_none() {
-            tracing::warn!(
-                "nothing to reload: the broker runs with the config that was compiled in"
-            );
-            return;
-        }
         match self.try_reload().await {
             Ok(ReloadSummary { replaced }) if replaced.is_empty() => {
                 tracing::info!("reloaded; every source keeps its process");

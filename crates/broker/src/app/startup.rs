@@ -11,6 +11,7 @@ use broker_model::config::Unreachable;
 use broker_model::exit::Exit;
 use broker_process::guard::{ReloadSignals, Signals};
 
+use super::callers;
 use super::failure::{Failure, unless_refused};
 use super::lifecycle::Running;
 use super::mcp::McpVariables;
@@ -21,7 +22,7 @@ use crate::cli::Cli;
 use crate::core::{Core, CoreParts, StartMode};
 use crate::logging::LogOutput;
 use crate::surface::http::HostPolicy;
-use crate::surface::{self, Surface};
+use crate::surface::{self, CallerSettings, Surface};
 
 /// The origin of a catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,11 @@ impl<'a> Startup<'a> {
             },
             body_bytes: settings.config.limits.body_bytes,
             mcp: self.mcp.settings(&settings.config, &self.cli.options),
+            callers: if self.cli.is_stdio() {
+                CallerSettings::default()
+            } else {
+                callers::settings(settings, &self.environment, problems)
+            },
         }
     }
 

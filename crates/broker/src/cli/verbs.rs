@@ -30,6 +30,22 @@ pub(crate) enum Verb {
     /// the file has it, 2 if an argument or the file is not valid, 1 if the file cannot be written.
     #[command(after_help = CONNECT)]
     Connect(Box<ConnectArgs>),
+
+    /// Make API keys for callers
+    #[command(subcommand, after_help = KEY)]
+    Key(KeyVerb),
+}
+
+/// A subcommand of `key`.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum KeyVerb {
+    /// Make a key, and print it with its entry of the config
+    ///
+    /// Prints the key in the first line and the entry for `identities.keys`, one JSON object, in the second one.
+    /// The entry has the SHA-256 of the key; the key itself is stored nowhere. Exits with 0, or with 2 if an
+    /// argument is not valid.
+    #[command(after_help = KEY)]
+    New(NewKeyArgs),
 }
 
 const DOCTOR: &str = "\
@@ -50,6 +66,12 @@ Examples:
   mcp-broker connect cursor config.json --scope project --write
   mcp-broker connect codex --http http://127.0.0.1:8100/mcp --secret --write
   mcp-broker connect json > mcp.json";
+
+const KEY: &str = "\
+Examples:
+  mcp-broker key new ci
+  mcp-broker key new ci --groups reader,deployer --not-after 2027-01-01T00:00:00Z
+  mcp-broker key new ci --json | jq -r .key > ci.key";
 
 /// The arguments of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -135,6 +157,26 @@ pub(crate) struct ConnectArgs {
     /// Write the secret itself, in clear, in place of a reference; it is read from the variable.
     #[arg(long, requires = "secret")]
     pub(crate) with_secret: bool,
+}
+
+/// The arguments of `key new`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NewKeyArgs {
+    /// The name of the key, which is the subject of its caller: letters, digits, `.`, `_` and `-`.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// The groups of its caller, separated by commas; default: none.
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    pub(crate) groups: Vec<String>,
+
+    /// The time from which the key is refused, in UTC, such as 2027-01-31T12:00:00Z; default: never.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) not_after: Option<String>,
+
+    /// Print one JSON object with `key` and `entry`.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The output format of a subcommand.

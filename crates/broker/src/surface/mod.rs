@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker_model::address::AddressRange;
 use broker_model::config::McpMode;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,20 @@ pub(crate) struct SurfaceSettings {
     /// `limits.body_bytes`
     pub(crate) body_bytes: usize,
     pub(crate) mcp: McpSettings,
+    pub(crate) callers: CallerSettings,
+}
+
+/// The part of a config by which callers are recognised.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallerSettings {
+    /// Keys and issuers of tokens.
+    pub(crate) identities: broker_identity::Settings,
+    /// Whether calls of a caller that loses its rights are cancelled.
+    pub(crate) cancels_calls: bool,
+    /// The resource for which tokens are issued.
+    pub(crate) resource: Option<http::ProtectedResource>,
+    /// The proxies whose `Forwarded` and `X-Forwarded-For` are believed.
+    pub(crate) trusted_proxies: Vec<AddressRange>,
 }
 
 /// The part of a config for MCP clients.

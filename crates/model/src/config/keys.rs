@@ -21,9 +21,13 @@ pub(super) enum Level {
     Access,
     AccessRule,
     Hints,
+    Identities,
+    ApiKey,
+    Issuer,
+    KeysFile,
 }
 
-const LEVELS: [Level; 12] = [
+const LEVELS: [Level; 16] = [
     Level::Top,
     Level::Node,
     Level::Source,
@@ -36,6 +40,10 @@ const LEVELS: [Level; 12] = [
     Level::Access,
     Level::AccessRule,
     Level::Hints,
+    Level::Identities,
+    Level::ApiKey,
+    Level::Issuer,
+    Level::KeysFile,
 ];
 
 /// Keys of other clients in an entry of `mcpServers` that have no meaning here.
@@ -125,6 +133,9 @@ impl Level {
                 "on_text_drift",
                 "on_unreachable",
                 "access",
+                "identities",
+                "public_url",
+                "trusted_proxies",
             ],
             Self::Node => &[
                 "path",
@@ -200,6 +211,21 @@ impl Level {
                 "idempotentHint",
                 "openWorldHint",
             ],
+            Self::Identities => &["keys", "keys_file", "issuers", "on_revoke"],
+            Self::ApiKey => &["name", "sha256", "groups", "not_after"],
+            Self::Issuer => &[
+                "issuer",
+                "audience",
+                "jwks",
+                "algorithms",
+                "subject",
+                "groups_claim",
+                "map",
+                "claims",
+                "leeway_s",
+                "require_typ",
+            ],
+            Self::KeysFile => &["keys"],
         }
     }
 
@@ -217,6 +243,10 @@ impl Level {
             Self::Access => "`access`",
             Self::AccessRule => "a rule of `access`",
             Self::Hints => "the hints of a tool",
+            Self::Identities => "`identities`",
+            Self::ApiKey => "an API key",
+            Self::Issuer => "an issuer",
+            Self::KeysFile => "a file of keys",
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::Template;
 use super::fields;
 use super::findings::{Cursor, Findings};
+use crate::address::{AddressRange, AddressRangeError};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::filter::{FilterError, ToolFilter};
@@ -101,6 +102,28 @@ pub(super) fn allowed_origins(findings: &mut Findings<'_>, cursor: &Cursor<'_>) 
             );
         }
         Some(template)
+    })
+}
+
+/// Addresses of proxies. A range with every address is refused: any caller could then claim any address.
+pub(super) fn trusted_proxies(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+) -> Vec<AddressRange> {
+    fields::strings(findings, cursor, |findings, item, text| {
+        let error = match AddressRange::parse(text) {
+            Ok(range) => return Some(range),
+            Err(error) => error,
+        };
+        let diagnostic = Diagnostic::error(Code::ConfigRange, error.to_string());
+        let diagnostic = match error {
+            AddressRangeError::HostBits(range) => diagnostic.help(format!("write `{range}`")),
+            AddressRangeError::All => diagnostic
+                .help("list the addresses of your proxies: others could claim any address"),
+            AddressRangeError::Syntax => diagnostic,
+        };
+        findings.add(item, diagnostic);
+        None
     })
 }
 

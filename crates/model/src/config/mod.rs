@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::access::Access;
+use crate::address::AddressRange;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::trust::{Exposure, TrustLevel};
@@ -26,12 +27,14 @@ mod excerpt;
 mod fields;
 mod findings;
 mod http_endpoint;
+pub mod identities;
 mod keys;
 mod kind;
 mod lists;
 mod mcp;
 pub mod narrow;
 mod overrides;
+mod public_url;
 mod queries;
 mod reader;
 mod servers;
@@ -49,8 +52,10 @@ mod tests;
 
 pub use endpoint::{Auth, ClientCredentials, Endpoint, HttpEndpoint, ProcessEndpoint};
 pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
+pub use identities::Identities;
 pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode};
 pub use narrow::{KnownTools, Narrowing};
+pub use public_url::PublicUrl;
 pub use reader::MAX_BYTES;
 pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
 pub use vscode::WORKSPACE_FOLDER;
@@ -82,6 +87,12 @@ pub struct Config {
     pub allowed_hosts: Vec<Template>,
     /// Origins of web pages that may call, `https://host[:port]`.
     pub allowed_origins: Vec<Template>,
+    /// Who calls: keys and issuers of tokens. Changes no catalog and no digest.
+    pub identities: Identities,
+    /// The URL under which callers reach the broker.
+    pub public_url: Option<PublicUrl>,
+    /// The addresses whose `Forwarded` and `X-Forwarded-For` are believed.
+    pub trusted_proxies: Vec<AddressRange>,
     /// The document as read.
     document: Document,
 }

@@ -91,6 +91,7 @@ impl Config {
             .flat_map(Source::templates)
             .chain(&self.allowed_hosts)
             .chain(&self.allowed_origins)
+            .chain(&self.identities.keys_file)
             .flat_map(Template::variables)
             .filter(|name| *name != vscode::WORKSPACE_FOLDER)
             .collect()

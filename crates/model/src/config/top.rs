@@ -3,13 +3,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::findings::{Cursor, Findings};
+use super::findings::{Cursor, Findings, MAX_REPORTED};
 use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
-    Config, Document, Limits, Mcp, Node, Parsed, access, fields, lists, mcp, servers, source, tree,
-    trust, vscode,
+    Config, Document, Identities, Limits, Mcp, Node, Parsed, access, fields, identities, lists,
+    mcp, public_url, servers, source, tree, trust, vscode,
 };
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -39,7 +39,10 @@ pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>>
     vscode::rewrite(&mut spanned, servers);
     let config = top(&mut findings, &Cursor::root(&spanned), file, strict);
     let refused = findings.refused();
-    let reported = findings.finish();
+    let mut reported = findings.finish();
+    let unknown = config.as_ref().map(unknown_groups).unwrap_or_default();
+    let refused = refused || !unknown.is_empty();
+    reported.extend(unknown);
     match config {
         Some(config) if !refused => Ok(Parsed {
             config,
@@ -73,6 +76,9 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         access: None,
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
+        identities: Identities::default(),
+        public_url: None,
+        trusted_proxies: Vec::new(),
         document: Document::default(),
     };
     let mut sensitive = None;
@@ -99,6 +105,11 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
             "mcp" => config.mcp = mcp::read(findings, &value),
             "access" => config.access = access::read(findings, &value),
+            "identities" => config.identities = identities::read(findings, &value),
+            "public_url" => config.public_url = public_url::read(findings, &value),
+            "trusted_proxies" => {
+                config.trusted_proxies = lists::trusted_proxies(findings, &value);
+            }
             "trust" => sensitive = Some(trust::sensitive(findings, &value)),
             vscode::SERVERS if shape == Shape::VsCode => {
                 config.root = servers::read(findings, &value, types);
@@ -125,6 +136,18 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         servers: server_names(members, servers_key),
     };
     Some(config)
+}
+
+/// A problem for each name in `identities` that is not one of the groups of `access`.
+fn unknown_groups(config: &Config) -> Vec<Diagnostic> {
+    let groups = config.access.as_ref().map(|access| &access.groups[..]);
+    let groups = groups.unwrap_or_default();
+    let uses = config.identities.groups();
+    let unknown = uses.filter(|used| !groups.iter().any(|known| known == used.group));
+    unknown
+        .take(MAX_REPORTED)
+        .map(|used| config.place(access::unknown_group(used.group, groups).at(used.pointer)))
+        .collect()
 }
 
 /// Gives the sensitive names to every source, wherever they are in the file.

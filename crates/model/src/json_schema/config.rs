@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
+use super::identities::Identities;
+
 /// A config of mcp-broker: a tree of nodes with servers, or the `mcpServers` of other clients.
 #[derive(JsonSchema)]
 #[serde(untagged)]
@@ -42,6 +44,12 @@ pub(super) struct TreeConfig {
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
     allowed_origins: Option<Vec<String>>,
+    /// Who calls: keys and issuers of tokens.
+    identities: Option<Identities>,
+    /// The URL under which callers reach the broker: `https`, or `http` on loopback, without query and fragment.
+    public_url: Option<String>,
+    /// Addresses and networks of the proxies whose `Forwarded` and `X-Forwarded-For` are believed. Default: none.
+    trusted_proxies: Option<Vec<String>>,
 }
 
 /// The format of other MCP clients; each entry becomes a node `/name`.
@@ -73,6 +81,12 @@ pub(super) struct ServersConfig {
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
     allowed_origins: Option<Vec<String>>,
+    /// Who calls: keys and issuers of tokens.
+    identities: Option<Identities>,
+    /// The URL under which callers reach the broker: `https`, or `http` on loopback, without query and fragment.
+    public_url: Option<String>,
+    /// Addresses and networks of the proxies whose `Forwarded` and `X-Forwarded-For` are believed. Default: none.
+    trusted_proxies: Option<Vec<String>>,
 }
 
 #[derive(JsonSchema)]

@@ -14,6 +14,11 @@ use serde_json::{Value, json};
     reason = "the fields describe a file; nothing is read into them"
 )]
 mod config;
+#[expect(
+    dead_code,
+    reason = "the fields describe a file; nothing is read into them"
+)]
+mod identities;
 
 /// The schema of the config that an operator writes.
 pub fn config() -> Value {

@@ -230,6 +230,10 @@ fn packages_depend_only_on_packages_below() {
         ours("broker-drift"),
         names(&["broker-model", "broker-schema", "broker-terminal"])
     );
+    assert_eq!(
+        ours("broker-identity"),
+        names(&["broker-files", "broker-model"])
+    );
     assert_eq!(ours("broker-process"), names(&["broker-model"]));
     assert_eq!(
         ours("broker-wire"),
@@ -273,6 +277,7 @@ fn packages_depend_only_on_packages_below() {
     ]);
     assert_eq!(ours("broker-doctor"), library);
     library.insert("broker-doctor".to_owned());
+    library.insert("broker-identity".to_owned());
     assert_eq!(ours("mcp-broker"), library);
     library.insert("mcp-broker".to_owned());
     assert_eq!(ours("broker-binary"), library);

@@ -1,29 +1,35 @@
-//! Authenticates callers: compares the secret of a request in a time that does not depend on it, and
-//! refuses secrets in the query, which proxies and logs store.
+//! Authenticates callers: by the secret, which is compared in a time that does not depend on it, by API keys and by
+//! tokens. Refuses credentials in the query, which proxies and logs store.
 
-use std::sync::Mutex;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use broker_identity::{
+    AuthError, Authenticator, Offload, Principal, PrincipalSubject, SystemClock,
+};
 use broker_model::CallCode;
 use broker_model::redact::{Secret, is_secret_name};
 use percent_encoding::percent_decode_str;
 use subtle::{Choice, ConstantTimeEq};
 use tokio::time::Instant;
 
+use super::client_address::client_address;
 use super::respond::Refusal;
-use crate::core::Identity;
+use crate::core::{Core, Identity, Revocation};
+use crate::surface::CallerSettings;
 
 /// Invalid attempts are logged at most this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The authentication of a broker, with its secret, if it has one.
-#[derive(Debug)]
+/// The authentication of callers.
 pub(super) struct Auth {
     secret: Option<Secret>,
     /// A configured header for the secret.
     key_header: Option<HeaderName>,
+    authenticator: Authenticator,
     refused: Mutex<FailedAttempts>,
 }
 
@@ -34,24 +40,38 @@ struct FailedAttempts {
     logged: Option<Instant>,
 }
 
-/// The credential of a request.
+/// The credential of a request, not yet checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Credential {
-    /// The right secret.
-    Valid,
-    /// None.
+enum Credential<'h> {
     Missing,
-    /// A wrong one.
-    Invalid,
+    Given(&'h [u8]),
+    /// A header that has none of the known forms.
+    Unreadable,
+    /// Two that differ.
+    Several,
 }
 
 impl Auth {
-    pub(super) fn new(secret: Option<Secret>, key_header: Option<HeaderName>) -> Self {
+    /// Must be called within a runtime.
+    pub(super) fn new(
+        secret: Option<Secret>,
+        key_header: Option<HeaderName>,
+        callers: &CallerSettings,
+    ) -> Self {
         Self {
             secret,
             key_header,
+            authenticator: Authenticator::new(
+                &callers.identities,
+                Arc::new(SystemClock::default()),
+            ),
             refused: Mutex::default(),
         }
+    }
+
+    /// Takes other keys and issuers.
+    pub(super) fn apply(&self, callers: &CallerSettings) {
+        self.authenticator.replace(&callers.identities);
     }
 
     /// The configured header for the secret.
@@ -59,67 +79,108 @@ impl Auth {
         self.key_header.as_ref()
     }
 
-    /// Whether callers must send a secret.
-    pub(super) fn has_secret(&self) -> bool {
-        self.secret.is_some()
+    /// Whether callers must send a credential.
+    pub(super) fn is_required(&self, callers: &CallerSettings) -> bool {
+        self.secret.is_some() || !callers.identities.is_empty()
     }
 
-    /// Reads the credential from the headers. If the broker has no secret, no credential is valid.
-    pub(super) fn presented(&self, headers: &HeaderMap) -> Credential {
+    fn presented<'h>(&self, headers: &'h HeaderMap) -> Credential<'h> {
         let mut candidates = headers
             .get_all(header::AUTHORIZATION)
             .iter()
             .filter_map(|value| bearer(value.as_bytes()))
-            .chain(
-                headers
-                    .get_all(API_KEY)
-                    .iter()
-                    .map(|value| value.as_bytes()),
-            )
+            .chain(headers.get_all(API_KEY).iter().map(HeaderValue::as_bytes))
             .chain(
                 self.key_header
                     .iter()
                     .flat_map(|name| headers.get_all(name))
-                    .map(|value| value.as_bytes()),
-            )
-            .peekable();
-        if candidates.peek().is_none() {
-            // A scheme other than Bearer is an invalid secret, not a missing one.
-            return if headers.contains_key(header::AUTHORIZATION) {
-                Credential::Invalid
-            } else {
-                Credential::Missing
-            };
-        }
-        let Some(secret) = &self.secret else {
-            return Credential::Invalid;
-        };
-        let right = candidates.fold(Choice::from(0), |right, candidate| {
-            right | equals(candidate, secret.expose().as_bytes())
-        });
-        if right.into() {
-            Credential::Valid
-        } else {
-            Credential::Invalid
+                    .map(HeaderValue::as_bytes),
+            );
+        match candidates.next() {
+            Some(first) if candidates.all(|other| other == first) => Credential::Given(first),
+            Some(_) => Credential::Several,
+            // A scheme other than Bearer is an invalid credential, not a missing one.
+            None if headers.contains_key(header::AUTHORIZATION) => Credential::Unreadable,
+            None => Credential::Missing,
         }
     }
 
-    /// The identity of the caller; refuses a request without the secret, if there is one.
-    pub(super) fn identify(&self, headers: &HeaderMap) -> Result<Identity, Refusal> {
-        if self.secret.is_none() {
-            return Ok(Identity::anonymous());
-        }
-        match self.presented(headers) {
-            Credential::Valid => Ok(Identity::secret()),
-            Credential::Missing => Err(Refusal::new(
-                CallCode::Unauthorized,
-                "the secret is missing",
-            )),
-            Credential::Invalid => {
-                self.log_wrong();
-                Err(Refusal::new(CallCode::Unauthorized, "the secret is wrong"))
+    /// The identity of the caller. A credential that is not valid is refused, also where callers without one have
+    /// rights.
+    pub(super) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        address: IpAddr,
+        core: &Core,
+        callers: &CallerSettings,
+    ) -> Result<Identity, Refusal> {
+        // A broker without authentication has no use for a credential.
+        let is_open = !self.is_required(callers) && !core.has_access_rules();
+        let given = match self.presented(headers) {
+            Credential::Given(given) => given,
+            Credential::Missing
+                if !self.is_required(callers) || core.anonymous_has_groups() == Some(true) =>
+            {
+                return Ok(Identity::anonymous());
             }
+            Credential::Missing => {
+                let message = match callers.identities.is_empty() {
+                    true => "the secret is missing",
+                    false => "the request has no key, token or secret",
+                };
+                return Err(Refusal::new(CallCode::Unauthorized, message));
+            }
+            Credential::Unreadable if is_open => return Ok(Identity::anonymous()),
+            Credential::Unreadable => return Err(self.wrong(callers)),
+            Credential::Several => {
+                let message = "the request has two credentials that differ";
+                return Err(Refusal::new(CallCode::HeaderInvalid, message));
+            }
+        };
+        if let Some(secret) = &self.secret
+            && equals(given, secret.expose().as_bytes()).into()
+        {
+            return Ok(Identity::secret());
         }
+        if callers.identities.is_empty() {
+            return match is_open {
+                true => Ok(Identity::anonymous()),
+                false => Err(self.wrong(callers)),
+            };
+        }
+        let text = std::str::from_utf8(given).map_err(|_| self.wrong(callers))?;
+        let address = client_address(address, headers, &callers.trusted_proxies);
+        let pool = ValidationPool(core.clone());
+        match self.authenticator.authenticate(text, address, &pool).await {
+            Ok(principal) => Ok(identity_of(&principal, callers.cancels_calls)),
+            Err(error) => Err(self.refused(error, callers)),
+        }
+    }
+
+    fn refused(&self, error: AuthError, callers: &CallerSettings) -> Refusal {
+        let code = match error {
+            AuthError::Unknown => return self.wrong(callers),
+            AuthError::KeyExpired | AuthError::TokenInvalid(_) => {
+                self.log_wrong();
+                CallCode::Unauthorized
+            }
+            AuthError::Unavailable => CallCode::IdentityUnavailable,
+            AuthError::TooManyFailures | AuthError::Overloaded => CallCode::Overloaded,
+        };
+        let refusal = Refusal::new(code, error.to_string());
+        match code {
+            CallCode::Unauthorized => refusal,
+            _ => refusal.retryable(),
+        }
+    }
+
+    fn wrong(&self, callers: &CallerSettings) -> Refusal {
+        self.log_wrong();
+        let message = match callers.identities.is_empty() {
+            true => "the secret is wrong",
+            false => "the key, token or secret is wrong",
+        };
+        Refusal::new(CallCode::Unauthorized, message)
     }
 
     fn log_wrong(&self) {
@@ -128,12 +189,39 @@ impl Auth {
         };
         refused.count += 1;
         if refused.logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
-            tracing::warn!(attempts = refused.count, "a wrong secret was presented");
+            tracing::warn!(attempts = refused.count, "a wrong credential was presented");
             *refused = FailedAttempts {
                 count: 0,
                 logged: Some(Instant::now()),
             };
         }
+    }
+}
+
+/// The pool of the core, on which signatures are verified.
+struct ValidationPool(Core);
+
+impl Offload for ValidationPool {
+    async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        self.0.read_long(job).await.ok()
+    }
+}
+
+fn identity_of(principal: &Principal, cancels_calls: bool) -> Identity {
+    let groups = principal.groups.as_slice();
+    let identity = match &principal.subject {
+        PrincipalSubject::Key { name } => Identity::key(name, groups),
+        PrincipalSubject::Token { issuer, subject } => {
+            Identity::token(issuer, subject, groups, principal.claims.clone())
+        }
+    };
+    let identity = identity.revoked_by(Revocation {
+        revoked: principal.grant.ended().clone(),
+        cancels_calls,
+    });
+    match principal.expires {
+        Some(expires) => identity.expiring(expires),
+        None => identity,
     }
 }
 
@@ -175,51 +263,54 @@ fn equals(candidate: &[u8], secret: &[u8]) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
 
-    fn presented(secret: Option<&str>, headers: &[(&'static str, &str)]) -> Credential {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
-        }
-        Auth::new(secret.map(Secret::new), None).presented(&map)
-    }
-
-    #[test]
-    fn secret_in_a_header_is_valid_only_if_equal() {
-        use Credential::{Invalid, Missing, Valid};
+    #[tokio::test]
+    async fn credential_of_a_request_is_read_from_three_headers() {
+        use Credential::{Given, Missing, Several, Unreadable};
+        let key_header = Some(HeaderName::from_static("x-broker-key"));
+        let auth = Auth::new(None, key_header, &CallerSettings::default());
         for (headers, expected) in [
             (&[][..], Missing),
-            (&[("authorization", "Bearer s3cret")], Valid),
-            (&[("authorization", "bearer  s3cret ")], Valid),
-            (&[("x-api-key", "s3cret")], Valid),
+            (&[("authorization", "Bearer s3cret")], Given(b"s3cret")),
+            (&[("authorization", "bearer  s3cret ")], Given(b"s3cret")),
+            (&[("x-api-key", "s3cret")], Given(b"s3cret")),
+            (&[("x-broker-key", "s3cret")], Given(b"s3cret")),
             (
                 &[("authorization", "Basic eA=="), ("x-api-key", "s3cret")],
-                Valid,
+                Given(b"s3cret"),
             ),
-            (&[("authorization", "Bearer s3cre")], Invalid),
-            (&[("authorization", "Bearer s3crets3cret")], Invalid),
-            (&[("authorization", "Bearer ")], Invalid),
-            (&[("authorization", "s3cret")], Invalid),
-            (&[("x-api-key", "")], Invalid),
-            (&[("x-api-key", "ü")], Invalid),
+            (
+                &[("authorization", "Bearer a"), ("x-api-key", "a")],
+                Given(b"a"),
+            ),
+            (
+                &[("authorization", "Bearer a"), ("x-api-key", "b")],
+                Several,
+            ),
+            (&[("x-api-key", "a"), ("x-api-key", "b")], Several),
+            (&[("authorization", "s3cret")], Unreadable),
+            (&[("authorization", "Bearer ")], Given(b"")),
         ] {
-            assert_eq!(presented(Some("s3cret"), headers), expected, "{headers:?}");
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(*name, HeaderValue::from_static(value));
+            }
+            assert_eq!(auth.presented(&map), expected, "{headers:?}");
         }
-        assert_eq!(presented(None, &[("x-api-key", "")]), Invalid);
     }
 
     #[test]
-    fn secret_missing_or_wrong_is_unauthorized() {
-        let auth = Auth::new(Some(Secret::new("s3cret")), None);
-        assert_eq!(
-            auth.identify(&HeaderMap::new())
-                .map(|_| ())
-                .unwrap_err()
-                .code(),
-            CallCode::Unauthorized
-        );
-        assert!(Auth::new(None, None).identify(&HeaderMap::new()).is_ok());
+    fn candidate_equals_the_secret_only_as_a_whole() {
+        for (candidate, expected) in [
+            ("s3cret", true),
+            ("s3cre", false),
+            ("s3crets3cret", false),
+            ("", false),
+            ("ü", false),
+        ] {
+            let equal: bool = equals(candidate.as_bytes(), b"s3cret").into();
+            assert_eq!(equal, expected, "{candidate}");
+        }
     }
 
     #[test]

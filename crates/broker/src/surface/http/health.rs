@@ -48,7 +48,7 @@ pub(super) fn answer(
             serde_json::to_string(&health).expect("names and numbers always serialize")
         }
         (HealthRoute::Ready, DetailLevel::StateOnly) => {
-            json!({ "ready": health.ready }).to_string()
+            json!({ "ready": health.ready, "degraded": health.degraded }).to_string()
         }
         (HealthRoute::Sources, _) => sources(view, &health, mcp_sessions),
         (HealthRoute::Alive, DetailLevel::Full) => json!({

@@ -88,8 +88,8 @@ async fn answer(
         Method::GET | Method::DELETE => false,
         _ => return Ok(not_allowed(crate::surface::mcp::http::METHODS)),
     };
-    let identity = surface.admit(parts, caller)?;
     let settings = surface.settings.load_full();
+    let identity = surface.admit(parts, caller, &settings.callers).await?;
     let request = McpRequest {
         parts,
         route,

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 mod auth;
 mod authority;
 mod body;
+mod client_address;
 mod connection_limits;
 mod connections;
 #[cfg(test)]
@@ -26,19 +27,21 @@ mod health;
 mod host_policy;
 mod mcp;
 mod peers;
+mod resource_metadata;
 mod respond;
 mod routes;
 mod write_timeout;
 
 pub(crate) use host_policy::{BadEntry, HostPolicy};
+pub(crate) use resource_metadata::ProtectedResource;
 
 use super::mcp::http::McpEndpoint;
 use super::meta::{self, MetaCaller, ReplyRoom, similar_names};
 use super::request_id::RequestIds;
-use super::{Surface, SurfaceSettings};
+use super::{CallerSettings, Surface, SurfaceSettings};
 use crate::contain::{CaughtPanic, contain};
 use crate::core::{Account, Core, Drain, Identity};
-use auth::{Auth, Credential};
+use auth::Auth;
 use health::{DetailLevel, HealthRoute};
 use respond::{HttpReply, Refusal};
 use routes::{MetaTool, Route, Routes};
@@ -89,9 +92,9 @@ impl HttpSurface {
             drain: core.drain().clone(),
             mcp: mcp.then(|| McpEndpoint::new(core.clone())),
             core,
-            settings: ArcSwap::from_pointee(settings),
-            auth: Auth::new(secret, key_header),
+            auth: Auth::new(secret, key_header, &settings.callers),
             exposed: !address.ip().to_canonical().is_loopback(),
+            settings: ArcSwap::from_pointee(settings),
             routes: Routes::new(mcp),
             ids: RequestIds::new(),
             panics: AtomicU64::new(0),
@@ -123,7 +126,19 @@ impl HttpSurface {
             Route::Meta(tool) => tool,
             Route::Health(report) => {
                 auth::check_query(parts.uri.query())?;
-                return Ok(self.health(report, parts));
+                return self.health(report, parts, caller, &settings.callers).await;
+            }
+            Route::ResourceMetadata => {
+                let resource = settings.callers.resource.as_ref();
+                let document = resource.ok_or_else(|| {
+                    let message = "the broker has no `public_url`, so that it is not the resource of an issuer of tokens";
+                    Refusal::new(CallCode::RouteNotFound, message)
+                })?;
+                return Ok(HttpReply {
+                    status: StatusCode::OK,
+                    body: document.document().to_owned().into(),
+                    etag: None,
+                });
             }
             Route::WrongMethod(allow) => {
                 let message = format!("the route allows {allow}");
@@ -136,7 +151,7 @@ impl HttpSurface {
                 return Err(refusal.did_you_mean(close));
             }
         };
-        let identity = self.admit(parts, caller)?;
+        let identity = self.admit(parts, caller, &settings.callers).await?;
         body::check_type(&parts.headers)?;
         let account = &caller.account;
         let bytes = body::read(body, settings.body_bytes, account).await?;
@@ -164,13 +179,20 @@ impl HttpSurface {
     }
 
     /// The identity of the caller of a request that needs one, if it may be served now.
-    fn admit(&self, parts: &Parts, caller: &Caller) -> Result<Identity, Refusal> {
+    async fn admit(
+        &self,
+        parts: &Parts,
+        caller: &Caller,
+        callers: &CallerSettings,
+    ) -> Result<Identity, Refusal> {
         auth::check_query(parts.uri.query())?;
         if caller.over_limit {
             let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
             return Err(refusal.retryable());
         }
-        let identity = self.auth.identify(&parts.headers)?;
+        let (headers, address) = (&parts.headers, caller.address);
+        let identified = self.auth.identify(headers, address, &self.core, callers);
+        let identity = identified.await?;
         if self.drain.is_draining() {
             let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
             return Err(refusal.retryable());
@@ -178,17 +200,38 @@ impl HttpSurface {
         Ok(identity)
     }
 
-    fn health(&self, report: HealthRoute, parts: &Parts) -> HttpReply {
+    async fn health(
+        &self,
+        report: HealthRoute,
+        parts: &Parts,
+        caller: &Caller,
+        callers: &CallerSettings,
+    ) -> Result<HttpReply, Refusal> {
+        let (headers, address) = (&parts.headers, caller.address);
+        let identified = self.auth.identify(headers, address, &self.core, callers);
+        let identity = identified.await.unwrap_or_else(|_| Identity::anonymous());
+        let is_operator = self.core.is_operator(&identity);
         // A proxy in front of a loopback address makes these routes public.
-        let limited = self.exposed || self.auth.has_secret();
-        let view = if limited && self.auth.presented(&parts.headers) != Credential::Valid {
-            DetailLevel::StateOnly
-        } else {
-            DetailLevel::Full
+        let limited =
+            self.exposed || self.auth.is_required(callers) || self.core.has_access_rules();
+        let view = match report {
+            _ if limited && !identity.is_authenticated() => DetailLevel::StateOnly,
+            HealthRoute::Ready if !is_operator => DetailLevel::StateOnly,
+            _ => DetailLevel::Full,
         };
+        if report == HealthRoute::Sources && !is_operator {
+            let message = "the state of the sources is shown to `access.operators` only";
+            return Err(Refusal::new(CallCode::Forbidden, message));
+        }
         let sessions = self.mcp.as_ref().map(McpEndpoint::session_count);
         let draining = self.drain.is_draining();
-        health::answer(report, view, self.core.health(), draining, sessions)
+        Ok(health::answer(
+            report,
+            view,
+            self.core.health(),
+            draining,
+            sessions,
+        ))
     }
 
     fn panicked(&self, request_id: &str) -> Refusal {
@@ -207,6 +250,7 @@ impl Surface for HttpSurface {
     type Listener = TcpListener;
 
     fn apply(&self, settings: SurfaceSettings) {
+        self.auth.apply(&settings.callers);
         self.settings.store(Arc::new(settings));
     }
 

@@ -106,9 +106,11 @@ pub(super) fn status_of(code: CallCode) -> StatusCode {
         | C::SourceProtocol
         | C::UpstreamHttp
         | C::OutputTooLarge => StatusCode::BAD_GATEWAY,
-        C::SourceUnavailable | C::Starting | C::StartRefused | C::ShuttingDown => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        C::IdentityUnavailable
+        | C::SourceUnavailable
+        | C::Starting
+        | C::StartRefused
+        | C::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
         C::CallTimeout => StatusCode::GATEWAY_TIMEOUT,
     }
 }

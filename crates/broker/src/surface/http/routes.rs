@@ -14,24 +14,27 @@ use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 
 use super::health::HealthRoute;
+use super::resource_metadata;
 use crate::surface::mcp::http::ModeRoute;
 use crate::surface::meta::Listing;
 
 /// Every path, for suggestions.
-pub(super) const PATHS: [&str; 9] = [
+pub(super) const PATHS: [&str; 11] = [
     "/meta_call",
     "/meta_tree",
     "/meta_desc",
     "/healthz",
     "/readyz",
     "/sources",
+    resource_metadata::PATHS[0],
+    resource_metadata::PATHS[1],
     MCP,
     "/mcp/meta",
     "/mcp/direct",
 ];
 const MCP: &str = "/mcp";
 /// The number of paths that exist without MCP.
-const OTHERS: usize = 6;
+const OTHERS: usize = 8;
 
 /// The paths that exist.
 pub(super) fn paths(mcp: bool) -> &'static [&'static str] {
@@ -55,6 +58,8 @@ pub(super) enum Route {
     Meta(MetaTool),
     /// The broker's health, which needs no secret.
     Health(HealthRoute),
+    /// The document for clients that need a token, which needs no credential.
+    ResourceMetadata,
     /// The endpoint of MCP clients, with any method.
     Mcp(ModeRoute),
     /// A route that allows only these methods.
@@ -89,6 +94,10 @@ impl Routes {
             .route("/readyz", report(HealthRoute::Ready))
             .route("/sources", report(HealthRoute::Sources))
             .fallback(Route::Unknown);
+        for path in resource_metadata::PATHS {
+            let only = Route::WrongMethod("GET, HEAD");
+            router = router.route(path, get(Route::ResourceMetadata).fallback(only));
+        }
         if mcp {
             router = router
                 .route(MCP, any(Route::Mcp(ModeRoute::Configured)))

@@ -53,6 +53,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         flat_order: &[],
         sources: &[],
         areas: &[],
+        access: None,
     }));
     let config = Config::parse("c.json", catalog.config.as_bytes())
         .unwrap()
@@ -74,6 +75,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
             session_idle: Duration::from_secs(60),
             body_bytes: 400,
         },
+        callers: CallerSettings::default(),
     };
     let access = HttpAccess {
         secret: secret.map(Secret::new),

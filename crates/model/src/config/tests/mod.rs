@@ -8,6 +8,7 @@ mod accepted;
 mod commands;
 mod compiled;
 mod http;
+mod identities;
 mod narrowing;
 mod problems;
 mod servers;

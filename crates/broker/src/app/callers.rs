@@ -1,0 +1,42 @@
+//! The settings by which callers are recognised: the identities of a config, and the file of keys that it names.
+
+use broker_identity::Settings;
+use broker_mcp::Environment;
+use broker_model::Diagnostic;
+use broker_model::config::identities::OnRevoke;
+
+use super::settings::LoadedConfig;
+use crate::surface::CallerSettings;
+use crate::surface::http::ProtectedResource;
+
+/// The settings of a config. A file of keys that cannot be used is added to `problems`.
+pub(super) fn settings(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    problems: &mut Vec<Diagnostic>,
+) -> CallerSettings {
+    let config = &loaded.config;
+    let lookup = |name: &str| environment.get(name).map(str::to_owned);
+    let identities = match Settings::load(&config.identities, &loaded.base, &lookup) {
+        Ok(identities) => {
+            let access = config.access.as_ref();
+            let exists = |group: &str| access.is_some_and(|access| access.group(group).is_some());
+            problems.extend(identities.unknown_groups(&exists));
+            identities
+        }
+        Err(error) => {
+            let found = error.into_diagnostics().into_iter();
+            problems.extend(found.map(|one| match one.file {
+                Some(_) => one,
+                None => config.place(one),
+            }));
+            Settings::default()
+        }
+    };
+    CallerSettings {
+        identities,
+        cancels_calls: config.identities.on_revoke == OnRevoke::Cancel,
+        resource: ProtectedResource::of(config),
+        trusted_proxies: config.trusted_proxies.clone(),
+    }
+}

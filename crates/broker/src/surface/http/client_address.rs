@@ -1,0 +1,121 @@
+//! The address of a caller behind proxies, from `Forwarded` (RFC 7239) or `X-Forwarded-For`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::{HeaderMap, HeaderName, header};
+use broker_model::address::AddressRange;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// The maximum number of addresses that are read, from the nearest on.
+const MAX_HOPS: usize = 32;
+
+/// The address of the caller: that of the peer, or, if the peer is a trusted proxy, the nearest address in its header
+/// that is not one of a trusted proxy. An address that cannot be read ends the search at the proxy that wrote it.
+pub(super) fn client_address(
+    peer: IpAddr,
+    headers: &HeaderMap,
+    trusted: &[AddressRange],
+) -> IpAddr {
+    let is_trusted = |address: IpAddr| trusted.iter().any(|range| range.contains(address));
+    let mut nearest = peer.to_canonical();
+    if !is_trusted(nearest) {
+        return nearest;
+    }
+    let mut hops = forwarded(headers);
+    hops.truncate(MAX_HOPS);
+    for hop in hops {
+        let Some(address) = hop else {
+            return nearest;
+        };
+        nearest = address.to_canonical();
+        if !is_trusted(nearest) {
+            return nearest;
+        }
+    }
+    nearest
+}
+
+/// The addresses of the header, the nearest first; `None` for one that cannot be read.
+fn forwarded(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
+    let listed = |name: &HeaderName| -> Vec<String> {
+        let values = headers.get_all(name).iter();
+        let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let items: Vec<String> = texts
+            .flat_map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        items.into_iter().rev().collect()
+    };
+    if headers.contains_key(header::FORWARDED) {
+        return listed(&header::FORWARDED)
+            .iter()
+            .map(|element| element.split(';').find_map(for_parameter).and_then(address))
+            .collect();
+    }
+    let items = listed(&X_FORWARDED_FOR);
+    items.iter().map(|item| address(item)).collect()
+}
+
+/// The value of `for=…`.
+fn for_parameter(pair: &str) -> Option<&str> {
+    let (name, value) = pair.split_once('=')?;
+    name.trim()
+        .eq_ignore_ascii_case("for")
+        .then(|| value.trim().trim_matches('"'))
+}
+
+/// An address, with or without a port. IPv6 addresses with a port are in brackets.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let plain = bare.unwrap_or(text).parse().ok();
+    plain.or_else(|| text.parse().ok().map(|address: SocketAddr| address.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn address_of_a_caller_is_believed_from_trusted_proxies_only() {
+        let trusted = ["10.0.0.0/8", "::1"].map(|text| AddressRange::parse(text).unwrap());
+        let address = |peer: &str, name: &'static str, value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_static(value));
+            client_address(peer.parse().unwrap(), &headers, &trusted).to_string()
+        };
+        for (peer, name, value, expected) in [
+            ("192.0.2.9", "x-forwarded-for", "192.0.2.1", "192.0.2.9"),
+            ("10.0.0.1", "x-forwarded-for", "192.0.2.1", "192.0.2.1"),
+            (
+                "10.0.0.1",
+                "x-forwarded-for",
+                "6.6.6.6, 192.0.2.1, 10.1.1.1",
+                "192.0.2.1",
+            ),
+            ("10.0.0.1", "x-forwarded-for", "10.1.1.1", "10.1.1.1"),
+            ("10.0.0.1", "x-forwarded-for", "unknown", "10.0.0.1"),
+            ("10.0.0.1", "host", "x", "10.0.0.1"),
+            (
+                "::1",
+                "forwarded",
+                "for=192.0.2.1;proto=https, For=\"[2001:db8::1]:4711\"",
+                "2001:db8::1",
+            ),
+            ("::1", "forwarded", "for=_hidden", "::1"),
+            (
+                "::ffff:10.0.0.1",
+                "forwarded",
+                "for=192.0.2.7:80",
+                "192.0.2.7",
+            ),
+        ] {
+            assert_eq!(
+                address(peer, name, value),
+                expected,
+                "{peer} {name}: {value}"
+            );
+        }
+    }
+}

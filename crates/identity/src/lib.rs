@@ -1,0 +1,23 @@
+//! The caller that a credential stands for: API keys and tokens of issuers (JWT), and the end of their rights.
+//!
+//! Knows neither the catalog nor a server for callers. No log line, error or `Debug` contains a key or a token.
+
+#![forbid(unsafe_code)]
+
+mod authenticator;
+mod clock;
+mod error;
+pub mod key;
+mod keys;
+mod offload;
+mod principal;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use authenticator::Authenticator;
+pub use clock::{Clock, SystemClock};
+pub use error::{AuthError, TokenFault};
+pub use offload::{BlockingThreads, Offload};
+pub use principal::{Grant, Principal, PrincipalSubject};
+pub use settings::{Settings, SettingsError};
