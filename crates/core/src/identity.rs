@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -220,6 +220,38 @@ impl Identity {
         }
     }
 
+    /// The same caller, who sees only the part of the tree that `other` sees.
+    #[must_use]
+    pub fn seeing_as(&self, other: &Self) -> Self {
+        Self {
+            subtree: other.subtree,
+            ..self.clone()
+        }
+    }
+
+    /// Whether the right to call ends in the same way, so that both stand for one credential.
+    pub fn has_same_right(&self, other: &Self) -> bool {
+        self.groups == other.groups
+            && self.claims == other.claims
+            && self.expires == other.expires
+            && self.revocation.is_some() == other.revocation.is_some()
+    }
+
+    /// Returns when the right to call has been withdrawn or the credential has expired. A caller whose right does not
+    /// end waits forever.
+    pub async fn right_ended(&self) {
+        let revoked = async {
+            match &self.revocation {
+                Some(revocation) => revocation.revoked.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = revoked => {}
+            () = passed(self.expires) => {}
+        }
+    }
+
     /// Whether both are the same caller, and see the same part of the tree. Their credentials may differ.
     pub fn is_same_caller(&self, other: &Self) -> bool {
         self.subject == other.subject && self.subtree == other.subtree
@@ -228,5 +260,18 @@ impl Identity {
     /// The part of the tree that the caller is restricted to.
     pub(crate) const fn subtree(&self) -> Option<Subtree> {
         self.subtree
+    }
+}
+
+/// Returns once the time of day is after `time`. It is read again from time to time, since it may be set.
+async fn passed(time: Option<SystemTime>) {
+    const MAX_SLEEP: Duration = Duration::from_secs(30);
+    let Some(time) = time else {
+        return std::future::pending().await;
+    };
+    while let Ok(left) = time.duration_since(SystemTime::now())
+        && !left.is_zero()
+    {
+        tokio::time::sleep(left.min(MAX_SLEEP)).await;
     }
 }

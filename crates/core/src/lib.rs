@@ -45,6 +45,7 @@ pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
 pub use errors::server_error::ServerError;
 pub use identity::{Claims, Identity, Revocation, Subject};
+pub use listing::changes::ToolListChanges;
 pub use listing::direct::{FlatTool, ToolPage};
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
@@ -279,6 +280,11 @@ impl Core {
     /// other members. Several changes may be counted as one.
     pub fn tool_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.0.drift_state.tool_changes()
+    }
+
+    /// The changes of the list of tools that a caller sees, from now on.
+    pub fn tool_list_changes(&self, identity: &Identity) -> ToolListChanges {
+        ToolListChanges::new(self, identity)
     }
 
     /// Charges the memory of a long body other than a call, once parsed.

@@ -125,7 +125,7 @@ fn listed_schema(args_schema: &'static str, narrowed: Option<&NarrowedArgs>) -> 
 
 /// Whether results have the structured content that the schema of the server promises: they are neither cut
 /// nor rendered in another form.
-const fn lists_output(settings: &ToolSettings) -> bool {
+pub(crate) const fn lists_output(settings: &ToolSettings) -> bool {
     settings.limit.is_none() && matches!(settings.form, RenderMode::Json)
 }
 

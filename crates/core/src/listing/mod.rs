@@ -2,6 +2,7 @@
 //! makes their listings and descriptions.
 
 pub(crate) mod areas;
+pub(crate) mod changes;
 pub(crate) mod direct;
 pub(crate) mod lookup;
 pub(crate) mod nearest;

@@ -22,7 +22,7 @@ use crate::surface::CallerSettings;
 
 /// Invalid attempts are logged at most this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
-const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+static API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The authentication of callers.
 pub(super) struct Auth {
@@ -89,7 +89,7 @@ impl Auth {
             .get_all(header::AUTHORIZATION)
             .iter()
             .filter_map(|value| bearer(value.as_bytes()))
-            .chain(headers.get_all(API_KEY).iter().map(HeaderValue::as_bytes))
+            .chain(headers.get_all(&API_KEY).iter().map(HeaderValue::as_bytes))
             .chain(
                 self.key_header
                     .iter()
@@ -223,6 +223,15 @@ fn identity_of(principal: &Principal, cancels_calls: bool) -> Identity {
         Some(expires) => identity.expiring(expires),
         None => identity,
     }
+}
+
+/// `Vary` of replies that depend on the caller.
+pub(super) fn headers_of_callers(key_header: Option<&HeaderName>) -> HeaderValue {
+    let names = [&header::AUTHORIZATION, &API_KEY]
+        .into_iter()
+        .chain(key_header);
+    let names: Vec<&str> = names.map(HeaderName::as_str).collect();
+    HeaderValue::try_from(names.join(", ")).expect("names of headers are values of headers")
 }
 
 /// Refuses a query with a parameter whose name is usual for a secret.

@@ -176,7 +176,7 @@ mod tests {
         );
         assert_eq!(
             body(HealthRoute::Ready, DetailLevel::StateOnly, true),
-            (503, r#"{"ready":false}"#.to_owned())
+            (503, r#"{"degraded":true,"ready":false}"#.to_owned())
         );
         let (status, text) = body(HealthRoute::Alive, DetailLevel::Full, true);
         let answer: Value = serde_json::from_str(&text).unwrap();

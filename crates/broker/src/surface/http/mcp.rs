@@ -64,13 +64,16 @@ pub(super) async fn handle(
         respond::refused_message(
             &refusal,
             rpc_error(&refusal, &request_id, settings.mcp.body_bytes),
+            settings.callers.resource.as_ref(),
         )
     });
     let (mut head, reply_body) = reply.into_parts();
     if is_admitted {
         cors::add_headers(&parts.headers, &mut head.headers);
     }
-    respond::add_common_headers(&mut head.headers, &surface.digest, request_id, close);
+    let settings = surface.settings.load();
+    let common = surface.common_headers(&settings);
+    common.add_to(&mut head.headers, request_id, close);
     Response::from_parts(head, Body::new(reply_body))
 }
 

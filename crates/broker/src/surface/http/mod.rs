@@ -43,7 +43,7 @@ use crate::contain::{CaughtPanic, contain};
 use crate::core::{Account, Core, Drain, Identity};
 use auth::Auth;
 use health::{DetailLevel, HealthRoute};
-use respond::{HttpReply, Refusal};
+use respond::{CommonHeaders, HttpReply, Refusal};
 use routes::{MetaTool, Route, Routes};
 
 /// The access of callers over HTTP.
@@ -68,6 +68,8 @@ pub(crate) struct HttpSurface {
     /// `None` if it is turned off.
     mcp: Option<McpEndpoint>,
     digest: HeaderValue,
+    /// The names of the headers that identify callers.
+    vary: HeaderValue,
     ids: RequestIds,
     drain: Drain,
     panics: AtomicU64,
@@ -89,6 +91,7 @@ impl HttpSurface {
         } = access;
         Self {
             digest: HeaderValue::from_static(core.catalog_digest()),
+            vary: auth::headers_of_callers(key_header.as_ref()),
             drain: core.drain().clone(),
             mcp: mcp.then(|| McpEndpoint::new(core.clone())),
             core,
@@ -234,6 +237,14 @@ impl HttpSurface {
         ))
     }
 
+    fn common_headers<'a>(&'a self, settings: &'a SurfaceSettings) -> CommonHeaders<'a> {
+        CommonHeaders {
+            digest: &self.digest,
+            vary: self.core.has_access_rules().then_some(&self.vary),
+            resource: settings.callers.resource.as_ref(),
+        }
+    }
+
     fn panicked(&self, request_id: &str) -> Refusal {
         let panics = self.panics.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::error!(request_id, panics, "a request panicked and was contained");
@@ -311,7 +322,9 @@ async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> 
     if let Some(unread) = unread {
         body::linger(unread);
     }
-    respond::respond(outcome, &surface.digest, request_id, close)
+    let settings = surface.settings.load();
+    let common = surface.common_headers(&settings);
+    respond::respond(outcome, &common, request_id, close)
 }
 
 #[cfg(test)]

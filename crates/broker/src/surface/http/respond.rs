@@ -7,6 +7,7 @@ use broker_wire::RpcError;
 use bytes::Bytes;
 use serde::Serialize;
 
+use super::resource_metadata::ProtectedResource;
 use crate::core::{CoreError, ErrorMembers};
 use crate::surface::mcp::http::{ReplyBody, error_reply};
 
@@ -15,6 +16,7 @@ const RETRY_AFTER_SECONDS: u64 = 1;
 
 const CATALOG_DIGEST: HeaderName = HeaderName::from_static("x-catalog-digest");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const PRIVATE: HeaderValue = HeaderValue::from_static("private");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -132,7 +134,7 @@ struct ErrorBody<'a> {
 /// The reply to one request. Every reply, including errors, names the catalog and the request.
 pub(super) fn respond(
     outcome: Result<HttpReply, Refusal>,
-    digest: &HeaderValue,
+    common: &CommonHeaders<'_>,
     request_id: String,
     close: bool,
 ) -> Response<Body> {
@@ -150,13 +152,13 @@ pub(super) fn respond(
         }
         Err(refusal) => {
             let code = refusal.code();
-            add_error_headers(&mut headers, &refusal);
+            add_error_headers(&mut headers, &refusal, common.resource);
             let body = render(&refusal.error, &request_id);
             let ends = matches!(code, CallCode::BodyTooLarge | CallCode::ShuttingDown);
             (status_of(code), body, close || ends)
         }
     };
-    add_common_headers(&mut headers, digest, request_id, close);
+    common.add_to(&mut headers, request_id, close);
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
@@ -164,38 +166,64 @@ pub(super) fn respond(
 }
 
 /// The reply to a refused request of an MCP client.
-pub(super) fn refused_message(refusal: &Refusal, error: RpcError) -> Response<ReplyBody> {
+pub(super) fn refused_message(
+    refusal: &Refusal,
+    error: RpcError,
+    resource: Option<&ProtectedResource>,
+) -> Response<ReplyBody> {
     let code = refusal.code();
     let mut response = error_reply(status_of(code), error);
-    add_error_headers(response.headers_mut(), refusal);
+    add_error_headers(response.headers_mut(), refusal, resource);
     if matches!(code, CallCode::BodyTooLarge | CallCode::ShuttingDown) {
         response.headers_mut().insert(header::CONNECTION, CLOSE);
     }
     response
 }
 
-/// Adds the headers of every reply.
-pub(super) fn add_common_headers(
-    headers: &mut HeaderMap,
-    digest: &HeaderValue,
-    request_id: String,
-    close: bool,
-) {
-    headers.insert(CATALOG_DIGEST, digest.clone());
-    if close {
-        headers.insert(header::CONNECTION, CLOSE);
-    }
-    if let Ok(id) = HeaderValue::try_from(request_id) {
-        headers.insert(REQUEST_ID, id);
+/// What the headers of every reply say of the broker.
+pub(super) struct CommonHeaders<'a> {
+    /// The digest of the catalog.
+    pub(super) digest: &'a HeaderValue,
+    /// The headers that identify callers, if replies depend on the caller.
+    pub(super) vary: Option<&'a HeaderValue>,
+    /// The resource for which tokens are issued.
+    pub(super) resource: Option<&'a ProtectedResource>,
+}
+
+impl CommonHeaders<'_> {
+    /// Adds the headers of every reply.
+    pub(super) fn add_to(&self, headers: &mut HeaderMap, request_id: String, close: bool) {
+        headers.insert(CATALOG_DIGEST, self.digest.clone());
+        if let Some(vary) = self.vary {
+            headers.append(header::VARY, vary.clone());
+            headers.entry(header::CACHE_CONTROL).or_insert(PRIVATE);
+        }
+        if close {
+            headers.insert(header::CONNECTION, CLOSE);
+        }
+        if let Ok(id) = HeaderValue::try_from(request_id) {
+            headers.insert(REQUEST_ID, id);
+        }
     }
 }
 
-fn add_error_headers(headers: &mut HeaderMap, refusal: &Refusal) {
+/// Adds the headers of an error. `resource` is that for which tokens are issued.
+fn add_error_headers(
+    headers: &mut HeaderMap,
+    refusal: &Refusal,
+    resource: Option<&ProtectedResource>,
+) {
     if let Some(methods) = refusal.allow {
         headers.insert(header::ALLOW, HeaderValue::from_static(methods));
     }
-    if refusal.code() == CallCode::Unauthorized {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    let challenge = match (refusal.code(), resource) {
+        (CallCode::Unauthorized, None) => Some(HeaderValue::from_static("Bearer")),
+        (CallCode::Unauthorized, Some(resource)) => Some(resource.challenge().clone()),
+        (CallCode::Forbidden, Some(resource)) => Some(resource.challenge_of_scope().clone()),
+        _ => None,
+    };
+    if let Some(challenge) = challenge {
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
     }
     if has_retry_after(refusal.code()) {
         // Whole seconds, rounded up, so that a retry is not too early.

@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use super::*;
 
-const DIGEST: HeaderValue = HeaderValue::from_static("sha256/1:00");
+static DIGEST: HeaderValue = HeaderValue::from_static("sha256/1:00");
+const COMMON: CommonHeaders<'static> = CommonHeaders {
+    digest: &DIGEST,
+    vary: None,
+    resource: None,
+};
 
 fn error(code: CallCode) -> Box<CoreError> {
     let mut error = CoreError::new(code, "m");
@@ -13,7 +18,7 @@ fn error(code: CallCode) -> Box<CoreError> {
 }
 
 async fn reply(outcome: Result<HttpReply, Refusal>, close: bool) -> (Response<()>, String) {
-    let response = respond(outcome, &DIGEST, "r-1".to_owned(), close);
+    let response = respond(outcome, &COMMON, "r-1".to_owned(), close);
     let (parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     (
@@ -45,7 +50,7 @@ async fn error_code_has_its_status_and_names_catalog_and_request() {
         ),
         (
             503,
-            "source_unavailable starting start_refused shutting_down",
+            "identity_unavailable source_unavailable starting start_refused shutting_down",
         ),
         (504, "call_timeout"),
     ];
@@ -123,6 +128,6 @@ async fn reply_keeps_the_bytes_and_the_etag() {
 #[test]
 fn method_not_allowed_names_the_allowed_one() {
     let refusal = Refusal::new(CallCode::MethodNotAllowed, "m").allow("POST");
-    let response = respond(Err(refusal), &DIGEST, "r".to_owned(), false);
+    let response = respond(Err(refusal), &COMMON, "r".to_owned(), false);
     assert_eq!(response.headers()["allow"], "POST");
 }

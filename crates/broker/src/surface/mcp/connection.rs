@@ -204,7 +204,8 @@ impl Connection {
     fn open(&mut self, revision: &'static str) {
         let is_first = self.revision.replace(revision).is_none();
         if is_first && protocol::list_changes(self.client.mode) {
-            let (changes, messages) = (self.client.core.tool_changes(), self.messages.clone());
+            let changes = self.client.core.tool_list_changes(&self.client.identity);
+            let messages = self.messages.clone();
             let end = self.subscriptions.clone();
             tokio::spawn(async move {
                 tokio::select! {
@@ -265,7 +266,7 @@ impl Connection {
             return Err(RpcError::new(INTERNAL_ERROR, message));
         }
         self.outgoing.push(subscription.acknowledgement());
-        let changes = self.client.core.tool_changes();
+        let changes = self.client.core.tool_list_changes(&self.client.identity);
         let work = subscription.run(changes, self.subscriptions.clone(), self.messages.clone());
         self.in_flight.begin(id.clone(), batch, None, work);
         Ok(Dispatch::Later)

@@ -40,7 +40,7 @@ pub(super) fn discover(client: &Client) -> Text {
         "capabilities": modern_capabilities(client.mode),
         "instructions": instructions(client),
     });
-    for (name, value) in modern_members(TTL_MS) {
+    for (name, value) in modern_members(client, TTL_MS) {
         result[name] = value;
     }
     text(&result)
@@ -88,7 +88,7 @@ pub(super) fn list(
         push_string(&mut result, last);
     }
     if era == Era::Modern {
-        for (name, value) in modern_members(ttl) {
+        for (name, value) in modern_members(client, ttl) {
             result.extend_from_slice(format!(r#","{name}":{value}"#).as_bytes());
         }
     }
@@ -108,9 +108,9 @@ pub(super) fn unknown_cursor() -> RpcError {
 
 /// The result of a list of the modern era that is empty: of prompts and of resources. Clients of that era ask
 /// for the list to find out that there are none.
-pub(super) fn empty_list(member: &str) -> Text {
+pub(super) fn empty_list(client: &Client, member: &str) -> Text {
     let mut result = json!({ member: [] });
-    for (name, value) in modern_members(TTL_MS) {
+    for (name, value) in modern_members(client, TTL_MS) {
         result[name] = value;
     }
     text(&result)
@@ -133,12 +133,17 @@ fn capabilities(mode: McpMode) -> Value {
 }
 
 /// The members that every cacheable result of the modern era needs. The results are the same for all
-/// callers who may use the same entries.
-fn modern_members(ttl_ms: u64) -> [(&'static str, Value); 4] {
+/// callers that may use the same entries.
+fn modern_members(client: &Client, ttl_ms: u64) -> [(&'static str, Value); 4] {
+    // With rules of access, callers see different entries.
+    let scope = match client.core.has_access_rules() {
+        true => "private",
+        false => "public",
+    };
     [
         ("resultType", json!("complete")),
         ("ttlMs", json!(ttl_ms)),
-        ("cacheScope", json!("public")),
+        ("cacheScope", json!(scope)),
         ("_meta", json!({ META_SERVER_INFO: server_info() })),
     ]
 }

@@ -35,7 +35,7 @@ struct Client {
     identity: Identity,
     mode: McpMode,
     ids: Arc<RequestIds>,
-    log_level: SharedLogLevel,
+    log_level: Arc<SharedLogLevel>,
 }
 
 impl Client {
@@ -45,8 +45,22 @@ impl Client {
             identity,
             mode,
             ids,
-            log_level: SharedLogLevel::default(),
+            log_level: Arc::default(),
         }
+    }
+
+    /// The same client, for a request of a session that was sent with another credential of the same caller.
+    fn with_identity(self: &Arc<Self>, identity: &Identity) -> Arc<Self> {
+        let client = Self::new(
+            self.core.clone(),
+            identity.seeing_as(&self.identity),
+            self.mode,
+            Arc::clone(&self.ids),
+        );
+        Arc::new(Self {
+            log_level: Arc::clone(&self.log_level),
+            ..client
+        })
     }
 
     /// Sets the level of the log messages that the client gets.

@@ -95,9 +95,9 @@ pub(super) fn modern(
         "subscriptions/listen" => {
             Subscription::read(id, &params.members, client.mode).map(Action::Listen)
         }
-        "prompts/list" => empty(params, "prompts"),
-        "resources/list" => empty(params, "resources"),
-        "resources/templates/list" => empty(params, "resourceTemplates"),
+        "prompts/list" => empty(client, params, "prompts"),
+        "resources/list" => empty(client, params, "resources"),
+        "resources/templates/list" => empty(client, params, "resourceTemplates"),
         "prompts/get" => Err(wrong(
             "the prompt does not exist: the list of prompts is empty",
         )),
@@ -152,9 +152,9 @@ pub(super) fn legacy(
 }
 
 /// A list without entries, which has one page.
-fn empty(params: &Params<'_>, member: &str) -> Result<Action, RpcError> {
+fn empty(client: &Client, params: &Params<'_>, member: &str) -> Result<Action, RpcError> {
     match params.members.given("cursor") {
-        None => Ok(Action::Answer(Ok(exposure::empty_list(member)))),
+        None => Ok(Action::Answer(Ok(exposure::empty_list(client, member)))),
         Some(_) => Err(exposure::unknown_cursor()),
     }
 }

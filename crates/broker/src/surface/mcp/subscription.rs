@@ -5,11 +5,12 @@ use broker_wire::protocol::{INVALID_PARAMS, META_SUBSCRIPTION_ID};
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{Id, JsonMembers, RpcError};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::notifications::TOOLS_CHANGED;
 use super::reply::Answer;
+use crate::core::ToolListChanges;
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
@@ -49,7 +50,7 @@ impl Subscription {
     /// Reports changes to `messages` until `end` is cancelled, then returns the answer to the request.
     pub(super) async fn run(
         self,
-        changes: watch::Receiver<u64>,
+        changes: ToolListChanges,
         end: CancellationToken,
         messages: mpsc::Sender<Outgoing>,
     ) -> Answer {
@@ -72,13 +73,11 @@ impl Subscription {
 /// Sends `notifications/tools/list_changed` after each change, until there can be none or its receiver is
 /// gone. Changes during a send are reported once.
 pub(super) async fn report_changes(
-    mut changes: watch::Receiver<u64>,
+    mut changes: ToolListChanges,
     messages: &mpsc::Sender<Outgoing>,
     params: Option<&str>,
 ) {
-    // A change before the subscription is in the list that its client reads after it.
-    changes.mark_unchanged();
-    while changes.changed().await.is_ok() {
+    while changes.next().await {
         let message = write::notification(TOOLS_CHANGED, params);
         if messages.send(message).await.is_err() {
             return;

@@ -73,9 +73,10 @@ pub(super) fn initialize(
     let owner = Owner::new(&request.identity, request.address);
     let identity = request.identity.clone();
     let session = Session::new(session_id, owner, identity, Arc::new(client), revision);
-    if let Err(full) = endpoint.sessions.add(session) {
+    if let Err(full) = endpoint.sessions.add(Arc::clone(&session)) {
         return Ok(too_many_sessions(full, id));
     }
+    endpoint.sessions.end_with_right(session);
     tracing::debug!(session = ?session_id, revision, "a session began");
     let mut response = now(accepted, StatusCode::OK, answer(id, outcome));
     response
@@ -110,7 +111,11 @@ pub(super) fn request(
     if method == "initialize" {
         return Err(invalid("the session is initialized already"));
     }
-    let client = &session.client;
+    // A token may have been refreshed since the session began, and convey other rights.
+    let client = match session.identity().has_same_right(&request.identity) {
+        true => &session.client,
+        false => &session.client.with_identity(&request.identity),
+    };
     let at_once = |outcome: Answer| Ok(Begun::answered(answer(id, outcome)));
     let call = match protocol::legacy(client, request.account, true, method, params) {
         Ok(Action::Call(call)) => call,
@@ -243,9 +248,10 @@ pub(super) fn open_stream(
     }
     let owned = endpoint.begin_stream(request)?;
     let (sender, messages) = mpsc::channel(MAX_WAITING_CHANGES);
+    let identity = request.identity.seeing_as(&used.session.client.identity);
     let ending = Box::pin(async move {
         let client = &used.session.client;
-        let changes = client.core.tool_changes();
+        let changes = client.core.tool_list_changes(&identity);
         let draining = client.core.drain().draining();
         let report = async {
             let _reporter = used.session.become_reporter().await;
@@ -258,6 +264,7 @@ pub(super) fn open_stream(
             () = report => {}
             () = used.session.ended().cancelled() => {}
             () = draining.cancelled() => {}
+            () = identity.right_ended() => {}
         }
         drop(owned);
         None

@@ -250,13 +250,17 @@ fn listen(
     }
     let owned = endpoint.begin_stream(request)?;
     let (sender, messages) = mpsc::channel(MAX_WAITING_CHANGES);
-    let (changes, end) = (client.core.tool_changes(), client.core.drain().draining());
+    let changes = client.core.tool_list_changes(&client.identity);
+    let (end, identity) = (client.core.drain().draining(), client.identity.clone());
     let acknowledgement = subscription.acknowledgement();
     let id = id.clone();
     let ending = Box::pin(async move {
-        let outcome = subscription.run(changes, end, sender).await;
+        let outcome = tokio::select! {
+            outcome = subscription.run(changes, end, sender) => Some(answer(&id, outcome)),
+            () = identity.right_ended() => None,
+        };
         drop(owned);
-        Some(answer(&id, outcome))
+        outcome
     });
     Ok(EventStream::new(Some(messages), ending)
         .starting_with(acknowledgement)

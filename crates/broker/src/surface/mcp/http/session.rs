@@ -147,6 +147,11 @@ impl Session {
         }
     }
 
+    /// Ends the session: its streams end. Its requests go on.
+    pub(super) fn revoke(&self) {
+        self.ended.cancel();
+    }
+
     /// Cancels an open request; ignores an id that is not open.
     pub(super) fn cancel(&self, id: &Id) {
         let mut state = self.lock();

@@ -123,7 +123,7 @@ impl Sessions {
         if !table.shares.add(owner) {
             let limit = owner.limit();
             let idle = table.longest_idle(owner).ok_or(Full::Share { limit })?;
-            table.remove(idle);
+            table.remove(idle, Session::end);
             table.shares.add(owner);
             tracing::debug!(session = ?idle, "an idle session ended for a new one of its owner");
         }
@@ -153,9 +153,29 @@ impl Sessions {
             .then(|| SessionUse::new(Arc::clone(session)))
     }
 
+    /// Ends a session when its caller loses the right to call. Calls that were sent run to their end.
+    pub(super) fn end_with_right(self: &Arc<Self>, session: Arc<Session>) {
+        let Some(revoked) = session.identity().revocation() else {
+            return;
+        };
+        let (revoked, sessions) = (revoked.revoked.clone(), Arc::clone(self));
+        tokio::spawn(async move {
+            tokio::select! {
+                () = session.ended().cancelled() => {}
+                () = revoked.cancelled() => sessions.revoke(session.id()),
+            }
+        });
+    }
+
+    /// Ends a session and leaves its requests to core, which discards or cancels them.
+    fn revoke(&self, id: SessionId) {
+        self.lock().remove(id, Session::revoke);
+        tracing::debug!(session = ?id, "a session ended with the right of its caller");
+    }
+
     /// Ends a session and cancels its requests.
     pub(super) fn end(&self, id: SessionId) {
-        self.lock().remove(id);
+        self.lock().remove(id, Session::end);
     }
 
     /// Ends all sessions that were idle for `time`.
@@ -173,7 +193,7 @@ impl Sessions {
             .map(|session| session.id())
             .collect();
         for id in &idle {
-            table.remove(*id);
+            table.remove(*id, Session::end);
         }
         if !idle.is_empty() {
             tracing::debug!(count = idle.len(), "idle sessions ended");
@@ -222,11 +242,11 @@ impl Table {
             .map(|(_, id)| id)
     }
 
-    fn remove(&mut self, id: SessionId) {
+    fn remove(&mut self, id: SessionId, end: impl FnOnce(&Session)) {
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };
-        session.end();
+        end(&session);
         self.shares.remove(session.owner());
     }
 }
