@@ -126,7 +126,7 @@ impl Authenticator {
                 None => KeySource::start(
                     config,
                     shared.clock.clone(),
-                    shared.cache.clone(),
+                    &shared.cache,
                     &self.tasks,
                     self.stop.child_token(),
                 ),
@@ -219,11 +219,15 @@ impl Authenticator {
             algorithm: checked.algorithm,
             issuer,
         };
-        // The permit moves with the job: a caller that leaves does not make room for another job.
-        let job = move || (verification.run(), permit);
-        let (is_valid, permit) = pool.run(job).await.ok_or(AuthError::Overloaded)?;
-        shared.peers.record(peer, is_valid);
-        drop(permit);
+        let recorded = shared.clone();
+        // A caller that leaves neither makes room for another job nor hides the outcome of its own.
+        let job = move || {
+            let is_valid = verification.run();
+            recorded.peers.record(peer, is_valid);
+            drop(permit);
+            is_valid
+        };
+        let is_valid = pool.run(job).await.ok_or(AuthError::Overloaded)?;
         if !is_valid {
             return Err(AuthError::TokenInvalid(TokenFault::Signature));
         }

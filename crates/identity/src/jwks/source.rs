@@ -1,7 +1,7 @@
 //! The keys of one issuer over time: one fetch at a time, not too often, and the last good set for a day.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use broker_model::config::identities::{Issuer, SignatureAlgorithm};
@@ -34,7 +34,8 @@ const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct KeySource {
     issuer: Issuer,
     clock: Arc<dyn Clock>,
-    cache: Arc<TokenCache>,
+    /// Its tokens have this source, so that the source must not own it.
+    cache: Weak<TokenCache>,
     tasks: TaskTracker,
     stop: CancellationToken,
     state: Mutex<SourceState>,
@@ -57,14 +58,14 @@ impl KeySource {
     pub(crate) fn start(
         issuer: &Issuer,
         clock: Arc<dyn Clock>,
-        cache: Arc<TokenCache>,
+        cache: &Arc<TokenCache>,
         tasks: &TaskTracker,
         stop: CancellationToken,
     ) -> Arc<Self> {
         let source = Arc::new(Self {
             issuer: issuer.clone(),
             clock,
-            cache,
+            cache: Arc::downgrade(cache),
             tasks: tasks.clone(),
             stop,
             state: Mutex::default(),
@@ -193,13 +194,14 @@ impl KeySource {
                         super::parse::MAX_KEYS
                     ));
                 }
-                let wait = fetched.max_age.unwrap_or(REFRESH_INTERVAL);
                 let mut state = self.state();
-                state.next_refresh = wait.clamp(MIN_REFRESH_INTERVAL, MAX_REFRESH_INTERVAL);
+                state.next_refresh = refresh_interval(fetched.max_age);
                 state.set = Some((Arc::new(read.set), now));
                 drop(state);
                 // After the set was replaced: tokens that are verified now look there as well.
-                self.cache.remove_lost_keys(self);
+                if let Some(cache) = self.cache.upgrade() {
+                    cache.remove_lost_keys(self);
+                }
             }
             Err(error) => {
                 self.state().next_refresh = RETRY_INTERVAL;
@@ -238,6 +240,12 @@ impl Drop for EndOfFlight<'_> {
     }
 }
 
+/// The time to the next fetch in the background.
+fn refresh_interval(max_age: Option<Duration>) -> Duration {
+    let wanted = max_age.unwrap_or(REFRESH_INTERVAL);
+    wanted.clamp(MIN_REFRESH_INTERVAL, MAX_REFRESH_INTERVAL)
+}
+
 async fn wait(flight: Option<watch::Receiver<()>>) {
     if let Some(mut flight) = flight {
         // Nothing is ever sent: an error is the end.
@@ -250,5 +258,25 @@ impl fmt::Debug for KeySource {
         f.debug_struct("KeySource")
             .field("issuer", &self.issuer.issuer)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_is_refreshed_as_its_issuer_says_within_bounds() {
+        for (max_age, seconds) in [
+            (None, 3600),
+            (Some(0), 300),
+            (Some(299), 300),
+            (Some(7200), 7200),
+            (Some(u64::MAX), 23 * 3600),
+        ] {
+            let interval = refresh_interval(max_age.map(Duration::from_secs));
+            assert_eq!(interval.as_secs(), seconds);
+        }
+        assert!(MAX_REFRESH_INTERVAL + RETRY_INTERVAL < SET_LIFETIME);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::issuer::{Issuer, find, header, section};
 use super::*;
+use crate::{AuthError, TokenFault};
 
 #[tokio::test]
 async fn right_of_a_token_ends_if_its_caller_groups_or_claims_change() {
@@ -83,4 +84,68 @@ async fn replaced_settings_have_the_end_of_a_token_with_the_new_leeway() {
     );
     clock.advance(Duration::from_secs(600));
     assert!(find(&authenticator, &token).await.is_err());
+}
+
+/// A pool that does something when the signature was verified, before the caller is known.
+struct Meanwhile<F>(F);
+
+impl<F: Fn() + Send + Sync> Offload for Meanwhile<F> {
+    async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let outcome = BlockingThreads.run(job).await;
+        (self.0)();
+        outcome
+    }
+}
+
+#[tokio::test]
+async fn settings_replaced_during_a_verification_apply_to_its_token() {
+    let issuer = Issuer::start().await;
+    let mapped = |group: &str| {
+        issuer.entry(&format!(
+            r#","groups_claim":"sub","map":{{"u1":["{group}"]}}"#
+        ))
+    };
+    let (authenticator, clock) = authenticator(&section(&[mapped("before")]));
+    let other = settings(&section(&[mapped("after")]));
+    let was_replaced = std::sync::atomic::AtomicBool::new(false);
+    let pool = Meanwhile(|| {
+        if !was_replaced.swap(true, Ordering::Relaxed) {
+            authenticator.replace(&other);
+        }
+    });
+    let token = issuer.token(&clock, "u1");
+    let caller = authenticator
+        .authenticate(&token, PEER, &pool)
+        .await
+        .unwrap();
+    assert_eq!(caller.groups, ["after"]);
+    assert!(!caller.grant.has_ended());
+    let none = settings("{}");
+    let pool = Meanwhile(|| authenticator.replace(&none));
+    let token = issuer.token(&clock, "u2");
+    let refused = authenticator.authenticate(&token, PEER, &pool).await;
+    assert_eq!(
+        refused.unwrap_err(),
+        AuthError::TokenInvalid(TokenFault::Issuer)
+    );
+}
+
+#[tokio::test]
+async fn authenticator_that_is_dropped_leaves_no_task() {
+    let (issuer, down) = (Issuer::start().await, Issuer::start().await);
+    down.set_down(true);
+    let (authenticator, clock) = authenticator(&section(&[issuer.entry(""), down.entry("")]));
+    find(&authenticator, &issuer.token(&clock, "u1"))
+        .await
+        .unwrap();
+    authenticator.replace(&settings(&section(&[issuer.entry("")])));
+    drop(authenticator);
+    // Every task has the clock.
+    let end = async {
+        while Arc::strong_count(&clock) > 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let end = tokio::time::timeout(Duration::from_secs(10), end).await;
+    assert!(end.is_ok(), "{} owners", Arc::strong_count(&clock));
 }
