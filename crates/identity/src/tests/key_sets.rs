@@ -182,7 +182,11 @@ async fn set_at_a_configured_place_needs_no_discovery() {
 async fn set_or_document_that_is_refused_makes_the_issuer_unavailable() {
     let cases: [fn(&Issuer); 8] = [
         |issuer| issuer.redirect(),
-        |issuer| issuer.publish_text("x".repeat((256 << 10) + 1)),
+        |issuer| {
+            // A usable set, but for its size.
+            let keys = json!({"keys": [issuer.signer.public("k1")]});
+            issuer.publish_text(format!("{keys}{}", " ".repeat(256 << 10)));
+        },
         |issuer| issuer.publish_text("not JSON".to_owned()),
         |issuer| issuer.publish_text(r#"{"keys":{}}"#.to_owned()),
         |issuer| issuer.describe(&[]),

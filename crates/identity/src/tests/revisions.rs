@@ -89,10 +89,10 @@ async fn replaced_settings_have_the_end_of_a_token_with_the_new_leeway() {
 /// A pool that does something when the signature was verified, before the caller is known.
 struct Meanwhile<F>(F);
 
-impl<F: Fn() + Send + Sync> Offload for Meanwhile<F> {
+impl<F: Fn() -> W + Send + Sync, W: Future<Output = ()> + Send> Offload for Meanwhile<F> {
     async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let outcome = BlockingThreads.run(job).await;
-        (self.0)();
+        (self.0)().await;
         outcome
     }
 }
@@ -108,7 +108,7 @@ async fn settings_replaced_during_a_verification_apply_to_its_token() {
     let (authenticator, clock) = authenticator(&section(&[mapped("before")]));
     let other = settings(&section(&[mapped("after")]));
     let was_replaced = std::sync::atomic::AtomicBool::new(false);
-    let pool = Meanwhile(|| {
+    let pool = Meanwhile(|| async {
         if !was_replaced.swap(true, Ordering::Relaxed) {
             authenticator.replace(&other);
         }
@@ -121,12 +121,33 @@ async fn settings_replaced_during_a_verification_apply_to_its_token() {
     assert_eq!(caller.groups, ["after"]);
     assert!(!caller.grant.has_ended());
     let none = settings("{}");
-    let pool = Meanwhile(|| authenticator.replace(&none));
+    let pool = Meanwhile(|| async { authenticator.replace(&none) });
     let token = issuer.token(&clock, "u2");
     let refused = authenticator.authenticate(&token, PEER, &pool).await;
     assert_eq!(
         refused.unwrap_err(),
         AuthError::TokenInvalid(TokenFault::Issuer)
+    );
+}
+
+#[tokio::test]
+async fn token_whose_key_is_lost_during_its_verification_is_refused() {
+    let issuer = Issuer::start().await;
+    let (authenticator, clock) = issuer.authenticator("");
+    find(&authenticator, &issuer.token(&clock, "u1"))
+        .await
+        .unwrap();
+    let unknown = issuer.signer.token(&header("k2"), &issuer.claims(&clock));
+    let pool = Meanwhile(|| async {
+        issuer.publish(&[]);
+        clock.advance(Duration::from_secs(30));
+        find(&authenticator, &unknown).await.unwrap_err();
+    });
+    let token = issuer.token(&clock, "u2");
+    let refused = authenticator.authenticate(&token, PEER, &pool).await;
+    assert_eq!(
+        refused.unwrap_err(),
+        AuthError::TokenInvalid(TokenFault::Key)
     );
 }
 
