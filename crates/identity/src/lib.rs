@@ -7,9 +7,12 @@
 mod authenticator;
 mod clock;
 mod error;
+mod jwks;
+mod jwt;
 pub mod key;
 mod keys;
 mod offload;
+mod peers;
 mod principal;
 mod settings;
 #[cfg(test)]

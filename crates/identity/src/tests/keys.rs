@@ -73,6 +73,19 @@ async fn key_that_expires_is_refused_and_its_right_ends() {
     assert!(caller.grant.has_ended());
 }
 
+#[tokio::test]
+async fn key_whose_expiry_is_moved_after_it_expired_has_a_new_right() {
+    let key = key::generate().unwrap();
+    let end = |year: u64| format!(r#","not_after":"{year}-11-23T17:00:00Z""#);
+    let (authenticator, clock) = authenticator(&section(&[("ci", &key, &end(2026))]));
+    let before = find(&authenticator, &key).await.unwrap();
+    clock.advance(Duration::from_secs(7200));
+    assert!(find(&authenticator, &key).await.is_err() && before.grant.has_ended());
+    authenticator.replace(&settings(&section(&[("ci", &key, &end(2027))])));
+    let after = find(&authenticator, &key).await.unwrap();
+    assert!(!after.grant.has_ended());
+}
+
 /// The clock of the paused runtime.
 struct PausedClock(tokio::time::Instant);
 

@@ -1,14 +1,21 @@
 //! Tests of the authenticator, with a clock that they set.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use broker_model::config::Config;
 
-use crate::{Authenticator, Clock, Settings};
+use crate::{Authenticator, BlockingThreads, Clock, Offload, Settings};
 
+mod cache;
+mod issuer;
+mod key_sets;
 mod keys;
+mod revisions;
+mod signer;
+mod tokens;
 
 /// The address of callers.
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -30,7 +37,6 @@ impl ManualClock {
     }
 
     /// Seconds since 1970, as tokens have them.
-    #[expect(dead_code, reason = "tests of tokens use it")]
     fn seconds(&self) -> u64 {
         let since = self.now().duration_since(SystemTime::UNIX_EPOCH);
         since.unwrap().as_secs()
@@ -63,4 +69,21 @@ fn authenticator(identities: &str) -> (Authenticator, Arc<ManualClock>) {
     let clock = ManualClock::new();
     let authenticator = Authenticator::new(&settings(identities), clock.clone());
     (authenticator, clock)
+}
+
+/// A pool that counts its jobs.
+#[derive(Default)]
+struct CountingPool(AtomicUsize);
+
+impl Offload for CountingPool {
+    async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        BlockingThreads.run(job).await
+    }
+}
+
+impl CountingPool {
+    fn jobs(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
 }

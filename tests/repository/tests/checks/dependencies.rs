@@ -25,10 +25,15 @@ const LICENCES: [&str; 11] = [
 ];
 
 /// Crates that may have several versions in the tree, each with the reason.
-const TWICE: [(&str, &str); 5] = [
+const TWICE: [(&str, &str); 7] = [
+    ("base64", "0.22 for jsonwebtoken, 0.23 for reqwest"),
     (
         "getrandom",
         "0.2 for ring, 0.3 for the hash maps of jsonschema, 0.4 for tempfile and proptest",
+    ),
+    (
+        "rand_core",
+        "0.6 for the traits of jsonwebtoken, 0.10 for proptest",
     ),
     (
         "schemars",
