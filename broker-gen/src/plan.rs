@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::settings;
 
+mod access;
 mod exposure;
 mod flat_names;
 
@@ -132,6 +133,7 @@ pub fn plan<'a>(
     }
     planner.sort_children();
     planner.warn_about_case();
+    planner.check_access();
     let clashes = flat_names::clashes(config, &planner.plan);
     planner.problems.extend(clashes);
     if planner.problems.is_empty() {

@@ -16,7 +16,7 @@ use broker_model::flat_name::flat_name;
 use broker_model::lock::{Lock, LockedTool};
 use serde_json::{Value, json};
 
-mod access;
+pub(crate) mod access;
 
 use crate::plan::{self, Plan, ToolEntry};
 use crate::text::first_sentence;

@@ -87,6 +87,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     problems.extend(schemas::refuse(&sources));
     problems.extend(schemas::check_examples(&input.config, &sources));
+    problems.extend(schemas::check_access(&input.config, &sources));
     match plan::plan(&input.config, &sources) {
         Ok(plan) => {
             output::diagnostics(&plan.warnings);

@@ -17,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::default_config::{CONFIG_VARIABLE, default_config};
 
 mod accept;
+mod access;
 mod audits;
 mod baseline;
 mod check;
@@ -125,6 +126,9 @@ enum Verb {
         after_help = "Examples:\n  broker-gen generate --out generated\n  broker-gen generate --out generated --check"
     )]
     Generate(generate::GenerateArgs),
+    /// Print which groups may call which tools, and where the hints come from that rules read. Launches nothing.
+    #[command(after_help = "Example:\n  broker-gen access --config config.json --json")]
+    Access(access::AccessArgs),
     /// Print the tree that callers will see, from config and lock. Launches nothing.
     #[command(after_help = "Example:\n  broker-gen tree --hidden")]
     Tree(tree::TreeArgs),
@@ -289,6 +293,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Diff(args) => diff::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Generate(args) => generate::run(&args),
+        Verb::Access(args) => access::run(&args),
         Verb::Tree(args) => tree::run(&args),
         Verb::Verify(args) => verify::run(&args),
         Verb::Review(args) => review::run(&args),

@@ -117,6 +117,7 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
     }
     let mut problems = schemas::refuse(&lock.sources);
     problems.extend(schemas::check_examples(config, &lock.sources));
+    problems.extend(schemas::check_access(config, &lock.sources));
     if problems.is_empty() {
         outcome.holds("schemas", "all compile, and examples match".to_owned());
     }
