@@ -11,8 +11,8 @@ use broker_model::SourceCause;
 use broker_model::text::shown_line;
 use broker_wire::{Era, SseDecoder, SseError};
 use bytes::Bytes;
-use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
-use reqwest::{Method, Response, StatusCode};
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -21,6 +21,7 @@ use super::auth::is_refusal;
 use super::body::{self, BodyError};
 use super::client::SendError;
 use super::headers::{self, EVENT_STREAM, JSON, LAST_EVENT_ID};
+use super::transport::Response;
 use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind, wait_extended};
 use crate::events::RequestEvents;
 use crate::failure::SourceFailure;
