@@ -12,6 +12,7 @@ use broker_model::url::HttpUrl;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
+use hyper_util::client::proxy::matcher::Matcher;
 use rustls::pki_types::CertificateDer;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -362,7 +363,10 @@ fn build(
     };
     let built = transport::tls_config(more).map_err(Into::into);
     built
-        .and_then(|tls| HttpClient::new(url, tls, !is_loopback))
+        .and_then(|tls| {
+            let proxies = (!is_loopback).then(Matcher::from_system);
+            HttpClient::new(url, tls, proxies.as_ref())
+        })
         .map_err(|error| {
             let file = match ca_file {
                 Some(file) => format!(" with the certificates of `ca_file` `{}`", shown(file)),

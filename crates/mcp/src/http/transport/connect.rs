@@ -52,11 +52,13 @@ enum Route {
 
 impl Connector {
     /// A connector to the origin of `url`.
-    pub(super) fn new(url: &Url, tls: ClientConfig, uses_proxies: bool) -> Result<Self, BoxError> {
+    pub(super) fn new(
+        url: &Url,
+        tls: ClientConfig,
+        proxies: Option<&Matcher>,
+    ) -> Result<Self, BoxError> {
         let origin = Uri::try_from(format!("{}/", &url[..Position::AfterPort]))?;
-        let proxy = uses_proxies
-            .then(|| Matcher::from_system().intercept(&origin))
-            .flatten();
+        let proxy = proxies.and_then(|proxies| proxies.intercept(&origin));
         let (route, destination) = match &proxy {
             Some(proxy) if origin.scheme() == Some(&Scheme::HTTPS) => {
                 (Route::Tunnel(tunnel(proxy, tls)), origin)

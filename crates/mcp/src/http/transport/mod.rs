@@ -7,6 +7,8 @@ mod connect;
 mod connection;
 mod pool;
 mod response;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 use std::error::Error;
@@ -19,6 +21,8 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, PROXY_AUTHORIZATION, USER_AGEN
 use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
+use hyper_util::client::proxy::matcher::Matcher;
+use rustls::ClientConfig;
 use url::{Position, Url};
 
 use connect::Connector;
@@ -67,13 +71,13 @@ pub(in crate::http) struct TransportError {
 }
 
 impl HttpClient {
-    /// A client for the origin of `url`. Asks the proxies of the environment if `uses_proxies`.
+    /// A client for the origin of `url`, which uses the first of these proxies that is for this origin.
     pub(in crate::http) fn new(
         url: &Url,
-        tls: rustls::ClientConfig,
-        uses_proxies: bool,
+        tls: ClientConfig,
+        proxies: Option<&Matcher>,
     ) -> Result<Self, BoxError> {
-        let connector = Connector::new(url, tls, uses_proxies)?;
+        let connector = Connector::new(url, tls, proxies)?;
         let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort])?;
         Ok(Self {
             proxy_authorization: connector.proxy_authorization(),
