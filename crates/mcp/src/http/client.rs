@@ -22,7 +22,7 @@ use super::auth::{Challenge, Token, TokenSource, is_refusal};
 use super::body;
 use super::headers::JSON;
 use super::spec::HttpSpec;
-use super::transport::{self, CONNECT_TIMEOUT, HttpClient, Response, Target, TransportError};
+use super::transport::{self, CONNECT_TIMEOUT, HttpTransport, Response, Target, TransportError};
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
 use crate::session::Opening;
@@ -36,7 +36,7 @@ const MAX_CA_BYTES: usize = 4 << 20;
 /// Sends requests to one server.
 #[derive(Debug)]
 pub(super) struct Client {
-    http: HttpClient,
+    http: HttpTransport,
     target: Target,
     shown_url: String,
     headers: HeaderMap,
@@ -324,7 +324,7 @@ pub(super) async fn connections(
     url: &HttpUrl,
     spec: &HttpSpec,
     redactor: &Redactor,
-) -> Result<(HttpClient, Target), SourceFailure> {
+) -> Result<(HttpTransport, Target), SourceFailure> {
     let (ca_file, redactor) = (spec.ca_file.clone(), redactor.clone());
     let is_loopback = url.origin().is_loopback();
     let url = parse(url)?;
@@ -353,7 +353,7 @@ fn build(
     is_loopback: bool,
     ca_file: Option<&Path>,
     redactor: &Redactor,
-) -> Result<HttpClient, SourceFailure> {
+) -> Result<HttpTransport, SourceFailure> {
     let shown = |file: &Path| shown_line(&redactor.redact(&file.to_string_lossy()), 300);
     let more = match ca_file {
         // The certificates of the system are not read for a connection without TLS.
@@ -365,7 +365,7 @@ fn build(
     built
         .and_then(|tls| {
             let proxies = (!is_loopback).then(Matcher::from_system);
-            HttpClient::new(url, tls, proxies.as_ref())
+            HttpTransport::new(url, tls, proxies.as_ref())
         })
         .map_err(|error| {
             let file = match ca_file {

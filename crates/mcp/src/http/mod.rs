@@ -1,8 +1,8 @@
 //! Links to servers over streamable HTTP, in both eras (revisions 2025-03-26 to 2026-07-28).
 //!
-//! `client` sends requests, `exchange` reads the answer of one, `stream` keeps the streams open on which a server
-//! announces changes. A session of the protocol lasts as long as its link; when the server ends it, the link ends,
-//! and the supervisor opens a new one and compares its tools with the lock again.
+//! `transport` is the HTTP client, `client` sends requests, `exchange` reads the answer of one, `stream` keeps the
+//! streams open on which a server announces changes. A session of the protocol lasts as long as its link; when the
+//! server ends it, the link ends, and the supervisor opens a new one and compares its tools with the lock again.
 
 mod auth;
 mod body;

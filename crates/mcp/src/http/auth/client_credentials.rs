@@ -20,7 +20,7 @@ use crate::http::body::{self, BodyError};
 use crate::http::client::{connections, transport_failure};
 use crate::http::headers::JSON;
 use crate::http::spec::{ClientCredentials, HttpSpec};
-use crate::http::transport::{HttpClient, Target};
+use crate::http::transport::{HttpTransport, Target};
 use crate::spec::SourceSpec;
 
 /// Maximum bytes of an answer.
@@ -31,7 +31,7 @@ const MAX_SHOWN: usize = 200;
 /// A token endpoint, and the client that asks it. `Debug` shows no secret.
 #[derive(Debug)]
 pub(super) struct TokenEndpoint {
-    http: HttpClient,
+    http: HttpTransport,
     target: Target,
     shown_url: String,
     client: ClientCredentials,

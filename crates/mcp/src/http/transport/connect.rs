@@ -47,7 +47,7 @@ enum Route {
     /// To the server, or to a proxy that reads the requests.
     Direct(Direct),
     /// Through a proxy that sees only the connection.
-    Tunnel(HttpsConnector<Tunnel<Direct>>),
+    Tunnel(Box<HttpsConnector<Tunnel<Direct>>>),
 }
 
 impl Connector {
@@ -61,7 +61,7 @@ impl Connector {
         let proxy = proxies.and_then(|proxies| proxies.intercept(&origin));
         let (route, destination) = match &proxy {
             Some(proxy) if origin.scheme() == Some(&Scheme::HTTPS) => {
-                (Route::Tunnel(tunnel(proxy, tls)), origin)
+                (Route::Tunnel(Box::new(tunnel(proxy, tls))), origin)
             }
             Some(proxy) => (Route::Direct(direct(tls)), proxy.uri().clone()),
             None => (Route::Direct(direct(tls)), origin),

@@ -1,6 +1,6 @@
 //! The HTTP client: requests of HTTP/1.1 to one origin, over connections that are used again.
 //!
-//! A call is one task. A client that drives its connections in tasks of their own wakes two tasks for each request,
+//! A call is one task. A client that drives its connections in separate tasks wakes two tasks for each request,
 //! often on another core; here the task of the request drives the connection, until the answer has been read.
 
 mod connect;
@@ -47,7 +47,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Sends requests to one origin. Sends nothing twice, and follows no redirect.
 #[derive(Debug)]
-pub(in crate::http) struct HttpClient {
+pub(in crate::http) struct HttpTransport {
     connector: Connector,
     pool: Arc<Pool>,
     host: HeaderValue,
@@ -70,7 +70,7 @@ pub(in crate::http) struct TransportError {
     source: BoxError,
 }
 
-impl HttpClient {
+impl HttpTransport {
     /// A client for the origin of `url`, which uses the first of these proxies that is for this origin.
     pub(in crate::http) fn new(
         url: &Url,

@@ -20,7 +20,7 @@ use super::pool::Pool;
 
 /// Maximum bytes of a chunk of a decompressed body.
 const CHUNK_BYTES: usize = 16 << 10;
-/// Maximum number of chunks of a body that nobody reads which are skipped so that its connection is used again.
+/// Maximum number of chunks that are skipped so that the connection of an unread body is used again.
 const MAX_SKIPPED_CHUNKS: usize = 4;
 
 /// The head of an answer, and its body, which is decompressed.

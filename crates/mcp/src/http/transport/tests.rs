@@ -27,7 +27,7 @@ impl Server {
         Url::parse(&url).unwrap()
     }
 
-    fn client(&self) -> (HttpClient, Target) {
+    fn client(&self) -> (HttpTransport, Target) {
         client(&self.url(), None)
     }
 
@@ -44,14 +44,14 @@ impl Server {
     }
 }
 
-fn client(url: &Url, proxies: Option<&Matcher>) -> (HttpClient, Target) {
-    let client = HttpClient::new(url, tls_config(None).unwrap(), proxies).unwrap();
+fn client(url: &Url, proxies: Option<&Matcher>) -> (HttpTransport, Target) {
+    let client = HttpTransport::new(url, tls_config(None).unwrap(), proxies).unwrap();
     let target = client.target(url.clone()).unwrap();
     (client, target)
 }
 
 /// Sends a request and reads its answer.
-async fn ask((client, target): &(HttpClient, Target)) -> Result<Bytes, TransportError> {
+async fn ask((client, target): &(HttpTransport, Target)) -> Result<Bytes, TransportError> {
     let (headers, body) = (HeaderMap::new(), Bytes::from_static(b"{}"));
     let mut answer = client.send(Method::POST, target, headers, body).await?;
     let mut text = Vec::new();
@@ -170,7 +170,7 @@ async fn request_that_is_dropped_closes_its_connection() {
     };
     let mut stream = tokio::select! {
         stream = served => stream,
-        _ = ask(&client) => panic!("nobody answers"),
+        _ = ask(&client) => panic!("the server does not answer"),
     };
     closed(&mut stream).await;
 }
