@@ -12,7 +12,7 @@ use broker_model::NodePath;
 use broker_model::config::Limits;
 use broker_model::redact::{Redactor, Secret};
 use broker_model::url::HttpUrl;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
+use http::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 

@@ -2,7 +2,8 @@
 
 use broker_memory::{Account, Charge, reserve};
 use bytes::{Bytes, BytesMut};
-use reqwest::Response;
+
+use super::transport::{Response, TransportError};
 
 /// Why a body cannot be used.
 #[derive(Debug)]
@@ -12,7 +13,7 @@ pub(super) enum BodyError {
     /// The memory budget has no room for it.
     OutOfMemory,
     /// The connection broke, or the body cannot be decompressed.
-    Broken(reqwest::Error),
+    Broken(TransportError),
 }
 
 /// Reads a body of at most `max_bytes`, charged to `account` until its last share is dropped.

@@ -3,45 +3,41 @@
 use std::error::Error;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use broker_memory::Account;
 use broker_model::SourceCause;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
-use broker_model::url::{HttpUrl, Origin};
+use broker_model::url::HttpUrl;
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, LOCATION};
-use reqwest::{Certificate, Method, Request, Response, StatusCode, Url, redirect, retry};
+use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
+use http::{Method, StatusCode};
+use hyper_util::client::proxy::matcher::Matcher;
+use rustls::pki_types::CertificateDer;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use url::Url;
 
 use super::auth::{Challenge, Token, TokenSource, is_refusal};
 use super::body;
 use super::headers::JSON;
 use super::spec::HttpSpec;
+use super::transport::{self, CONNECT_TIMEOUT, HttpTransport, Response, Target, TransportError};
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
 use crate::session::Opening;
 use crate::spec::SourceSpec;
 
-/// Maximum time to connect, with the handshake of TLS.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time after which an unused connection is closed. A call that is sent while the server closes its connection fails
-/// and may have been executed; common servers close theirs after 5 seconds or more.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 3;
-/// Maximum number of headers in an answer.
-const MAX_HEADERS: usize = 128;
 /// Maximum bytes of a file with certificates.
 const MAX_CA_BYTES: usize = 4 << 20;
 
 /// Sends requests to one server.
 #[derive(Debug)]
 pub(super) struct Client {
-    http: reqwest::Client,
-    url: Url,
+    http: HttpTransport,
+    target: Target,
     shown_url: String,
     headers: HeaderMap,
     token: Option<TokenSource>,
@@ -82,9 +78,10 @@ impl Client {
             Some(auth) => Some(TokenSource::new(auth, http, spec, opening).await?),
             None => None,
         };
+        let (client, target) = connections(&http.url, http, redactor).await?;
         Ok(Self {
-            http: connections(&http.url, http, redactor).await?,
-            url: parse(&http.url)?,
+            http: client,
+            target,
             shown_url: shown_line(&redactor.redact(&http.url.to_string()), 300),
             headers: http.headers.clone(),
             token,
@@ -95,7 +92,7 @@ impl Client {
 
     /// The URL of the server.
     pub(super) const fn url(&self) -> &Url {
-        &self.url
+        &self.target.url
     }
 
     /// The URL without its query and without secrets, for messages.
@@ -115,22 +112,24 @@ impl Client {
         headers: &HeaderMap,
         body: Option<&Bytes>,
     ) -> Result<Response, SendError> {
-        self.send_to(self.url.clone(), method, headers, body).await
+        self.send_to_target(&self.target, method, headers, body)
+            .await
     }
 
     /// A public document of the server, if it has at most `max_bytes`. Sends neither credentials nor other headers of
     /// the config.
     pub(super) async fn public_document(&self, url: Url, max_bytes: usize) -> Option<Bytes> {
-        let request = self.http.get(url).header(ACCEPT, JSON);
-        let answer = request.send().await.ok()?;
+        let target = self.http.target(url).ok()?;
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(JSON))]);
+        let sent = (self.http).send(Method::GET, &target, headers, Bytes::new());
+        let answer = sent.await.ok()?;
         if answer.status() != StatusCode::OK {
             return None;
         }
         body::read(answer, max_bytes, &self.account).await.ok()
     }
 
-    /// Sends a request to another URL of the same origin. A token that the server refuses is replaced once, if there
-    /// is another one.
+    /// Sends a request to another URL of the same origin.
     pub(super) async fn send_to(
         &self,
         url: Url,
@@ -138,12 +137,24 @@ impl Client {
         headers: &HeaderMap,
         body: Option<&Bytes>,
     ) -> Result<Response, SendError> {
+        let target = self.target(url).map_err(SendError::unsent)?;
+        self.send_to_target(&target, method, headers, body).await
+    }
+
+    /// Sends a request. A token that the server refuses is replaced once, if there is another one.
+    async fn send_to_target(
+        &self,
+        target: &Target,
+        method: &Method,
+        headers: &HeaderMap,
+        body: Option<&Bytes>,
+    ) -> Result<Response, SendError> {
         let Some(source) = &self.token else {
-            return self.follow(url, method, headers, body, None).await;
+            return self.follow(target, method, headers, body, None).await;
         };
         let token = source.token(None).await.map_err(SendError::unsent)?;
         let answer = self
-            .follow(url.clone(), method, headers, body, Some(&token))
+            .follow(target, method, headers, body, Some(&token))
             .await?;
         if !is_token_refused(&answer) {
             return Ok(answer);
@@ -153,31 +164,30 @@ impl Client {
         if other == token {
             return Ok(answer);
         }
-        self.follow(url, method, headers, body, Some(&other)).await
+        self.follow(target, method, headers, body, Some(&other))
+            .await
     }
 
     /// Sends a request, and again to where 307 and 308 lead within the origin.
     async fn follow(
         &self,
-        mut url: Url,
+        target: &Target,
         method: &Method,
         headers: &HeaderMap,
         body: Option<&Bytes>,
         token: Option<&Token>,
     ) -> Result<Response, SendError> {
         let (mut begun, mut last_status) = (false, None);
+        let mut redirected = None;
         for _ in 0..=MAX_REDIRECTS {
-            // Not with the builder, which copies all headers once more for each of its steps.
-            let mut request = Request::new(method.clone(), url.clone());
-            *request.headers_mut() = self.headers_of(headers, token);
-            *request.body_mut() = body.map(|body| body.clone().into());
-            let answer = self.http.execute(request).await.map_err(|error| {
-                let unsent = error.is_connect() || error.is_builder();
-                SendError {
-                    failure: self.transport_failure(error),
-                    begun: begun || !unsent,
-                    redirect: None,
-                }
+            let target = redirected.as_ref().unwrap_or(target);
+            let headers = self.headers_of(headers, token);
+            let body = body.cloned().unwrap_or_default();
+            let sent = self.http.send(method.clone(), target, headers, body);
+            let answer = sent.await.map_err(|error| SendError {
+                begun: begun || !error.is_connect,
+                failure: self.transport_failure(error),
+                redirect: None,
             })?;
             begun = true;
             let status = answer.status();
@@ -185,17 +195,27 @@ impl Client {
                 return Ok(answer);
             }
             last_status = Some(status.as_u16());
-            url = self.redirect(&url, &answer).map_err(|failure| SendError {
+            let next = self.redirect(&target.url, &answer);
+            let next = next.and_then(|url| self.target(url));
+            redirected = Some(next.map_err(|failure| SendError {
                 failure,
                 begun,
                 redirect: last_status,
-            })?;
+            })?);
         }
         let message = format!("the server redirected the request more than {MAX_REDIRECTS} times");
         Err(SendError {
             failure: SourceFailure::new(SourceCause::Unreachable, message),
             begun,
             redirect: last_status,
+        })
+    }
+
+    /// A URL of the origin as the target of a request.
+    fn target(&self, url: Url) -> Result<Target, SourceFailure> {
+        self.http.target(url).map_err(|error| {
+            let message = format!("a URL of `{}` cannot be asked: {error}", self.shown_url);
+            SourceFailure::new(SourceCause::Unreachable, message)
         })
     }
 
@@ -241,7 +261,7 @@ impl Client {
         }
         match target {
             Some(target)
-                if target.origin() == self.url.origin()
+                if target.origin() == self.url().origin()
                     && target.username().is_empty()
                     && target.password().is_none() =>
             {
@@ -252,19 +272,18 @@ impl Client {
     }
 
     /// The failure of a request without an answer, in which neither a query nor a secret is left.
-    pub(super) fn transport_failure(&self, error: reqwest::Error) -> SourceFailure {
+    pub(super) fn transport_failure(&self, error: TransportError) -> SourceFailure {
         transport_failure(error, &self.shown_url, &self.redactor())
     }
 }
 
 /// The failure of a request without an answer to a URL, in which neither a query nor a secret is left.
 pub(super) fn transport_failure(
-    error: reqwest::Error,
+    error: TransportError,
     shown_url: &str,
     redactor: &Redactor,
 ) -> SourceFailure {
-    let is_connect = error.is_connect();
-    let error = error.without_url();
+    let is_connect = error.is_connect;
     let (cause, reason) = (cause_of(&error), root_message(&error));
     let reason = shown_line(&redactor.redact(&reason), 200);
     let message = match (cause, is_connect) {
@@ -283,7 +302,7 @@ fn is_token_refused(answer: &Response) -> bool {
 }
 
 /// The URL as the HTTP library reads it. Both parsers must find the same server.
-pub(super) fn parse(url: &HttpUrl) -> Result<Url, SourceFailure> {
+fn parse(url: &HttpUrl) -> Result<Url, SourceFailure> {
     let parsed = Url::parse(&url.expose()).ok().filter(|parsed| {
         let origin = url.origin();
         parsed.host_str() == Some(origin.host())
@@ -299,18 +318,28 @@ pub(super) fn parse(url: &HttpUrl) -> Result<Url, SourceFailure> {
     })
 }
 
-/// The connections to the server of a URL, with the TLS settings of a source. Files with certificates are read on
-/// another thread.
+/// The client for the server of a URL, with the TLS settings of a source, and the URL as its target. Files with
+/// certificates are read on another thread.
 pub(super) async fn connections(
     url: &HttpUrl,
     spec: &HttpSpec,
     redactor: &Redactor,
-) -> Result<reqwest::Client, SourceFailure> {
-    let (origin, ca_file, redactor) =
-        (url.origin().clone(), spec.ca_file.clone(), redactor.clone());
-    let build = spawn_blocking(move || build(&origin, ca_file.as_deref(), &redactor));
+) -> Result<(HttpTransport, Target), SourceFailure> {
+    let (ca_file, redactor) = (spec.ca_file.clone(), redactor.clone());
+    let is_loopback = url.origin().is_loopback();
+    let url = parse(url)?;
+    let of_client = url.clone();
+    let build =
+        spawn_blocking(move || build(&of_client, is_loopback, ca_file.as_deref(), &redactor));
     match timeout(CONNECT_TIMEOUT, build).await {
-        Ok(Ok(built)) => built,
+        Ok(Ok(built)) => {
+            let client = built?;
+            let target = client.target(url).map_err(|error| {
+                let message = format!("the URL cannot be asked: {error}");
+                SourceFailure::new(SourceCause::Unreachable, message)
+            })?;
+            Ok((client, target))
+        }
         Ok(Err(_)) | Err(_) => {
             let seconds = CONNECT_TIMEOUT.as_secs();
             let message = format!("the certificates could not be read within {seconds} s");
@@ -320,68 +349,55 @@ pub(super) async fn connections(
 }
 
 fn build(
-    origin: &Origin,
+    url: &Url,
+    is_loopback: bool,
     ca_file: Option<&Path>,
     redactor: &Redactor,
-) -> Result<reqwest::Client, SourceFailure> {
-    // A program that embeds the broker may have chosen its provider.
-    if rustls::crypto::CryptoProvider::get_default().is_none()
-        && rustls::crypto::ring::default_provider()
-            .install_default()
-            .is_err()
-    {
-        tracing::trace!("another thread has installed a provider");
-    }
-    let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("mcp-broker/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        // Calls are not idempotent; only the broker decides what is sent again.
-        .retry(retry::never().max_retries_per_request(0))
-        .referer(false)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .http1_max_headers(MAX_HEADERS)
-        .tcp_nodelay(true)
-        .http1_only();
-    if origin.is_loopback() {
-        builder = builder.no_proxy();
-    }
-    if !origin.is_tls() {
+) -> Result<HttpTransport, SourceFailure> {
+    let shown = |file: &Path| shown_line(&redactor.redact(&file.to_string_lossy()), 300);
+    let more = match ca_file {
         // The certificates of the system are not read for a connection without TLS.
-        builder = builder.tls_certs_only([]);
-    } else if let Some(file) = ca_file {
-        let shown = shown_line(&redactor.redact(&file.to_string_lossy()), 300);
-        let refused = |reason: String| {
-            let message =
-                format!("the certificates of `ca_file` `{shown}` cannot be used: {reason}");
+        _ if url.scheme() != "https" => None,
+        None => Some(Vec::new()),
+        Some(file) => Some(read_certificates(file, &shown(file))?),
+    };
+    let built = transport::tls_config(more).map_err(Into::into);
+    built
+        .and_then(|tls| {
+            let proxies = (!is_loopback).then(Matcher::from_system);
+            HttpTransport::new(url, tls, proxies.as_ref())
+        })
+        .map_err(|error| {
+            let file = match ca_file {
+                Some(file) => format!(" with the certificates of `ca_file` `{}`", shown(file)),
+                None => String::new(),
+            };
+            let reason = root_message(&*error);
+            let message = format!("the HTTP client cannot be set up{file}: {reason}");
             SourceFailure::new(SourceCause::TlsFailed, message)
-        };
-        let bytes =
-            broker_files::read(file, MAX_CA_BYTES).map_err(|error| refused(error.to_string()))?;
-        let certificates =
-            Certificate::from_pem_bundle(&bytes).map_err(|error| refused(root_message(&error)))?;
-        if certificates.is_empty() {
-            return Err(refused("it has none in PEM form".to_owned()));
-        }
-        builder = builder.tls_certs_merge(certificates);
-    }
-    builder.build().map_err(|error| {
-        // Only now the library reads the certificates.
-        let file = match ca_file {
-            Some(file) => format!(
-                " with the certificates of `ca_file` `{}`",
-                shown_line(&redactor.redact(&file.to_string_lossy()), 300)
-            ),
-            None => String::new(),
-        };
-        let reason = root_message(&error);
-        let message = format!("the HTTP client cannot be set up{file}: {reason}");
+        })
+}
+
+/// The certificates of a `ca_file`, which must have some.
+fn read_certificates(
+    file: &Path,
+    shown: &str,
+) -> Result<Vec<CertificateDer<'static>>, SourceFailure> {
+    let refused = |reason: &str| {
+        let message = format!("the certificates of `ca_file` `{shown}` cannot be used: {reason}");
         SourceFailure::new(SourceCause::TlsFailed, message)
-    })
+    };
+    let bytes = broker_files::read(file, MAX_CA_BYTES);
+    let bytes = bytes.map_err(|error| refused(&error.to_string()))?;
+    let certificates = transport::certificates(&bytes).map_err(refused)?;
+    match certificates.is_empty() {
+        true => Err(refused("it has none in PEM form")),
+        false => Ok(certificates),
+    }
 }
 
 /// Whether TLS or the network failed.
-fn cause_of(error: &reqwest::Error) -> SourceCause {
+fn cause_of(error: &TransportError) -> SourceCause {
     let mut source = error.source();
     while let Some(error) = source {
         if is_of_tls(error) {

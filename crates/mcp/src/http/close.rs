@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use broker_model::SourceCause;
-use reqwest::header::HeaderMap;
-use reqwest::{Method, StatusCode};
+use http::header::HeaderMap;
+use http::{Method, StatusCode};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 

@@ -7,7 +7,7 @@ use broker_model::header_params::{HeaderParam, HeaderParamKind, of_tool};
 use broker_model::snapshot::ListedTool;
 use broker_wire::protocol::MODERN;
 use broker_wire::{Era, JsonMembers, header_value};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::session::ToolCall;
 

@@ -1,8 +1,8 @@
 //! Links to servers over streamable HTTP, in both eras (revisions 2025-03-26 to 2026-07-28).
 //!
-//! `client` sends requests, `exchange` reads the answer of one, `stream` keeps the streams open on which a server
-//! announces changes. A session of the protocol lasts as long as its link; when the server ends it, the link ends,
-//! and the supervisor opens a new one and compares its tools with the lock again.
+//! `transport` is the HTTP client, `client` sends requests, `exchange` reads the answer of one, `stream` keeps the
+//! streams open on which a server announces changes. A session of the protocol lasts as long as its link; when the
+//! server ends it, the link ends, and the supervisor opens a new one and compares its tools with the lock again.
 
 mod auth;
 mod body;
@@ -16,6 +16,7 @@ mod messages;
 mod pause;
 mod spec;
 mod stream;
+mod transport;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -25,8 +26,8 @@ use broker_memory::Account;
 use broker_model::redact::Redactor;
 use broker_wire::Era;
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, HeaderValue};
-use reqwest::{Method, Response};
+use http::Method;
+use http::header::{HeaderMap, HeaderValue};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,7 @@ use breaker::Breaker;
 use broker_process::StopDeadline;
 use client::Client;
 use exchange::Exchange;
+use transport::Response;
 
 pub(crate) use auth::TokenCache;
 pub(crate) use event_link::EventLink;

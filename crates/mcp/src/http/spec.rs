@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use broker_model::redact::Secret;
 use broker_model::url::HttpUrl;
 use broker_process::ProcessSpec;
-use reqwest::header::HeaderMap;
+use http::header::HeaderMap;
 
 use super::auth::TokenCache;
 use super::pause::Pause;

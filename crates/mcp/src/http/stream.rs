@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use broker_wire::SseDecoder;
 use bytes::Bytes;
-use reqwest::header::HeaderMap;
-use reqwest::{Method, Response, StatusCode};
+use http::header::HeaderMap;
+use http::{Method, StatusCode};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::LinkState;
 use super::exchange::without_newline;
 use super::headers::{self, EVENT_STREAM, LAST_EVENT_ID};
+use super::transport::Response;
 use crate::connection::Subscription;
 use crate::request;
 

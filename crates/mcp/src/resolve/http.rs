@@ -8,7 +8,7 @@ use broker_model::config::{
 use broker_model::json::escape_token;
 use broker_model::redact::Secret;
 use broker_model::url::HttpUrl;
-use reqwest::header::{HeaderMap, HeaderName};
+use http::header::{HeaderMap, HeaderName};
 
 use super::expander::Expander;
 use super::process;

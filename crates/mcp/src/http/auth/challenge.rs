@@ -7,15 +7,17 @@ use std::time::Duration;
 use broker_model::SourceCause;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
-use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
-use reqwest::{Response, StatusCode, Url};
+use http::StatusCode;
+use http::header::{HeaderMap, WWW_AUTHENTICATE};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
+use url::Url;
 
 use crate::failure::SourceFailure;
 use crate::http::LinkState;
 use crate::http::client::Client;
+use crate::http::transport::Response;
 
 /// Maximum number of `WWW-Authenticate` headers that are read.
 const MAX_CHALLENGES: usize = 4;

@@ -7,8 +7,9 @@ use broker_model::SourceCause;
 use broker_model::redact::{Redactor, Secret};
 use broker_model::text::shown_line;
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use reqwest::{RequestBuilder, StatusCode, Url};
+use data_encoding::BASE64;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
 use tokio::time::timeout;
 
@@ -16,9 +17,10 @@ use super::FETCH_TIMEOUT;
 use super::grant::{Grant, TokenType};
 use crate::failure::SourceFailure;
 use crate::http::body::{self, BodyError};
-use crate::http::client::{connections, parse, transport_failure};
+use crate::http::client::{connections, transport_failure};
 use crate::http::headers::JSON;
 use crate::http::spec::{ClientCredentials, HttpSpec};
+use crate::http::transport::{HttpTransport, Target};
 use crate::spec::SourceSpec;
 
 /// Maximum bytes of an answer.
@@ -29,8 +31,8 @@ const MAX_SHOWN: usize = 200;
 /// A token endpoint, and the client that asks it. `Debug` shows no secret.
 #[derive(Debug)]
 pub(super) struct TokenEndpoint {
-    http: reqwest::Client,
-    url: Url,
+    http: HttpTransport,
+    target: Target,
     shown_url: String,
     client: ClientCredentials,
     /// The forms in which the secret is sent, which the endpoint may repeat.
@@ -69,9 +71,10 @@ impl TokenEndpoint {
         spec: &SourceSpec,
     ) -> Result<Self, SourceFailure> {
         let shown_url = spec.redactor.redact(&client.token_url.to_string());
+        let (http, target) = connections(&client.token_url, http, &spec.redactor).await?;
         let mut endpoint = Self {
-            http: connections(&client.token_url, http, &spec.redactor).await?,
-            url: parse(&client.token_url)?,
+            http,
+            target,
             shown_url: shown_line(&shown_url, 300),
             client: client.clone(),
             sent_secrets: Redactor::default(),
@@ -79,12 +82,8 @@ impl TokenEndpoint {
             wants_body: AtomicBool::new(false),
         };
         let encoded = Secret::new(form_encoded(client.client_secret.expose()));
-        let basic = endpoint.request(SecretPlace::Header).build().ok();
-        let basic = basic.and_then(|request| {
-            let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
-            value.strip_prefix("Basic ").map(Secret::new)
-        });
-        endpoint.sent_secrets = Redactor::new(std::iter::once(encoded).chain(basic));
+        let basic = Secret::new(endpoint.basic_credentials());
+        endpoint.sent_secrets = Redactor::new([encoded, basic]);
         Ok(endpoint)
     }
 
@@ -123,7 +122,10 @@ impl TokenEndpoint {
 
     async fn send(&self, place: SecretPlace, masks: &Redactor) -> Result<Answer, SourceFailure> {
         let broken = |error| transport_failure(error, &self.shown_url, masks);
-        let answer = self.request(place).send().await.map_err(broken)?;
+        let body = self.form(place).into();
+        let headers = self.headers(place);
+        let sent = self.http.send(Method::POST, &self.target, headers, body);
+        let answer = sent.await.map_err(broken)?;
         let status = answer.status();
         let body = match body::read(answer, MAX_ANSWER_BYTES, &self.account).await {
             Ok(body) => body,
@@ -143,7 +145,29 @@ impl TokenEndpoint {
         Ok(Answer { status, body })
     }
 
-    fn request(&self, place: SecretPlace) -> RequestBuilder {
+    fn headers(&self, place: SecretPlace) -> HeaderMap {
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static(JSON));
+        headers.insert(CONTENT_TYPE, form);
+        if place == SecretPlace::Header
+            && let Ok(mut basic) =
+                HeaderValue::from_str(&format!("Basic {}", self.basic_credentials()))
+        {
+            basic.set_sensitive(true);
+            headers.insert(AUTHORIZATION, basic);
+        }
+        headers
+    }
+
+    /// The credentials of the scheme `Basic` (RFC 7617).
+    fn basic_credentials(&self) -> String {
+        let client = &self.client;
+        let [id, secret] = [&client.client_id, client.client_secret.expose()].map(form_encoded);
+        BASE64.encode(format!("{id}:{secret}").as_bytes())
+    }
+
+    fn form(&self, place: SecretPlace) -> String {
         let client = &self.client;
         let mut form = vec![("grant_type", "client_credentials")];
         form.extend(client.scope.as_deref().map(|scope| ("scope", scope)));
@@ -158,19 +182,7 @@ impl TokenEndpoint {
             .iter()
             .map(|(name, value)| format!("{name}={}", form_encoded(value)))
             .collect();
-        let request = self
-            .http
-            .post(self.url.clone())
-            .header(ACCEPT, JSON)
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(pairs.join("&"));
-        match place {
-            SecretPlace::Header => {
-                let id = form_encoded(&client.client_id);
-                request.basic_auth(id, Some(form_encoded(secret)))
-            }
-            SecretPlace::Body => request,
-        }
+        pairs.join("&")
     }
 
     fn read(&self, answer: Answer, masks: &Redactor) -> Result<Grant, SourceFailure> {

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use broker_model::SourceCause;
 use broker_model::redact::{Redactor, Secret};
-use reqwest::header::HeaderValue;
+use http::header::HeaderValue;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};

@@ -8,7 +8,7 @@ use broker_model::text::shown_line;
 use broker_wire::protocol::INVALID_REQUEST;
 use broker_wire::{Incoming, Messages, read_server_line};
 use bytes::Bytes;
-use reqwest::{Response, StatusCode};
+use http::StatusCode;
 use serde::Deserialize;
 
 use super::Exchange;
@@ -16,6 +16,7 @@ use crate::connection::{HttpRefusal, RequestError, RequestKind};
 use crate::failure::SourceFailure;
 use crate::http::auth::{Challenge, is_refusal};
 use crate::http::messages::without_mark;
+use crate::http::transport::Response;
 use crate::http::{body, headers, pause};
 
 /// Maximum bytes of the body of an HTTP error that are read.

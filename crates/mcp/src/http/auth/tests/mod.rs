@@ -15,14 +15,15 @@ use std::time::Duration;
 use broker_model::url::HttpUrl;
 use broker_process::{ProcessSpec, StderrTail, StopDeadline};
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response};
+use http::Method;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio_util::task::TaskTracker;
 
 use crate::failure::SourceFailure;
 use crate::http::HttpShared;
 use crate::http::client::Client;
 use crate::http::spec::{AuthSpec, ClientCredentials, HttpSpec};
+use crate::http::transport::Response;
 use crate::session::Opening;
 use crate::spec::{Endpoint, SourceSpec, Timing};
 use crate::test_spec::scripted_source;

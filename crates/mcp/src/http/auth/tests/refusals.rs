@@ -204,7 +204,7 @@ async fn header_of_the_config_that_is_refused_is_sent_once() {
     let mut spec = source(&server, None);
     if let Endpoint::Http(http) = &mut spec.endpoint {
         let value = HeaderValue::from_static("Bearer of-the-config");
-        http.headers.insert(reqwest::header::AUTHORIZATION, value);
+        http.headers.insert(http::header::AUTHORIZATION, value);
     }
     let failure = Session::open(&spec, None).await.unwrap_err();
     assert_eq!(failure.cause, SourceCause::NeedsAuth);

@@ -1,0 +1,85 @@
+//! A connection of HTTP/1.1, which the task of its request drives.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{self, SendRequest};
+use tokio::task::coop::unconstrained;
+
+use super::connect::Stream;
+use super::{MAX_HEADERS, TransportError};
+
+type Request = http::Request<Full<Bytes>>;
+
+/// A connection that carries one request at a time. It moves only while it is driven.
+pub(super) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    /// `None` once the connection has ended.
+    driver: Option<http1::Connection<Box<dyn Stream>, Full<Bytes>>>,
+}
+
+impl Connection {
+    /// Begins HTTP on a stream.
+    pub(super) async fn open(stream: Box<dyn Stream>) -> Result<Box<Self>, TransportError> {
+        let mut builder = http1::Builder::new();
+        let opened = builder.max_headers(MAX_HEADERS).handshake(stream).await;
+        let (sender, driver) = opened.map_err(TransportError::broken)?;
+        Ok(Box::new(Self {
+            sender,
+            driver: Some(driver),
+        }))
+    }
+
+    /// Sends a request and waits for the head of its answer. The error has the request if nothing of it was written.
+    pub(super) async fn send(
+        mut self: Box<Self>,
+        request: Request,
+    ) -> Result<(http::Response<Incoming>, Box<Self>), TrySendError<Request>> {
+        // Only driving the connection brings the answer, and this task does that, so the answer needs not wake it. A
+        // wait for the budget of the task would, so it must have none.
+        let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
+        let answer = poll_fn(|context| {
+            self.drive(context);
+            answer.as_mut().poll(&mut unwoken())
+        });
+        let answer = answer.await?;
+        Ok((answer, self))
+    }
+
+    /// Lets the connection read and write what it can.
+    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
+        if let Some(driver) = &mut self.driver
+            && let Poll::Ready(end) = Pin::new(driver).poll(context)
+        {
+            // The request has its own error.
+            if let Err(error) = end {
+                tracing::trace!(%error, "a connection ended");
+            }
+            // Requests that it has not taken fail with its end.
+            self.driver = None;
+        }
+    }
+
+    /// Whether the connection can take a request. From now on it wakes no task.
+    pub(super) fn is_idle(&mut self) -> bool {
+        self.drive(&mut unwoken());
+        self.driver.is_some() && self.sender.is_ready()
+    }
+}
+
+/// The context of a poll that no task waits for.
+pub(super) const fn unwoken() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
