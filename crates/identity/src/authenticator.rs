@@ -220,7 +220,7 @@ impl Authenticator {
             issuer,
         };
         let recorded = shared.clone();
-        // A caller that leaves neither makes room for another job nor hides the outcome of its own.
+        // A caller that leaves neither makes room for another job nor hides the outcome of this one.
         let job = move || {
             let is_valid = verification.run();
             recorded.peers.record(peer, is_valid);

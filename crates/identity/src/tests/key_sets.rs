@@ -183,7 +183,7 @@ async fn set_or_document_that_is_refused_makes_the_issuer_unavailable() {
     let cases: [fn(&Issuer); 8] = [
         |issuer| issuer.redirect(),
         |issuer| {
-            // A usable set, but for its size.
+            // A set that only its size makes unusable.
             let keys = json!({"keys": [issuer.signer.public("k1")]});
             issuer.publish_text(format!("{keys}{}", " ".repeat(256 << 10)));
         },
