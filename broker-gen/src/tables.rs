@@ -17,10 +17,12 @@ use broker_model::lock::{Lock, LockedTool};
 use serde_json::{Value, json};
 
 pub(crate) mod access;
+mod tool_reply;
 
 use crate::plan::{self, Plan, ToolEntry};
 use crate::text::first_sentence;
 use broker_model::header_params::{self, HeaderParam};
+use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
 pub const CATALOG_FORMAT: u32 = 4;
@@ -74,7 +76,7 @@ pub struct AccessTable {
     pub anonymous: u64,
     /// The groups that see the state of the sources.
     pub operators: Option<u64>,
-    /// Whether a caller is told of entries that it may not use.
+    /// Whether a caller is informed that an entry exists which it may not use.
     pub is_forbidden_shown: bool,
 }
 
@@ -485,43 +487,4 @@ fn is_idempotent(tool: &ToolEntry<'_>) -> bool {
     let annotations = tool.annotations();
     let hints = Hints::of(annotations.as_ref());
     hints.get(Hint::ReadOnly) || hints.get(Hint::Idempotent)
-}
-
-/// The `meta_desc` reply of a tool.
-struct ToolReply {
-    text: String,
-    /// The place of the argument schema in it.
-    args_schema: Range<usize>,
-    /// The place of the schema of results, if the tool has one.
-    output_schema: Option<Range<usize>>,
-}
-
-impl ToolReply {
-    fn new(path: &NodePath, tool: &ToolEntry<'_>) -> Self {
-        let raw = &tool.tool.raw;
-        let description = description(tool).unwrap_or_default();
-        let mut text = head(path, "tool", &tool_summary(tool));
-        // Returns the place of the value.
-        let mut member = |key: &str, value: String| {
-            text.push_str(&format!(",\"{key}\":{value}"));
-            text.len() - value.len()..text.len()
-        };
-        member("description", Value::from(description).to_string());
-        let args_schema = member("args_schema", args_schema(tool));
-        if let Some(example) = tool.said.and_then(|said| said.example_args.as_ref()) {
-            member("example_args", Value::Object(example.clone()).to_string());
-        }
-        let output_schema = raw.get("outputSchema");
-        let output_schema = output_schema.map(|value| member("output_schema", value.to_string()));
-        if let Some(value) = tool.annotations() {
-            member("annotations", value.to_string());
-        }
-        member("digest", Value::from(tool.tool.digest.as_str()).to_string());
-        text.push('}');
-        Self {
-            text,
-            args_schema,
-            output_schema,
-        }
-    }
 }

@@ -21,7 +21,9 @@ use super::lock_diff::diff_locks;
 use super::output::{self, say};
 use super::snapshot_all::{Failure, SnapshotJob, SnapshotResult, snapshot_all};
 use super::whole_file::write_whole;
-use super::{LockArgs, host_leaks, lint, live, partial, provenance, schemas, type_notes};
+use super::{
+    LockArgs, access_args, host_leaks, lint, live, partial, provenance, schemas, type_notes,
+};
 use crate::{plan, settings};
 
 /// Maximum number of tools of one source that are named because their names are sensitive.
@@ -87,7 +89,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     problems.extend(schemas::refuse(&sources));
     problems.extend(schemas::check_examples(&input.config, &sources));
-    problems.extend(schemas::check_access(&input.config, &sources));
+    problems.extend(access_args::check(&input.config, &sources));
     match plan::plan(&input.config, &sources) {
         Ok(plan) => {
             output::diagnostics(&plan.warnings);

@@ -18,6 +18,7 @@ use crate::default_config::{CONFIG_VARIABLE, default_config};
 
 mod accept;
 mod access;
+mod access_args;
 mod audits;
 mod baseline;
 mod check;

@@ -4,14 +4,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use broker_model::access::{Hints, claim_names};
 use broker_model::config::Config;
 use broker_model::lock::LockedSource;
 use broker_model::{Diagnostic, DiagnosticCode};
-use broker_schema::{Coverage, compile, covers, inspect};
-use serde_json::{Value, json};
-
-use crate::plan::{self, Entry};
+use broker_schema::{compile, inspect};
+use serde_json::Value;
 
 /// Maximum time to compile one schema; real ones take milliseconds.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -92,77 +89,8 @@ pub(super) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<D
     problems
 }
 
-/// Every rule of access whose `args` do not compile, or which no arguments of a tool can match. Only for sources that
-/// [`refuse`] accepted.
-pub(super) fn check_access(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic> {
-    let (Some(access), Ok(plan)) = (&config.access, plan::plan(config, sources)) else {
-        return Vec::new();
-    };
-    let mut problems = Vec::new();
-    for rule in &access.rules {
-        let Some(args) = &rule.args else {
-            continue;
-        };
-        let any_claim = without_claims(args);
-        let pointer = format!("{}/args", rule.pointer);
-        if let Err(problem) = inspect(&any_claim).and_then(|()| compiles(&any_claim)) {
-            let place = problem.pointer.as_deref().unwrap_or_default();
-            let message = format!("`args` is refused: {}, at `{place}`", problem.message);
-            let found = Diagnostic::error(DiagnosticCode::AccessArgsInvalid, message);
-            problems.push(config.place(found.at(pointer)));
-            continue;
-        }
-        for (path, entry) in &plan.entries {
-            let Entry::Tool(tool) = entry else {
-                continue;
-            };
-            let hints = Hints::of(tool.annotations().as_ref());
-            let Some(schema) = tool.tool.raw.get("inputSchema") else {
-                continue;
-            };
-            if rule.matches(path.as_str(), hints) && is_empty_together(schema, &any_claim) {
-                let message = format!("no arguments of `{path}` match both its schema and `args`");
-                let found = Diagnostic::error(DiagnosticCode::AccessArgsNever, message);
-                problems.push(config.place(found.at(&pointer)));
-            }
-        }
-    }
-    problems
-}
-
-/// A schema in which each claim may have any value.
-fn without_claims(schema: &Value) -> Value {
-    match schema {
-        Value::Object(members) => {
-            let has_claim = |value: &Value| !claim_names(value).is_empty();
-            let kept = members.iter().filter(|(key, value)| {
-                !(matches!(key.as_str(), "const" | "enum") && has_claim(value))
-            });
-            kept.map(|(key, value)| (key.clone(), without_claims(value)))
-                .collect()
-        }
-        Value::Array(items) => items.iter().map(without_claims).collect(),
-        other => other.clone(),
-    }
-}
-
-/// Whether it is proven that no value matches both schemas.
-fn is_empty_together(schema: &Value, args: &Value) -> bool {
-    let mut both = schema.clone();
-    let Value::Object(members) = &mut both else {
-        return false;
-    };
-    match members.get_mut("allOf") {
-        Some(Value::Array(all)) => all.push(args.clone()),
-        _ => {
-            members.insert("allOf".to_owned(), json!([args]));
-        }
-    }
-    matches!(covers(&both, &json!(false)), Coverage::Covered)
-}
-
 /// Compiles on a separate thread, with a bounded stack and a time limit.
-fn compiles(schema: &Value) -> Result<(), Box<Diagnostic>> {
+pub(super) fn compiles(schema: &Value) -> Result<(), Box<Diagnostic>> {
     let (send, receive) = mpsc::sync_channel(1);
     let schema = schema.clone();
     let work = move || {

@@ -61,7 +61,7 @@ pub struct AccessTable {
     pub anonymous: u64,
     /// The groups that see the state of the sources, if the config names them.
     pub operators: Option<u64>,
-    /// Whether a caller is told of entries that it may not use.
+    /// Whether a caller is informed that an entry exists which it may not use.
     pub is_forbidden_shown: bool,
 }
 

@@ -150,8 +150,8 @@ closed_list! {
         TrustEmpty = "trust_empty", "The trust level of a source hides all of its tools.", "Name the tools that callers need in `tool_filter`; the message lists those that are hidden.";
         AccessGroupUnknown = "access_group_unknown", "A name is not one of the groups in `access.groups`.", "Correct the name, or add the group.";
         AccessNoMatch = "access_no_match", "A rule of `access` matches no locked tool.", "Correct the pattern or `where`; the message has the nearest paths.";
-        AccessArgsUnknownProperty = "access_args_unknown_property", "The `args` of a rule name a property that a tool of the rule does not have.", "Correct the name, or write a rule of its own for the tools that have it.";
-        AccessArgsNever = "access_args_never", "No arguments of a tool can match the `args` of a rule.", "Correct `args`, or write a rule of its own for this tool.";
+        AccessArgsUnknownProperty = "access_args_unknown_property", "The `args` of a rule name a property that a tool of the rule does not have.", "Correct the name, or write a separate rule for the tools that have it.";
+        AccessArgsNever = "access_args_never", "No arguments of a tool can match the `args` of a rule.", "Correct `args`, or write a separate rule for this tool.";
         AccessArgsInvalid = "access_args_invalid", "The `args` of a rule are not a schema that the broker can use.", "Correct the place that the message names.";
         AccessRuleDead = "access_rule_dead", "A rule of `access` changes nothing: other rules decide the same.", "Remove it if you like.";
         AccessToolUnreachable = "access_tool_unreachable", "The rules of `access` allow a tool to no group.", "Allow it, or hide it with `tool_filter`.";

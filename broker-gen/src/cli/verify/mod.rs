@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 
 use super::accept::read_lock;
 use super::audits::{AuditStatus, Audits, Date, Missing, subjects};
-use super::{output, program, schemas};
+use super::{access_args, output, program, schemas};
 use crate::{lock_file, plan, tables};
 
 mod outcome;
@@ -117,7 +117,7 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
     }
     let mut problems = schemas::refuse(&lock.sources);
     problems.extend(schemas::check_examples(config, &lock.sources));
-    problems.extend(schemas::check_access(config, &lock.sources));
+    problems.extend(access_args::check(config, &lock.sources));
     if problems.is_empty() {
         outcome.holds("schemas", "all compile, and examples match".to_owned());
     }

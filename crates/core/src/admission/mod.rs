@@ -75,8 +75,8 @@ impl Caller {
         }
     }
 
-    /// Whether the caller is told that an entry exists that it may not use.
-    pub(crate) fn is_told_of(&self, view: &View, catalog: &Catalog, at: u32) -> bool {
+    /// Whether the caller is informed that an entry exists which it may not use.
+    pub(crate) fn is_informed_of(&self, view: &View, catalog: &Catalog, at: u32) -> bool {
         let is_hidden = match catalog.entry(at).kind {
             EntryKind::Tool(tool) => view.is_hidden(tool),
             EntryKind::Node { .. } => false,

@@ -29,7 +29,7 @@ pub(crate) fn resolve_within(
         if scope.admits(at) {
             return Ok(at);
         }
-        if scope.caller.is_told_of(scope.view, scope.catalog, at) {
+        if scope.caller.is_informed_of(scope.view, scope.catalog, at) {
             let message = format!("the caller may not use `{text}`");
             return Err(Box::new(
                 CoreError::new(CallCode::Forbidden, message).path(text),

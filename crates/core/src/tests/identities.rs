@@ -126,8 +126,8 @@ async fn introduction_has_the_areas_of_the_caller_only() {
     let all = [("/a", "at /a".to_owned())];
     assert_eq!(areas(&CALLER), all);
     assert_eq!(areas(&narrow()), all);
-    let nobody = member_of(&["third"]);
-    assert_eq!(areas(&nobody), []);
-    let root = json_of(&core.list(&nobody, "/", 4).unwrap());
+    let outsider = member_of(&["third"]);
+    assert_eq!(areas(&outsider), []);
+    let root = json_of(&core.list(&outsider, "/", 4).unwrap());
     assert_eq!(root["children"], json!([]));
 }

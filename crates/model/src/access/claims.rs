@@ -40,7 +40,7 @@ fn check(value: &Value, pointer: &str, place: Place) -> Result<(), ClaimError> {
     };
     match value {
         Value::Object(members) if members.contains_key(CLAIM) => match (place, name(members)) {
-            (Place::Schema, _) => refused("`$claim` stands only in `const` and `enum`"),
+            (Place::Schema, _) => refused("`$claim` is allowed only in `const` and `enum`"),
             (_, None) => {
                 refused("an object with `$claim` has the name of a claim and no other member")
             }

@@ -66,7 +66,7 @@ impl Hints {
     }
 }
 
-/// The annotations that are in force: those of the server, with the hints of the config in place of its own.
+/// The annotations that are in force: those of the server, in which hints of the config replace the same ones.
 pub fn reviewed_annotations(
     server: Option<&Value>,
     config: Option<&Map<String, Value>>,

@@ -1,3 +1,5 @@
+//! Rules applied to tools, and the problems of the section.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

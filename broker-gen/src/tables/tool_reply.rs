@@ -1,0 +1,48 @@
+//! The `meta_desc` reply of a tool.
+
+use std::ops::Range;
+
+use broker_model::NodePath;
+use serde_json::Value;
+
+use super::{args_schema, description, head, tool_summary};
+use crate::plan::ToolEntry;
+
+/// The `meta_desc` reply of a tool.
+pub(super) struct ToolReply {
+    pub(super) text: String,
+    /// The place of the argument schema in it.
+    pub(super) args_schema: Range<usize>,
+    /// The place of the schema of results, if the tool has one.
+    pub(super) output_schema: Option<Range<usize>>,
+}
+
+impl ToolReply {
+    pub(super) fn new(path: &NodePath, tool: &ToolEntry<'_>) -> Self {
+        let raw = &tool.tool.raw;
+        let description = description(tool).unwrap_or_default();
+        let mut text = head(path, "tool", &tool_summary(tool));
+        // Returns the place of the value.
+        let mut member = |key: &str, value: String| {
+            text.push_str(&format!(",\"{key}\":{value}"));
+            text.len() - value.len()..text.len()
+        };
+        member("description", Value::from(description).to_string());
+        let args_schema = member("args_schema", args_schema(tool));
+        if let Some(example) = tool.said.and_then(|said| said.example_args.as_ref()) {
+            member("example_args", Value::Object(example.clone()).to_string());
+        }
+        let output_schema = raw.get("outputSchema");
+        let output_schema = output_schema.map(|value| member("output_schema", value.to_string()));
+        if let Some(value) = tool.annotations() {
+            member("annotations", value.to_string());
+        }
+        member("digest", Value::from(tool.tool.digest.as_str()).to_string());
+        text.push('}');
+        Self {
+            text,
+            args_schema,
+            output_schema,
+        }
+    }
+}
