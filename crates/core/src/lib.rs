@@ -22,6 +22,7 @@ pub mod catalog;
 mod drain;
 mod errors;
 mod identity;
+mod interface;
 mod listing;
 mod sources;
 mod types;
@@ -45,6 +46,7 @@ pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
 pub use errors::server_error::ServerError;
 pub use identity::{Claims, Identity, Revocation, Subject};
+pub use interface::{BrokerInterface, Restrict, ToolItem};
 pub use listing::changes::ToolListChanges;
 pub use listing::direct::{FlatTool, ToolPage};
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
@@ -378,6 +380,31 @@ impl Core {
     /// A redactor that knows the secrets of every source.
     pub fn redactor(&self) -> Redactor {
         self.0.drift_state.redactor()
+    }
+
+    /// A tool by its index.
+    fn item(&self, at: u32, withdrawn: bool) -> ToolItem {
+        let catalog = self.0.catalog;
+        let tool = catalog.tool(at);
+        ToolItem {
+            path: catalog.entry(tool.entry).path.to_owned(),
+            flat_name: tool.flat_name.to_owned(),
+            source: catalog.sources[tool.source as usize].path.to_owned(),
+            withdrawn,
+        }
+    }
+
+    /// The error for an operation on tools at a node that exists for the caller.
+    fn is_node(&self, identity: &Identity, path: &str) -> Box<CoreError> {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let scope = self.0.scope(&view, &caller);
+        match self.0.catalog.find(path) {
+            Some(at) => lookup::is_node(scope, at),
+            None => Box::new(CoreError::new(
+                CallCode::PathNotFound,
+                "no entry is at this path",
+            )),
+        }
     }
 
     /// Whether the config has rules of access, so that callers may see different entries.

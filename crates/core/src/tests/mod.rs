@@ -8,5 +8,6 @@ mod drift;
 mod fixture;
 mod identities;
 mod interleavings;
+mod restrict;
 mod start;
 mod subtrees;

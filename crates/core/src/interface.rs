@@ -1,0 +1,128 @@
+//! The interface of a broker for programs that embed it, and a wrapper that narrows what another one offers.
+
+mod restrict;
+
+pub use restrict::Restrict;
+
+use crate::call::context::{CallContext, Operation, Outcome};
+use crate::errors::error::CoreError;
+use crate::identity::Identity;
+use crate::sources::health::Health;
+use crate::types::{Describe, Reply};
+use crate::{Core, catalog::EntryKind};
+
+/// A tool, as listings and look-ups show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolItem {
+    /// Its path.
+    pub path: String,
+    /// Its name for MCP clients that see every tool directly.
+    pub flat_name: String,
+    /// The path of its source.
+    pub source: String,
+    /// Whether it is withdrawn, so that calls are refused.
+    pub withdrawn: bool,
+}
+
+/// What callers can do with a broker. Each operation is asked for by an identity, and none knows an identity from
+/// elsewhere; a caller that sent no credential is [`Identity::anonymous`].
+///
+/// A wrapper around another one can only narrow it: see [`Restrict`].
+pub trait BrokerInterface: Send + Sync {
+    /// The tools that exist for the caller, in the order of their paths. Contacts no server.
+    fn list_tools(&self, identity: &Identity) -> Vec<ToolItem>;
+
+    /// The tool at a path, or with a flat name. Finds exactly what [`Self::list_tools`] lists, and contacts no server.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` if no such tool exists for the caller, `path_is_node` at a node.
+    fn lookup_tool(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>>;
+
+    /// The tree below a path, `depth` levels deep (1 to 16).
+    ///
+    /// # Errors
+    ///
+    /// `field_invalid`, `path_not_found`, `path_invalid`, `path_is_tool`.
+    fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>>;
+
+    /// Describes one entry or several.
+    ///
+    /// # Errors
+    ///
+    /// `field_invalid`, and for one entry `path_not_found` and `path_invalid`.
+    fn describe(&self, identity: &Identity, what: Describe<'_>) -> Result<Reply, Box<CoreError>>;
+
+    /// Runs an operation on the entry at `path`. Arguments and `_meta` are read only.
+    ///
+    /// # Errors
+    ///
+    /// Every code of the call path. Nothing was sent unless `maybe_executed` is true.
+    fn call(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        path: &str,
+        operation: Operation<'_>,
+    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send;
+
+    /// Whether the broker is ready, and the state of every source, if the caller is an operator; other callers see
+    /// no source.
+    fn health(&self, identity: &Identity) -> Health;
+
+    /// Refuses further calls and stops all sources. Idempotent, also when several tasks call it at one time.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+impl BrokerInterface for Core {
+    fn list_tools(&self, identity: &Identity) -> Vec<ToolItem> {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let scope = self.0.scope(&view, &caller);
+        let tools = (0..).zip(scope.catalog.tools);
+        tools
+            .filter(|(_, tool)| scope.admits(tool.entry))
+            .map(|(at, _)| self.item(at, view.withdrawn(at).is_some()))
+            .collect()
+    }
+
+    fn lookup_tool(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>> {
+        let path = self.find_flat(identity, name).map(|tool| tool.path);
+        let found = self.lookup(identity, path.unwrap_or(name))?;
+        let catalog = self.0.catalog;
+        let entry = catalog.find(found.path).map(|at| &catalog.entry(at).kind);
+        match entry {
+            Some(EntryKind::Tool(at)) => Ok(self.item(*at, found.withdrawn)),
+            _ => Err(self.is_node(identity, found.path)),
+        }
+    }
+
+    fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {
+        self.list(identity, path, depth)
+    }
+
+    fn describe(&self, identity: &Identity, what: Describe<'_>) -> Result<Reply, Box<CoreError>> {
+        Self::describe(self, identity, what)
+    }
+
+    async fn call(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        path: &str,
+        operation: Operation<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        Self::call(self, identity, context, path, operation).await
+    }
+
+    fn health(&self, identity: &Identity) -> Health {
+        let mut health = Self::health(self);
+        if !self.is_operator(identity) {
+            health.sources.clear();
+        }
+        health
+    }
+
+    async fn close(&self) {
+        Self::close(self).await;
+    }
+}

@@ -1,0 +1,185 @@
+//! A broker of which callers see and call less.
+
+use std::sync::Arc;
+
+use broker_model::CallCode;
+use broker_model::text::shown_line;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{BrokerInterface, ToolItem};
+use crate::call::context::{CallContext, Operation, Outcome};
+use crate::errors::error::CoreError;
+use crate::identity::Identity;
+use crate::sources::health::Health;
+use crate::types::{Describe, Reply};
+
+/// Decides whether a tool that exists for a caller still exists for it.
+type Keeps = dyn Fn(&Identity, &ToolItem) -> bool + Send + Sync;
+
+/// A broker without some of the tools of another one. It knows nothing but that broker, so that it can show, find and
+/// call no tool that the other one refuses. Its replies have no entity tags.
+#[derive(Clone)]
+pub struct Restrict<B> {
+    inner: B,
+    keeps: Arc<Keeps>,
+}
+
+impl<B: BrokerInterface> Restrict<B> {
+    /// A broker with the tools of `inner` for which `keeps` is true.
+    pub fn new(
+        inner: B,
+        keeps: impl Fn(&Identity, &ToolItem) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            inner,
+            keeps: Arc::new(keeps),
+        }
+    }
+
+    /// The paths of its tools.
+    fn paths(&self, identity: &Identity) -> Vec<String> {
+        let tools = self.list_tools(identity);
+        tools.into_iter().map(|tool| tool.path).collect()
+    }
+
+    /// Whether an entry exists: the root, a tool that is kept, or a node with one below it.
+    fn exists(paths: &[String], entry: &str) -> bool {
+        entry == "/"
+            || paths.iter().any(|path| {
+                let rest = path.strip_prefix(entry);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+    }
+
+    /// An error of the inner broker without the entries that do not exist here.
+    fn without_others(paths: &[String], mut error: Box<CoreError>) -> Box<CoreError> {
+        error.did_you_mean.retain(|path| Self::exists(paths, path));
+        if let Some(children) = error.details.as_mut().and_then(|it| it.get_mut("children")) {
+            retain(children, |child| {
+                child.as_str().is_some_and(|path| Self::exists(paths, path))
+            });
+        }
+        error
+    }
+
+    /// Removes the entries that do not exist here from a listing.
+    fn prune(paths: &[String], entry: &mut Value) {
+        let Some(children) = entry.get_mut("children") else {
+            return;
+        };
+        retain(children, |child| {
+            child["path"]
+                .as_str()
+                .is_some_and(|path| Self::exists(paths, path))
+        });
+        for child in children.as_array_mut().into_iter().flatten() {
+            Self::prune(paths, child);
+        }
+    }
+
+    fn pruned(paths: &[String], reply: &Reply) -> Reply {
+        let mut value: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        Self::prune(paths, &mut value);
+        for entry in value["entries"].as_array_mut().into_iter().flatten() {
+            Self::prune(paths, entry);
+        }
+        Reply {
+            body: Bytes::from(value.to_string()),
+            etag: None,
+        }
+    }
+}
+
+fn retain(list: &mut Value, keep: impl Fn(&Value) -> bool) {
+    if let Value::Array(items) = list {
+        items.retain(keep);
+    }
+}
+
+/// The error for an entry that does not exist here.
+fn not_found(path: &str) -> Box<CoreError> {
+    let message = format!("no tool or node is at `{}`", shown_line(path, 120));
+    Box::new(CoreError::new(CallCode::PathNotFound, message).path(path))
+}
+
+impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
+    fn list_tools(&self, identity: &Identity) -> Vec<ToolItem> {
+        let mut tools = self.inner.list_tools(identity);
+        tools.retain(|tool| (self.keeps)(identity, tool));
+        tools
+    }
+
+    fn lookup_tool(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>> {
+        match self.inner.lookup_tool(identity, name) {
+            Ok(tool) if (self.keeps)(identity, &tool) => Ok(tool),
+            Ok(_) => Err(not_found(name)),
+            Err(error) => Err(Self::without_others(&self.paths(identity), error)),
+        }
+    }
+
+    fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {
+        let paths = self.paths(identity);
+        match self.inner.tree(identity, path, depth) {
+            Ok(_) if !Self::exists(&paths, path) => Err(not_found(path)),
+            Ok(reply) => Ok(Self::pruned(&paths, &reply)),
+            Err(error) if error.code == CallCode::PathIsTool && !Self::exists(&paths, path) => {
+                Err(not_found(path))
+            }
+            Err(error) => Err(Self::without_others(&paths, error)),
+        }
+    }
+
+    fn describe(&self, identity: &Identity, what: Describe<'_>) -> Result<Reply, Box<CoreError>> {
+        let paths = self.paths(identity);
+        match what {
+            Describe::One(path) => match self.inner.describe(identity, what) {
+                Ok(_) if !Self::exists(&paths, path) => Err(not_found(path)),
+                Ok(reply) => Ok(Self::pruned(&paths, &reply)),
+                Err(error) => Err(Self::without_others(&paths, error)),
+            },
+            Describe::Many(names) => {
+                let reply = self.inner.describe(identity, what)?;
+                let reply = Self::pruned(&paths, &reply);
+                let mut value: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+                let entries = value["entries"].as_array_mut().into_iter().flatten();
+                for (entry, name) in entries.zip(names) {
+                    if !Self::exists(&paths, name) {
+                        let error = not_found(name);
+                        *entry = json!({"path": name, "error": error.members(None)});
+                    }
+                }
+                Ok(Reply {
+                    body: Bytes::from(value.to_string()),
+                    etag: None,
+                })
+            }
+        }
+    }
+
+    async fn call(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        path: &str,
+        operation: Operation<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        let paths = self.paths(identity);
+        if !Self::exists(&paths, path) && self.inner.lookup_tool(identity, path).is_ok() {
+            return Err(not_found(path));
+        }
+        let called = self.inner.call(identity, context, path, operation).await;
+        called.map_err(|error| match error.code {
+            CallCode::PathIsNode if !Self::exists(&paths, path) => not_found(path),
+            _ => Self::without_others(&paths, error),
+        })
+    }
+
+    fn health(&self, identity: &Identity) -> Health {
+        self.inner.health(identity)
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}

@@ -1,0 +1,147 @@
+//! Wrappers around a broker: whatever they filter, none shows, finds or calls what the inner one refuses.
+
+use broker_model::CallCode;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::fixture::{CALLER, context, fixture, json_of};
+use crate::{
+    Args, BrokerInterface, CallContext, Core, CoreError, Describe, Health, Identity, Operation,
+    Outcome, Reply, Restrict, StartMode, ToolItem,
+};
+
+const TOOLS: [&str; 3] = ["/a/deep/b/echo", "/a/echo", "/a/twin"];
+
+/// A stack of wrappers.
+enum Stack {
+    Core(Core),
+    Wrapped(Box<Restrict<Self>>),
+}
+
+impl BrokerInterface for Stack {
+    fn list_tools(&self, identity: &Identity) -> Vec<ToolItem> {
+        match self {
+            Self::Core(core) => core.list_tools(identity),
+            Self::Wrapped(inner) => inner.list_tools(identity),
+        }
+    }
+
+    fn lookup_tool(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>> {
+        match self {
+            Self::Core(core) => core.lookup_tool(identity, name),
+            Self::Wrapped(inner) => inner.lookup_tool(identity, name),
+        }
+    }
+
+    fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {
+        match self {
+            Self::Core(core) => core.tree(identity, path, depth),
+            Self::Wrapped(inner) => inner.tree(identity, path, depth),
+        }
+    }
+
+    fn describe(&self, identity: &Identity, what: Describe<'_>) -> Result<Reply, Box<CoreError>> {
+        match self {
+            Self::Core(core) => BrokerInterface::describe(core, identity, what),
+            Self::Wrapped(inner) => inner.describe(identity, what),
+        }
+    }
+
+    async fn call(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        path: &str,
+        operation: Operation<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        match self {
+            Self::Core(core) => core.call(identity, context, path, operation).await,
+            Self::Wrapped(inner) => Box::pin(inner.call(identity, context, path, operation)).await,
+        }
+    }
+
+    fn health(&self, identity: &Identity) -> Health {
+        match self {
+            Self::Core(core) => BrokerInterface::health(core, identity),
+            Self::Wrapped(inner) => inner.health(identity),
+        }
+    }
+
+    async fn close(&self) {
+        match self {
+            Self::Core(core) => BrokerInterface::close(core).await,
+            Self::Wrapped(inner) => Box::pin(inner.close()).await,
+        }
+    }
+}
+
+fn names_any(text: &str, refused: &[&str]) -> bool {
+    refused
+        .iter()
+        .any(|path| text.contains(&format!("\"{path}\"")))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_stack_of_wrappers_lists_finds_or_calls_what_the_inner_one_refuses(
+        masks in proptest::collection::vec(0..8usize, 0..4),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let broker = fixture(StartMode::Plain);
+            broker.matches(0);
+            broker.matches(1);
+            let mut stack = Stack::Core(broker.core.clone());
+            for mask in &masks {
+                let mask = *mask;
+                let keeps = move |_: &Identity, tool: &ToolItem| {
+                    TOOLS.iter().position(|path| *path == tool.path).is_some_and(|at| mask >> at & 1 == 1)
+                };
+                stack = Stack::Wrapped(Box::new(Restrict::new(stack, keeps)));
+            }
+            let left = masks.iter().fold(7, |all, mask| all & mask);
+            let (kept, refused): (Vec<usize>, Vec<usize>) = (0..3).partition(|at| left >> at & 1 == 1);
+            let paths = |list: &[usize]| list.iter().map(|at| TOOLS[*at]).collect::<Vec<_>>();
+            let (kept, refused) = (paths(&kept), paths(&refused));
+            let listed = stack.list_tools(&CALLER);
+            assert_eq!(listed.iter().map(|tool| tool.path.as_str()).collect::<Vec<_>>(), kept);
+            let tree = json_of(&stack.tree(&CALLER, "/", 16).unwrap()).to_string();
+            assert!(!names_any(&tree, &refused), "{tree}");
+            let all = TOOLS.map(str::to_owned);
+            let many = json_of(&stack.describe(&CALLER, Describe::Many(&all)).unwrap());
+            let account = broker.core.memory().account();
+            for (at, path) in TOOLS.into_iter().enumerate() {
+                let exists = kept.contains(&path);
+                assert_eq!(many["entries"][at].get("error").is_none(), exists, "{many}");
+                assert_eq!(stack.describe(&CALLER, Describe::One(path)).is_ok(), exists);
+                let by_path = stack.lookup_tool(&CALLER, path);
+                let flat = path[1..].replace('/', "-");
+                let by_name = stack.lookup_tool(&CALLER, &flat);
+                assert_eq!((by_path.is_ok(), by_name.is_ok()), (exists, exists), "{path}");
+                let source = usize::from(path.contains("deep"));
+                let before = broker.sources[source].seen().len();
+                if exists {
+                    broker.sources[source].answer(Ok("{}"));
+                }
+                let value = json!({"text": ""});
+                let text = value.to_string();
+                let args = Args::Read { text: text.as_bytes(), value };
+                let operation = Operation::CallTool { args };
+                let called = stack.call(&CALLER, &context(&account), path, operation).await;
+                let code = called.as_ref().err().map(|error| error.code);
+                assert_eq!(code, (!exists).then_some(CallCode::PathNotFound), "{path}");
+                let sent = broker.sources[source].seen().len() - before;
+                assert_eq!(sent, usize::from(exists));
+                if let Err(error) = called {
+                    let details = error.details.clone().unwrap_or(Value::Null);
+                    let others: Vec<&str> = refused.iter().copied().filter(|one| *one != path).collect();
+                    assert!(!names_any(&json!([error.did_you_mean, details]).to_string(), &others));
+                }
+            }
+            tokio::join!(stack.close(), stack.close());
+            stack.close().await;
+        });
+    }
+}
