@@ -7,7 +7,8 @@
 //! - **Nothing twice**: a request is sent again only if its connection was closed before any byte of it was written.
 //!   No redirect is followed; the program decides what an answer means.
 //! - **Connections**: an answer that was read gives its connection back for the next request. A connection that is unused
-//!   for 4 s is closed. Dropping the client closes them all, and dropping a request closes its own.
+//!   for 4 s is closed; so are all unused ones if the client is dropped, and that of a request that is dropped before its
+//!   answer.
 //! - **TLS**: the certificates of the system are trusted, and those that the program adds. The provider of
 //!   cryptography is that of the process, or `ring`; none is installed.
 //! - **Proxies**: those of the environment, if the program wants them ([`Proxies`]).

@@ -318,3 +318,24 @@ async fn proxy_gets_the_whole_url_and_its_credentials() {
     );
     assert!(!direct.0.connector.asks_proxy());
 }
+
+#[tokio::test]
+async fn error_says_whether_tls_or_the_network_failed() {
+    let server = Server::start().await;
+    let with_tls = server.url().to_string().replace("http:", "https:");
+    let with_tls = client(&Url::parse(&with_tls).unwrap(), None);
+    let served = async {
+        let mut stream = server.accept().await;
+        stream.read_buf(&mut Vec::new()).await.unwrap();
+        stream.write_all(ANSWER.as_bytes()).await.unwrap();
+    };
+    let (asked, ()) = tokio::join!(ask(&with_tls), served);
+    let error = asked.unwrap_err();
+    assert!(error.is_connect() && error.is_tls(), "{error:?}");
+
+    let without_tls = server.client();
+    drop(server);
+    let error = ask(&without_tls).await.unwrap_err();
+    assert!(error.is_connect() && !error.is_tls(), "{error:?}");
+    assert!(!root_message(&error).contains("key=v"), "{error:?}");
+}
