@@ -4,14 +4,17 @@
 use std::error::Error;
 use std::time::Duration;
 
+use broker_http_client::{HttpTransport, Proxies, Response, root_message};
 use broker_model::config::identities::{Issuer, KeySetPlace};
 use broker_model::text::shown_line;
 use broker_model::url::{HttpUrl, Origin};
-use reqwest::header::{ACCEPT, CACHE_CONTROL, HeaderMap};
-use reqwest::{Client, Response, StatusCode, redirect, retry};
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use url::Url;
 
 use super::parse::{ReadSet, parse};
 
@@ -19,8 +22,6 @@ use super::parse::{ReadSet, parse};
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a document, in bytes.
 const MAX_DOCUMENT_BYTES: usize = 256 << 10;
-/// Maximum number of headers in an answer.
-const MAX_HEADERS: usize = 128;
 const OPENID: &str = "/.well-known/openid-configuration";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
@@ -117,50 +118,29 @@ fn is_protected(set: &Origin, issuer: &Origin) -> bool {
 }
 
 async fn get(url: &HttpUrl) -> Result<Response, FetchError> {
-    let origin = url.origin().clone();
+    let parsed = Url::parse(&url.expose()).map_err(|error| unreachable(url, &error))?;
+    let proxies = match url.origin().is_loopback() {
+        true => Proxies::None,
+        false => Proxies::Environment,
+    };
     // A client is made for each request, which there are few of: no connection stays open, and new certificates of
     // the system are used.
-    let client = spawn_blocking(move || client(&origin)).await;
+    let of_client = parsed.clone();
+    let client = spawn_blocking(move || HttpTransport::new(&of_client, Vec::new(), proxies)).await;
     let client = client.map_err(|error| FetchError::Client(error.to_string()))?;
-    let client = client.map_err(|error| FetchError::Client(root_message(&error)))?;
-    let request = client.get(url.expose()).header(ACCEPT, "application/json");
-    request
-        .send()
-        .await
-        .map_err(|error| unreachable(url, error))
+    let client = client.map_err(|error| FetchError::Client(shown_reason(&*error)))?;
+    let target = client.target(parsed);
+    let target = target.map_err(|error| unreachable(url, &error))?;
+    let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
+    let sent = client.send(Method::GET, &target, headers, Bytes::new());
+    sent.await.map_err(|error| unreachable(url, &error))
 }
 
-fn unreachable(url: &HttpUrl, error: reqwest::Error) -> FetchError {
+fn unreachable(url: &HttpUrl, error: &dyn Error) -> FetchError {
     FetchError::Unreachable {
         url: url.clone(),
-        reason: root_message(&error.without_url()),
+        reason: shown_reason(error),
     }
-}
-
-fn client(origin: &Origin) -> Result<Client, reqwest::Error> {
-    // A program that embeds the broker may have chosen its provider.
-    if rustls::crypto::CryptoProvider::get_default().is_none()
-        && rustls::crypto::ring::default_provider()
-            .install_default()
-            .is_err()
-    {
-        tracing::trace!("another thread has installed a provider");
-    }
-    let mut builder = Client::builder()
-        .user_agent(concat!("mcp-broker/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        .retry(retry::never().max_retries_per_request(0))
-        .referer(false)
-        .http1_max_headers(MAX_HEADERS)
-        .http1_only();
-    if origin.is_loopback() {
-        builder = builder.no_proxy();
-    }
-    if !origin.is_tls() {
-        // The certificates of the system are not read for a connection without TLS.
-        builder = builder.tls_certs_only([]);
-    }
-    builder.build()
 }
 
 fn successful(answer: Response, url: &HttpUrl) -> Result<Response, FetchError> {
@@ -184,7 +164,7 @@ async fn body_of(mut answer: Response, url: &HttpUrl) -> Result<Vec<u8>, FetchEr
     while let Some(chunk) = answer
         .chunk()
         .await
-        .map_err(|error| unreachable(url, error))?
+        .map_err(|error| unreachable(url, &error))?
     {
         if body.len() + chunk.len() > MAX_DOCUMENT_BYTES {
             return Err(FetchError::TooLarge { url: url.clone() });
@@ -208,15 +188,9 @@ fn max_age(headers: &HeaderMap) -> Option<Duration> {
     })
 }
 
-/// The message of the innermost error, which names the reason.
-fn root_message(error: &dyn Error) -> String {
-    let mut innermost = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        innermost = error.to_string();
-        source = error.source();
-    }
-    shown_line(&innermost, 200)
+/// The reason that an error names, in one line.
+fn shown_reason(error: &dyn Error) -> String {
+    shown_line(&root_message(error), 200)
 }
 
 #[cfg(test)]

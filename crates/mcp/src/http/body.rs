@@ -1,9 +1,8 @@
 //! Reads bodies of answers within bounds. Bounds apply after decompression.
 
+use broker_http_client::{Response, TransportError};
 use broker_memory::{Account, Charge, reserve};
 use bytes::{Bytes, BytesMut};
-
-use super::transport::{Response, TransportError};
 
 /// Why a body cannot be used.
 #[derive(Debug)]

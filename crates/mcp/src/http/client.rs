@@ -1,9 +1,11 @@
 //! Sends requests to one server: headers of the config, token, redirects, TLS and proxies.
 
-use std::error::Error;
-use std::io;
 use std::path::Path;
 
+use broker_http_client::{
+    CONNECT_TIMEOUT, Certificate, HttpTransport, Proxies, Response, Target, TransportError,
+    certificates, root_message,
+};
 use broker_memory::Account;
 use broker_model::SourceCause;
 use broker_model::redact::Redactor;
@@ -12,8 +14,6 @@ use broker_model::url::HttpUrl;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
-use hyper_util::client::proxy::matcher::Matcher;
-use rustls::pki_types::CertificateDer;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use url::Url;
@@ -22,7 +22,6 @@ use super::auth::{Challenge, Token, TokenSource, is_refusal};
 use super::body;
 use super::headers::JSON;
 use super::spec::HttpSpec;
-use super::transport::{self, CONNECT_TIMEOUT, HttpTransport, Response, Target, TransportError};
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
 use crate::session::Opening;
@@ -92,7 +91,7 @@ impl Client {
 
     /// The URL of the server.
     pub(super) const fn url(&self) -> &Url {
-        &self.target.url
+        self.target.url()
     }
 
     /// The URL without its query and without secrets, for messages.
@@ -185,7 +184,7 @@ impl Client {
             let body = body.cloned().unwrap_or_default();
             let sent = self.http.send(method.clone(), target, headers, body);
             let answer = sent.await.map_err(|error| SendError {
-                begun: begun || !error.is_connect,
+                begun: begun || !error.is_connect(),
                 failure: self.transport_failure(error),
                 redirect: None,
             })?;
@@ -195,7 +194,7 @@ impl Client {
                 return Ok(answer);
             }
             last_status = Some(status.as_u16());
-            let next = self.redirect(&target.url, &answer);
+            let next = self.redirect(target.url(), &answer);
             let next = next.and_then(|url| self.target(url));
             redirected = Some(next.map_err(|failure| SendError {
                 failure,
@@ -283,15 +282,20 @@ pub(super) fn transport_failure(
     shown_url: &str,
     redactor: &Redactor,
 ) -> SourceFailure {
-    let is_connect = error.is_connect;
-    let (cause, reason) = (cause_of(&error), root_message(&error));
-    let reason = shown_line(&redactor.redact(&reason), 200);
-    let message = match (cause, is_connect) {
-        (SourceCause::TlsFailed, _) => {
-            format!("the TLS connection to `{shown_url}` failed: {reason}")
-        }
-        (_, true) => format!("`{shown_url}` cannot be reached: {reason}"),
-        (_, false) => format!("the connection to `{shown_url}` broke: {reason}"),
+    let reason = shown_line(&redactor.redact(&root_message(&error)), 200);
+    let (cause, message) = match (error.is_tls(), error.is_connect()) {
+        (true, _) => (
+            SourceCause::TlsFailed,
+            format!("the TLS connection to `{shown_url}` failed: {reason}"),
+        ),
+        (false, true) => (
+            SourceCause::Unreachable,
+            format!("`{shown_url}` cannot be reached: {reason}"),
+        ),
+        (false, false) => (
+            SourceCause::Unreachable,
+            format!("the connection to `{shown_url}` broke: {reason}"),
+        ),
     };
     SourceFailure::new(cause, message)
 }
@@ -356,75 +360,36 @@ fn build(
 ) -> Result<HttpTransport, SourceFailure> {
     let shown = |file: &Path| shown_line(&redactor.redact(&file.to_string_lossy()), 300);
     let more = match ca_file {
-        // The certificates of the system are not read for a connection without TLS.
-        _ if url.scheme() != "https" => None,
-        None => Some(Vec::new()),
-        Some(file) => Some(read_certificates(file, &shown(file))?),
+        // A connection without TLS needs no certificates.
+        Some(file) if url.scheme() == "https" => read_certificates(file, &shown(file))?,
+        _ => Vec::new(),
     };
-    let built = transport::tls_config(more).map_err(Into::into);
-    built
-        .and_then(|tls| {
-            let proxies = (!is_loopback).then(Matcher::from_system);
-            HttpTransport::new(url, tls, proxies.as_ref())
-        })
-        .map_err(|error| {
-            let file = match ca_file {
-                Some(file) => format!(" with the certificates of `ca_file` `{}`", shown(file)),
-                None => String::new(),
-            };
-            let reason = root_message(&*error);
-            let message = format!("the HTTP client cannot be set up{file}: {reason}");
-            SourceFailure::new(SourceCause::TlsFailed, message)
-        })
+    let proxies = match is_loopback {
+        true => Proxies::None,
+        false => Proxies::Environment,
+    };
+    HttpTransport::new(url, more, proxies).map_err(|error| {
+        let file = match ca_file {
+            Some(file) => format!(" with the certificates of `ca_file` `{}`", shown(file)),
+            None => String::new(),
+        };
+        let reason = root_message(&*error);
+        let message = format!("the HTTP client cannot be set up{file}: {reason}");
+        SourceFailure::new(SourceCause::TlsFailed, message)
+    })
 }
 
 /// The certificates of a `ca_file`, which must have some.
-fn read_certificates(
-    file: &Path,
-    shown: &str,
-) -> Result<Vec<CertificateDer<'static>>, SourceFailure> {
+fn read_certificates(file: &Path, shown: &str) -> Result<Vec<Certificate>, SourceFailure> {
     let refused = |reason: &str| {
         let message = format!("the certificates of `ca_file` `{shown}` cannot be used: {reason}");
         SourceFailure::new(SourceCause::TlsFailed, message)
     };
     let bytes = broker_files::read(file, MAX_CA_BYTES);
     let bytes = bytes.map_err(|error| refused(&error.to_string()))?;
-    let certificates = transport::certificates(&bytes).map_err(refused)?;
-    match certificates.is_empty() {
+    let read = certificates(&bytes).map_err(refused)?;
+    match read.is_empty() {
         true => Err(refused("it has none in PEM form")),
-        false => Ok(certificates),
+        false => Ok(read),
     }
-}
-
-/// Whether TLS or the network failed.
-fn cause_of(error: &TransportError) -> SourceCause {
-    let mut source = error.source();
-    while let Some(error) = source {
-        if is_of_tls(error) {
-            return SourceCause::TlsFailed;
-        }
-        source = error.source();
-    }
-    SourceCause::Unreachable
-}
-
-/// Whether this is an error of TLS. An I/O error may have one inside that is not its source.
-fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
-    if error.is::<rustls::Error>() {
-        return true;
-    }
-    let inside = error.downcast_ref::<io::Error>();
-    let inside = inside.and_then(io::Error::get_ref);
-    inside.is_some_and(|inside| is_of_tls(inside))
-}
-
-/// The message of the innermost error, which names the reason.
-pub(super) fn root_message(error: &dyn Error) -> String {
-    let mut innermost = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        innermost = error.to_string();
-        source = error.source();
-    }
-    innermost
 }

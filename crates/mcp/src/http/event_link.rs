@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use broker_http_client::Response;
 use broker_model::SourceCause;
 use broker_model::text::shown_line;
 use broker_wire::SseDecoder;
@@ -23,7 +24,6 @@ use super::exchange::without_newline;
 use super::headers::{self, EVENT_STREAM};
 use super::pause;
 use super::spec::HttpSpec;
-use super::transport::Response;
 use crate::connection::{Connection, pipes};
 use crate::failure::SourceFailure;
 use crate::masks::Masks;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use broker_http_client::Response;
 use broker_model::SourceCause;
 use broker_model::text::shown_line;
 use broker_wire::{Era, SseDecoder, SseError};
@@ -22,7 +23,6 @@ use super::auth::is_refusal;
 use super::body::{self, BodyError};
 use super::client::SendError;
 use super::headers::{self, EVENT_STREAM, JSON, LAST_EVENT_ID};
-use super::transport::Response;
 use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind, wait_extended};
 use crate::events::RequestEvents;
 use crate::failure::SourceFailure;

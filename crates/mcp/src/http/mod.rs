@@ -1,6 +1,6 @@
 //! Links to servers over streamable HTTP, in both eras (revisions 2025-03-26 to 2026-07-28).
 //!
-//! `transport` is the HTTP client, `client` sends requests, `exchange` reads the answer of one, `stream` keeps the
+//! `client` sends requests, `exchange` reads the answer of one, `stream` keeps the
 //! streams open on which a server announces changes. A session of the protocol lasts as long as its link; when the
 //! server ends it, the link ends, and the supervisor opens a new one and compares its tools with the lock again.
 
@@ -16,12 +16,12 @@ mod messages;
 mod pause;
 mod spec;
 mod stream;
-mod transport;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use broker_http_client::Response;
 use broker_memory::Account;
 use broker_model::redact::Redactor;
 use broker_wire::Era;
@@ -45,7 +45,6 @@ use breaker::Breaker;
 use broker_process::StopDeadline;
 use client::Client;
 use exchange::Exchange;
-use transport::Response;
 
 pub(crate) use auth::TokenCache;
 pub(crate) use event_link::EventLink;

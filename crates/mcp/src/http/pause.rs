@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use broker_http_client::Response;
 use http::StatusCode;
 use http::header::{HeaderMap, RETRY_AFTER};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
-
-use super::transport::Response;
 
 /// The wait after 429 and 503 without `Retry-After`.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);

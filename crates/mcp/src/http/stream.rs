@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker_http_client::Response;
 use broker_wire::SseDecoder;
 use bytes::Bytes;
 use http::header::HeaderMap;
@@ -13,7 +14,6 @@ use tokio::time::{Instant, sleep};
 use super::LinkState;
 use super::exchange::without_newline;
 use super::headers::{self, EVENT_STREAM, LAST_EVENT_ID};
-use super::transport::Response;
 use crate::connection::Subscription;
 use crate::request;
 

@@ -26,7 +26,7 @@ const LICENCES: [&str; 11] = [
 
 /// Crates that may have several versions in the tree, each with the reason.
 const TWICE: [(&str, &str); 7] = [
-    ("base64", "0.22 for jsonwebtoken, 0.23 for reqwest"),
+    ("base64", "0.22 for jsonwebtoken, 0.23 for hyper-util"),
     (
         "getrandom",
         "0.2 for ring, 0.3 for the hash maps of jsonschema, 0.4 for tempfile and proptest",
@@ -228,6 +228,7 @@ fn packages_depend_only_on_packages_below() {
     };
     assert_eq!(ours("broker-model"), names(&[]));
     assert_eq!(ours("broker-files"), names(&[]));
+    assert_eq!(ours("broker-http-client"), names(&[]));
     assert_eq!(ours("broker-memory"), names(&[]));
     assert_eq!(ours("broker-schema"), names(&["broker-model"]));
     assert_eq!(ours("broker-terminal"), names(&["broker-model"]));
@@ -237,7 +238,7 @@ fn packages_depend_only_on_packages_below() {
     );
     assert_eq!(
         ours("broker-identity"),
-        names(&["broker-files", "broker-model"])
+        names(&["broker-files", "broker-http-client", "broker-model"])
     );
     assert_eq!(ours("broker-process"), names(&["broker-model"]));
     assert_eq!(
@@ -248,6 +249,7 @@ fn packages_depend_only_on_packages_below() {
         ours("broker-mcp"),
         names(&[
             "broker-files",
+            "broker-http-client",
             "broker-memory",
             "broker-model",
             "broker-process",
@@ -259,6 +261,7 @@ fn packages_depend_only_on_packages_below() {
         names(&[
             "broker-drift",
             "broker-files",
+            "broker-http-client",
             "broker-memory",
             "broker-model",
             "broker-mcp",
@@ -272,6 +275,7 @@ fn packages_depend_only_on_packages_below() {
         "broker-core",
         "broker-drift",
         "broker-files",
+        "broker-http-client",
         "broker-memory",
         "broker-model",
         "broker-mcp",

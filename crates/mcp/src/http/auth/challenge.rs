@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use broker_http_client::Response;
 use broker_model::SourceCause;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
@@ -17,7 +18,6 @@ use url::Url;
 use crate::failure::SourceFailure;
 use crate::http::LinkState;
 use crate::http::client::Client;
-use crate::http::transport::Response;
 
 /// Maximum number of `WWW-Authenticate` headers that are read.
 const MAX_CHALLENGES: usize = 4;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use broker_http_client::{HttpTransport, Target};
 use broker_memory::Account;
 use broker_model::SourceCause;
 use broker_model::redact::{Redactor, Secret};
@@ -20,7 +21,6 @@ use crate::http::body::{self, BodyError};
 use crate::http::client::{connections, transport_failure};
 use crate::http::headers::JSON;
 use crate::http::spec::{ClientCredentials, HttpSpec};
-use crate::http::transport::{HttpTransport, Target};
 use crate::spec::SourceSpec;
 
 /// Maximum bytes of an answer.

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
+use broker_http_client::Response;
 use broker_model::SourceCause;
 use broker_model::text::shown_line;
 use broker_wire::protocol::INVALID_REQUEST;
@@ -16,7 +17,6 @@ use crate::connection::{HttpRefusal, RequestError, RequestKind};
 use crate::failure::SourceFailure;
 use crate::http::auth::{Challenge, is_refusal};
 use crate::http::messages::without_mark;
-use crate::http::transport::Response;
 use crate::http::{body, headers, pause};
 
 /// Maximum bytes of the body of an HTTP error that are read.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker_http_client::Response;
 use broker_model::url::HttpUrl;
 use broker_process::{ProcessSpec, StderrTail, StopDeadline};
 use bytes::Bytes;
@@ -23,7 +24,6 @@ use crate::failure::SourceFailure;
 use crate::http::HttpShared;
 use crate::http::client::Client;
 use crate::http::spec::{AuthSpec, ClientCredentials, HttpSpec};
-use crate::http::transport::Response;
 use crate::session::Opening;
 use crate::spec::{Endpoint, SourceSpec, Timing};
 use crate::test_spec::scripted_source;

@@ -8,10 +8,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
-/// The certificates of a file in PEM form.
-pub(in crate::http) fn certificates(
-    pem: &[u8],
-) -> Result<Vec<CertificateDer<'static>>, &'static str> {
+/// A certificate that a client trusts.
+pub type Certificate = CertificateDer<'static>;
+
+/// The certificates of a file in PEM form. The error says why they cannot be read.
+pub fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
     CertificateDer::pem_slice_iter(pem)
         .map(|certificate| certificate.map_err(|_| "invalid certificate encoding"))
         .collect()
@@ -19,9 +20,7 @@ pub(in crate::http) fn certificates(
 
 /// TLS with the certificates of the system, and with those of `more`. Without `more`, for an origin without TLS, none
 /// are trusted, and those of the system are not read.
-pub(in crate::http) fn config(
-    more: Option<Vec<CertificateDer<'static>>>,
-) -> Result<ClientConfig, rustls::Error> {
+pub(crate) fn config(more: Option<Vec<Certificate>>) -> Result<ClientConfig, rustls::Error> {
     // A program that embeds the broker may have chosen its provider.
     let provider = match CryptoProvider::get_default() {
         Some(provider) => provider.clone(),

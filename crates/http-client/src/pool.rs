@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-use super::connection::Connection;
+use crate::connection::Connection;
 
 /// Time after which an unused connection is closed. A call that is sent while the server closes its connection fails
 /// and may have been executed; common servers close theirs after 5 seconds or more.
@@ -16,7 +16,7 @@ const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// The unused connections to one origin.
 #[derive(Debug, Default)]
-pub(super) struct Pool(Mutex<State>);
+pub(crate) struct Pool(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -40,7 +40,7 @@ impl Idle {
 
 impl Pool {
     /// The connection that was used last.
-    pub(super) fn take(&self) -> Option<Box<Connection>> {
+    pub(crate) fn take(&self) -> Option<Box<Connection>> {
         let mut now = None;
         loop {
             let mut last = self.state().idle.pop()?;
@@ -51,7 +51,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose answer has been read, if it can take another request.
-    pub(super) fn put(self: &Arc<Self>, mut connection: Box<Connection>) {
+    pub(crate) fn put(self: &Arc<Self>, mut connection: Box<Connection>) {
         // Without a runtime none can be used again.
         let Ok(runtime) = Handle::try_current() else {
             return;

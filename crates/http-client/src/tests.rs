@@ -45,7 +45,7 @@ impl Server {
 }
 
 fn client(url: &Url, proxies: Option<&Matcher>) -> (HttpTransport, Target) {
-    let client = HttpTransport::new(url, tls_config(None).unwrap(), proxies).unwrap();
+    let client = HttpTransport::with_proxies(url, Vec::new(), proxies).unwrap();
     let target = client.target(url.clone()).unwrap();
     (client, target)
 }
@@ -155,7 +155,7 @@ async fn request_whose_connection_ends_is_not_sent_again() {
         ask(&client).await.unwrap_err()
     };
     let ((), error) = tokio::join!(served, asked);
-    assert!(!error.is_connect);
+    assert!(!error.is_connect());
     assert!(!server.has_another().await);
 }
 
@@ -303,7 +303,7 @@ async fn proxy_gets_the_whole_url_and_its_credentials() {
         stream.write_all(refusal).await.unwrap();
         String::from_utf8(head).unwrap().to_lowercase()
     });
-    assert!(answered.unwrap_err().is_connect);
+    assert!(answered.unwrap_err().is_connect());
     for part in [
         "connect server.example:443 http/1.1\r\n",
         &format!("proxy-authorization: {credentials}\r\n").to_lowercase(),
@@ -317,4 +317,25 @@ async fn proxy_gets_the_whole_url_and_its_credentials() {
         Some(&proxies),
     );
     assert!(!direct.0.connector.asks_proxy());
+}
+
+#[tokio::test]
+async fn error_says_whether_tls_or_the_network_failed() {
+    let server = Server::start().await;
+    let with_tls = server.url().to_string().replace("http:", "https:");
+    let with_tls = client(&Url::parse(&with_tls).unwrap(), None);
+    let served = async {
+        let mut stream = server.accept().await;
+        stream.read_buf(&mut Vec::new()).await.unwrap();
+        stream.write_all(ANSWER.as_bytes()).await.unwrap();
+    };
+    let (asked, ()) = tokio::join!(ask(&with_tls), served);
+    let error = asked.unwrap_err();
+    assert!(error.is_connect() && error.is_tls(), "{error:?}");
+
+    let without_tls = server.client();
+    drop(server);
+    let error = ask(&without_tls).await.unwrap_err();
+    assert!(error.is_connect() && !error.is_tls(), "{error:?}");
+    assert!(!root_message(&error).contains("key=v"), "{error:?}");
 }

@@ -18,8 +18,8 @@ use tokio::time::timeout;
 use tower_service::Service;
 use url::{Position, Url};
 
-use super::connection::Connection;
-use super::{AGENT, BoxError, CONNECT_TIMEOUT, TransportError};
+use crate::connection::Connection;
+use crate::{AGENT, BoxError, CONNECT_TIMEOUT, TransportError};
 
 /// After this time without traffic the kernel asks whether the peer is still there, this often at most.
 const KEEPALIVE_TIME: Duration = Duration::from_secs(15);
@@ -30,12 +30,12 @@ const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(30);
 type Direct = HttpsConnector<HttpConnector>;
 
 /// A stream of bytes, with TLS or without.
-pub(super) trait Stream: Read + Write + Send + Sync + Unpin {}
+pub(crate) trait Stream: Read + Write + Send + Sync + Unpin {}
 
 impl<T: Read + Write + Send + Sync + Unpin> Stream for T {}
 
 /// Makes connections to one origin.
-pub(super) struct Connector {
+pub(crate) struct Connector {
     route: Route,
     /// The origin, or the proxy that reads the requests.
     destination: Uri,
@@ -52,7 +52,7 @@ enum Route {
 
 impl Connector {
     /// A connector to the origin of `url`.
-    pub(super) fn new(
+    pub(crate) fn new(
         url: &Url,
         tls: ClientConfig,
         proxies: Option<&Matcher>,
@@ -74,18 +74,18 @@ impl Connector {
     }
 
     /// Whether requests go to a proxy that reads them.
-    pub(super) const fn asks_proxy(&self) -> bool {
+    pub(crate) const fn asks_proxy(&self) -> bool {
         self.proxy.is_some() && matches!(self.route, Route::Direct(_))
     }
 
     /// The credentials for a proxy that reads the requests. Another proxy gets them with the request for a tunnel.
-    pub(super) fn proxy_authorization(&self) -> Option<HeaderValue> {
+    pub(crate) fn proxy_authorization(&self) -> Option<HeaderValue> {
         let proxy = self.proxy.as_ref().filter(|_| self.asks_proxy())?;
         proxy.basic_auth().cloned()
     }
 
     /// A new connection.
-    pub(super) async fn connect(&self) -> Result<Box<Connection>, TransportError> {
+    pub(crate) async fn connect(&self) -> Result<Box<Connection>, TransportError> {
         let connected = async { Connection::open(self.stream().await?).await };
         match timeout(CONNECT_TIMEOUT, connected).await {
             Ok(connected) => connected,

@@ -14,9 +14,9 @@ use http::{HeaderMap, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt as _, ReadBuf};
 
-use super::TransportError;
-use super::connection::{Connection, unwoken};
-use super::pool::Pool;
+use crate::TransportError;
+use crate::connection::{Connection, unwoken};
+use crate::pool::Pool;
 
 /// Maximum bytes of a chunk of a decompressed body.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -25,7 +25,7 @@ const MAX_SKIPPED_CHUNKS: usize = 4;
 
 /// The head of an answer, and its body, which is decompressed.
 #[derive(Debug)]
-pub(in crate::http) struct Response {
+pub struct Response {
     head: Parts,
     body: Body,
 }
@@ -37,7 +37,7 @@ enum Body {
 }
 
 impl Response {
-    pub(super) fn new(
+    pub(crate) fn new(
         answer: http::Response<Incoming>,
         connection: Box<Connection>,
         pool: &Arc<Pool>,
@@ -62,17 +62,18 @@ impl Response {
         Self { head, body }
     }
 
-    pub(in crate::http) const fn status(&self) -> StatusCode {
+    /// The status.
+    pub const fn status(&self) -> StatusCode {
         self.head.status
     }
 
     /// The headers, without the encoding of a body that is decompressed.
-    pub(in crate::http) const fn headers(&self) -> &HeaderMap {
+    pub const fn headers(&self) -> &HeaderMap {
         &self.head.headers
     }
 
     /// The length of the rest of the body, if it is known before it is read.
-    pub(in crate::http) fn content_length(&self) -> Option<u64> {
+    pub fn content_length(&self) -> Option<u64> {
         match &self.body {
             Body::Plain(body) => body.incoming.size_hint().exact(),
             Body::Gzip(_) => None,
@@ -80,7 +81,7 @@ impl Response {
     }
 
     /// The next chunk of the body; `None` at its end.
-    pub(in crate::http) async fn chunk(&mut self) -> Result<Option<Bytes>, TransportError> {
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, TransportError> {
         match &mut self.body {
             Body::Plain(body) => {
                 let chunk = poll_fn(|context| body.poll_chunk(context)).await;

@@ -1,18 +1,35 @@
 //! The HTTP client: requests of HTTP/1.1 to one origin, over connections that are used again.
 //!
+//! An [`HttpTransport`] sends requests to the origin of one URL; [`HttpTransport::target`] makes targets of the URLs of
+//! this origin. A request gives a [`Response`] with status and headers as soon as they have arrived; its body is read in
+//! chunks, and is decompressed if the server sent it as gzip.
+//!
+//! - **Nothing twice**: a request is sent again only if its connection was closed before any byte of it was written.
+//!   No redirect is followed; the program decides what an answer means.
+//! - **Connections**: an answer that was read gives its connection back for the next request. A connection that is unused
+//!   for 4 s is closed; so are all unused ones if the client is dropped, and that of a request that is dropped before its
+//!   answer.
+//! - **TLS**: the certificates of the system are trusted, and those that the program adds. The provider of
+//!   cryptography is that of the process, or `ring`; none is installed.
+//! - **Proxies**: those of the environment, if the program wants them ([`Proxies`]).
+//! - **Limits**: the time to connect and the number of headers. The time of a request and the size of a body
+//!   are limited by the program, which stops reading.
+//!
 //! A call is one task. A client that drives its connections in separate tasks wakes two tasks for each request,
 //! often on another core; here the task of the request drives the connection, until the answer has been read.
+//! Everything needs a runtime of tokio.
+
+#![forbid(unsafe_code)]
 
 mod connect;
 mod connection;
+mod error;
 mod pool;
 mod response;
 #[cfg(test)]
 mod tests;
 mod tls;
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,17 +39,17 @@ use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 use hyper_util::client::proxy::matcher::Matcher;
-use rustls::ClientConfig;
 use url::{Position, Url};
 
 use connect::Connector;
 use pool::Pool;
 
-pub(in crate::http) use response::Response;
-pub(in crate::http) use tls::{certificates, config as tls_config};
+pub use error::{BoxError, TransportError, root_message};
+pub use response::Response;
+pub use tls::{Certificate, certificates};
 
 /// Maximum time to connect, with the handshake of TLS.
-pub(in crate::http) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of headers in an answer.
 const MAX_HEADERS: usize = 128;
 /// Headers that the client adds to a request.
@@ -43,11 +60,9 @@ static AGENT: HeaderValue =
 static ANY_MEDIA: HeaderValue = HeaderValue::from_static("*/*");
 static GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
-type BoxError = Box<dyn Error + Send + Sync>;
-
 /// Sends requests to one origin. Sends nothing twice, and follows no redirect.
 #[derive(Debug)]
-pub(in crate::http) struct HttpTransport {
+pub struct HttpTransport {
     connector: Connector,
     pool: Arc<Pool>,
     host: HeaderValue,
@@ -57,27 +72,45 @@ pub(in crate::http) struct HttpTransport {
 
 /// A URL, and how a request names it.
 #[derive(Clone, Debug)]
-pub(in crate::http) struct Target {
-    pub(in crate::http) url: Url,
+pub struct Target {
+    url: Url,
     in_request: Uri,
 }
 
-/// Why a request has no answer, or why its body broke off.
-#[derive(Debug)]
-pub(in crate::http) struct TransportError {
-    /// Whether no connection was made, so that nothing was sent.
-    pub(in crate::http) is_connect: bool,
-    source: BoxError,
+/// The proxies through which requests may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proxies {
+    /// None: the client connects to the server itself.
+    None,
+    /// Those of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, or of the system.
+    Environment,
 }
 
 impl HttpTransport {
-    /// A client for the origin of `url`, which uses the first of these proxies that is for this origin.
-    pub(in crate::http) fn new(
+    /// A client for the origin of `url`, which trusts the certificates of the system and `certificates`. Sends nothing.
+    ///
+    /// May read files, so that it is not for a thread of the runtime. Without TLS the certificates of the system are
+    /// not read, and none are trusted.
+    pub fn new(
         url: &Url,
-        tls: ClientConfig,
+        certificates: Vec<Certificate>,
+        proxies: Proxies,
+    ) -> Result<Self, BoxError> {
+        let proxies = match proxies {
+            Proxies::None => None,
+            Proxies::Environment => Some(Matcher::from_system()),
+        };
+        Self::with_proxies(url, certificates, proxies.as_ref())
+    }
+
+    /// A client that uses the first of these proxies that is for its origin.
+    fn with_proxies(
+        url: &Url,
+        certificates: Vec<Certificate>,
         proxies: Option<&Matcher>,
     ) -> Result<Self, BoxError> {
-        let connector = Connector::new(url, tls, proxies)?;
+        let more = (url.scheme() == "https").then_some(certificates);
+        let connector = Connector::new(url, tls::config(more)?, proxies)?;
         let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort])?;
         Ok(Self {
             proxy_authorization: connector.proxy_authorization(),
@@ -88,7 +121,7 @@ impl HttpTransport {
     }
 
     /// A URL of the origin as the target of requests.
-    pub(in crate::http) fn target(&self, url: Url) -> Result<Target, InvalidUri> {
+    pub fn target(&self, url: Url) -> Result<Target, InvalidUri> {
         let from = match self.connector.asks_proxy() {
             true => Position::BeforeScheme,
             false => Position::BeforePath,
@@ -98,7 +131,7 @@ impl HttpTransport {
     }
 
     /// Sends a request and waits for the head of its answer. Dropping the future closes the connection.
-    pub(in crate::http) async fn send(
+    pub async fn send(
         &self,
         method: Method,
         target: &Target,
@@ -148,33 +181,9 @@ impl HttpTransport {
     }
 }
 
-impl TransportError {
-    fn connect(source: impl Into<BoxError>) -> Self {
-        Self {
-            is_connect: true,
-            source: source.into(),
-        }
-    }
-
-    fn broken(source: impl Into<BoxError>) -> Self {
-        Self {
-            is_connect: false,
-            source: source.into(),
-        }
-    }
-}
-
-impl fmt::Display for TransportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.is_connect {
-            true => "no connection",
-            false => "the connection broke",
-        })
-    }
-}
-
-impl Error for TransportError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&*self.source)
+impl Target {
+    /// The URL.
+    pub const fn url(&self) -> &Url {
+        &self.url
     }
 }

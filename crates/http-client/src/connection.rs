@@ -12,13 +12,13 @@ use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use tokio::task::coop::unconstrained;
 
-use super::connect::Stream;
-use super::{MAX_HEADERS, TransportError};
+use crate::connect::Stream;
+use crate::{MAX_HEADERS, TransportError};
 
 type Request = http::Request<Full<Bytes>>;
 
 /// A connection that carries one request at a time. It moves only while it is driven.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     /// `None` once the connection has ended.
     driver: Option<http1::Connection<Box<dyn Stream>, Full<Bytes>>>,
@@ -26,7 +26,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Begins HTTP on a stream.
-    pub(super) async fn open(stream: Box<dyn Stream>) -> Result<Box<Self>, TransportError> {
+    pub(crate) async fn open(stream: Box<dyn Stream>) -> Result<Box<Self>, TransportError> {
         let mut builder = http1::Builder::new();
         let opened = builder.max_headers(MAX_HEADERS).handshake(stream).await;
         let (sender, driver) = opened.map_err(TransportError::broken)?;
@@ -37,7 +37,7 @@ impl Connection {
     }
 
     /// Sends a request and waits for the head of its answer. The error has the request if nothing of it was written.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         mut self: Box<Self>,
         request: Request,
     ) -> Result<(http::Response<Incoming>, Box<Self>), TrySendError<Request>> {
@@ -53,7 +53,7 @@ impl Connection {
     }
 
     /// Lets the connection read and write what it can.
-    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
+    pub(crate) fn drive(&mut self, context: &mut Context<'_>) {
         if let Some(driver) = &mut self.driver
             && let Poll::Ready(end) = Pin::new(driver).poll(context)
         {
@@ -67,14 +67,14 @@ impl Connection {
     }
 
     /// Whether the connection can take a request. From now on it wakes no task.
-    pub(super) fn is_idle(&mut self) -> bool {
+    pub(crate) fn is_idle(&mut self) -> bool {
         self.drive(&mut unwoken());
         self.driver.is_some() && self.sender.is_ready()
     }
 }
 
 /// The context of a poll that no task waits for.
-pub(super) const fn unwoken() -> Context<'static> {
+pub(crate) const fn unwoken() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
