@@ -109,7 +109,10 @@ fn health_routes_without_the_secret_show_states_only() {
         let port = broker.address().rsplit_once(':').expect("it has a port").1;
         let address = format!("127.0.0.1:{port}");
         wait_until("it is ready", || get(&address, "/readyz").status == 200);
-        assert_eq!(get(&address, "/readyz").json(), json!({"ready": true}));
+        assert_eq!(
+            get(&address, "/readyz").json(),
+            json!({"ready": true, "degraded": false})
+        );
         assert_eq!(get(&address, "/healthz").json(), json!({"status": "ok"}));
         let states =
             json!({"sources": [{"state": "ready"}, {"state": "ready"}, {"state": "ready"}]});

@@ -426,6 +426,57 @@ fn upstream_http_is_returned_for_a_call_that_gets_an_http_error() {
     assert_eq!(error["details"]["status"], 500);
 }
 
+/// An issuer whose port no program listens on.
+const UNREACHABLE: &str = "http://127.0.0.1:9";
+/// A token of that issuer: `{"alg":"ES256","kid":"k"}`, `{"iss":…,"aud":"a","sub":"s","exp":4000000000}`, and a
+/// signature of zeros.
+const TOKEN: &str = "eyJhbGciOiAiRVMyNTYiLCAia2lkIjogImsifQ.eyJpc3MiOiAiaHR0cDovLzEyNy4wLjAuMTo5IiwgImF1ZCI6ICJhIiwgInN1YiI6ICJzIiwgImV4cCI6IDQwMDAwMDAwMDB9.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// A broker over one scripted source, with these further members of its config.
+fn serve_with(chaos: &Chaos, members: &Value) -> Broker {
+    chaos.script("s", &json!({}));
+    let config = chaos.path().join("own.json");
+    let source = json!({"command": [harness::binary("chaos-mcp"), chaos.path().join("s.json")]});
+    let mut all = json!({"tree": [{"path": "/s", "source": source}]});
+    let members = members.as_object().expect("an object").clone();
+    all.as_object_mut().expect("an object").extend(members);
+    std::fs::write(&config, all.to_string()).expect("the config is written");
+    let config = config.to_string_lossy();
+    let locked = chaos
+        .run("broker-gen", &["lock", "--config", &config])
+        .output();
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    Broker::start_ready(chaos.run("broker-gen", &["serve", "0", "--config", &config]))
+}
+
+#[test]
+fn forbidden_is_returned_for_a_tool_that_the_caller_may_not_use() {
+    let chaos = Chaos::new();
+    let rules = json!([{"allow": ["/**"], "to": ["a"]}]);
+    let access = json!({"groups": ["a"], "rules": rules, "denied": "forbidden"});
+    let broker = serve_with(&chaos, &json!({"access": access}));
+    refusal(
+        &broker.call("/s/echo", json!({"text": "x"})),
+        403,
+        "forbidden",
+    );
+}
+
+#[test]
+fn identity_unavailable_is_returned_for_a_token_whose_issuer_is_not_reachable() {
+    let chaos = Chaos::new();
+    let issuers = json!([{"issuer": UNREACHABLE, "audience": ["a"], "algorithms": ["ES256"]}]);
+    let broker = serve_with(&chaos, &json!({"identities": {"issuers": issuers}}));
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [
+        ("content-type", "application/json"),
+        ("authorization", &bearer),
+    ];
+    let body = br#"{"path":"/"}"#;
+    let reply = harness::http::request(broker.address(), "POST", "/meta_tree", &headers, body);
+    refusal(&reply, 503, "identity_unavailable");
+}
+
 #[test]
 fn call_codes_are_all_tested() {
     let source = include_str!("codes.rs").split("#[test]\nfn ").skip(1);
@@ -433,8 +484,7 @@ fn call_codes_are_all_tested() {
     let tests = names.filter_map(|name| name.split_once("_is_returned_for_"));
     let all: BTreeSet<&str> = CallCode::ALL.iter().map(|code| code.as_str()).collect();
     let mut tested: BTreeSet<&str> = tests.map(|(code, _)| code).collect();
-    // No check returns `forbidden` yet, and a panic cannot be requested; both are tested where codes
-    // are mapped to statuses.
-    tested.extend(["forbidden", "internal"]);
+    // A panic cannot be requested; it is tested where codes are mapped to statuses.
+    tested.extend(["internal"]);
     assert_eq!(tested, all);
 }

@@ -253,7 +253,7 @@ fn wrong_secrets_in_a_flood_are_refused_and_logged_once() {
     let log = stage.broker.stderr();
     let reported = log
         .lines()
-        .filter(|line| line.contains("wrong secret"))
+        .filter(|line| line.contains("wrong credential"))
         .count();
     assert!((1..=3).contains(&reported), "{reported} warnings: {log}");
     assert!(!log.contains(right));

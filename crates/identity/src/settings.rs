@@ -205,8 +205,9 @@ mod tests {
     const OTHER: &str = r#"{"name":"b","sha256":"0000000000000000000000000000000000000000000000000000000000000002","groups":["x"]}"#;
 
     fn identities(keys: &str) -> Identities {
-        let text =
-            format!(r#"{{"tree":[],"identities":{{"keys":[{keys}],"keys_file":"${{KEYS:-}}"}}}}"#);
+        let text = format!(
+            r#"{{"tree":[],"access":{{"groups":["x","y"],"rules":[]}},"identities":{{"keys":[{keys}],"keys_file":"${{KEYS:-}}"}}}}"#
+        );
         let parsed = Config::parse("c.json", text.as_bytes());
         parsed.unwrap().config.identities
     }

@@ -1,5 +1,6 @@
 //! A broker of which callers see and call less.
 
+use std::fmt;
 use std::sync::Arc;
 
 use broker_model::CallCode;
@@ -23,6 +24,14 @@ type Keeps = dyn Fn(&Identity, &ToolItem) -> bool + Send + Sync;
 pub struct Restrict<B> {
     inner: B,
     keeps: Arc<Keeps>,
+}
+
+impl<B: fmt::Debug> fmt::Debug for Restrict<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Restrict")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<B: BrokerInterface> Restrict<B> {

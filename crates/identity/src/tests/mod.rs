@@ -54,9 +54,14 @@ impl Clock for ManualClock {
     }
 }
 
+/// The groups of the tests.
+const GROUPS: &str = r#"["a","b","c","reader","writer","before","after"]"#;
+
 /// The settings of this section `identities`.
 fn settings(identities: &str) -> Settings {
-    let text = format!(r#"{{"tree":[],"identities":{identities}}}"#);
+    let text = format!(
+        r#"{{"tree":[],"access":{{"groups":{GROUPS},"rules":[]}},"identities":{identities}}}"#
+    );
     let parsed = Config::parse("c.json", text.as_bytes());
     let parsed = parsed.unwrap_or_else(|found| panic!("{found:?}"));
     Settings::load(&parsed.config.identities, std::path::Path::new(""), &|_| {

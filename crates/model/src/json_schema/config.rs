@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
+use super::access::{Access, Hints};
 use super::identities::Identities;
 
 /// A config of mcp-broker: a tree of nodes with servers, or the `mcpServers` of other clients.
@@ -44,6 +45,8 @@ pub(super) struct TreeConfig {
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
     allowed_origins: Option<Vec<String>>,
+    /// The groups of callers, and rules for what they see and call. Default: every caller sees every tool.
+    access: Option<Access>,
     /// Who calls: keys and issuers of tokens.
     identities: Option<Identities>,
     /// The URL under which callers reach the broker: `https`, or `http` on loopback, without query and fragment.
@@ -81,6 +84,8 @@ pub(super) struct ServersConfig {
     allowed_hosts: Option<Vec<String>>,
     /// Origins of web pages that may call: `https://host[:port]`.
     allowed_origins: Option<Vec<String>>,
+    /// The groups of callers, and rules for what they see and call. Default: every caller sees every tool.
+    access: Option<Access>,
     /// Who calls: keys and issuers of tokens.
     identities: Option<Identities>,
     /// The URL under which callers reach the broker: `https`, or `http` on loopback, without query and fragment.
@@ -284,6 +289,8 @@ struct ToolOverride {
     example_args: Option<Map<String, Value>>,
     /// The form of results: as the server sent it, its text, or its structured content.
     render_mode: Option<RenderMode>,
+    /// Reviewed hints, which replace those of the server.
+    annotations: Option<Hints>,
 }
 
 #[derive(JsonSchema)]

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
     dead_code,
     reason = "the fields describe a file; nothing is read into them"
 )]
+mod access;
 mod config;
 #[expect(
     dead_code,

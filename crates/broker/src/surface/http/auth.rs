@@ -130,7 +130,9 @@ impl Auth {
                 };
                 return Err(Refusal::new(CallCode::Unauthorized, message));
             }
-            Credential::Unreadable if is_open => return Ok(Identity::anonymous()),
+            Credential::Unreadable | Credential::Several if is_open => {
+                return Ok(Identity::anonymous());
+            }
             Credential::Unreadable => return Err(self.wrong(callers)),
             Credential::Several => {
                 let message = "the request has two credentials that differ";
