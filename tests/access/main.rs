@@ -7,6 +7,6 @@ mod matrix;
 // mod neighbours;
 mod reference;
 // mod refusals;
-// mod rights;
+mod rights;
 // mod sessions;
 mod stage;
