@@ -129,7 +129,9 @@ fn revoked_key_is_refused_and_its_session_and_streams_end() {
 fn key_that_expires_is_refused_and_its_streams_end() {
     let (stage, ada, root) = stage();
     let mut short = ada.entry.clone();
-    short["not_after"] = json!(in_seconds(3));
+    const LIFE: u64 = 5;
+    short["not_after"] = json!(in_seconds(LIFE));
+    let watch = Watch::start();
     stage.keys(&[short, root.entry.clone()]);
     let caller = stage.caller(&ada);
     let session = caller.session("/mcp/direct");
@@ -139,6 +141,8 @@ fn key_that_expires_is_refused_and_its_streams_end() {
     for mut stream in [stream, subscription] {
         assert_eq!(stream.next_message(), None);
     }
+    let passed = watch.passed();
+    assert!(passed < Duration::from_secs(LIFE) + STREAM_LIMIT, "{passed:?}");
     unauthorized(&caller.call("/a/echo", &text()));
     assert_eq!(session.ask("ping", &json!({})).status, 401);
     drop(of_other);
