@@ -35,9 +35,12 @@ fn tree(source: impl Fn(&str) -> Option<Value>) -> Value {
             own[name] = value.clone();
         }
         // The node with its source, and the nodes above it, from the inside out.
-        let mut node = json!({"path": path, "type": "node", "summary": format!("at {path}"), "source": own});
+        let mut node =
+            json!({"path": path, "type": "node", "summary": format!("at {path}"), "source": own});
         let mut above = path;
-        while let Some((parent, _)) = above.rsplit_once('/').filter(|(above, _)| !above.is_empty())
+        while let Some((parent, _)) = above
+            .rsplit_once('/')
+            .filter(|(above, _)| !above.is_empty())
         {
             above = parent;
             node = json!({"path": above, "type": "node", "children": [node]});
@@ -49,7 +52,10 @@ fn tree(source: impl Fn(&str) -> Option<Value>) -> Value {
 
 /// Adds a node to its siblings, or its children to the one that is there.
 fn add(siblings: &mut Vec<Value>, node: Value) {
-    match siblings.iter_mut().find(|known| known["path"] == node["path"]) {
+    match siblings
+        .iter_mut()
+        .find(|known| known["path"] == node["path"])
+    {
         None => siblings.push(node),
         Some(known) => {
             let Value::Array(children) = &mut known["children"] else {
@@ -128,8 +134,7 @@ fn only_for(caller: &Caller, key: &Key) -> Served {
         let names = names(node);
         (!names.is_empty()).then(|| json!({"tool_filter": names}))
     });
-    let is_narrowed =
-        |path: &&String| caller.describe(path).json()["args_schema_narrowed"] == true;
+    let is_narrowed = |path: &&String| caller.describe(path).json()["args_schema_narrowed"] == true;
     let (narrowed, whole): (Vec<_>, Vec<_>) = tools.iter().partition(is_narrowed);
     let mut rules = Vec::new();
     if !whole.is_empty() {
@@ -236,12 +241,29 @@ fn transcript<'a>(
         }
     }
     let args = json!({"timezone": "UTC"});
-    script.post("/meta_call", json!({"path": "/time/get_current_time", "args": args}));
-    for path in ["", "/", "/dev", "/dev/git", "/nope/nope", "files/read_file", "/a b"] {
+    script.post(
+        "/meta_call",
+        json!({"path": "/time/get_current_time", "args": args}),
+    );
+    for path in [
+        "",
+        "/",
+        "/dev",
+        "/dev/git",
+        "/nope/nope",
+        "files/read_file",
+        "/a b",
+    ] {
         script.post("/meta_call", json!({"path": path}));
     }
     script.post("/meta_call", json!({"path": "/dev/git/git_log", "more": 1}));
-    for route in ["/readyz", "/healthz", "/sources", "/nope", "/.well-known/oauth-protected-resource"] {
+    for route in [
+        "/readyz",
+        "/healthz",
+        "/sources",
+        "/nope",
+        "/.well-known/oauth-protected-resource",
+    ] {
         script.get(route);
     }
     for route in ["/mcp", "/mcp/direct"] {
@@ -262,11 +284,18 @@ fn mcp(script: &mut Transcript<'_>, route: &str, tools: &[(String, String)], nod
             "/mcp" => ("meta_call", json!({"path": path, "args": {}})),
             _ => (flat.as_str(), json!({})),
         };
-        script.mcp(&session, "tools/call", &json!({"name": name, "arguments": arguments}));
+        script.mcp(
+            &session,
+            "tools/call",
+            &json!({"name": name, "arguments": arguments}),
+        );
         let named = json!({"name": format!("{flat}s"), "arguments": {}});
         script.mcp(&session, "tools/call", &named);
     }
-    for path in nodes.iter().chain(tools.iter().map(|(path, _)| path).step_by(5)) {
+    for path in nodes
+        .iter()
+        .chain(tools.iter().map(|(path, _)| path).step_by(5))
+    {
         let under = format!("{route}?under={path}");
         if let Some(session) = script.initialize(&under) {
             script.mcp(&session, "tools/list", &json!({}));
@@ -275,9 +304,16 @@ fn mcp(script: &mut Transcript<'_>, route: &str, tools: &[(String, String)], nod
     for (name, arguments) in [
         ("meta_tree", json!({"depth": 3})),
         ("meta_desc", json!({"path": "/files"})),
-        ("meta_desc", json!({"path": "/talk/old/memory/delete_entities"})),
+        (
+            "meta_desc",
+            json!({"path": "/talk/old/memory/delete_entities"}),
+        ),
     ] {
-        script.mcp(&session, "tools/call", &json!({"name": name, "arguments": arguments}));
+        script.mcp(
+            &session,
+            "tools/call",
+            &json!({"name": name, "arguments": arguments}),
+        );
     }
 }
 

@@ -3,9 +3,9 @@
 mod caller;
 mod differential;
 mod matrix;
-// mod narrowing;
+mod narrowing;
 mod reference;
-// mod refusals;
+mod refusals;
 mod rights;
 mod sessions;
 mod stage;

@@ -49,8 +49,8 @@ fn corpus() -> Corpus {
         areas.entry(area).or_default().push(node);
     }
     let areas = areas.into_iter();
-    let areas = areas
-        .map(|(path, children)| json!({"path": path, "type": "node", "children": children}));
+    let areas =
+        areas.map(|(path, children)| json!({"path": path, "type": "node", "children": children}));
     tools.sort_by(|a, b| a.path.cmp(&b.path));
     assert_eq!(tools.len(), TOOLS);
     Corpus {
@@ -83,7 +83,11 @@ impl Identity {
         let mut nodes = BTreeSet::from(["/".to_owned()]);
         for (path, right) in &rights {
             if *right != Expected::Absent {
-                nodes.extend(path.match_indices('/').skip(1).map(|(at, _)| path[..at].into()));
+                nodes.extend(
+                    path.match_indices('/')
+                        .skip(1)
+                        .map(|(at, _)| path[..at].into()),
+                );
             }
         }
         Self {
@@ -101,7 +105,11 @@ impl Identity {
 
     /// The entries directly below a node, in order.
     fn children(&self, node: &str) -> Vec<&str> {
-        let below = if node == "/" { "/".to_owned() } else { format!("{node}/") };
+        let below = if node == "/" {
+            "/".to_owned()
+        } else {
+            format!("{node}/")
+        };
         let is_child = |path: &&str| {
             let rest = path.strip_prefix(&below);
             rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/')) && self.sees(path)
@@ -117,7 +125,10 @@ impl Identity {
         let name = &self.name;
         assert_eq!(error["code"], "path_not_found", "{name} {path}: {error}");
         let suggested = error["did_you_mean"].as_array().into_iter().flatten();
-        let beside = error["details"]["children"].as_array().into_iter().flatten();
+        let beside = error["details"]["children"]
+            .as_array()
+            .into_iter()
+            .flatten();
         let node = error["details"].get("node");
         for shown in suggested.chain(beside).chain(node) {
             let shown = shown.as_str().expect("a path");
@@ -133,7 +144,10 @@ impl Identity {
         while let Some(entry) = open.pop() {
             let path = entry["path"].as_str().expect("a path").to_owned();
             let is_node = entry["type"] == "node";
-            assert!(found.insert(path.clone(), is_node).is_none(), "{path} twice");
+            assert!(
+                found.insert(path.clone(), is_node).is_none(),
+                "{path} twice"
+            );
             open.extend(entry["children"].as_array().into_iter().flatten().cloned());
         }
         let tools = self.rights.keys().filter(|path| self.sees(path));
@@ -214,7 +228,11 @@ impl Identity {
         };
         let visible = sorted(visible);
         assert!(sorted(legacy) == visible, "the list of {}", self.name);
-        assert!(sorted(modern) == visible, "the modern list of {}", self.name);
+        assert!(
+            sorted(modern) == visible,
+            "the modern list of {}",
+            self.name
+        );
         for tool in tools {
             let params = json!({"name": flat[&tool.path], "arguments": {}});
             let unknown = json!({"name": "no-such-tool", "arguments": {}});
@@ -254,7 +272,9 @@ fn flat_names(caller: &Caller, tools: &[Tool]) -> BTreeMap<String, String> {
     let pairs = tools.iter().zip(names);
     let is_plain = pairs.clone().filter(|(tool, name)| plain(tool) == *name);
     assert!(is_plain.count() > TOOLS * 9 / 10, "most names are plain");
-    pairs.map(|(tool, name)| (tool.path.clone(), name)).collect()
+    pairs
+        .map(|(tool, name)| (tool.path.clone(), name))
+        .collect()
 }
 
 #[test]
@@ -313,7 +333,12 @@ fn every_surface_gives_each_caller_what_the_rules_say() {
     let (_, key) = &keys[0].0.at(address).credential[0];
     let key = key.trim_start_matches("Bearer ").to_owned();
     let other = Caller::with(address, &[("X-API-Key", &key)]);
-    identities.push(Identity::new("header", other, &set(&[ALL.to_owned()]), given));
+    identities.push(Identity::new(
+        "header",
+        other,
+        &set(&[ALL.to_owned()]),
+        given,
+    ));
     assert_eq!(identities.len(), 30);
 
     let flat = flat_names(&identities[0].caller, &tools);
@@ -330,7 +355,10 @@ fn every_surface_gives_each_caller_what_the_rules_say() {
         identity.check_calls(&random.several(&tools, calls));
         identity.check_suggestions(&random.several(&tools, calls / 4));
         identity.check_mcp(&flat, &random.several(&tools, calls / 8));
-        seen += tools.iter().filter(|tool| identity.sees(&tool.path)).count();
+        seen += tools
+            .iter()
+            .filter(|tool| identity.sees(&tool.path))
+            .count();
     }
     assert!((TOOLS * 5..TOOLS * 25).contains(&seen), "{seen} rights");
 }

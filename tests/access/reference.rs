@@ -218,7 +218,12 @@ fn pattern(random: &mut Random, tools: &[Tool]) -> String {
 /// Whether a pattern matches a path: `**` stands for any number of segments, at the end for at least one; `*`
 /// and `?` stay within one.
 fn glob(pattern: &str, path: &str) -> bool {
-    let parts = |text: &str| text.split('/').skip(1).map(str::to_owned).collect::<Vec<_>>();
+    let parts = |text: &str| {
+        text.split('/')
+            .skip(1)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     segments(&parts(pattern), &parts(path))
 }
 

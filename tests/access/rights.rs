@@ -108,7 +108,11 @@ fn revoked_key_is_refused_and_its_session_and_streams_end() {
     let watch = Watch::start();
     unauthorized(&caller.call("/a/echo", &text()));
     unauthorized(&caller.tree("/", 2));
-    for reply in [session.ask("ping", &json!({})), session.delete(), session.refused_stream()] {
+    for reply in [
+        session.ask("ping", &json!({})),
+        session.delete(),
+        session.refused_stream(),
+    ] {
         assert_eq!(reply.status, 401, "{}", reply.text());
     }
     let modern = caller.modern("/mcp/direct", "tools/list", &json!({}));
@@ -142,7 +146,10 @@ fn key_that_expires_is_refused_and_its_streams_end() {
         assert_eq!(stream.next_message(), None);
     }
     let passed = watch.passed();
-    assert!(passed < Duration::from_secs(LIFE) + STREAM_LIMIT, "{passed:?}");
+    assert!(
+        passed < Duration::from_secs(LIFE) + STREAM_LIMIT,
+        "{passed:?}"
+    );
     unauthorized(&caller.call("/a/echo", &text()));
     assert_eq!(session.ask("ping", &json!({})).status, 401);
     drop(of_other);
@@ -191,9 +198,15 @@ fn call_that_was_sent_runs_to_its_end_and_its_result_is_discarded() {
 
     let error = unauthorized(&read(over_meta));
     assert_eq!(error["maybe_executed"], true, "{error}");
-    assert!(watch.passed() >= Duration::from_millis(SLOW_MS), "it ran to its end");
+    assert!(
+        watch.passed() >= Duration::from_millis(SLOW_MS),
+        "it ran to its end"
+    );
     let reply = read(over_mcp).text();
-    assert!(!reply.contains("\"sum\"") && reply.contains("unauthorized"), "{reply}");
+    assert!(
+        !reply.contains("\"sum\"") && reply.contains("unauthorized"),
+        "{reply}"
+    );
     assert_eq!(stage.journal("a", "cancelled").len(), 0);
     assert_eq!(stage.journal("a", "call").len(), 2);
 }

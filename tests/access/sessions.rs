@@ -168,7 +168,9 @@ fn change_of_the_list_reaches_only_callers_that_saw_it() {
     announced(&mut streams[1]);
     announced(&mut subscriptions[1]);
     // What nobody sees is withdrawn, then what both see.
-    stage.bench.script("a", &without(&["echo", "add", "fail"], 3));
+    stage
+        .bench
+        .script("a", &without(&["echo", "add", "fail"], 3));
     let withdrawn = || stage.broker.stderr().matches("/a/fail").count();
     harness::wait_until("the tool is withdrawn", || withdrawn() > 0);
     stage.bench.script("b", &without(&["add"], 1));
@@ -222,7 +224,8 @@ fn withdrawal_of_a_tool_changes_nothing_for_a_caller_that_may_not_use_it() {
     let degraded = |seen: Vec<(Option<String>, String)>| -> Vec<_> {
         // The state of the broker as a whole is the same for all.
         let seen = seen.into_iter();
-        seen.filter(|(_, body)| !body.contains("degraded")).collect()
+        seen.filter(|(_, body)| !body.contains("degraded"))
+            .collect()
     };
     assert_eq!(degraded(seen(&bob)), degraded(before));
     assert_ne!(degraded(seen(&ada)), degraded(of_ada));
@@ -251,7 +254,10 @@ fn entity_tags_of_two_classes_differ_and_replies_are_private() {
         .iter()
         .map(|reply| reply.header("x-catalog-digest"))
         .collect();
-    assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:?}");
+    assert!(
+        digests.windows(2).all(|pair| pair[0] == pair[1]),
+        "{digests:?}"
+    );
     for reply in &replies {
         assert_eq!(reply.header("cache-control"), Some("private"));
         let vary = reply.headers.iter().filter(|(name, _)| name == "vary");

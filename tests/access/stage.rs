@@ -52,11 +52,7 @@ impl Stage {
     }
 
     /// A broker with this config, whose keys are in a file, started in this way.
-    pub(crate) fn with(
-        mut config: Value,
-        keys: &[&Key],
-        start: impl FnOnce(Run) -> Run,
-    ) -> Self {
+    pub(crate) fn with(mut config: Value, keys: &[&Key], start: impl FnOnce(Run) -> Run) -> Self {
         config["identities"]["keys_file"] = json!(KEYS);
         let bench = locked(&config);
         let entries: Vec<_> = keys.iter().map(|key| key.entry.clone()).collect();
@@ -72,7 +68,8 @@ impl Stage {
 
     /// Writes the file of keys and has the broker read it.
     pub(crate) fn keys(&self, entries: &[Value]) {
-        self.bench.write(KEYS, &json!({"keys": entries}).to_string());
+        self.bench
+            .write(KEYS, &json!({"keys": entries}).to_string());
         self.reload();
     }
 
