@@ -74,6 +74,7 @@ fn catalog(tables: &Tables) -> TokenStream {
     let access = option(access.as_ref());
     quote! {
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
+            #[allow(unused_imports, reason = "a catalog without rules of access needs some of them only")]
             use ::mcp_broker::catalog::{AccessTable, Area, Catalog, DenyMask, Entry, EntryKind, NarrowMask, Source, Span, Tool};
             Catalog {
                 format: #format,

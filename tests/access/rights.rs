@@ -212,6 +212,44 @@ fn call_that_was_sent_runs_to_its_end_and_its_result_is_discarded() {
 }
 
 #[test]
+fn messages_of_a_call_end_with_the_right_of_its_caller() {
+    let (stage, ada, root) = stage();
+    let after =
+        json!({"delay_ms": SLOW_MS, "then": {"progress": [{"progress": 2, "message": "late"}]}});
+    let script = json!({"progress": [{"progress": 1, "message": "early"}], "then": after});
+    stage
+        .bench
+        .script("a", &json!({"plain": true, "on_call": {"add": script}}));
+    let caller = stage.caller(&ada);
+    let session = caller.session("/mcp/direct");
+    let meta = json!({"progressToken": "t"});
+    let params = json!({"name": "a-add", "arguments": sum(), "_meta": meta});
+    let replies = [
+        session.begin(&json!(7), "tools/call", &params),
+        caller.open_modern("/mcp/direct", "tools/call", &params),
+    ];
+    let mut replies = replies.map(EventReader::open);
+    for events in &mut replies {
+        let first = events.next_message().expect("progress").to_string();
+        assert!(first.contains("early"), "{first}");
+    }
+    stage.keys(std::slice::from_ref(&root.entry));
+    for mut events in replies {
+        let rest: Vec<_> = std::iter::from_fn(|| events.next_message()).collect();
+        let rest = json!(rest).to_string();
+        assert!(
+            rest.contains("unauthorized") && !rest.contains("late"),
+            "{rest}"
+        );
+    }
+    assert_eq!(
+        stage.journal("a", "cancelled").len(),
+        0,
+        "it ran to its end"
+    );
+}
+
+#[test]
 fn call_that_was_sent_is_cancelled_if_the_config_says_so() {
     let cancels = |config: &mut Value| config["identities"]["on_revoke"] = json!("cancel");
     let (stage, ada, root) = stage_with(cancels);
