@@ -136,3 +136,32 @@ fn other_rules_need_a_lock_at_the_next_start() {
     assert_eq!(output.code, Some(5), "{}", output.stderr);
     contains(&output.stderr, &["error[lock_stale]"]);
 }
+
+#[test]
+fn node_whose_tools_a_reload_hides_is_gone_for_callers_of_them() {
+    let key = Key::new("ada", &["reader"]);
+    let root = Key::new("root", &["admin"]);
+    let access = json!({
+        "groups": ["reader", "admin"],
+        "rules": [
+            {"allow": ["/a/**", "/b/echo"], "to": ["reader"]},
+            {"allow": ["/**"], "to": ["admin"]},
+        ],
+    });
+    let stage = Stage::new(access.clone(), &[&key, &root]);
+    let (ada, root) = (stage.caller(&key), stage.caller(&root));
+    let tops = |caller: &crate::caller::Caller| {
+        let top = caller.tree("/", 1).json();
+        top["children"].as_array().map(Vec::len)
+    };
+    assert_eq!((tops(&ada), tops(&root)), (Some(2), Some(2)));
+    let mut config = scripted(access);
+    config["identities"]["keys_file"] = json!("keys.json");
+    config["tree"][1]["source"]["tool_filter"] = json!(["add"]);
+    stage.bench.write("c.json", &config.to_string());
+    stage.reload();
+    refusal(&ada.tree("/b", 1), 404, "path_not_found");
+    assert_eq!((tops(&ada), tops(&root)), (Some(1), Some(2)));
+    let session = ada.try_session("/mcp").expect("a session").1;
+    assert!(!session.text().contains("/b"), "{}", session.text());
+}

@@ -104,7 +104,8 @@ mod tests {
             Ok(b"{}".to_vec().into())
         });
         let (messages, mut unread) = mpsc::channel(4);
-        let answer = run_with_events(call, events, (&Identity::local(), Some("1")), &messages).await;
+        let answer =
+            run_with_events(call, events, (&Identity::local(), Some("1")), &messages).await;
         assert!(answer.is_ok());
         drop(messages);
         let mut waiting = 0;
