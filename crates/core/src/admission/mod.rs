@@ -66,7 +66,7 @@ impl Caller {
             EntryKind::Tool(tool) if view.is_hidden(tool) => Decision::Absent,
             EntryKind::Tool(tool) => self.policy.decide(&self.class, tool),
             EntryKind::Node { .. } => {
-                let nodes = || self.policy.nodes(catalog, &self.class);
+                let nodes = || self.policy.nodes(catalog, view, &self.class);
                 match self.nodes.get_or_init(nodes).contains(at) {
                     true => Decision::Callable,
                     false => Decision::Absent,

@@ -1,5 +1,6 @@
 //! The nodes that exist for a class: those with a tool below that exists for it, and the root.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::class::AdmissionClass;
@@ -46,34 +47,52 @@ impl NodeSet {
 
 /// The sets of the classes that asked last.
 #[derive(Debug, Default)]
-pub(super) struct NodeSets(Mutex<Vec<(AdmissionClass, Arc<NodeSet>)>>);
+pub(super) struct NodeSets(Mutex<Vec<KeptSet>>);
+
+/// The nodes that exist for a class while the config hides these tools.
+#[derive(Debug)]
+struct KeptSet {
+    class: AdmissionClass,
+    hidden: Hidden,
+    nodes: Arc<NodeSet>,
+}
+
+/// The tools that the config hides. A reload that hides others brings another set.
+type Hidden = Arc<BTreeSet<u32>>;
 
 impl NodeSets {
     /// The set of a class, made by `make` if it is not known. The lock is not held meanwhile.
     pub(super) fn get(
         &self,
         class: &AdmissionClass,
+        hidden: &Hidden,
         make: impl FnOnce() -> NodeSet,
     ) -> Arc<NodeSet> {
-        if let Some(known) = self.find(class) {
+        if let Some(known) = self.find(class, hidden) {
             return known;
         }
         let made = Arc::new(make());
+        let new = KeptSet {
+            class: class.clone(),
+            hidden: Arc::clone(hidden),
+            nodes: Arc::clone(&made),
+        };
         let mut kept = self.kept();
         kept.truncate(MAX_KEPT - 1);
-        kept.insert(0, (class.clone(), Arc::clone(&made)));
+        kept.insert(0, new);
         made
     }
 
     /// The set of a class, which becomes the last one to be forgotten.
-    fn find(&self, class: &AdmissionClass) -> Option<Arc<NodeSet>> {
+    fn find(&self, class: &AdmissionClass, hidden: &Hidden) -> Option<Arc<NodeSet>> {
         let mut kept = self.kept();
-        let at = kept.iter().position(|(known, _)| known == class)?;
+        let is_it = |known: &KeptSet| known.class == *class && Arc::ptr_eq(&known.hidden, hidden);
+        let at = kept.iter().position(is_it)?;
         kept[..=at].rotate_right(1);
-        Some(Arc::clone(&kept[0].1))
+        Some(Arc::clone(&kept[0].nodes))
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<(AdmissionClass, Arc<NodeSet>)>> {
+    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<KeptSet>> {
         // Every change leaves a valid list.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

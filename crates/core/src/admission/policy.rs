@@ -15,6 +15,7 @@ use super::narrowed::{NarrowRule, NarrowedArgs};
 use super::nodes::{NodeSet, NodeSets};
 use crate::catalog::{AccessTable, Catalog};
 use crate::identity::{Identity, Subject};
+use crate::listing::view::View;
 
 /// The number of the next policy.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -134,13 +135,20 @@ impl Policy {
         rules.rows.get(tool).decide(class.groups(), applies)
     }
 
-    /// The nodes that exist for a class.
-    pub(super) fn nodes(&self, catalog: &Catalog, class: &AdmissionClass) -> Arc<NodeSet> {
+    /// The nodes that exist for a class in a view.
+    pub(super) fn nodes(
+        &self,
+        catalog: &Catalog,
+        view: &View,
+        class: &AdmissionClass,
+    ) -> Arc<NodeSet> {
         if self.rules.is_none() {
             return Arc::clone(&self.all_nodes);
         }
-        self.node_sets.get(class, || {
-            NodeSet::above(catalog, |tool| self.decide(class, tool) != Decision::Absent)
+        self.node_sets.get(class, view.hidden(), || {
+            NodeSet::above(catalog, |tool| {
+                !view.is_hidden(tool) && self.decide(class, tool) != Decision::Absent
+            })
         })
     }
 

@@ -158,6 +158,11 @@ impl View {
         self.withdrawn.get(&tool)
     }
 
+    /// The tools that are hidden.
+    pub(crate) const fn hidden(&self) -> &Arc<BTreeSet<u32>> {
+        &self.hidden
+    }
+
     /// Whether a tool is hidden.
     pub(crate) fn is_hidden(&self, tool: u32) -> bool {
         self.hidden.contains(&tool)

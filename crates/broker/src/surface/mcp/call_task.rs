@@ -51,7 +51,8 @@ impl CallTask {
         match events {
             Some((events, messages)) => {
                 let token = self.call.meta.progress_token.as_deref();
-                run_with_events(run, events, token, &messages).await
+                let caller = (&self.client.identity, token);
+                run_with_events(run, events, caller, &messages).await
             }
             None => run.await,
         }

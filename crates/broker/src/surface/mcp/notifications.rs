@@ -7,7 +7,7 @@ use broker_wire::write::{self, Outgoing, push_string};
 use tokio::sync::mpsc;
 
 use super::reply::Answer;
-use crate::core::{CallEvent, LogMessage, Progress};
+use crate::core::{CallEvent, Identity, LogMessage, Progress};
 
 const PROGRESS: &str = "notifications/progress";
 const MESSAGE: &str = "notifications/message";
@@ -18,23 +18,29 @@ pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 pub(super) const MAX_WAITING_EVENTS: usize = 50;
 
 /// Runs a call, and sends its events to `messages` before it returns. An event for which `messages` has no room
-/// is dropped, so that a caller that does not read delays no call. The call stays where it is pinned, since an
+/// is dropped, so that a caller that does not read delays no call. A caller that loses the right to call gets no
+/// further one. The call stays where it is pinned, since an
 /// `async fn` would hold it twice: as its argument and as its variable.
 pub(super) async fn run_with_events(
     mut call: Pin<&mut impl Future<Output = Answer>>,
     mut events: mpsc::Receiver<CallEvent>,
-    token: Option<&str>,
+    (identity, token): (&Identity, Option<&str>),
     messages: &mpsc::Sender<Outgoing>,
 ) -> Answer {
+    let pass_on = |event: &CallEvent| {
+        if !identity.is_revoked() {
+            send(event, token, messages);
+        }
+    };
     let answer = loop {
         tokio::select! {
             biased;
-            Some(event) = events.recv() => send(&event, token, messages),
+            Some(event) = events.recv() => pass_on(&event),
             answer = call.as_mut() => break answer,
         }
     };
     while let Ok(event) = events.try_recv() {
-        send(&event, token, messages);
+        pass_on(&event);
     }
     answer
 }
@@ -98,7 +104,8 @@ mod tests {
             Ok(b"{}".to_vec().into())
         });
         let (messages, mut unread) = mpsc::channel(4);
-        let answer = run_with_events(call, events, Some("1"), &messages).await;
+        let answer =
+            run_with_events(call, events, (&Identity::local(), Some("1")), &messages).await;
         assert!(answer.is_ok());
         drop(messages);
         let mut waiting = 0;

@@ -1,0 +1,11 @@
+//! Rules of access in a running broker: what each caller sees and calls, and the end of its right.
+
+mod caller;
+mod differential;
+mod matrix;
+mod narrowing;
+mod reference;
+mod refusals;
+mod rights;
+mod sessions;
+mod stage;
