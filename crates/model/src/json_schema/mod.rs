@@ -14,6 +14,10 @@ use serde_json::{Value, json};
     reason = "the fields describe a file; nothing is read into them"
 )]
 mod access;
+#[expect(
+    dead_code,
+    reason = "the fields describe a file; nothing is read into them"
+)]
 mod config;
 #[expect(
     dead_code,
