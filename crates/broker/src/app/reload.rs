@@ -55,7 +55,22 @@ impl<'a, S: Surface> Reloader<'a, S> {
         }
     }
 
+    /// Whether anything can differ from the start: the config, or the file of keys that the compiled-in one names.
+    fn reads_a_file(&self) -> bool {
+        self.startup.cli.config.is_some()
+            || self
+                .startup
+                .settings()
+                .is_ok_and(|settings| settings.config.identities.keys_file.is_some())
+    }
+
     async fn reload(&self) {
+        if !self.reads_a_file() {
+            tracing::warn!(
+                "nothing to reload: the broker runs with the config that was compiled in"
+            );
+            return;
+        }
         match self.try_reload().await {
             Ok(ReloadSummary { replaced }) if replaced.is_empty() => {
                 tracing::info!("reloaded; every source keeps its process");
