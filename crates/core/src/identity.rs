@@ -15,8 +15,9 @@ use crate::catalog::Catalog;
 #[derive(Clone, Debug)]
 pub struct Identity {
     subject: Subject,
-    groups: Arc<[String]>,
-    claims: Arc<Claims>,
+    /// `None` if there are none: then an identity costs no allocation.
+    groups: Option<Arc<[String]>>,
+    claims: Option<Arc<Claims>>,
     subtree: Option<Subtree>,
     revocation: Option<Revocation>,
     /// The time at which the credential expires.
@@ -106,11 +107,11 @@ impl Subtree {
 }
 
 impl Identity {
-    fn new(subject: Subject) -> Self {
+    const fn new(subject: Subject) -> Self {
         Self {
             subject,
-            groups: Arc::default(),
-            claims: Arc::default(),
+            groups: None,
+            claims: None,
             subtree: None,
             revocation: None,
             expires: None,
@@ -118,24 +119,24 @@ impl Identity {
     }
 
     /// A caller that sent no credential.
-    pub fn anonymous() -> Self {
+    pub const fn anonymous() -> Self {
         Self::new(Subject::Anonymous)
     }
 
     /// A caller that sent the broker's secret.
-    pub fn secret() -> Self {
+    pub const fn secret() -> Self {
         Self::new(Subject::Secret)
     }
 
     /// The program that started or contains the broker.
-    pub fn local() -> Self {
+    pub const fn local() -> Self {
         Self::new(Subject::Local)
     }
 
     /// A caller with an API key. A group that the config does not have gives no right.
     pub fn key(name: &str, groups: impl Into<Arc<[String]>>) -> Self {
         Self {
-            groups: groups.into(),
+            groups: Some(groups.into()),
             ..Self::new(Subject::Key { name: name.into() })
         }
     }
@@ -152,8 +153,8 @@ impl Identity {
             subject: subject.into(),
         };
         Self {
-            groups: groups.into(),
-            claims: claims.into(),
+            groups: Some(groups.into()),
+            claims: Some(claims.into()),
             ..Self::new(subject)
         }
     }
@@ -188,12 +189,13 @@ impl Identity {
 
     /// The groups of a caller with a key or a token. Those of other callers are in the config.
     pub fn groups(&self) -> &[String] {
-        &self.groups
+        self.groups.as_deref().unwrap_or_default()
     }
 
     /// The claims that rules of access may read.
     pub fn claims(&self) -> &Claims {
-        &self.claims
+        static NONE: Claims = BTreeMap::new();
+        self.claims.as_deref().unwrap_or(&NONE)
     }
 
     /// How the right to call is withdrawn; `None` if it cannot be.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use broker_mcp::{DriftCheck as _, Environment, State};
 use broker_model::config::{Config, Unreachable};
@@ -21,7 +21,7 @@ use crate::{
     Outcome, Reply, ResultForm, StartMode,
 };
 
-pub(super) static CALLER: LazyLock<Identity> = LazyLock::new(Identity::anonymous);
+pub(super) static CALLER: Identity = Identity::anonymous();
 
 /// The output schema of `/a/echo` in the catalog; the listing of its server has none.
 const OUTPUT_SCHEMA: &str = r#"{"type":"object"}"#;

@@ -101,7 +101,7 @@ async fn denied_tool_is_not_callable_and_its_withdrawal_not_shown() {
     broker.lists(0, &snapshot(&["echo"]));
     let text = |code: CallCode| code.as_str().to_owned();
     for (caller, code) in [
-        (&*CALLER, CallCode::ToolWithdrawn),
+        (&CALLER, CallCode::ToolWithdrawn),
         (&narrow, CallCode::PathNotFound),
     ] {
         let error = call(&broker.core, caller, "/a/twin", json!({"text": ""}))

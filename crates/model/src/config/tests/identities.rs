@@ -11,11 +11,13 @@ use crate::utc::UtcTime;
 
 const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const OTHER: &str = "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const ACCESS: &str = r#"{"groups":["deployer","reader","a","b","x","y"],"rules":[]}"#;
 /// A key in its full form, which no message may show.
 const RAW_KEY: &str = "mbk_abcdefghijklmnopqrstuvwxyz234567";
 
+/// A config with the groups of these tests, and this section.
 fn with(identities: &str) -> String {
-    format!(r#"{{"tree":[],"identities":{identities}}}"#)
+    format!(r#"{{"tree":[],"identities":{identities},"access":{ACCESS}}}"#)
 }
 
 fn with_key(members: &str) -> String {
