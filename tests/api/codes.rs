@@ -473,7 +473,7 @@ fn identity_unavailable_is_returned_for_a_token_whose_issuer_is_not_reachable() 
         ("authorization", &bearer),
     ];
     let body = br#"{"path":"/"}"#;
-    let reply = harness::http::request(broker.address(), "POST", "/meta_tree", &headers, body);
+    let reply = harness::request(broker.address(), "POST", "/meta_tree", &headers, body);
     refusal(&reply, 503, "identity_unavailable");
 }
 

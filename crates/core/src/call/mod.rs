@@ -20,6 +20,8 @@ mod validate;
 pub(crate) mod validator;
 pub(crate) mod work;
 
+use std::pin::pin;
+
 use context::{CallContext, Operation, Outcome};
 use record::Record;
 use revoked::while_allowed;
@@ -60,8 +62,11 @@ impl Inner {
         let slot = self.pass_gate(identity, &target).await?;
         let limits = self.limits(&target, context);
         self.validate(&target, args, context, &limits).await?;
-        let answer = self.dispatch(&target, slot, text, (identity, context), &limits);
-        let answer = while_allowed(identity, answer).await?;
+        let answer = {
+            // Pinned here, since an `async fn` would hold it twice; in a block, so that its room is used again.
+            let sending = pin!(self.dispatch(&target, slot, text, (identity, context), &limits));
+            while_allowed(identity, sending).await?
+        };
         self.shape(&target, answer, context, &limits.settings).await
     }
 }

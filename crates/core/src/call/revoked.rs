@@ -1,6 +1,6 @@
 //! Calls of callers whose right to call is withdrawn meanwhile.
 
-use std::pin::pin;
+use std::pin::Pin;
 
 use broker_mcp::RawResult;
 use broker_model::CallCode;
@@ -12,7 +12,7 @@ use crate::identity::{Identity, Revocation};
 /// discarded, or the call is cancelled.
 pub(super) async fn while_allowed(
     identity: &Identity,
-    sending: impl Future<Output = Result<RawResult, Box<CoreError>>>,
+    sending: Pin<&mut impl Future<Output = Result<RawResult, Box<CoreError>>>>,
 ) -> Result<RawResult, Box<CoreError>> {
     let Some(Revocation {
         revoked,
@@ -25,7 +25,6 @@ pub(super) async fn while_allowed(
         return Err(error(false));
     }
     let answer = if *cancels_calls {
-        let sending = pin!(sending);
         tokio::select! {
             biased;
             () = revoked.cancelled() => return Err(error(true)),

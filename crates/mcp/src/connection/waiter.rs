@@ -65,26 +65,27 @@ impl<'a> Waiter<'a> {
     ) -> Result<RawResult, RequestError> {
         let (connection, id) = (self.connection, self.id);
         let reply = &mut self.reply;
-        let waiting = async move {
-            match (time, progressed) {
-                (None, _) => (Some(reply.await), None),
-                (Some(time), None) => (timeout(time.first(), reply).await.ok(), None),
-                // In a box, so that a call without events does not reserve its room.
-                (Some(time), Some(progressed)) => {
-                    Box::pin(wait_extended(reply, time, Some(progressed))).await
+        let (reply, extended) = {
+            let mut waiting = pin!(async move {
+                match (time, progressed) {
+                    (None, _) => (Some(reply.await), None),
+                    (Some(time), None) => (timeout(time.first(), reply).await.ok(), None),
+                    // In a box, so that a call without events does not reserve its room.
+                    (Some(time), Some(progressed)) => {
+                        Box::pin(wait_extended(reply, time, Some(progressed))).await
+                    }
                 }
-            }
-        };
-        let (reply, extended) = match revoked {
-            None => waiting.await,
-            Some(revoked) => {
-                let mut waiting = pin!(waiting);
-                tokio::select! {
-                    biased;
-                    waited = &mut waiting => waited,
-                    () = revoked.cancelled() => {
-                        connection.command(Command::CancelUnsent(id));
-                        waiting.await
+            });
+            match revoked {
+                None => waiting.await,
+                Some(revoked) => {
+                    tokio::select! {
+                        biased;
+                        waited = &mut waiting => waited,
+                        () = revoked.cancelled() => {
+                            connection.command(Command::CancelUnsent(id));
+                            waiting.await
+                        }
                     }
                 }
             }
