@@ -6,7 +6,7 @@ use harness::{Broker, Response, Run, binary, contains, named, refusal};
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Key};
-use crate::stage::{Stage, comparable, scripted};
+use crate::stage::{Comparable, Stage, comparable, scripted};
 
 const SECRET: &str = "s3cret-for-tests";
 const METADATA: &str = "/.well-known/oauth-protected-resource";
@@ -188,7 +188,7 @@ fn denied_tool_is_forbidden_where_the_config_says_so() {
 }
 
 /// Requests about `/NODE/add`, `/NODE` and `NODE-add`, and the replies with the name of the node replaced.
-fn about(caller: &Caller, node: &str) -> Vec<(u16, Vec<(String, String)>, String)> {
+fn about(caller: &Caller, node: &str) -> Vec<Comparable> {
     let (tool, top) = (format!("/{node}/add"), format!("/{node}"));
     let flat = format!("{node}-add");
     let session = caller.session("/mcp/direct");

@@ -6,7 +6,7 @@ use harness::{Chaos, Response, read};
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Key, Session};
-use crate::stage::{Stage, comparable};
+use crate::stage::{Comparable, Stage, comparable};
 
 /// A session id that no broker gave.
 const NEVER: &str = "s1-00000000000000000000000000000000";
@@ -28,7 +28,7 @@ fn stage() -> (Stage, Caller, Caller) {
     (stage, ada, bob)
 }
 
-fn without_session_id(reply: &Response, id: &str) -> (u16, Vec<(String, String)>, String) {
+fn without_session_id(reply: &Response, id: &str) -> Comparable {
     let (status, headers, body) = comparable(reply);
     (status, headers, body.replace(id, "SESSION"))
 }
