@@ -5,7 +5,7 @@ use harness::mcp_http::{ACCEPT, EventReader};
 use harness::{Chaos, Response, read};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Key, Session};
+use crate::caller::{Caller, Key, Session, until_end};
 use crate::stage::{Comparable, Stage, comparable};
 
 /// A session id that no broker gave.
@@ -76,8 +76,7 @@ fn session_of_one_key_is_an_unknown_one_for_every_other_caller() {
     }
     assert!(session.result("ping", &json!({})).is_object(), "it goes on");
     assert_eq!(session.delete().status, 204);
-    let mut stream = stream;
-    assert_eq!(stream.next_message(), None);
+    assert!(until_end(stream).is_empty());
 }
 
 #[test]
@@ -160,8 +159,8 @@ fn await_withdrawn(caller: &Caller, path: &str) {
 }
 
 /// The number of messages of a stream until its end.
-fn rest(mut stream: EventReader) -> usize {
-    std::iter::from_fn(|| stream.next_message()).count()
+fn rest(stream: EventReader) -> usize {
+    until_end(stream).len()
 }
 
 #[test]
