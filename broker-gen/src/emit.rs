@@ -74,8 +74,7 @@ fn catalog(tables: &Tables) -> TokenStream {
     let access = option(access.as_ref());
     quote! {
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
-            #[allow(unused_imports, reason = "a catalog without rules of access needs some of them only")]
-            use ::mcp_broker::catalog::{AccessTable, Area, Catalog, DenyMask, Entry, EntryKind, NarrowMask, Source, Span, Tool};
+            use ::mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Source, Span, Tool};
             Catalog {
                 format: #format,
                 catalog_digest: #catalog_digest,
@@ -133,7 +132,7 @@ impl ToTokens for AccessTable {
         } = self;
         let operators = option(operators.as_ref());
         tokens.extend(quote! {
-            AccessTable {
+            ::mcp_broker::catalog::AccessTable {
                 digest: #digest, groups: &[#(#groups),*], narrowings: &[#(#narrowings),*],
                 local: #local, secret: #secret, anonymous: #anonymous, operators: #operators,
                 is_forbidden_shown: #is_forbidden_shown,
@@ -202,11 +201,11 @@ impl ToTokens for Tool {
         } = self;
         let output_schema = option(output_schema.as_ref());
         let narrowed = narrowed.iter().map(
-            |NarrowMask { to, narrowing }| quote!(NarrowMask { to: #to, narrowing: #narrowing }),
+            |NarrowMask { to, narrowing }| quote!(::mcp_broker::catalog::NarrowMask { to: #to, narrowing: #narrowing }),
         );
         let deny = deny
             .iter()
-            .map(|DenyMask { to, except }| quote!(DenyMask { to: #to, except: #except }));
+            .map(|DenyMask { to, except }| quote!(::mcp_broker::catalog::DenyMask { to: #to, except: #except }));
         let header_params = header_params.iter().map(header_param);
         let allow = if *allow == u64::MAX {
             quote!(u64::MAX)

@@ -81,7 +81,7 @@ fn rules() -> Value {
     ])
 }
 
-/// A broker in a folder of its own.
+/// A broker in a separate folder.
 struct Served {
     _bench: Bench,
     broker: Broker,
@@ -367,5 +367,5 @@ fn caller_of_several_groups_gets_the_bytes_of_a_broker_with_its_tools_only() {
 
 #[test]
 fn caller_without_groups_gets_the_bytes_of_a_broker_without_tools() {
-    compare("nobody", &[], 0);
+    compare("none", &[], 0);
 }

@@ -170,7 +170,7 @@ fn denied_tool_is_forbidden_where_the_config_says_so() {
     assert_eq!(entries[0]["error"]["code"], "forbidden");
     assert_eq!(entries[1]["error"]["code"], "path_not_found");
     assert!(entries[2]["args_schema"].is_object());
-    // Only who names the tool is told.
+    // Only a caller that names the tool learns of it.
     for hidden in [
         ada.tree("/", 16),
         ada.describe("/"),
