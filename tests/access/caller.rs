@@ -1,6 +1,9 @@
 //! A caller with a key, over the meta API and over MCP in both eras.
 
 use std::net::TcpStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use harness::mcp_http::{ACCEPT, EventReader, MODERN, initialize};
 use harness::{Response, Run, binary, read, request, send};
@@ -8,6 +11,9 @@ use serde_json::{Value, json};
 
 /// The latest revision of the legacy era.
 const LEGACY: &str = "2025-11-25";
+
+/// The timeout of a wait for the end of a stream. Generous: machines are shared.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An API key and its entry in a config.
 #[derive(Clone, Debug)]
@@ -281,4 +287,17 @@ pub(crate) fn listed(ask: impl Fn(&Value) -> Response) -> Vec<String> {
             cursor => params = json!({"cursor": cursor}),
         }
     }
+}
+
+/// The messages of a stream until its end, which comes soon. A stream that goes on has comments, so that a
+/// reader would wait for ever.
+pub(crate) fn until_end(mut stream: EventReader) -> Vec<Value> {
+    let (sender, messages) = mpsc::channel();
+    thread::spawn(move || {
+        let rest = std::iter::from_fn(|| stream.next_message()).collect();
+        // The test may have failed meanwhile.
+        let _ = sender.send(rest);
+    });
+    let rest = messages.recv_timeout(END_TIMEOUT);
+    rest.expect("the stream ends")
 }

@@ -6,7 +6,7 @@ use harness::{Bench, Broker, Response};
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Key, Session};
-use crate::stage::{comparable, serve};
+use crate::stage::{Comparable, comparable, serve};
 
 /// Nodes of the tree and the recordings of the servers on them.
 const SERVERS: [(&str, &str); 7] = [
@@ -81,7 +81,7 @@ fn rules() -> Value {
     ])
 }
 
-/// A broker in a folder of its own.
+/// A broker in a separate folder.
 struct Served {
     _bench: Bench,
     broker: Broker,
@@ -149,7 +149,7 @@ fn only_for(caller: &Caller, key: &Key) -> Served {
 /// Requests and their replies, one after the other.
 struct Transcript<'a> {
     caller: &'a Caller,
-    all: Vec<(String, (u16, Vec<(String, String)>, String))>,
+    all: Vec<(String, Comparable)>,
 }
 
 impl Transcript<'_> {
@@ -199,11 +199,11 @@ fn without_digests(text: &str) -> String {
 }
 
 /// Everything that one may ask who knows the whole tree: `tools` with their flat names, and `nodes`.
-fn transcript<'a>(
-    caller: &'a Caller,
+fn transcript(
+    caller: &Caller,
     tools: &[(String, String)],
     nodes: &[String],
-) -> Vec<(String, (u16, Vec<(String, String)>, String))> {
+) -> Vec<(String, Comparable)> {
     let mut script = Transcript {
         caller,
         all: Vec::new(),
@@ -367,5 +367,5 @@ fn caller_of_several_groups_gets_the_bytes_of_a_broker_with_its_tools_only() {
 
 #[test]
 fn caller_without_groups_gets_the_bytes_of_a_broker_without_tools() {
-    compare("nobody", &[], 0);
+    compare("none", &[], 0);
 }

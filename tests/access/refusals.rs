@@ -6,7 +6,7 @@ use harness::{Broker, Response, Run, binary, contains, named, refusal};
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Key};
-use crate::stage::{Stage, comparable, scripted};
+use crate::stage::{Comparable, Stage, comparable, scripted};
 
 const SECRET: &str = "s3cret-for-tests";
 const METADATA: &str = "/.well-known/oauth-protected-resource";
@@ -170,7 +170,7 @@ fn denied_tool_is_forbidden_where_the_config_says_so() {
     assert_eq!(entries[0]["error"]["code"], "forbidden");
     assert_eq!(entries[1]["error"]["code"], "path_not_found");
     assert!(entries[2]["args_schema"].is_object());
-    // Only who names the tool is told.
+    // Only a caller that names the tool learns of it.
     for hidden in [
         ada.tree("/", 16),
         ada.describe("/"),
@@ -188,7 +188,7 @@ fn denied_tool_is_forbidden_where_the_config_says_so() {
 }
 
 /// Requests about `/NODE/add`, `/NODE` and `NODE-add`, and the replies with the name of the node replaced.
-fn about(caller: &Caller, node: &str) -> Vec<(u16, Vec<(String, String)>, String)> {
+fn about(caller: &Caller, node: &str) -> Vec<Comparable> {
     let (tool, top) = (format!("/{node}/add"), format!("/{node}"));
     let flat = format!("{node}-add");
     let session = caller.session("/mcp/direct");

@@ -7,7 +7,7 @@ use harness::mcp_http::EventReader;
 use harness::{Broker, Response, read, refusal, wait_until};
 use serde_json::{Value, json};
 
-use crate::caller::{Key, Session};
+use crate::caller::{Key, Session, until_end};
 use crate::stage::{Stage, scripted};
 
 /// How long a stream may last after the right of its caller.
@@ -57,10 +57,9 @@ fn text() -> Value {
 }
 
 /// Waits until a stream has ended; the time since `watch` began.
-fn ended(mut stream: EventReader, watch: Watch) {
-    while let Some(message) = stream.next_message() {
-        assert!(message.get("result").is_none(), "{message}");
-    }
+fn ended(stream: EventReader, watch: Watch) {
+    let rest = until_end(stream);
+    assert!(rest.is_empty(), "{rest:?}");
     let passed = watch.passed();
     assert!(passed < STREAM_LIMIT, "the stream lasted for {passed:?}");
 }
@@ -74,7 +73,9 @@ fn in_seconds(seconds: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let time = now.expect("it is after 1970").as_secs() + seconds;
     let (mut days, of_day) = (time / 86_400, time % 86_400);
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let mut year = 1970;
     while days >= 365 + u64::from(is_leap(year)) {
         days -= 365 + u64::from(is_leap(year));
@@ -142,8 +143,8 @@ fn key_that_expires_is_refused_and_its_streams_end() {
     let (stream, subscription) = (session.stream(), caller.subscription());
     let of_other = stage.caller(&root).subscription();
     // No call of the caller is needed for the end of its streams.
-    for mut stream in [stream, subscription] {
-        assert_eq!(stream.next_message(), None);
+    for stream in [stream, subscription] {
+        assert!(until_end(stream).is_empty());
     }
     let passed = watch.passed();
     assert!(
@@ -234,9 +235,8 @@ fn messages_of_a_call_end_with_the_right_of_its_caller() {
         assert!(first.contains("early"), "{first}");
     }
     stage.keys(std::slice::from_ref(&root.entry));
-    for mut events in replies {
-        let rest: Vec<_> = std::iter::from_fn(|| events.next_message()).collect();
-        let rest = json!(rest).to_string();
+    for events in replies {
+        let rest = json!(until_end(events)).to_string();
         assert!(
             rest.contains("unauthorized") && !rest.contains("late"),
             "{rest}"
@@ -323,8 +323,7 @@ fn reload_that_changes_nothing_of_a_key_ends_nothing_of_it() {
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert!(session.result("ping", &json!({})).is_object());
     assert_eq!(session.delete().status, 204);
-    let mut stream = stream;
-    assert_eq!(stream.next_message(), None);
+    assert!(until_end(stream).is_empty());
 }
 
 #[test]

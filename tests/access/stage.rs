@@ -98,9 +98,12 @@ impl Stage {
     }
 }
 
-/// A reply as it can be compared with another one: its status, its headers without those that may differ, and
-/// its body, without the id of the request.
-pub(crate) fn comparable(reply: &harness::Response) -> (u16, Vec<(String, String)>, String) {
+/// The parts of a reply that are compared with those of another one: its status, its headers without those that
+/// may differ, and its body without the id of the request.
+pub(crate) type Comparable = (u16, Vec<(String, String)>, String);
+
+/// See [`Comparable`].
+pub(crate) fn comparable(reply: &harness::Response) -> Comparable {
     // The length of a body depends on that of the id.
     const MAY_DIFFER: [&str; 6] = [
         "content-length",
