@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+mod admission;
 mod dependencies;
 mod docs;
 mod faults_page;

@@ -10,7 +10,7 @@ use crate::workspace;
 const MOST_LINES: usize = 500;
 const MOST_TEST_LINES: usize = 800;
 
-fn sources() -> Vec<(PathBuf, String)> {
+pub(super) fn sources() -> Vec<(PathBuf, String)> {
     let root = workspace();
     let mut folders: Vec<PathBuf> = ["benches", "broker-gen", "crates", "src", "tests"]
         .iter()
@@ -43,7 +43,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     found.into_iter().map(read).collect()
 }
 
-fn is_test(path: &Path) -> bool {
+pub(super) fn is_test(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "tests")
         || path.file_stem().is_some_and(|stem| stem == "tests")
 }
