@@ -428,9 +428,9 @@ fn upstream_http_is_returned_for_a_call_that_gets_an_http_error() {
 
 /// An issuer whose port no program listens on.
 const UNREACHABLE: &str = "http://127.0.0.1:9";
-/// A token of that issuer: `{"alg":"ES256","kid":"k"}`, `{"iss":…,"aud":"a","sub":"s","exp":4000000000}`, and a
+/// A token of that issuer: `{"alg":"ES256","typ":"at+jwt","kid":"k"}`, `{"iss":…,"aud":"a","sub":"s","exp":4000000000}`, and a
 /// signature of zeros.
-const TOKEN: &str = "eyJhbGciOiAiRVMyNTYiLCAia2lkIjogImsifQ.eyJpc3MiOiAiaHR0cDovLzEyNy4wLjAuMTo5IiwgImF1ZCI6ICJhIiwgInN1YiI6ICJzIiwgImV4cCI6IDQwMDAwMDAwMDB9.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+const TOKEN: &str = "eyJhbGciOiAiRVMyNTYiLCAidHlwIjogImF0K2p3dCIsICJraWQiOiAiayJ9.eyJpc3MiOiAiaHR0cDovLzEyNy4wLjAuMTo5IiwgImF1ZCI6ICJhIiwgInN1YiI6ICJzIiwgImV4cCI6IDQwMDAwMDAwMDB9.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// A broker over one scripted source, with these further members of its config.
 fn serve_with(chaos: &Chaos, members: &Value) -> Broker {

@@ -1,5 +1,6 @@
 //! The caller of a request, as a surface authenticated it. Every operation takes it as a parameter.
 
+use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,6 +32,8 @@ pub struct Revocation {
     pub revoked: CancellationToken,
     /// Whether calls that were sent are cancelled too. Otherwise they run to their end, and their results are discarded.
     pub cancels_calls: bool,
+    /// Kept for as long as the identity: its owner withdraws rights only of credentials that are in use.
+    pub keeps: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The claims of a token that rules of access may read, by name.

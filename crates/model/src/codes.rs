@@ -157,7 +157,7 @@ closed_list! {
         AccessToolUnreachable = "access_tool_unreachable", "The rules of `access` allow a tool to no group.", "Allow it, or hide it with `tool_filter`.";
         OverrideUnknown = "override_unknown", "An alias or override names a tool that is not exposed.", "Correct the name.";
         ExampleInvalid = "example_invalid", "An example does not match its tool's schema.", "Correct `example_args`; models copy them.";
-        BindOpen = "bind_open", "The address is reachable from other machines and no secret is set.", "Set MCP_BROKER_SECRET or `--secret-file`, bind to 127.0.0.1, or pass `--allow-unauthenticated`.";
+        BindOpen = "bind_open", "The address is reachable from other machines, and callers without a credential may call tools: there is neither a secret nor a key nor an issuer, or `access.anonymous` has groups.", "Set MCP_BROKER_SECRET, `--secret-file` or `identities`, leave `access.anonymous` empty, bind to 127.0.0.1, or pass `--allow-unauthenticated`.";
         ServeOpen = "serve_open", "`broker-gen serve` was asked to listen on an address that other machines can reach.", "Listen on 127.0.0.1, or build the broker, which other machines may use: `broker-gen new`.";
         SecretPermissions = "secret_permissions", "Other users can read the secret file.", "Run `chmod 600` on it.";
         SecretEmpty = "secret_empty", "The secret is empty.", "Give a secret, or remove the setting.";

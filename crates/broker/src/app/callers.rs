@@ -35,6 +35,7 @@ pub(super) fn settings(
     };
     CallerSettings {
         identities,
+        has_identities: !config.identities.is_empty(),
         cancels_calls: config.identities.on_revoke == OnRevoke::Cancel,
         resource: ProtectedResource::of(config),
         trusted_proxies: config.trusted_proxies.clone(),

@@ -42,7 +42,7 @@ pub(super) async fn start(
         problems.extend(listen::not_local(address, &addresses));
     }
     let for_surface = startup.for_surface(&settings, &mut problems);
-    let is_authenticated = secret.is_some() || !for_surface.callers.identities.is_empty();
+    let is_authenticated = secret.is_some() || for_surface.callers.has_identities;
     let access = settings.config.access.as_ref();
     let has_open_rights = access.is_some_and(|access| !access.anonymous.is_empty());
     if startup.origin == CatalogOrigin::Compiled

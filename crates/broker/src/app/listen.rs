@@ -25,12 +25,12 @@ pub(super) async fn resolve(
     Ok(addresses)
 }
 
-/// The diagnostic for an address that other machines can reach, if there is no secret.
+/// The diagnostic for an address that other machines can reach, if callers need no credential.
 pub(super) fn open_bind(text: &str, addresses: &[SocketAddr]) -> Option<Diagnostic> {
     (!are_local(addresses)).then(|| {
         Diagnostic::error(
             DiagnosticCode::BindOpen,
-            format!("`{text}` is reachable from other machines and no secret is set"),
+            format!("`{text}` is reachable from other machines, and callers without a credential may call tools"),
         )
     })
 }

@@ -97,6 +97,8 @@ impl<'a, S: Surface> Reloader<'a, S> {
         let prepared = unless_refused(prepared, problems)?;
         // Before any source is started with these secrets.
         self.startup.output.mask(&prepared.redactor());
+        // Sources that changed may take long to start, and rights must end at once.
+        self.surface.end_rights(&for_surface.callers);
         let reloaded = self.core.reload(prepared).await?;
         self.surface.apply(for_surface);
         Ok(reloaded)

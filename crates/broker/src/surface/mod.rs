@@ -31,6 +31,8 @@ pub(crate) struct SurfaceSettings {
 pub(crate) struct CallerSettings {
     /// Keys and issuers of tokens.
     pub(crate) identities: broker_identity::Settings,
+    /// Whether the config names keys, a file of keys, or issuers. The file may be empty.
+    pub(crate) has_identities: bool,
     /// Whether calls of a caller that loses its rights are cancelled.
     pub(crate) cancels_calls: bool,
     /// The resource for which tokens are issued.
@@ -64,6 +66,9 @@ pub(crate) trait Surface: Send + Sync + 'static {
 
     /// Applies other settings to later requests.
     fn apply(&self, settings: SurfaceSettings);
+
+    /// Ends the rights of callers that these settings do not have, before the other settings are applied.
+    fn end_rights(&self, _callers: &CallerSettings) {}
 
     /// Serves until the drain is finished, then until the last replies are sent.
     fn serve(

@@ -68,7 +68,8 @@ impl NarrowRule {
 
     /// Whether a caller has the claims that it reads.
     pub(super) fn applies(&self, claims: Option<&ClaimValues>) -> bool {
-        !self.has_claims || self.filled(claims).is_some()
+        let can_fill = |claims: &ClaimValues| fill_claims(&self.schema, &claims.values).is_some();
+        !self.has_claims || claims.is_some_and(can_fill)
     }
 
     /// The schema with the claims of a caller.

@@ -67,6 +67,13 @@ impl Inner {
             let sending = pin!(self.dispatch(&target, slot, text, (identity, context), &limits));
             while_allowed(identity, sending).await?
         };
-        self.shape(&target, answer, context, &limits.settings).await
+        let outcome = self
+            .shape(&target, answer, context, &limits.settings)
+            .await?;
+        // Shaping a long result waits for a thread.
+        match identity.is_revoked() {
+            true => Err(revoked::error(true)),
+            false => Ok(outcome),
+        }
     }
 }

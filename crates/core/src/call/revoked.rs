@@ -17,6 +17,7 @@ pub(super) async fn while_allowed(
     let Some(Revocation {
         revoked,
         cancels_calls,
+        ..
     }) = identity.revocation()
     else {
         return sending.await;

@@ -64,6 +64,16 @@ impl<B: BrokerInterface> Restrict<B> {
     /// An error of the inner broker without the entries that do not exist here.
     fn without_others(paths: &[String], mut error: Box<CoreError>) -> Box<CoreError> {
         error.did_you_mean.retain(|path| Self::exists(paths, path));
+        let node = error.details.as_ref().and_then(|it| it.get("node"));
+        let node = node.and_then(Value::as_str);
+        if node.is_some_and(|node| !Self::exists(paths, node)) {
+            error.details = None;
+        }
+        // It may speak of what was removed.
+        error.hint = None;
+        if let Some(details) = error.details.as_mut().and_then(Value::as_object_mut) {
+            details.remove("more");
+        }
         if let Some(children) = error.details.as_mut().and_then(|it| it.get_mut("children")) {
             retain(children, |child| {
                 child.as_str().is_some_and(|path| Self::exists(paths, path))

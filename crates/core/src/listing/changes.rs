@@ -12,52 +12,52 @@ use crate::listing::direct::lists_output;
 #[derive(Debug)]
 pub struct ToolListChanges {
     changes: watch::Receiver<u64>,
-    /// `None` if every caller sees the same list.
-    own: Option<OwnList>,
-}
-
-/// The list of a caller under rules of access.
-#[derive(Debug)]
-struct OwnList {
-    core: Core,
-    identity: Identity,
-    /// The hash of the list when it was last looked at.
-    known: u64,
+    /// The caller; `None` if every change counts.
+    caller: Option<(Core, Identity)>,
+    /// The hash of the caller's list when it was last looked at; `None` without rules of access.
+    known: Option<u64>,
 }
 
 impl From<watch::Receiver<u64>> for ToolListChanges {
-    /// The changes of a list that every caller sees, which a counter counts.
+    /// Every change of a list, which a counter counts.
     fn from(mut changes: watch::Receiver<u64>) -> Self {
         changes.mark_unchanged();
-        Self { changes, own: None }
+        Self {
+            changes,
+            caller: None,
+            known: None,
+        }
     }
 }
 
 impl ToolListChanges {
     pub(crate) fn new(core: &Core, identity: &Identity) -> Self {
+        let changes = Self::from(core.tool_changes());
         Self {
-            own: core.has_access_rules().then(|| OwnList {
-                known: hash_of(core, identity),
-                core: core.clone(),
-                identity: identity.clone(),
-            }),
-            ..core.tool_changes().into()
+            known: own_list(core, identity),
+            caller: Some((core.clone(), identity.clone())),
+            ..changes
         }
     }
 
     /// Waits for the next change; `false` once there can be none. Several changes may be one.
     pub async fn next(&mut self) -> bool {
         while self.changes.changed().await.is_ok() {
-            let Some(own) = &mut self.own else {
-                return true;
-            };
-            let now = hash_of(&own.core, &own.identity);
-            if std::mem::replace(&mut own.known, now) != now {
+            let caller = self.caller.as_ref();
+            let now = caller.and_then(|(core, identity)| own_list(core, identity));
+            let before = std::mem::replace(&mut self.known, now);
+            // A reload may bring the first rules.
+            if now.is_none() || now != before {
                 return true;
             }
         }
         false
     }
+}
+
+/// The hash of the list of a caller, if rules of access make it differ from those of others.
+fn own_list(core: &Core, identity: &Identity) -> Option<u64> {
+    core.has_access_rules().then(|| hash_of(core, identity))
 }
 
 /// A hash of the tools that a caller sees, and of what a change of the config changes of them.

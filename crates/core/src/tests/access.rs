@@ -105,6 +105,7 @@ fn revocable(cancels_calls: bool) -> (Identity, CancellationToken) {
     let revocation = Revocation {
         revoked: revoked.clone(),
         cancels_calls,
+        keeps: None,
     };
     (member_of(&["first"]).revoked_by(revocation), revoked)
 }

@@ -79,7 +79,7 @@ pub(crate) fn check(
 
 /// An ID token has the type `JWT` as well, and the client as its audience: its audience refuses it, or the strict type.
 fn check_type(header: &Header, config: &Issuer) -> Result<(), TokenFault> {
-    let typ = header.typ.as_deref().unwrap_or(ANY_TOKEN_TYPE);
+    let typ = header.typ.as_deref().ok_or(TokenFault::Type)?;
     let is_access_token = ACCESS_TOKEN_TYPES.contains(&typ);
     let is_any = typ == ANY_TOKEN_TYPE && !config.requires_access_token_type;
     match is_access_token || is_any {

@@ -103,10 +103,16 @@ pub(super) fn hs256(header: &Value, claims: &Value, secret: &[u8]) -> String {
     format!("{message}.{}", encode(tag.as_ref()))
 }
 
-/// Header and claims as they are signed.
+/// Header and claims as they are signed. A header without a type gets `JWT`, one whose type is null none.
 pub(super) fn message(header: &Value, claims: &Value) -> String {
+    let mut header = header.clone();
+    match header.get("typ") {
+        None => header["typ"] = "JWT".into(),
+        Some(Value::Null) => drop(header.as_object_mut().unwrap().remove("typ")),
+        Some(_) => {}
+    }
     let part = |value: &Value| encode(value.to_string().as_bytes());
-    format!("{}.{}", part(header), part(claims))
+    format!("{}.{}", part(&header), part(claims))
 }
 
 pub(super) fn encode(bytes: &[u8]) -> String {

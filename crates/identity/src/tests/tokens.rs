@@ -136,6 +136,10 @@ async fn token_that_breaks_one_rule_is_refused_before_its_signature() {
             TokenFault::Type,
         ),
         (
+            with_header(json!({"alg": "ES256", "kid": "k1", "typ": null})),
+            TokenFault::Type,
+        ),
+        (
             with_header(json!({"alg": "ES256", "kid": "k1", "typ": 1})),
             TokenFault::Malformed,
         ),
@@ -299,13 +303,7 @@ async fn id_token_is_refused_by_its_audience_or_the_strict_type() {
     claims["aud"] = AUDIENCE.into();
     for typ in [json!("JWT"), Value::Null] {
         let mut header = header.clone();
-        match typ {
-            Value::Null => header.as_object_mut().unwrap().remove("typ"),
-            typ => header
-                .as_object_mut()
-                .unwrap()
-                .insert("typ".to_owned(), typ),
-        };
+        header["typ"] = typ;
         let token = issuer.signer.token(&header, &claims);
         let refused = find(&authenticator, &token).await.unwrap_err();
         assert_eq!(refused, invalid(TokenFault::Type));

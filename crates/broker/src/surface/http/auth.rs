@@ -2,6 +2,7 @@
 //! tokens. Refuses credentials in the query, which proxies and logs store.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(super) struct Auth {
     /// A configured header for the secret.
     key_header: Option<HeaderName>,
     authenticator: Authenticator,
+    /// Whether a config since the start had identities: then the broker stays closed without them.
+    had_identities: AtomicBool,
     refused: Mutex<FailedAttempts>,
 }
 
@@ -65,12 +68,15 @@ impl Auth {
                 &callers.identities,
                 Arc::new(SystemClock::default()),
             ),
+            had_identities: AtomicBool::new(callers.has_identities),
             refused: Mutex::default(),
         }
     }
 
     /// Takes other keys and issuers.
     pub(super) fn apply(&self, callers: &CallerSettings) {
+        self.had_identities
+            .fetch_or(callers.has_identities, Ordering::Relaxed);
         self.authenticator.replace(&callers.identities);
     }
 
@@ -80,8 +86,13 @@ impl Auth {
     }
 
     /// Whether callers must send a credential.
-    pub(super) fn is_required(&self, callers: &CallerSettings) -> bool {
-        self.secret.is_some() || !callers.identities.is_empty()
+    pub(super) fn is_required(&self) -> bool {
+        self.secret.is_some() || self.had_identities.load(Ordering::Relaxed)
+    }
+
+    /// Whether the request has a credential, valid or not.
+    pub(super) fn is_given(&self, headers: &HeaderMap) -> bool {
+        self.presented(headers) != Credential::Missing
     }
 
     fn presented<'h>(&self, headers: &'h HeaderMap) -> Credential<'h> {
@@ -115,11 +126,11 @@ impl Auth {
         callers: &CallerSettings,
     ) -> Result<Identity, Refusal> {
         // A broker without authentication has no use for a credential.
-        let is_open = !self.is_required(callers) && !core.has_access_rules();
+        let is_open = !self.is_required() && !core.has_access_rules();
         let given = match self.presented(headers) {
             Credential::Given(given) => given,
             Credential::Missing
-                if !self.is_required(callers) || core.anonymous_has_groups() == Some(true) =>
+                if !self.is_required() || core.anonymous_has_groups() == Some(true) =>
             {
                 return Ok(Identity::anonymous());
             }
@@ -154,7 +165,7 @@ impl Auth {
         let address = client_address(address, headers, &callers.trusted_proxies);
         let pool = ValidationPool(core.clone());
         match self.authenticator.authenticate(text, address, &pool).await {
-            Ok(principal) => Ok(identity_of(&principal, callers.cancels_calls)),
+            Ok(principal) => Ok(identity_of(principal, callers.cancels_calls)),
             Err(error) => Err(self.refused(error, callers)),
         }
     }
@@ -209,7 +220,7 @@ impl Offload for ValidationPool {
     }
 }
 
-fn identity_of(principal: &Principal, cancels_calls: bool) -> Identity {
+fn identity_of(principal: Arc<Principal>, cancels_calls: bool) -> Identity {
     let groups = principal.groups.as_slice();
     let identity = match &principal.subject {
         PrincipalSubject::Key { name } => Identity::key(name, groups),
@@ -217,11 +228,13 @@ fn identity_of(principal: &Principal, cancels_calls: bool) -> Identity {
             Identity::token(issuer, subject, groups, principal.claims.clone())
         }
     };
+    let expires = principal.expires;
     let identity = identity.revoked_by(Revocation {
         revoked: principal.grant.ended().clone(),
         cancels_calls,
+        keeps: Some(principal),
     });
-    match principal.expires {
+    match expires {
         Some(expires) => identity.expiring(expires),
         None => identity,
     }

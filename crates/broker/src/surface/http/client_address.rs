@@ -10,7 +10,8 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const MAX_HOPS: usize = 32;
 
 /// The address of the caller: that of the peer, or, if the peer is a trusted proxy, the nearest address in its header
-/// that is not one of a trusted proxy. An address that cannot be read ends the search at the proxy that wrote it.
+/// that is not one of a trusted proxy. An address that cannot be read ends the search at the proxy that wrote it. If both
+/// headers are present and differ, a client wrote one of them, and neither is believed.
 pub(super) fn client_address(
     peer: IpAddr,
     headers: &HeaderMap,
@@ -21,7 +22,9 @@ pub(super) fn client_address(
     if !is_trusted(nearest) {
         return nearest;
     }
-    let mut hops = forwarded(headers);
+    let Some(mut hops) = forwarded(headers) else {
+        return nearest;
+    };
     hops.truncate(MAX_HOPS);
     for hop in hops {
         let Some(address) = hop else {
@@ -35,8 +38,9 @@ pub(super) fn client_address(
     nearest
 }
 
-/// The addresses of the header, the nearest first; `None` for one that cannot be read.
-fn forwarded(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
+/// The addresses of the headers, the nearest first; an inner `None` for one that cannot be read. `None` if the headers
+/// differ.
+fn forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
     let listed = |name: &HeaderName| -> Vec<String> {
         let values = headers.get_all(name).iter();
         let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -45,14 +49,19 @@ fn forwarded(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
             .collect();
         items.into_iter().rev().collect()
     };
-    if headers.contains_key(header::FORWARDED) {
-        return listed(&header::FORWARDED)
-            .iter()
-            .map(|element| element.split(';').find_map(for_parameter).and_then(address))
-            .collect();
+    let standard: Vec<_> = listed(&header::FORWARDED)
+        .iter()
+        .map(|element| element.split(';').find_map(for_parameter).and_then(address))
+        .collect();
+    let common: Vec<_> = listed(&X_FORWARDED_FOR)
+        .iter()
+        .map(|item| address(item))
+        .collect();
+    match (standard.is_empty(), common.is_empty()) {
+        (true, _) => Some(common),
+        (false, true) => Some(standard),
+        (false, false) => (standard == common).then_some(standard),
     }
-    let items = listed(&X_FORWARDED_FOR);
-    items.iter().map(|item| address(item)).collect()
 }
 
 /// The value of `for=…`.
@@ -80,6 +89,11 @@ mod tests {
     #[test]
     fn address_of_a_caller_is_believed_from_trusted_proxies_only() {
         let trusted = ["10.0.0.0/8", "::1"].map(|text| AddressRange::parse(text).unwrap());
+        let mut both = HeaderMap::new();
+        both.insert("forwarded", HeaderValue::from_static("for=203.0.113.9"));
+        both.insert("x-forwarded-for", HeaderValue::from_static("192.0.2.1"));
+        let peer = "10.0.0.1".parse().unwrap();
+        assert_eq!(client_address(peer, &both, &trusted), peer);
         let address = |peer: &str, name: &'static str, value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(name, HeaderValue::from_static(value));

@@ -212,11 +212,15 @@ impl HttpSurface {
     ) -> Result<HttpReply, Refusal> {
         let (headers, address) = (&parts.headers, caller.address);
         let identified = self.auth.identify(headers, address, &self.core, callers);
-        let identity = identified.await.unwrap_or_else(|_| Identity::anonymous());
+        let identity = match identified.await {
+            Err(refusal) if report == HealthRoute::Sources && self.auth.is_given(headers) => {
+                return Err(refusal);
+            }
+            identified => identified.unwrap_or_else(|_| Identity::anonymous()),
+        };
         let is_operator = self.core.is_operator(&identity);
         // A proxy in front of a loopback address makes these routes public.
-        let limited =
-            self.exposed || self.auth.is_required(callers) || self.core.has_access_rules();
+        let limited = self.exposed || self.auth.is_required() || self.core.has_access_rules();
         let view = match report {
             _ if limited && !identity.is_authenticated() => DetailLevel::StateOnly,
             HealthRoute::Ready if !is_operator => DetailLevel::StateOnly,
@@ -260,6 +264,10 @@ impl Surface for HttpSurface {
 
     type Listener = TcpListener;
 
+    fn end_rights(&self, callers: &CallerSettings) {
+        self.auth.apply(callers);
+    }
+
     fn apply(&self, settings: SurfaceSettings) {
         self.auth.apply(&settings.callers);
         self.settings.store(Arc::new(settings));
@@ -286,7 +294,7 @@ impl Surface for HttpSurface {
 #[derive(Clone, Debug)]
 struct Caller {
     /// The caller's memory account: that of the connection on loopback, otherwise that of the peer
-    /// address. If callers have keys one day, the account of the key's subject replaces it.
+    /// address, whichever credential the request has.
     account: Account,
     /// Whether the connection exceeds the limit on connections.
     over_limit: bool,
