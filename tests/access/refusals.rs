@@ -299,7 +299,9 @@ fn health_shows_each_caller_what_it_may_know() {
         assert_eq!(caller.get("/healthz").json(), json!({"status": "ok"}));
     }
     let short = json!({"ready": true, "degraded": false});
-    for caller in [&anonymous, &wrong, &ada] {
+    // A client whose token has expired must learn it, so that it gets another one.
+    refusal(&wrong.get("/sources"), 401, "unauthorized");
+    for caller in [&anonymous, &ada] {
         assert_eq!(caller.get("/readyz").json(), short);
         refusal(&caller.get("/sources"), 403, "forbidden");
     }

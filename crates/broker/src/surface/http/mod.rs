@@ -213,7 +213,12 @@ impl HttpSurface {
         let (headers, address) = (&parts.headers, caller.address);
         let identified = self.auth.identify(headers, address, &self.core, callers);
         let identity = match identified.await {
-            Err(refusal) if report == HealthRoute::Sources && self.auth.is_given(headers) => {
+            // A client whose token has expired must learn it, so that it gets another one.
+            Err(refusal)
+                if report == HealthRoute::Sources
+                    && self.core.has_access_rules()
+                    && self.auth.is_given(headers) =>
+            {
                 return Err(refusal);
             }
             identified => identified.unwrap_or_else(|_| Identity::anonymous()),
