@@ -47,11 +47,11 @@ pub struct Row {
 /// A row that a catalog has, or a [`Row`].
 #[derive(Clone, Copy, Debug)]
 pub struct RowRef<'r> {
-    /// See [`Row::allow`].
+    /// The groups that may call the tool.
     pub allow: u64,
-    /// See [`Row::narrowed`].
+    /// The groups that may call it with some arguments.
     pub narrowed: &'r [NarrowMask],
-    /// See [`Row::deny`].
+    /// The groups to which it is denied.
     pub deny: &'r [DenyMask],
 }
 
