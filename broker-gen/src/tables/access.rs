@@ -23,7 +23,7 @@ pub(super) fn apply(config: &Config, plan: &Plan<'_>, tools: &mut [Tool]) -> Opt
     })
 }
 
-/// What rules read of the tools of a plan, in its order.
+/// The paths and reviewed hints of the tools of a plan, in its order, by which rules select tools.
 pub(crate) fn facts<'p>(plan: &'p Plan<'_>) -> Vec<ToolFacts<'p>> {
     let tools = plan.entries.iter().filter_map(|(path, entry)| match entry {
         Entry::Tool(tool) => Some(ToolFacts {

@@ -18,7 +18,7 @@ use crate::cli::NewKeyArgs;
 pub(crate) struct Answer {
     /// The key and its entry. Nothing else may print it.
     pub(crate) key: Text,
-    /// What to do with the two.
+    /// The instructions for the key and its entry.
     pub(crate) note: Text,
 }
 

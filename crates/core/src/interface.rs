@@ -24,8 +24,8 @@ pub struct ToolItem {
     pub withdrawn: bool,
 }
 
-/// What callers can do with a broker. Each operation is asked for by an identity, and none knows an identity from
-/// elsewhere; a caller that sent no credential is [`Identity::anonymous`].
+/// The operations of a broker. Each takes the identity of its caller as a parameter and uses no other one; a caller that
+/// sent no credential is [`Identity::anonymous`].
 ///
 /// A wrapper around another one can only narrow it: see [`Restrict`].
 pub trait BrokerInterface: Send + Sync {

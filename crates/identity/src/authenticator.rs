@@ -53,7 +53,7 @@ struct Shared {
     keys_changed: Notify,
 }
 
-/// What the current settings accept.
+/// The keys and issuers of the current settings.
 #[derive(Debug, Default)]
 struct Accepted {
     keys: KeyTable,

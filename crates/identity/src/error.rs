@@ -18,7 +18,7 @@ pub enum AuthError {
     /// Tokens from this address failed, and too many others of it are being verified.
     #[error("too many tokens from this address are not valid")]
     TooManyFailures,
-    /// There is no capacity to verify a signature.
+    /// The pool that verifies signatures is full.
     #[error("too many tokens are being verified")]
     Overloaded,
 }

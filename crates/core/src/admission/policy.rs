@@ -275,7 +275,7 @@ fn read(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// What rules read of a tool.
+/// The path and the reviewed hints of a tool, by which rules select it.
 fn facts(catalog: &'static Catalog, tool: &crate::catalog::Tool) -> ToolFacts<'static> {
     // Reviewed annotations are a member of the entry of `tools/list`.
     let head: Value = read(&format!("{{{}}}", catalog.text(tool.list_head)));

@@ -120,7 +120,7 @@ async fn issuer_without_a_set_since_the_start_is_unavailable_for_its_tokens_only
         find(&authenticator, &token).await.unwrap_err(),
         AuthError::Unavailable
     );
-    // What is wrong with a token itself is reported without its keys.
+    // A token whose header or claims are wrong is refused before the keys of its issuer are asked for.
     let late = down.signer.token(&header("k1"), &json!({"iss": down.url}));
     let fault = AuthError::TokenInvalid(TokenFault::Audience);
     assert_eq!(find(&authenticator, &late).await.unwrap_err(), fault);

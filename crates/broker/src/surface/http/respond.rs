@@ -180,7 +180,7 @@ pub(super) fn refused_message(
     response
 }
 
-/// What the headers of every reply say of the broker.
+/// The headers that every reply has.
 pub(super) struct CommonHeaders<'a> {
     /// The digest of the catalog.
     pub(super) digest: &'a HeaderValue,
