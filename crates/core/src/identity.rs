@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Catalog;
+use crate::clock::Clock;
 
 /// A caller: who it is, which groups it belongs to, and which part of the tree it sees.
 #[derive(Clone, Debug)]
@@ -242,9 +243,9 @@ impl Identity {
             && self.revocation.is_some() == other.revocation.is_some()
     }
 
-    /// Returns when the right to call has been withdrawn or the credential has expired. A caller whose right does not
-    /// end waits forever.
-    pub async fn right_ended(&self) {
+    /// Returns when the right to call was withdrawn, or the credential has expired. Waits forever for a caller whose
+    /// right does not end.
+    pub(crate) async fn right_ended(&self, clock: &dyn Clock) {
         let revoked = async {
             match &self.revocation {
                 Some(revocation) => revocation.revoked.cancelled().await,
@@ -253,7 +254,7 @@ impl Identity {
         };
         tokio::select! {
             () = revoked => {}
-            () = passed(self.expires) => {}
+            () = passed(self.expires, clock) => {}
         }
     }
 
@@ -269,12 +270,12 @@ impl Identity {
 }
 
 /// Returns once the time of day is after `time`. It is read again from time to time, since it may be set.
-async fn passed(time: Option<SystemTime>) {
+async fn passed(time: Option<SystemTime>, clock: &dyn Clock) {
     const MAX_SLEEP: Duration = Duration::from_secs(30);
     let Some(time) = time else {
         return std::future::pending().await;
     };
-    while let Ok(left) = time.duration_since(SystemTime::now())
+    while let Ok(left) = time.duration_since(clock.now())
         && !left.is_zero()
     {
         tokio::time::sleep(left.min(MAX_SLEEP)).await;

@@ -4,6 +4,8 @@ mod restrict;
 
 pub use restrict::Restrict;
 
+use broker_model::CallCode;
+
 use crate::call::context::{CallContext, Operation, Outcome};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
@@ -12,14 +14,14 @@ use crate::types::{Describe, Reply};
 use crate::{Core, catalog::EntryKind};
 
 /// A tool, as listings and look-ups show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolItem {
     /// Its path.
-    pub path: String,
+    pub path: &'static str,
     /// Its name for MCP clients that see every tool directly.
-    pub flat_name: String,
+    pub flat_name: &'static str,
     /// The path of its source.
-    pub source: String,
+    pub source: &'static str,
     /// Whether it is withdrawn, so that calls are refused.
     pub withdrawn: bool,
 }
@@ -70,8 +72,14 @@ pub trait BrokerInterface: Send + Sync {
     /// no source.
     fn health(&self, identity: &Identity) -> Health;
 
-    /// Refuses further calls and stops all sources. Idempotent, also when several tasks call it at one time.
-    fn close(&self) -> impl Future<Output = ()> + Send;
+    /// Refuses further calls and stops all sources, if the caller is an operator. Idempotent, also when several tasks
+    /// call it at one time.
+    ///
+    /// # Errors
+    ///
+    /// `forbidden` if the caller is not an operator.
+    fn close(&self, identity: &Identity)
+    -> impl Future<Output = Result<(), Box<CoreError>>> + Send;
 }
 
 impl BrokerInterface for Core {
@@ -81,7 +89,7 @@ impl BrokerInterface for Core {
         let tools = (0..).zip(scope.catalog.tools);
         tools
             .filter(|(_, tool)| scope.admits(tool.entry))
-            .map(|(at, _)| self.item(at, view.withdrawn(at).is_some()))
+            .map(|(at, _)| self.0.item(at, view.withdrawn(at).is_some()))
             .collect()
     }
 
@@ -91,7 +99,7 @@ impl BrokerInterface for Core {
         let catalog = self.0.catalog;
         let entry = catalog.find(found.path).map(|at| &catalog.entry(at).kind);
         match entry {
-            Some(EntryKind::Tool(at)) => Ok(self.item(*at, found.withdrawn)),
+            Some(EntryKind::Tool(at)) => Ok(self.0.item(*at, found.withdrawn)),
             _ => Err(self.is_node(identity, found.path)),
         }
     }
@@ -122,7 +130,12 @@ impl BrokerInterface for Core {
         health
     }
 
-    async fn close(&self) {
+    async fn close(&self, identity: &Identity) -> Result<(), Box<CoreError>> {
+        if !self.is_operator(identity) {
+            let message = "only an operator may close the broker";
+            return Err(Box::new(CoreError::new(CallCode::Forbidden, message)));
+        }
         Self::close(self).await;
+        Ok(())
     }
 }

@@ -17,8 +17,10 @@ use tokio_util::task::TaskTracker;
 use crate::catalog::{Catalog, EntryKind};
 
 mod admission;
+mod builder;
 mod call;
 pub mod catalog;
+mod clock;
 mod drain;
 mod errors;
 mod identity;
@@ -30,16 +32,21 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-pub use broker_mcp::{CallEvent, CallEvents, LogMessage, Progress, WantedEvents};
+pub use admission::{Admission, HealthView};
+pub use broker_mcp::{
+    CallEvent, CallEvents, LogMessage, Progress, State as SourceState, WantedEvents,
+};
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
 };
 pub use broker_wire::LogLevel;
+pub use builder::CoreBuilder;
 pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
-pub use call::context::{CallContext, CancelMode, Operation, Outcome, ResultForm};
+pub use call::context::{CallContext, CancelMode, Operation, Outcome, ResultForm, ToolRequest};
 #[doc(hidden)]
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
+pub use clock::{Clock, SystemClock};
 pub use drain::Drain;
 pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::memory_error_for_result;
@@ -54,11 +61,9 @@ pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, Sou
 pub use sources::reload::{RefusedSource, ReloadError, ReloadSummary};
 pub use sources::served::ServedCounts;
 pub use sources::setup::PreparedConfig;
-pub use types::{
-    AreaRef, CoreParts, Describe, EntryRef, RefusalCause, Reply, StartMode, StartOutcome,
-};
+pub use types::{AreaRef, Describe, EntryRef, RefusalCause, Reply, StartMode, StartOutcome};
 
-use admission::{Caller, Policy};
+use admission::{Caller, Filters, Policy};
 use call::arguments;
 use call::validator::LazyValidator;
 use call::work::WorkPool;
@@ -88,6 +93,9 @@ struct Inner {
     heights: Box<[u8]>,
     /// Who may see and call what; a reload replaces it.
     policy: ArcSwap<Policy>,
+    /// Filters of the program beside the policy.
+    filters: Filters,
+    clock: Arc<dyn Clock>,
     /// By the catalog's tools.
     validators: Arc<[LazyValidator]>,
     /// By the catalog's tools; a reload replaces them.
@@ -117,9 +125,9 @@ struct Inner {
 }
 
 impl Core {
-    /// Resolves every source's command and variables; starts nothing. Reports all problems.
-    pub fn new(setup: CoreParts<'_>) -> Result<Self, Vec<Diagnostic>> {
-        setup::build(setup).map(|inner| Self(Arc::new(inner)))
+    /// A builder of a core that serves this catalog.
+    pub fn builder<'a>(catalog: &'static Catalog) -> CoreBuilder<'a> {
+        CoreBuilder::new(catalog)
     }
 
     /// Limits the stop of each source to `grace` after its input is closed, and to `grace` again after
@@ -278,6 +286,12 @@ impl Core {
         direct::page(scope, &settings, after, max_tools, max_bytes)
     }
 
+    /// Must be called when the filters of [`CoreBuilder::admission`] change their answers, so that callers are
+    /// told of other lists. Changes of health are noticed without it.
+    pub fn note_filter_change(&self) {
+        self.0.drift_state.count_tool_change();
+    }
+
     /// A counter that grows when [`Core::direct_tools`] lists other tools for some caller, or the same with
     /// other members. Several changes may be counted as one.
     pub fn tool_changes(&self) -> tokio::sync::watch::Receiver<u64> {
@@ -382,18 +396,6 @@ impl Core {
         self.0.drift_state.redactor()
     }
 
-    /// A tool by its index.
-    fn item(&self, at: u32, withdrawn: bool) -> ToolItem {
-        let catalog = self.0.catalog;
-        let tool = catalog.tool(at);
-        ToolItem {
-            path: catalog.entry(tool.entry).path.to_owned(),
-            flat_name: tool.flat_name.to_owned(),
-            source: catalog.sources[tool.source as usize].path.to_owned(),
-            withdrawn,
-        }
-    }
-
     /// The error for an operation on tools at a node that exists for the caller.
     fn is_node(&self, identity: &Identity, path: &str) -> Box<CoreError> {
         let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
@@ -407,9 +409,20 @@ impl Core {
         }
     }
 
-    /// Whether the config has rules of access, so that callers may see different entries.
+    /// Whether the config has rules of access.
     pub fn has_access_rules(&self) -> bool {
         self.0.policy.load().has_rules()
+    }
+
+    /// Whether callers may see different entries: by rules of access, or by filters of the program.
+    pub fn is_filtered(&self) -> bool {
+        self.has_access_rules() || self.0.filters.are_set()
+    }
+
+    /// Returns when the right of the caller to call was withdrawn, or its credential has expired. Waits forever
+    /// for a caller whose right does not end.
+    pub async fn right_ended(&self, identity: &Identity) {
+        identity.right_ended(&*self.0.clock).await;
     }
 
     /// Whether the caller sees the state of the sources.
@@ -429,9 +442,19 @@ impl Core {
 }
 
 impl Inner {
-    /// The caller under the rules in force.
     fn caller(&self, identity: &Identity) -> Caller {
-        Caller::new(self.policy.load_full(), identity)
+        Caller::new(self, identity)
+    }
+
+    /// A tool by its index.
+    fn item(&self, at: u32, withdrawn: bool) -> ToolItem {
+        let tool = self.catalog.tool(at);
+        ToolItem {
+            path: self.catalog.entry(tool.entry).path,
+            flat_name: tool.flat_name,
+            source: self.catalog.sources[tool.source as usize].path,
+            withdrawn,
+        }
     }
 
     fn scope<'a>(&'a self, view: &'a View, caller: &'a Caller) -> Scope<'a> {

@@ -1,31 +1,9 @@
 //! The parameters and results of core, apart from calls.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use broker_drift::Report;
-use broker_mcp::Environment;
-use broker_model::config::{Config, Unreachable};
 use bytes::Bytes;
-
-use crate::catalog::Catalog;
-
-/// The parts of a broker.
-#[derive(Debug)]
-pub struct CoreParts<'a> {
-    /// The compiled-in catalog.
-    pub catalog: &'static Catalog,
-    /// The config, which fits the catalog. Tools that its filters do not admit are hidden.
-    pub config: &'a Config,
-    /// The environment variables.
-    pub environment: &'a Environment,
-    /// The folder for relative paths.
-    pub base: &'a Path,
-    /// The start mode.
-    pub mode: StartMode,
-    /// The reaction to sources that cannot be reached, if the config sets none.
-    pub unreachable: Unreachable,
-}
 
 /// The mode of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

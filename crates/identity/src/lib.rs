@@ -7,6 +7,7 @@
 mod authenticator;
 mod clock;
 mod error;
+mod failures;
 mod jwks;
 mod jwt;
 pub mod key;
@@ -21,6 +22,7 @@ mod tests;
 pub use authenticator::Authenticator;
 pub use clock::{Clock, SystemClock};
 pub use error::{AuthError, TokenFault};
+pub use failures::FailureCounts;
 pub use offload::{BlockingThreads, Offload};
 pub use principal::{Grant, Principal, PrincipalSubject};
 pub use settings::{Settings, SettingsError};

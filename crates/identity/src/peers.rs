@@ -97,7 +97,7 @@ fn make_room(peers: &mut HashMap<IpAddr, Peer>) {
 }
 
 /// The part of an address that counts.
-fn counted(peer: IpAddr) -> IpAddr {
+pub(crate) fn counted(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => {
             let network = v6.to_bits() & (u128::MAX << (128 - IPV6_BITS));

@@ -14,11 +14,10 @@ use tokio::time::timeout;
 
 use super::failure::{Failure, unless_refused};
 use super::settings::LoadedConfig;
-use super::startup::unreachable_default;
 use super::tree;
 use crate::catalog::Catalog;
 use crate::cli::{DoctorArgs, Format};
-use crate::core::{CoreParts, SourceExam, StartMode};
+use crate::core::{Core, SourceExam};
 use crate::logging::LogOutput;
 use crate::secret;
 
@@ -42,14 +41,10 @@ pub(super) async fn run(
     // Problems that refuse a start before any source is started are reported here too.
     let mut diagnostics = Vec::new();
     settings.host_policy(&[], &environment, &mut diagnostics);
-    let exam = SourceExam::new(CoreParts {
-        catalog,
-        config: &settings.config,
-        environment: &environment,
-        base: &settings.base,
-        mode: StartMode::Tolerant,
-        unreachable: unreachable_default(false),
-    });
+    let parts = Core::builder(catalog)
+        .config(&settings.config, &settings.base)
+        .environment(&environment);
+    let exam = SourceExam::new(parts);
     let exam = unless_refused(exam, diagnostics)?;
     let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
     output.mask(&exam.redactor().merge(&Redactor::new(secret)));

@@ -11,7 +11,7 @@ use super::lifecycle::drain;
 use super::settings::LoadedConfig;
 use super::startup::unreachable_default;
 use crate::catalog::{self, Catalog};
-use crate::core::{Core, CoreParts, StartMode, StartOutcome};
+use crate::core::{Core, StartMode, StartOutcome};
 use crate::typed::OpenError;
 
 /// The options of a broker inside a program. The defaults are those of the command line: the
@@ -75,15 +75,13 @@ pub(crate) async fn open(
     let environment = options.environment.unwrap_or_else(Environment::capture);
     let settings = LoadedConfig::load(catalog, options.config.as_deref())?;
     settings.warnings.iter().for_each(super::warn);
-    let core = Core::new(CoreParts {
-        catalog,
-        config: &settings.config,
-        environment: &environment,
-        base: &settings.base,
-        mode: options.mode,
-        unreachable: unreachable_default(false),
-    })
-    .map_err(OpenError::Diagnostics)?;
+    let core = Core::builder(catalog)
+        .config(&settings.config, &settings.base)
+        .environment(&environment)
+        .mode(options.mode)
+        .unreachable(unreachable_default(false))
+        .build()
+        .map_err(OpenError::Diagnostics)?;
     core.start();
     if options.mode == StartMode::Tolerant {
         return Ok(core);

@@ -19,7 +19,7 @@ use super::reload::Reloader;
 use super::settings::LoadedConfig;
 use crate::catalog::Catalog;
 use crate::cli::Cli;
-use crate::core::{Core, CoreParts, StartMode};
+use crate::core::{Core, StartMode};
 use crate::logging::LogOutput;
 use crate::surface::http::HostPolicy;
 use crate::surface::{self, CallerSettings, Surface};
@@ -103,18 +103,16 @@ impl<'a> Startup<'a> {
         settings: &LoadedConfig,
         problems: Vec<Diagnostic>,
     ) -> Result<Core, Failure> {
-        let core = Core::new(CoreParts {
-            catalog: self.catalog,
-            config: &settings.config,
-            environment: &self.environment,
-            base: &settings.base,
-            mode: if self.cli.options.ignore_broken_tool {
-                StartMode::Tolerant
-            } else {
-                StartMode::Plain
-            },
-            unreachable: unreachable_default(self.cli.is_stdio()),
-        });
+        let mode = match self.cli.options.ignore_broken_tool {
+            true => StartMode::Tolerant,
+            false => StartMode::Plain,
+        };
+        let core = Core::builder(self.catalog)
+            .config(&settings.config, &settings.base)
+            .environment(&self.environment)
+            .mode(mode)
+            .unreachable(unreachable_default(self.cli.is_stdio()))
+            .build();
         let core = unless_refused(core, problems)?;
         self.output.mask(&core.redactor());
         Ok(core)

@@ -48,6 +48,7 @@ pub use crate::core::{CoreError, StartMode};
 use crate::catalog::Catalog;
 use crate::core::{
     Account, Args, CallContext, CancelMode, Core, Identity, Operation, ResultForm, SMALL_BYTES,
+    ToolRequest,
 };
 
 /// A tool of the lock, as generated. Not meant to be implemented by hand.
@@ -148,15 +149,18 @@ impl Broker {
         let request_id = format!("typed-{}", CALLS.fetch_add(1, Ordering::Relaxed));
         let context = CallContext {
             request_id: &request_id,
-            account: &self.account,
             meta: None,
             events: None,
-            received: None,
             deadline: None,
             cancel: CancelMode::OnDrop,
-            form: ResultForm::Verbatim,
         };
-        let (identity, operation) = (Identity::local(), Operation::CallTool { args });
+        let identity = Identity::local();
+        let operation = Operation::CallTool(ToolRequest {
+            args,
+            account: &self.account,
+            received: None,
+            form: ResultForm::Verbatim,
+        });
         let call = self.core.call(&identity, &context, path, operation);
         Ok(RawResult::new(call.await?.result))
     }

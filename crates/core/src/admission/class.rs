@@ -7,6 +7,8 @@ use std::sync::Arc;
 use broker_model::access::GroupSet;
 use serde_json::Value;
 
+use super::filters::Excluded;
+
 /// Callers of one class see and may call the same entries, with the same arguments, so caches are kept for each class.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AdmissionClass {
@@ -15,6 +17,8 @@ pub(crate) struct AdmissionClass {
     groups: GroupSet,
     /// The claims that rules read, if the caller has any of them.
     claims: Option<Arc<ClaimValues>>,
+    /// The tools that filters exclude, if they exclude any.
+    excluded: Option<Excluded>,
 }
 
 /// Claims of a token, and their text.
@@ -50,12 +54,25 @@ impl AdmissionClass {
         policy: u64,
         groups: GroupSet,
         claims: Option<Arc<ClaimValues>>,
+        excluded: Option<Excluded>,
     ) -> Self {
         Self {
             policy,
             groups,
             claims,
+            excluded,
         }
+    }
+
+    /// Whether filters exclude any tool.
+    pub(super) const fn is_filtered(&self) -> bool {
+        self.excluded.is_some()
+    }
+
+    /// Whether filters exclude a tool.
+    pub(super) fn excludes(&self, tool: u32) -> bool {
+        let excluded = self.excluded.as_deref();
+        excluded.is_some_and(|bits| bits[tool as usize / 64] >> (tool % 64) & 1 == 1)
     }
 
     pub(super) const fn groups(&self) -> GroupSet {
@@ -69,6 +86,7 @@ impl AdmissionClass {
     /// A text that differs for classes of one policy that differ.
     pub(crate) fn text(&self) -> String {
         let claims = self.claims().map_or("", |claims| claims.text.as_str());
-        format!("{:x} {claims}", self.groups.bits())
+        let excluded = self.excluded.as_deref().unwrap_or_default();
+        format!("{:x} {excluded:x?} {claims}", self.groups.bits())
     }
 }

@@ -2,11 +2,14 @@
 //! calls; it only removes entries of the catalog. No other module reads the rows of the tools.
 
 mod class;
+mod filters;
 mod narrowed;
 mod nodes;
 mod policy;
 
 pub(crate) use class::AdmissionClass;
+pub(crate) use filters::Filters;
+pub use filters::{Admission, HealthView};
 pub(crate) use narrowed::NarrowedArgs;
 pub(crate) use policy::Policy;
 
@@ -15,6 +18,7 @@ use std::sync::Arc;
 
 use broker_model::access::{Decision, Denied};
 
+use crate::Inner;
 use crate::catalog::{Catalog, EntryKind};
 use crate::identity::{Identity, Subtree};
 use crate::listing::view::View;
@@ -30,10 +34,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// A caller under a policy.
-    pub(crate) fn new(policy: Arc<Policy>, identity: &Identity) -> Self {
+    /// The caller under the rules and filters in force.
+    pub(crate) fn new(core: &Inner, identity: &Identity) -> Self {
+        let policy = core.policy.load_full();
         Self {
-            class: policy.class_of(identity),
+            class: policy.class_of(identity, core.excluded(identity)),
             subtree: identity.subtree(),
             nodes: OnceCell::new(),
             policy,
@@ -50,9 +55,9 @@ impl Caller {
         self.subtree
     }
 
-    /// Whether the config has rules of access.
-    pub(crate) fn has_rules(&self) -> bool {
-        self.policy.has_rules()
+    /// Whether other callers may see other entries.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.policy.has_rules() || self.class.is_filtered()
     }
 
     /// The decision on an entry. Everything that a caller can learn of an entry depends on it. A tool that the config
@@ -75,14 +80,18 @@ impl Caller {
         }
     }
 
-    /// Whether the caller is informed that an entry exists which it may not use.
+    /// Whether the caller is informed that an entry exists which it may not use: where the config says so, if
+    /// rules alone deny it.
     pub(crate) fn is_informed_of(&self, view: &View, catalog: &Catalog, at: u32) -> bool {
-        let is_hidden = match catalog.entry(at).kind {
-            EntryKind::Tool(tool) => view.is_hidden(tool),
-            EntryKind::Node { .. } => false,
-        };
         let is_inside = self.subtree.is_none_or(|subtree| subtree.contains(at));
-        self.policy.denied() == Denied::Forbidden && is_inside && !is_hidden
+        if self.policy.denied() != Denied::Forbidden || !is_inside {
+            return false;
+        }
+        let exists = |tool| !view.is_hidden(tool) && !self.class.excludes(tool);
+        match catalog.entry(at).kind {
+            EntryKind::Tool(tool) => exists(tool),
+            EntryKind::Node { .. } => NodeSet::above(catalog, exists).contains(at),
+        }
     }
 
     /// The schemas that narrow the arguments of a tool for the caller; `None` unless they are narrowed.

@@ -11,6 +11,7 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
 
 use super::class::{AdmissionClass, ClaimValues};
+use super::filters::Excluded;
 use super::narrowed::{NarrowRule, NarrowedArgs};
 use super::nodes::{NodeSet, NodeSets};
 use crate::catalog::{AccessTable, Catalog};
@@ -98,15 +99,16 @@ impl Policy {
     }
 
     /// The class of a caller.
-    pub(super) fn class_of(&self, identity: &Identity) -> AdmissionClass {
-        let Some(rules) = &self.rules else {
-            return AdmissionClass::new(self.number, GroupSet::ALL, None);
+    pub(super) fn class_of(
+        &self,
+        identity: &Identity,
+        excluded: Option<Excluded>,
+    ) -> AdmissionClass {
+        let (groups, claims) = match &self.rules {
+            None => (GroupSet::ALL, None),
+            Some(rules) => (rules.groups_of(identity), rules.claims_of(identity)),
         };
-        AdmissionClass::new(
-            self.number,
-            rules.groups_of(identity),
-            rules.claims_of(identity),
-        )
+        AdmissionClass::new(self.number, groups, claims, excluded)
     }
 
     /// Whether the caller sees the state of the sources.
@@ -128,6 +130,9 @@ impl Policy {
 
     /// The decision on a tool.
     pub(super) fn decide(&self, class: &AdmissionClass, tool: u32) -> Decision {
+        if class.excludes(tool) {
+            return Decision::Absent;
+        }
         let Some(rules) = &self.rules else {
             return Decision::Callable;
         };
@@ -142,7 +147,7 @@ impl Policy {
         view: &View,
         class: &AdmissionClass,
     ) -> Arc<NodeSet> {
-        if self.rules.is_none() {
+        if self.rules.is_none() && !class.is_filtered() {
             return Arc::clone(&self.all_nodes);
         }
         self.node_sets.get(class, view.hidden(), || {

@@ -13,21 +13,15 @@ use crate::call::cut::Cut;
 pub struct CallContext<'a> {
     /// Names the request in the log.
     pub request_id: &'a str,
-    /// The account to which the memory of the call is charged.
-    pub account: &'a Account,
     /// Members for `_meta` of the request to the server, as one JSON object: what the caller sent and the
     /// surface lets pass.
     pub meta: Option<&'a str>,
     /// Takes the events of the call that its caller wants; without it the server is not asked for any.
     pub events: Option<CallEvents>,
-    /// When the request arrived, if time has passed since: the timeout of the call starts here.
-    pub received: Option<Instant>,
     /// When the caller stops waiting, if that is before the time that the config gives the call.
     pub deadline: Option<Instant>,
     /// The event that cancels the call.
     pub cancel: CancelMode,
-    /// The form of the result.
-    pub form: ResultForm,
 }
 
 /// The event that cancels a call, apart from its timeout.
@@ -59,10 +53,20 @@ pub enum ResultForm {
 #[derive(Debug)]
 pub enum Operation<'a> {
     /// `tools/call`.
-    CallTool {
-        /// The arguments; `{}` if there were none.
-        args: Args<'a>,
-    },
+    CallTool(ToolRequest<'a>),
+}
+
+/// A request to call a tool, as a surface read it.
+#[derive(Debug)]
+pub struct ToolRequest<'a> {
+    /// The arguments; `{}` if there were none.
+    pub args: Args<'a>,
+    /// The account to which the memory of the call is charged.
+    pub account: &'a Account,
+    /// When the request arrived, if time has passed since: the timeout of the call starts here.
+    pub received: Option<Instant>,
+    /// The form of the result.
+    pub form: ResultForm,
 }
 
 /// The result of a call.

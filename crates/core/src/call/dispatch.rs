@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use broker_mcp::{CallFailure, CallTime, RawResult, ToolCall};
-use broker_memory::Charge;
+use broker_memory::{Account, Charge};
 use broker_model::SourceCause;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,16 +27,16 @@ impl Inner {
         &self,
         target: &Target,
         slot: &SourceSlot,
-        args: &[u8],
+        (args, account): (&[u8], &Account),
         (identity, context): (&Identity, &CallContext<'_>),
         limits: &Limits,
     ) -> Result<RawResult, Box<CoreError>> {
         // The line that is made from the arguments.
         let mut line_charge = Charge::default();
         line_charge
-            .cover(context.account, args.len())
+            .cover(account, args.len())
             .map_err(|charge_error| {
-                let error = memory_error_for_request(charge_error, args.len(), context.account);
+                let error = memory_error_for_request(charge_error, args.len(), account);
                 Box::new(error.path(target.path))
             })?;
         let meta = match limits.settings.is_trusted {

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::resolve::Target;
 use crate::Inner;
-use crate::call::context::CallContext;
 use crate::sources::setup::ToolSettings;
 
 /// The bounds of one call.
@@ -20,11 +19,16 @@ pub(super) struct Limits {
 }
 
 impl Inner {
-    pub(super) fn limits(&self, target: &Target, context: &CallContext<'_>) -> Limits {
+    pub(super) fn limits(
+        &self,
+        target: &Target,
+        received: Option<Instant>,
+        deadline: Option<Instant>,
+    ) -> Limits {
         let settings = self.settings.load()[target.at as usize];
-        let began = context.received.unwrap_or_else(Instant::now);
+        let began = received.unwrap_or_else(Instant::now);
         let until = |deadline: Instant| deadline.saturating_duration_since(began);
-        let left = context.deadline.map_or(Duration::MAX, until);
+        let left = deadline.map_or(Duration::MAX, until);
         let time = left.min(settings.timeout);
         Limits {
             settings,

@@ -22,7 +22,7 @@ pub(crate) mod work;
 
 use std::pin::pin;
 
-use context::{CallContext, Operation, Outcome};
+use context::{CallContext, Operation, Outcome, ToolRequest};
 use record::Record;
 use revoked::while_allowed;
 
@@ -55,20 +55,26 @@ impl Inner {
         operation: Operation<'_>,
         record: &mut Record<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        let Operation::CallTool { args } = operation;
+        let Operation::CallTool(ToolRequest {
+            args,
+            account,
+            received,
+            form,
+        }) = operation;
         let text = args.text();
         let _in_flight = self.enter()?;
         let target = self.resolve(identity, path, record)?;
         let slot = self.pass_gate(identity, &target).await?;
-        let limits = self.limits(&target, context);
-        self.validate(&target, args, context, &limits).await?;
+        let limits = self.limits(&target, received, context.deadline);
+        self.validate(&target, args, account, &limits).await?;
         let answer = {
             // Pinned here, since an `async fn` would hold it twice; in a block, so that its room is used again.
-            let sending = pin!(self.dispatch(&target, slot, text, (identity, context), &limits));
+            let sending =
+                pin!(self.dispatch(&target, slot, (text, account), (identity, context), &limits));
             while_allowed(identity, sending).await?
         };
         let outcome = self
-            .shape(&target, answer, context, &limits.settings)
+            .shape(&target, answer, (form, account), &limits.settings)
             .await?;
         // Shaping a long result waits for a thread.
         match identity.is_revoked() {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::hidden_chars;
 use super::resolve::Target;
 use crate::Inner;
-use crate::call::context::{CallContext, Outcome, ResultForm};
+use crate::call::context::{Outcome, ResultForm};
 use crate::call::cut::cut;
 use crate::call::render_mode::render;
 use crate::errors::error::CoreError;
@@ -68,10 +68,10 @@ impl Inner {
         &self,
         target: &Target,
         answer: RawResult,
-        context: &CallContext<'_>,
+        (form, account): (ResultForm, &Account),
         settings: &ToolSettings,
     ) -> Result<Outcome, Box<CoreError>> {
-        let form = match context.form {
+        let form = match form {
             ResultForm::Verbatim => Form::Verbatim,
             ResultForm::Configured {
                 reserved_chars,
@@ -87,9 +87,9 @@ impl Inner {
         let result = &answer.result;
         if result.len() <= MIN_POOLED_BYTES || (!form.is_cut() && !hidden_chars::needs_scan(result))
         {
-            return shaped(path, answer, form, context.account);
+            return shaped(path, answer, form, account);
         }
-        let account = context.account.clone();
+        let account = account.clone();
         let shape = move || shaped(path, answer, form, &account);
         self.shaping.run_bounded(shape).await
     }

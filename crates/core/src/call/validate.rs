@@ -17,7 +17,6 @@ use super::resolve::Target;
 use crate::Inner;
 use crate::admission::NarrowedArgs;
 use crate::call::arguments::{Args, ParsedCharge, charge_parsed, overloaded, unsent};
-use crate::call::context::CallContext;
 use crate::call::validator::{self, LazyValidator, Refusal};
 use crate::call::work::StopFlag;
 use crate::catalog::{Catalog, Tool};
@@ -40,12 +39,11 @@ impl Inner {
         &self,
         target: &Target,
         args: Args<'_>,
-        context: &CallContext<'_>,
+        account: &Account,
         limits: &Limits,
     ) -> Result<(), Box<CoreError>> {
         let Target { at, tool, path, .. } = *target;
         let narrowed = target.narrowed.as_ref();
-        let account = context.account;
         let long = match args {
             Args::Read { text, value } => {
                 let budget = Budget::steps(MAX_INLINE_STEPS);

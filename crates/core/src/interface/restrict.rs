@@ -47,13 +47,13 @@ impl<B: BrokerInterface> Restrict<B> {
     }
 
     /// The paths of its tools.
-    fn paths(&self, identity: &Identity) -> Vec<String> {
+    fn paths(&self, identity: &Identity) -> Vec<&'static str> {
         let tools = self.list_tools(identity);
         tools.into_iter().map(|tool| tool.path).collect()
     }
 
     /// Whether an entry exists: the root, a tool that is kept, or a node with one below it.
-    fn exists(paths: &[String], entry: &str) -> bool {
+    fn exists(paths: &[&str], entry: &str) -> bool {
         entry == "/"
             || paths.iter().any(|path| {
                 let rest = path.strip_prefix(entry);
@@ -62,7 +62,7 @@ impl<B: BrokerInterface> Restrict<B> {
     }
 
     /// An error of the inner broker without the entries that do not exist here.
-    fn without_others(paths: &[String], mut error: Box<CoreError>) -> Box<CoreError> {
+    fn without_others(paths: &[&str], mut error: Box<CoreError>) -> Box<CoreError> {
         error.did_you_mean.retain(|path| Self::exists(paths, path));
         let node = error.details.as_ref().and_then(|it| it.get("node"));
         let node = node.and_then(Value::as_str);
@@ -83,7 +83,7 @@ impl<B: BrokerInterface> Restrict<B> {
     }
 
     /// Removes the entries that do not exist here from a listing.
-    fn prune(paths: &[String], entry: &mut Value) {
+    fn prune(paths: &[&str], entry: &mut Value) {
         let Some(children) = entry.get_mut("children") else {
             return;
         };
@@ -97,7 +97,7 @@ impl<B: BrokerInterface> Restrict<B> {
         }
     }
 
-    fn pruned(paths: &[String], reply: &Reply) -> Reply {
+    fn pruned(paths: &[&str], reply: &Reply) -> Reply {
         let mut value: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         Self::prune(paths, &mut value);
         for entry in value["entries"].as_array_mut().into_iter().flatten() {
@@ -198,7 +198,7 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         self.inner.health(identity)
     }
 
-    async fn close(&self) {
-        self.inner.close().await;
+    async fn close(&self, identity: &Identity) -> Result<(), Box<CoreError>> {
+        self.inner.close(identity).await
     }
 }

@@ -57,7 +57,7 @@ impl ToolListChanges {
 
 /// The hash of the list of a caller, if rules of access make it differ from those of others.
 fn own_list(core: &Core, identity: &Identity) -> Option<u64> {
-    core.has_access_rules().then(|| hash_of(core, identity))
+    core.is_filtered().then(|| hash_of(core, identity))
 }
 
 /// A hash of the tools that a caller sees, and of what a change of the config changes of them.

@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use broker_drift::{Class, Report, ToolDrift};
@@ -21,6 +20,7 @@ use broker_model::{Snapshot, SourceCause};
 use tokio::sync::watch;
 
 use crate::catalog::{Catalog, EntryKind};
+use crate::clock::Clock;
 use crate::listing::view::{View, Withdrawal};
 use crate::sources::drift_log;
 use crate::sources::reason::{self, Reason};
@@ -40,6 +40,7 @@ pub(crate) struct DriftState {
     /// The latest report of each source. Locked from the gate's decision on a verdict until the view has
     /// it, so that verdicts are applied one at a time.
     reports: Mutex<Box<[Option<Report>]>>,
+    clock: Arc<dyn Clock>,
     /// Grows when the set of served tools changes, or what `tools/list` says about one.
     tool_changes: watch::Sender<u64>,
 }
@@ -87,9 +88,11 @@ impl DriftState {
         view: View,
         gate: StartupGate,
         sources: Vec<CheckSettings>,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             catalog,
+            clock,
             view: ArcSwap::from_pointee(view),
             gate,
             reports: Mutex::new(sources.iter().map(|_| None).collect()),
@@ -324,7 +327,10 @@ impl DriftState {
                 .iter()
                 .find(|tool| tool.upstream_name == drift.tool);
             let reason = Reason::of_tool(drift, locked_tool.map(|tool| &tool.raw));
-            Some((at, of_tool(drift, drift.class, reason, locked, snapshot)))
+            Some((
+                at,
+                self.of_tool(drift, drift.class, reason, locked, snapshot),
+            ))
         });
         withdrawn.collect()
     }
@@ -349,7 +355,10 @@ impl DriftState {
         let withdrawn = drifted.filter_map(|drift| {
             let at = self.tool_at(drift)?;
             let reason = Reason::changed_text(drift);
-            Some((at, of_tool(drift, Class::Text, reason, locked, snapshot)))
+            Some((
+                at,
+                self.of_tool(drift, Class::Text, reason, locked, snapshot),
+            ))
         });
         withdrawn.collect()
     }
@@ -365,7 +374,7 @@ impl DriftState {
             class,
             vec![rule],
             reason.clone(),
-            rfc3339(SystemTime::now()),
+            rfc3339(self.clock.now()),
             None,
         ));
         let tools = self.catalog.sources[source].tools.iter();
@@ -408,22 +417,23 @@ impl DriftState {
             }
         }
     }
-}
 
-/// The withdrawal of one tool, with the digest of the tool that the server lists instead.
-fn of_tool(
-    drift: &ToolDrift,
-    class: Class,
-    reason: Reason,
-    locked: &LockedSource,
-    snapshot: &Snapshot,
-) -> Arc<Withdrawal> {
-    let listed = snapshot.tools.iter().find(|tool| tool.name() == drift.tool);
-    let found = listed.map(|tool| {
-        let mut raw = tool.read();
-        strip_volatile(&mut raw, &locked.volatile);
-        Digest::of_tool(&raw).as_str().to_owned()
-    });
-    let since = rfc3339(SystemTime::now());
-    Arc::new(Withdrawal::new(class, drift.rules(), reason, since, found))
+    /// The withdrawal of one tool, with the digest of the tool that the server lists instead.
+    fn of_tool(
+        &self,
+        drift: &ToolDrift,
+        class: Class,
+        reason: Reason,
+        locked: &LockedSource,
+        snapshot: &Snapshot,
+    ) -> Arc<Withdrawal> {
+        let listed = snapshot.tools.iter().find(|tool| tool.name() == drift.tool);
+        let found = listed.map(|tool| {
+            let mut raw = tool.read();
+            strip_volatile(&mut raw, &locked.volatile);
+            Digest::of_tool(&raw).as_str().to_owned()
+        });
+        let since = rfc3339(self.clock.now());
+        Arc::new(Withdrawal::new(class, drift.rules(), reason, since, found))
+    }
 }

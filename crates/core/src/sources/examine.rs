@@ -17,7 +17,7 @@ use crate::listing::view::View;
 use crate::sources::drift_state::{CheckSettings, DriftState};
 use crate::sources::setup::{prepare, tools};
 use crate::sources::startup_gate::StartupGate;
-use crate::{CoreParts, StartMode};
+use crate::{CoreBuilder, StartMode};
 
 /// Sources that can be examined.
 #[derive(Debug)]
@@ -93,14 +93,10 @@ pub struct ToolComparison {
 impl SourceExam {
     /// Resolves how every source is started. Fails with every problem that a start would report, except
     /// for variables, which concern one source each.
-    pub fn new(setup: CoreParts<'_>) -> Result<Self, Vec<Diagnostic>> {
-        let CoreParts {
-            catalog,
-            config,
-            environment,
-            base,
-            ..
-        } = setup;
+    pub fn new(parts: CoreBuilder<'_>) -> Result<Self, Vec<Diagnostic>> {
+        let (config, environment) = (parts.read_config()?, parts.read_environment());
+        let (config, environment) = (&*config, &*environment);
+        let CoreBuilder { catalog, base, .. } = parts;
         let memory = broker_memory::MemoryBudget::new(config.limits.memory_bytes);
         let concurrency = ConcurrencyLimits::new();
         if let Err(problems) = prepare(
@@ -142,7 +138,13 @@ impl SourceExam {
         let gate = StartupGate::new(StartMode::Tolerant, Vec::new());
         let view = View::new(catalog, hidden);
         Ok(Self {
-            drift_state: Arc::new(DriftState::new(catalog, view, gate, check_settings)),
+            drift_state: Arc::new(DriftState::new(
+                catalog,
+                view,
+                gate,
+                check_settings,
+                parts.clock,
+            )),
             sources,
         })
     }

@@ -174,6 +174,18 @@ impl Inner {
         }
     }
 
+    /// The state of a source: that of its best process.
+    pub(crate) fn source_state(&self, at: usize) -> State {
+        let statuses = self
+            .slots
+            .get()
+            .map(|all| all[at].load().upstream.statuses());
+        let states = statuses.into_iter().flatten().map(|one| one.borrow().state);
+        states
+            .min_by_key(|state| rank(*state))
+            .unwrap_or(State::Starting)
+    }
+
     fn source_health(&self, at: usize, source: &'static Source, view: &View) -> SourceHealth {
         let shown = source.tools.iter().filter(|tool| !view.is_hidden(**tool));
         let (mut tools, mut withdrawn) = (0, 0);

@@ -18,6 +18,8 @@ use crate::sources::upstream::Upstream;
 /// Maximum time for the tasks of stopped sources to end. Every step of a stop is bounded; this bound
 /// covers a step that is not.
 const TASKS_TIMEOUT: Duration = Duration::from_secs(20);
+/// The time between two looks at the health view. A reload replaces sources, so their statuses are read anew.
+const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for a source to stop without a deadline: enough for all of its graces.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
@@ -76,6 +78,10 @@ impl Inner {
         for source in 0..count {
             self.watch_first_outcome(source);
         }
+        if self.filters.health.is_some() {
+            let known = self.offered_sources();
+            self.tasks.spawn(self.clone().watch_offered_sources(known));
+        }
         if self.drift_state.gate.has_time_limit() {
             let (drift_state, draining) = (self.drift_state.clone(), self.drain.draining());
             self.tasks.spawn(async move {
@@ -84,6 +90,19 @@ impl Inner {
                     drift_state.stop_waiting();
                 }
             });
+        }
+    }
+
+    /// Counts a change of the list of tools whenever the health view offers other sources than it is known to.
+    async fn watch_offered_sources(self: Arc<Self>, mut known: Vec<bool>) {
+        let draining = self.drain.draining();
+        let pause = || tokio::time::sleep(HEALTH_INTERVAL);
+        while draining.run_until_cancelled(pause()).await.is_some() {
+            let now = self.offered_sources();
+            if now != known {
+                known = now;
+                self.drift_state.count_tool_change();
+            }
         }
     }
 

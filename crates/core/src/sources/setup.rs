@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceSpec};
@@ -24,7 +24,7 @@ use crate::listing::scope::heights;
 use crate::listing::view::View;
 use crate::sources::drift_state::{CheckSettings, DriftState};
 use crate::sources::startup_gate::StartupGate;
-use crate::{CoreParts, Inner};
+use crate::{CoreBuilder, Inner};
 
 /// A config that fits the catalog, resolved and not yet applied.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl PreparedConfig {
     }
 }
 
-pub(crate) fn build(setup: CoreParts<'_>) -> Result<Inner, Vec<Diagnostic>> {
-    let catalog = setup.catalog;
+pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
+    let catalog = parts.catalog;
     if catalog.format != FORMAT {
         return Err(vec![Diagnostic::error(
             DiagnosticCode::LockVersion,
@@ -76,23 +76,25 @@ pub(crate) fn build(setup: CoreParts<'_>) -> Result<Inner, Vec<Diagnostic>> {
             ),
         )]);
     }
-    let memory = MemoryBudget::new(setup.config.limits.memory_bytes);
+    let (config, environment) = (parts.read_config()?, parts.read_environment());
+    let memory = MemoryBudget::new(config.limits.memory_bytes);
     let concurrency = ConcurrencyLimits::new();
     let log_level = AskedLogLevel::new();
     let prepared = prepare(
         catalog,
-        setup.config,
-        setup.environment,
-        setup.base,
+        &config,
+        &environment,
+        parts.base,
         (&memory, &concurrency, &log_level),
     )?;
-    let start_rules = start_rules(catalog, setup.config, setup.unreachable);
+    let start_rules = start_rules(catalog, &config, parts.unreachable);
     let (specs, check_settings) = prepared.sources.into_iter().unzip();
     let drift_state = DriftState::new(
         catalog,
         View::new(catalog, prepared.hidden),
-        StartupGate::new(setup.mode, start_rules),
+        StartupGate::new(parts.mode, start_rules),
         check_settings,
+        parts.clock.clone(),
     );
     let validators = catalog.tools.iter().map(|_| LazyValidator::default());
     Ok(Inner {
@@ -113,7 +115,9 @@ pub(crate) fn build(setup: CoreParts<'_>) -> Result<Inner, Vec<Diagnostic>> {
         extra_upstreams: Mutex::default(),
         reloading: tokio::sync::Mutex::new(()),
         tasks: TaskTracker::new(),
-        created: SystemTime::now(),
+        created: parts.clock.now(),
+        filters: parts.filters,
+        clock: parts.clock,
     })
 }
 

@@ -45,10 +45,9 @@ async fn call_deadline_of_the_caller_only_shortens_the_timeout() {
     let now = Instant::now();
     for seconds in [3, 60] {
         broker.sources[0].answer(Ok("{}"));
-        let account = broker.core.memory().account();
         let context = CallContext {
             deadline: Some(now + Duration::from_secs(seconds)),
-            ..context(&account)
+            ..context()
         };
         let args = json!({"text": ""});
         let call = call_in(&broker.core, &CALLER, &context, "/a/echo", args);
@@ -71,11 +70,10 @@ async fn call_with_progress_may_take_max_timeout_within_the_deadline() {
         broker.matches(0);
         broker.matches(1);
         broker.sources[0].answer(Ok("{}"));
-        let account = broker.core.memory().account();
         let after = |seconds| Instant::now() + Duration::from_secs(seconds);
         let context = CallContext {
             deadline: deadline.map(after),
-            ..context(&account)
+            ..context()
         };
         let args = json!({"text": ""});
         let call = call_in(&broker.core, &CALLER, &context, "/a/echo", args);
@@ -91,7 +89,6 @@ async fn call_passes_meta_and_the_progress_request_to_the_server() {
     let broker = fixture(StartMode::Plain);
     broker.matches(0);
     broker.matches(1);
-    let account = broker.core.memory().account();
     let wants = WantedEvents {
         progress: true,
         log: None,
@@ -102,7 +99,7 @@ async fn call_passes_meta_and_the_progress_request_to_the_server() {
         let context = CallContext {
             meta,
             events,
-            ..context(&account)
+            ..context()
         };
         let args = json!({"text": ""});
         let call = call_in(&broker.core, &CALLER, &context, "/a/echo", args);

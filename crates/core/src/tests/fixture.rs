@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use broker_mcp::{DriftCheck as _, Environment, State};
-use broker_model::config::{Config, Unreachable};
+use broker_model::config::Config;
 use broker_model::digest::{Digest, etag};
 use broker_model::lock::LockedSource;
 use broker_model::{NodePath, Snapshot};
@@ -17,8 +17,8 @@ use crate::sources::fake::Fake;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
 use crate::{
-    Account, Args, CallContext, CancelMode, Core, CoreError, CoreParts, Identity, Operation,
-    Outcome, Reply, ResultForm, StartMode,
+    Account, Args, CallContext, CancelMode, Core, CoreBuilder, CoreError, Identity, Operation,
+    Outcome, Reply, ResultForm, StartMode, ToolRequest,
 };
 
 pub(super) static CALLER: Identity = Identity::anonymous();
@@ -247,14 +247,21 @@ pub(super) fn setup(
 }
 
 fn setup_of(config: &Config, mode: StartMode) -> Result<Core, Vec<broker_model::Diagnostic>> {
-    Core::new(CoreParts {
-        catalog: catalog(),
-        config,
-        environment: &Environment::new(BTreeMap::new(), None),
-        base: Path::new("."),
-        mode,
-        unreachable: Unreachable::Refuse,
-    })
+    built(config, |builder| builder.mode(mode))
+}
+
+fn built(
+    config: &Config,
+    with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>,
+) -> Result<Core, Vec<broker_model::Diagnostic>> {
+    let environment = Environment::new(BTreeMap::new(), None);
+    let builder = Core::builder(catalog()).config(config, Path::new("."));
+    with(builder.environment(&environment)).build()
+}
+
+/// A plain broker with further parts.
+pub(super) fn fixture_built(with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>) -> Fixture {
+    served(built(&config(json!({}), json!({})), with).unwrap())
 }
 
 pub(super) fn fixture_of(mode: StartMode, a: Value, b: Value) -> Fixture {
@@ -321,25 +328,31 @@ pub(super) async fn call(
     path: &str,
     args: Value,
 ) -> Result<Outcome, Box<CoreError>> {
-    let account = core.memory().account();
-    call_in(core, caller, &context(&account), path, args).await
+    call_in(core, caller, &context(), path, args).await
 }
 
 /// The context of a caller that asks for nothing in particular.
-pub(super) fn context(account: &Account) -> CallContext<'_> {
+pub(super) const fn context() -> CallContext<'static> {
     CallContext {
         request_id: "r-1",
-        account,
         meta: None,
         events: None,
-        received: None,
         deadline: None,
         cancel: CancelMode::OnDrop,
+    }
+}
+
+/// A request with these arguments.
+pub(super) const fn request<'a>(args: Args<'a>, account: &'a Account) -> Operation<'a> {
+    Operation::CallTool(ToolRequest {
+        args,
+        account,
+        received: None,
         form: ResultForm::Configured {
             reserved_chars: 0,
             note_chars: 0,
         },
-    }
+    })
 }
 
 pub(super) async fn call_in(
@@ -354,7 +367,8 @@ pub(super) async fn call_in(
         text: raw.as_bytes(),
         value: args,
     };
-    core.call(caller, context, path, Operation::CallTool { args })
+    let account = core.memory().account();
+    core.call(caller, context, path, request(args, &account))
         .await
 }
 

@@ -4,8 +4,8 @@ use broker_model::CallCode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fixture::{CALLER, context, fixture, json_of};
-use crate::{Args, BrokerInterface, Describe, Identity, Operation, Restrict, StartMode, ToolItem};
+use super::fixture::{CALLER, context, fixture, json_of, request};
+use crate::{Args, BrokerInterface, Describe, Identity, Restrict, StartMode, ToolItem};
 
 const TOOLS: [&str; 3] = ["/a/deep/b/echo", "/a/echo", "/a/twin"];
 
@@ -43,7 +43,7 @@ proptest! {
             let paths = |list: &[usize]| list.iter().map(|at| TOOLS[*at]).collect::<Vec<_>>();
             let (kept, refused) = (paths(&kept), paths(&refused));
             let listed = stack.list_tools(&CALLER);
-            assert_eq!(listed.iter().map(|tool| tool.path.as_str()).collect::<Vec<_>>(), kept);
+            assert_eq!(listed.iter().map(|tool| tool.path).collect::<Vec<_>>(), kept);
             let tree = json_of(&stack.tree(&CALLER, "/", 16).unwrap()).to_string();
             assert!(!names_any(&tree, &refused), "{tree}");
             let all = TOOLS.map(str::to_owned);
@@ -65,8 +65,7 @@ proptest! {
                 let value = json!({"text": ""});
                 let text = value.to_string();
                 let args = Args::Read { text: text.as_bytes(), value };
-                let operation = Operation::CallTool { args };
-                let called = stack.call(&CALLER, &context(&account), path, operation).await;
+                let called = stack.call(&CALLER, &context(), path, request(args, &account)).await;
                 let code = called.as_ref().err().map(|error| error.code);
                 assert_eq!(code, (!exists).then_some(CallCode::PathNotFound), "{path}");
                 let sent = broker.sources[source].seen().len() - before;
@@ -77,8 +76,9 @@ proptest! {
                     assert!(!names_any(&json!([error.did_you_mean, details]).to_string(), &others));
                 }
             }
-            tokio::join!(stack.close(), stack.close());
-            stack.close().await;
+            let (first, second) = tokio::join!(stack.close(&CALLER), stack.close(&CALLER));
+            let third = stack.close(&CALLER).await;
+            assert!(first.and(second).and(third).is_ok());
         });
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use broker_identity::{
-    AuthError, Authenticator, Offload, Principal, PrincipalSubject, SystemClock,
+    AuthError, Authenticator, FailureCounts, Offload, Principal, PrincipalSubject, SystemClock,
 };
 use broker_model::CallCode;
 use broker_model::redact::{Secret, is_secret_name};
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::client_address::client_address;
 use super::respond::Refusal;
-use crate::core::{Core, Identity, Revocation};
+use crate::core::{Core, CoreError, Identity, Revocation};
 use crate::surface::CallerSettings;
 
 /// Invalid attempts are logged at most this often.
@@ -34,6 +34,7 @@ pub(super) struct Auth {
     /// Whether a config since the start had identities: then the broker stays closed without them.
     had_identities: AtomicBool,
     refused: Mutex<FailedAttempts>,
+    failures: FailureCounts,
 }
 
 /// Invalid attempts since they were last logged.
@@ -70,6 +71,7 @@ impl Auth {
             ),
             had_identities: AtomicBool::new(callers.has_identities),
             refused: Mutex::default(),
+            failures: FailureCounts::default(),
         }
     }
 
@@ -125,6 +127,7 @@ impl Auth {
         core: &Core,
         callers: &CallerSettings,
     ) -> Result<Identity, Refusal> {
+        let address = client_address(address, headers, &callers.trusted_proxies);
         // A broker without authentication has no use for a credential.
         let is_open = !self.is_required() && !core.has_access_rules();
         let given = match self.presented(headers) {
@@ -144,7 +147,7 @@ impl Auth {
             Credential::Unreadable | Credential::Several if is_open => {
                 return Ok(Identity::anonymous());
             }
-            Credential::Unreadable => return Err(self.wrong(callers)),
+            Credential::Unreadable => return Err(self.wrong(address, callers)),
             Credential::Several => {
                 let message = "the request has two credentials that differ";
                 return Err(Refusal::new(CallCode::HeaderInvalid, message));
@@ -158,51 +161,58 @@ impl Auth {
         if callers.identities.is_empty() {
             return match is_open {
                 true => Ok(Identity::anonymous()),
-                false => Err(self.wrong(callers)),
+                false => Err(self.wrong(address, callers)),
             };
         }
-        let text = std::str::from_utf8(given).map_err(|_| self.wrong(callers))?;
-        let address = client_address(address, headers, &callers.trusted_proxies);
+        let text = std::str::from_utf8(given).map_err(|_| self.wrong(address, callers))?;
         let pool = ValidationPool(core.clone());
         match self.authenticator.authenticate(text, address, &pool).await {
             Ok(principal) => Ok(identity_of(principal, callers.cancels_calls)),
-            Err(error) => Err(self.refused(error, callers)),
+            Err(error) => Err(self.refused(error, address, callers)),
         }
     }
 
-    fn refused(&self, error: AuthError, callers: &CallerSettings) -> Refusal {
+    fn refused(&self, error: AuthError, address: IpAddr, callers: &CallerSettings) -> Refusal {
         let code = match error {
-            AuthError::Unknown => return self.wrong(callers),
+            AuthError::Unknown => return self.wrong(address, callers),
             AuthError::KeyExpired | AuthError::TokenInvalid(_) => {
-                self.log_wrong();
-                CallCode::Unauthorized
+                return self.counted(address, error.to_string());
             }
             AuthError::Unavailable => CallCode::IdentityUnavailable,
             AuthError::TooManyFailures | AuthError::Overloaded => CallCode::Overloaded,
         };
-        let refusal = Refusal::new(code, error.to_string());
-        match code {
-            CallCode::Unauthorized => refusal,
-            _ => refusal.retryable(),
-        }
+        Refusal::new(code, error.to_string()).retryable()
     }
 
-    fn wrong(&self, callers: &CallerSettings) -> Refusal {
-        self.log_wrong();
+    fn wrong(&self, address: IpAddr, callers: &CallerSettings) -> Refusal {
         let message = match callers.identities.is_empty() {
             true => "the secret is wrong",
             false => "the key, token or secret is wrong",
         };
-        Refusal::new(CallCode::Unauthorized, message)
+        self.counted(address, message.to_owned())
     }
 
-    fn log_wrong(&self) {
+    /// The answer to a wrong credential from this address.
+    fn counted(&self, address: IpAddr, message: String) -> Refusal {
+        self.log_wrong(address);
+        match self.failures.record(address) {
+            None => Refusal::new(CallCode::Unauthorized, message),
+            Some(left) => {
+                let message = "too many wrong credentials came from this address";
+                let error = CoreError::new(CallCode::Overloaded, message).retry_after(left);
+                Refusal::from(Box::new(error))
+            }
+        }
+    }
+
+    fn log_wrong(&self, address: IpAddr) {
         let Ok(mut refused) = self.refused.lock() else {
             return;
         };
         refused.count += 1;
         if refused.logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
-            tracing::warn!(attempts = refused.count, "a wrong credential was presented");
+            let attempts = refused.count;
+            tracing::warn!(attempts, %address, "a wrong credential was presented");
             *refused = FailedAttempts {
                 count: 0,
                 logged: Some(Instant::now()),

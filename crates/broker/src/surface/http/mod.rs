@@ -168,12 +168,13 @@ impl HttpSurface {
             events: None,
         };
         let reply = match tool {
-            MetaTool::List(listing) => asker.list(listing, bytes).await?,
-            MetaTool::Call => {
-                let outcome = asker.call(bytes).await?;
-                meta::reply(&outcome, account)?
-            }
+            MetaTool::List(listing) => asker.list(listing, bytes).await,
+            MetaTool::Call => match asker.call(bytes).await {
+                Ok(outcome) => meta::reply(&outcome, account),
+                Err(error) => Err(error),
+            },
         };
+        let reply = reply.map_err(|error| Refusal::from(error).of(&identity))?;
         Ok(HttpReply {
             status: StatusCode::OK,
             body: reply.body,
@@ -249,7 +250,7 @@ impl HttpSurface {
     fn common_headers<'a>(&'a self, settings: &'a SurfaceSettings) -> CommonHeaders<'a> {
         CommonHeaders {
             digest: &self.digest,
-            vary: self.core.has_access_rules().then_some(&self.vary),
+            vary: self.core.is_filtered().then_some(&self.vary),
             resource: settings.callers.resource.as_ref(),
         }
     }

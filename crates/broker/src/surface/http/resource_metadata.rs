@@ -13,7 +13,8 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 pub(crate) struct ProtectedResource {
     document: String,
     challenge: HeaderValue,
-    challenge_of_scope: HeaderValue,
+    /// `None` if no scope gives a group.
+    challenge_of_scope: Option<HeaderValue>,
 }
 
 impl ProtectedResource {
@@ -35,14 +36,16 @@ impl ProtectedResource {
             // A URL has neither quotes nor control characters, and a scope is checked.
             HeaderValue::try_from(format!("Bearer {error}resource_metadata=\"{metadata}\"")).ok()
         };
-        let scope = match scopes.is_empty() {
-            true => String::new(),
-            false => format!("scope=\"{}\", ", scopes.join(" ")),
+        let of_scope = || {
+            let scopes = scopes.join(" ");
+            challenge(&format!(
+                "error=\"insufficient_scope\", scope=\"{scopes}\", "
+            ))
         };
         Some(Self {
             document: document.to_string(),
             challenge: challenge("")?,
-            challenge_of_scope: challenge(&format!("error=\"insufficient_scope\", {scope}"))?,
+            challenge_of_scope: (!scopes.is_empty()).then(of_scope).flatten(),
         })
     }
 
@@ -57,8 +60,8 @@ impl ProtectedResource {
     }
 
     /// `WWW-Authenticate` of a request whose token conveys too few rights.
-    pub(super) const fn challenge_of_scope(&self) -> &HeaderValue {
-        &self.challenge_of_scope
+    pub(super) const fn challenge_of_scope(&self) -> Option<&HeaderValue> {
+        self.challenge_of_scope.as_ref()
     }
 }
 
@@ -122,7 +125,7 @@ mod tests {
             let expected = format!(
                 "Bearer error=\"insufficient_scope\", scope=\"mcp:read\", resource_metadata=\"{metadata}\""
             );
-            assert_eq!(*resource.challenge_of_scope(), expected);
+            assert_eq!(*resource.challenge_of_scope().unwrap(), expected);
             let document: Value = serde_json::from_str(resource.document()).unwrap();
             assert_eq!(document["resource"], url);
             assert_eq!(

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::resource_metadata::ProtectedResource;
-use crate::core::{CoreError, ErrorMembers};
+use crate::core::{CoreError, ErrorMembers, Identity, Subject};
 use crate::surface::mcp::http::{ReplyBody, error_reply};
 
 /// The default of `Retry-After`, in seconds.
@@ -25,6 +25,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) struct Refusal {
     error: Box<CoreError>,
     allow: Option<&'static str>,
+    /// Whether another token of the caller could convey the right.
+    lacks_scope: bool,
 }
 
 /// A successful reply.
@@ -44,6 +46,7 @@ impl Refusal {
         Self {
             error: Box::new(CoreError::new(code, message)),
             allow: None,
+            lacks_scope: false,
         }
     }
 
@@ -56,6 +59,13 @@ impl Refusal {
     /// Marks it as retryable.
     pub(super) fn retryable(mut self) -> Self {
         self.error.retryable = true;
+        self
+    }
+
+    /// The refusal of a request of this caller.
+    pub(super) fn of(mut self, identity: &Identity) -> Self {
+        let has_token = matches!(identity.subject(), Subject::Token { .. });
+        self.lacks_scope = has_token && self.code() == CallCode::Forbidden;
         self
     }
 
@@ -78,7 +88,11 @@ impl Refusal {
 
 impl From<Box<CoreError>> for Refusal {
     fn from(error: Box<CoreError>) -> Self {
-        Self { error, allow: None }
+        Self {
+            error,
+            allow: None,
+            lacks_scope: false,
+        }
     }
 }
 
@@ -219,7 +233,7 @@ fn add_error_headers(
     let challenge = match (refusal.code(), resource) {
         (CallCode::Unauthorized, None) => Some(HeaderValue::from_static("Bearer")),
         (CallCode::Unauthorized, Some(resource)) => Some(resource.challenge().clone()),
-        (CallCode::Forbidden, Some(resource)) => Some(resource.challenge_of_scope().clone()),
+        (_, Some(resource)) if refusal.lacks_scope => resource.challenge_of_scope().cloned(),
         _ => None,
     };
     if let Some(challenge) = challenge {

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use axum::http::request::Builder;
 use broker_mcp::Environment;
-use broker_model::config::{Config, McpMode, Unreachable};
+use broker_model::config::{Config, McpMode};
 use serde_json::Value;
 
 use mcp::initialized;
 
 use super::*;
 use crate::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
-use crate::core::{CoreParts, StartMode};
+use crate::core::StartMode;
 use crate::surface::McpSettings;
 
 /// A surface over a core without sources, whose tree is one node with this summary.
@@ -58,15 +58,12 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
     let config = Config::parse("c.json", catalog.config.as_bytes())
         .unwrap()
         .config;
-    let core = Core::new(CoreParts {
-        catalog,
-        config: &config,
-        environment: &Environment::new(Default::default(), None),
-        base: Path::new("."),
-        mode: StartMode::Tolerant,
-        unreachable: Unreachable::Refuse,
-    })
-    .unwrap();
+    let core = Core::builder(catalog)
+        .config(&config, Path::new("."))
+        .environment(&Environment::new(Default::default(), None))
+        .mode(StartMode::Tolerant)
+        .build()
+        .unwrap();
     let settings = SurfaceSettings {
         hosts: HostPolicy::default(),
         body_bytes: 100,

@@ -136,7 +136,7 @@ fn capabilities(mode: McpMode) -> Value {
 /// callers that may use the same entries.
 fn modern_members(client: &Client, ttl_ms: u64) -> [(&'static str, Value); 4] {
     // With rules of access, callers see different entries.
-    let scope = match client.core.has_access_rules() {
+    let scope = match client.core.is_filtered() {
         true => "private",
         false => "public",
     };

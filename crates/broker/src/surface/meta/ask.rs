@@ -11,7 +11,8 @@ use super::fields::{DescBody, TreeBody, json_invalid, utf8};
 use super::reply::chars_around;
 use crate::core::{
     Account, Args, CallContext, CallEvents, CancelMode, Charge, Core, CoreError, Describe,
-    Identity, Operation, Outcome, Reply, ResultForm, SMALL_BYTES, memory_error_for_request,
+    Identity, Operation, Outcome, Reply, ResultForm, SMALL_BYTES, ToolRequest,
+    memory_error_for_request,
 };
 
 /// The caller of a request.
@@ -115,18 +116,20 @@ impl MetaCaller<'_> {
     ) -> Result<Outcome, Box<CoreError>> {
         let context = CallContext {
             request_id: self.request_id,
-            account: self.account,
             meta,
             events: self.events.cloned(),
-            received,
             deadline: None,
             cancel: CancelMode::OnDrop,
+        };
+        let operation = Operation::CallTool(ToolRequest {
+            args,
+            account: self.account,
+            received,
             form: ResultForm::Configured {
                 reserved_chars: chars_around(path).max(self.reply.around),
                 note_chars: self.reply.note,
             },
-        };
-        let operation = Operation::CallTool { args };
+        });
         self.core
             .call(self.identity, &context, path, operation)
             .await

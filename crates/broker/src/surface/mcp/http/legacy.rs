@@ -264,7 +264,7 @@ pub(super) fn open_stream(
             () = report => {}
             () = used.session.ended().cancelled() => {}
             () = draining.cancelled() => {}
-            () = identity.right_ended() => {}
+            () = client.core.right_ended(&identity) => {}
         }
         drop(owned);
         None

@@ -251,13 +251,14 @@ fn listen(
     let owned = endpoint.begin_stream(request)?;
     let (sender, messages) = mpsc::channel(MAX_WAITING_CHANGES);
     let changes = client.core.tool_list_changes(&client.identity);
-    let (end, identity) = (client.core.drain().draining(), client.identity.clone());
+    let (core, identity) = (client.core.clone(), client.identity.clone());
+    let end = core.drain().draining();
     let acknowledgement = subscription.acknowledgement();
     let id = id.clone();
     let ending = Box::pin(async move {
         let outcome = tokio::select! {
             outcome = subscription.run(changes, end, sender) => Some(answer(&id, outcome)),
-            () = identity.right_ended() => None,
+            () = core.right_ended(&identity) => None,
         };
         drop(owned);
         outcome

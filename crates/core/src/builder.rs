@@ -1,0 +1,132 @@
+//! Builds a core: the catalog and, where a program sets them, the config, the environment, and what decides
+//! beside the rules of access.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use broker_mcp::Environment;
+use broker_model::Diagnostic;
+use broker_model::config::{Config, Unreachable};
+
+use crate::Core;
+use crate::admission::{Admission, Filters, HealthView};
+use crate::catalog::Catalog;
+use crate::clock::{Clock, SystemClock};
+use crate::sources::setup;
+use crate::types::StartMode;
+
+/// The parts of a core that does not exist yet. Every part but the catalog has a default.
+pub struct CoreBuilder<'a> {
+    pub(crate) catalog: &'static Catalog,
+    pub(crate) config: Option<&'a Config>,
+    pub(crate) environment: Option<&'a Environment>,
+    pub(crate) base: &'a Path,
+    pub(crate) mode: StartMode,
+    pub(crate) unreachable: Unreachable,
+    pub(crate) filters: Filters,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl<'a> CoreBuilder<'a> {
+    pub(crate) fn new(catalog: &'static Catalog) -> Self {
+        Self {
+            catalog,
+            config: None,
+            environment: None,
+            base: Path::new("."),
+            mode: StartMode::Plain,
+            unreachable: Unreachable::Refuse,
+            filters: Filters::default(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// A config that fits the catalog, and the folder for its relative paths. Tools that its filters do not
+    /// admit are hidden. Default: the config that was compiled in, and the working folder.
+    #[must_use]
+    pub const fn config(mut self, config: &'a Config, base: &'a Path) -> Self {
+        self.config = Some(config);
+        self.base = base;
+        self
+    }
+
+    /// The environment variables that the config may read. Default: those of this process.
+    #[must_use]
+    pub const fn environment(mut self, environment: &'a Environment) -> Self {
+        self.environment = Some(environment);
+        self
+    }
+
+    /// The mode of the start. Default: [`StartMode::Plain`].
+    #[must_use]
+    pub const fn mode(mut self, mode: StartMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The reaction to sources that cannot be reached, if the config sets none. Default:
+    /// [`Unreachable::Refuse`].
+    #[must_use]
+    pub const fn unreachable(mut self, unreachable: Unreachable) -> Self {
+        self.unreachable = unreachable;
+        self
+    }
+
+    /// A filter that removes tools for callers, in addition to the rules of access. Default: none.
+    #[must_use]
+    pub fn admission(mut self, admission: impl Admission + 'static) -> Self {
+        self.filters.admission = Some(Box::new(admission));
+        self
+    }
+
+    /// A filter that removes the tools of sources by their health. Default: health removes no tool.
+    #[must_use]
+    pub fn health_view(mut self, view: impl HealthView + 'static) -> Self {
+        self.filters.health = Some(Box::new(view));
+        self
+    }
+
+    /// The time of day: of withdrawals, and of the expiry of credentials. Default: that of the system.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// The config, read from the catalog unless it was given.
+    pub(crate) fn read_config(&self) -> Result<Cow<'a, Config>, Vec<Diagnostic>> {
+        match self.config {
+            Some(config) => Ok(Cow::Borrowed(config)),
+            None => {
+                let text = self.catalog.config.as_bytes();
+                let parsed = Config::parse(self.catalog.config_name, text)?;
+                Ok(Cow::Owned(parsed.config))
+            }
+        }
+    }
+
+    pub(crate) fn read_environment(&self) -> Cow<'a, Environment> {
+        let captured = || Cow::Owned(Environment::capture());
+        self.environment.map_or_else(captured, Cow::Borrowed)
+    }
+
+    /// Resolves the command and the variables of every source; starts nothing.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the catalog, the config and the variables together.
+    pub fn build(self) -> Result<Core, Vec<Diagnostic>> {
+        setup::build(self).map(|inner| Core(Arc::new(inner)))
+    }
+}
+
+impl fmt::Debug for CoreBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CoreBuilder")
+            .field("catalog_digest", &self.catalog.catalog_digest)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,21 @@
+//! The time of day.
+
+use std::fmt;
+use std::time::SystemTime;
+
+/// A source of the time of day, by which credentials expire and withdrawals are dated. Timeouts of calls do
+/// not depend on it.
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// The present time.
+    fn now(&self) -> SystemTime;
+}
+
+/// The clock of the system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}
