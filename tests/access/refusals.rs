@@ -187,6 +187,56 @@ fn denied_tool_is_forbidden_where_the_config_says_so() {
     assert_eq!(stage.journal("a", "call").len(), 1);
 }
 
+#[test]
+fn address_with_too_many_wrong_credentials_waits_and_its_right_ones_are_accepted() {
+    let proxies = |config: &mut Value| config["trusted_proxies"] = json!(["127.0.0.1"]);
+    let (stage, ada, _) = stage_with(proxies);
+    let address = stage.broker.address();
+    let wrong = Key::new("unknown", &[]).text;
+    let bearer = format!("Bearer {wrong}");
+    let from = |client: &str| {
+        let forwarded = [
+            ("Authorization", bearer.as_str()),
+            ("X-Forwarded-For", client),
+        ];
+        Caller::with(address, &forwarded).tree("/", 1)
+    };
+    // The limit of one address within a minute.
+    for _ in 0..100 {
+        refusal(&from("192.0.2.1"), 401, "unauthorized");
+    }
+    let limited = from("192.0.2.1");
+    refusal(&limited, 429, "overloaded");
+    let seconds = limited.header("retry-after").unwrap().parse::<u32>();
+    assert!((1..=60).contains(&seconds.unwrap()));
+    refusal(&from("192.0.2.2"), 401, "unauthorized");
+    let mut same_address = ada.credential.clone();
+    same_address.push(("X-Forwarded-For".to_owned(), "192.0.2.1".to_owned()));
+    let headers: Vec<_> = same_address
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    assert_eq!(Caller::with(address, &headers).tree("/", 1).status, 200);
+    let (_, log) = stage.broker.terminate();
+    assert!(log.contains("address=192.0.2.1"), "{log}");
+}
+
+#[test]
+fn entry_that_the_config_hides_is_absent_where_denials_are_shown() {
+    let hidden = |config: &mut Value| {
+        config["access"]["denied"] = json!("forbidden");
+        let source = config["tree"].as_array_mut().unwrap().iter_mut();
+        let source = source.map(|node| (node["path"].clone(), &mut node["source"]));
+        for (_, source) in source.filter(|(path, _)| *path == "/a") {
+            source["tool_filter"] = json!({"exclude": ["*"]});
+        }
+    };
+    let (_stage, ada, _) = stage_with(hidden);
+    for path in ["/a", "/a/add"] {
+        refusal(&ada.describe(path), 404, "path_not_found");
+    }
+}
+
 /// Requests about `/NODE/add`, `/NODE` and `NODE-add`, and the replies with the name of the node replaced.
 fn about(caller: &Caller, node: &str) -> Vec<Comparable> {
     let (tool, top) = (format!("/{node}/add"), format!("/{node}"));

@@ -93,14 +93,21 @@ mod tests {
 
     use super::*;
 
-    fn resource(url: &str) -> ProtectedResource {
+    impl ProtectedResource {
+        /// A resource of which one scope gives a group.
+        pub(in crate::surface::http) fn of_scope(scope: &str) -> Self {
+            resource("https://b.example", scope)
+        }
+    }
+
+    fn resource(url: &str, scope: &str) -> ProtectedResource {
         let config = json!({
             "tree": [],
             "public_url": url,
             "access": {"groups": ["g"], "rules": []},
             "identities": {"issuers": [{
                 "issuer": "https://idp.example", "audience": [url], "algorithms": ["ES256"],
-                "groups_claim": "scope", "map": {"mcp:read": ["g"]},
+                "groups_claim": "scope", "map": {scope: ["g"]},
             }]},
         });
         let parsed = Config::parse("c.json", config.to_string().as_bytes());
@@ -119,7 +126,7 @@ mod tests {
                 "https://b.example:8443/.well-known/oauth-protected-resource/mcp",
             ),
         ] {
-            let resource = resource(url);
+            let resource = resource(url, "mcp:read");
             let expected = format!("Bearer resource_metadata=\"{metadata}\"");
             assert_eq!(*resource.challenge(), expected);
             let expected = format!(

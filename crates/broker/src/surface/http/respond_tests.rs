@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::core::Claims;
 
 static DIGEST: HeaderValue = HeaderValue::from_static("sha256/1:00");
 const COMMON: CommonHeaders<'static> = CommonHeaders {
@@ -130,4 +131,28 @@ fn method_not_allowed_names_the_allowed_one() {
     let refusal = Refusal::new(CallCode::MethodNotAllowed, "m").allow("POST");
     let response = respond(Err(refusal), &COMMON, "r".to_owned(), false);
     assert_eq!(response.headers()["allow"], "POST");
+}
+
+#[test]
+fn challenge_of_scope_is_for_callers_with_a_token() {
+    let resource = ProtectedResource::of_scope("mcp:read");
+    let groups = ["reader".to_owned()];
+    let token = Identity::token("https://idp.example", "ada", groups.clone(), Claims::new());
+    let key = Identity::key("ada", groups);
+    for (caller, code, expected) in [
+        (&token, CallCode::Forbidden, true),
+        (&token, CallCode::PathNotFound, false),
+        (&key, CallCode::Forbidden, false),
+        (&Identity::anonymous(), CallCode::Forbidden, false),
+    ] {
+        let mut headers = HeaderMap::new();
+        let refusal = Refusal::from(error(code)).of(caller);
+        add_error_headers(&mut headers, &refusal, Some(&resource));
+        let challenge = headers.get("www-authenticate");
+        assert_eq!(challenge.is_some(), expected, "{caller:?}");
+        assert!(challenge.is_none_or(|text| {
+            let text = text.to_str().unwrap();
+            text.contains(r#"error="insufficient_scope", scope="mcp:read""#)
+        }));
+    }
 }
