@@ -6,6 +6,7 @@ mod filters;
 mod narrowed;
 mod nodes;
 mod policy;
+mod recent;
 
 pub(crate) use class::AdmissionClass;
 pub(crate) use filters::Filters;

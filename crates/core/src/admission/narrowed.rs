@@ -1,6 +1,6 @@
 //! Schemas of rules that narrow the arguments of calls.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use broker_model::CallCode;
 use broker_model::access::{claim_names, fill_claims};
@@ -8,11 +8,10 @@ use broker_schema::{Budget, Validator, Verdict};
 use serde_json::{Value, json};
 
 use super::class::ClaimValues;
+use super::recent::Recent;
 use crate::call::validator::{Refusal, over_budget, shown_errors};
 use crate::errors::error::CoreError;
 
-/// The maximum number of schemas of one rule, by the claims of callers, that are kept.
-const MAX_KEPT: usize = 64;
 /// The maximum number of errors in one reply.
 const MAX_ERRORS: usize = 20;
 
@@ -24,7 +23,7 @@ pub(super) struct NarrowRule {
     /// The schema of a rule without claims,
     compiled: OnceLock<Arc<NarrowSchema>>,
     /// and those of a rule with claims, by the claims of the callers that called last.
-    of_claims: Mutex<Vec<(Arc<str>, Arc<NarrowSchema>)>>,
+    of_claims: Recent<Arc<str>, NarrowSchema>,
 }
 
 /// A schema in which claims are filled in.
@@ -36,7 +35,7 @@ pub(crate) struct NarrowSchema {
 }
 
 impl NarrowSchema {
-    fn new(schema: Value) -> Arc<Self> {
+    fn compile(schema: Value) -> Self {
         let validator = broker_schema::compile(&schema).map_err(|problem| {
             // The build compiles every schema, but not with the values of claims.
             tracing::error!(
@@ -44,10 +43,10 @@ impl NarrowSchema {
                 "a schema of `access` does not compile; calls that it narrows are refused"
             );
         });
-        Arc::new(Self {
+        Self {
             validator: validator.ok(),
             schema,
-        })
+        }
     }
 }
 
@@ -57,7 +56,7 @@ impl NarrowRule {
             has_claims: !claim_names(&schema).is_empty(),
             schema,
             compiled: OnceLock::new(),
-            of_claims: Mutex::default(),
+            of_claims: Recent::default(),
         }
     }
 
@@ -75,29 +74,14 @@ impl NarrowRule {
     /// The schema with the claims of a caller.
     pub(super) fn filled(&self, claims: Option<&ClaimValues>) -> Option<Arc<NarrowSchema>> {
         if !self.has_claims {
-            let compile = || NarrowSchema::new(self.schema.clone());
+            let compile = || Arc::new(NarrowSchema::compile(self.schema.clone()));
             return Some(Arc::clone(self.compiled.get_or_init(compile)));
         }
         let claims = claims?;
-        let find = |kept: &mut Vec<(Arc<str>, Arc<NarrowSchema>)>| {
-            let at = kept.iter().position(|(text, _)| **text == *claims.text)?;
-            kept[..=at].rotate_right(1);
-            Some(Arc::clone(&kept[0].1))
-        };
-        let kept = || {
-            // Every change leaves a valid list.
-            self.of_claims
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        if let Some(known) = find(&mut kept()) {
-            return Some(known);
-        }
-        let filled = NarrowSchema::new(fill_claims(&self.schema, &claims.values)?);
-        let mut kept = kept();
-        kept.truncate(MAX_KEPT - 1);
-        kept.insert(0, (claims.text.as_str().into(), Arc::clone(&filled)));
-        Some(filled)
+        // Filled in before it is looked up: only a schema that can be filled is kept.
+        let filled = fill_claims(&self.schema, &claims.values)?;
+        let key: Arc<str> = claims.text.as_str().into();
+        Some(self.of_claims.get(key, || NarrowSchema::compile(filled)))
     }
 }
 

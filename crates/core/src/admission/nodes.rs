@@ -1,13 +1,11 @@
 //! The nodes that exist for a class: those with a tool below that exists for it, and the root.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::class::AdmissionClass;
+use super::recent::Recent;
 use crate::catalog::{Catalog, EntryKind};
-
-/// The maximum number of classes whose nodes are kept.
-const MAX_KEPT: usize = 64;
 
 /// A set of entries.
 #[derive(Debug)]
@@ -46,54 +44,17 @@ impl NodeSet {
 }
 
 /// The sets of the classes that asked last.
-#[derive(Debug, Default)]
-pub(super) struct NodeSets(Mutex<Vec<KeptSet>>);
+pub(super) type NodeSets = Recent<NodeSetKey, NodeSet>;
 
-/// The nodes that exist for a class while the config hides these tools.
+/// A class, and the tools that the config hides meanwhile. A reload that hides others brings another set.
 #[derive(Debug)]
-struct KeptSet {
-    class: AdmissionClass,
-    hidden: Hidden,
-    nodes: Arc<NodeSet>,
+pub(super) struct NodeSetKey {
+    pub(super) class: AdmissionClass,
+    pub(super) hidden: Arc<BTreeSet<u32>>,
 }
 
-/// The tools that the config hides. A reload that hides others brings another set.
-type Hidden = Arc<BTreeSet<u32>>;
-
-impl NodeSets {
-    /// The set of a class, made by `make` if it is not known. The lock is not held meanwhile.
-    pub(super) fn get(
-        &self,
-        class: &AdmissionClass,
-        hidden: &Hidden,
-        make: impl FnOnce() -> NodeSet,
-    ) -> Arc<NodeSet> {
-        if let Some(known) = self.find(class, hidden) {
-            return known;
-        }
-        let made = Arc::new(make());
-        let new = KeptSet {
-            class: class.clone(),
-            hidden: Arc::clone(hidden),
-            nodes: Arc::clone(&made),
-        };
-        let mut kept = self.kept();
-        kept.truncate(MAX_KEPT - 1);
-        kept.insert(0, new);
-        made
-    }
-
-    /// The set of a class, which becomes the last one to be forgotten.
-    fn find(&self, class: &AdmissionClass, hidden: &Hidden) -> Option<Arc<NodeSet>> {
-        let mut kept = self.kept();
-        let is_it = |known: &KeptSet| known.class == *class && Arc::ptr_eq(&known.hidden, hidden);
-        let at = kept.iter().position(is_it)?;
-        kept[..=at].rotate_right(1);
-        Some(Arc::clone(&kept[0].nodes))
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<KeptSet>> {
-        // Every change leaves a valid list.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl PartialEq for NodeSetKey {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.hidden, &other.hidden) && self.class == other.class
     }
 }

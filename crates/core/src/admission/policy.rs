@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::class::{AdmissionClass, ClaimValues};
 use super::filters::Excluded;
 use super::narrowed::{NarrowRule, NarrowedArgs};
-use super::nodes::{NodeSet, NodeSets};
+use super::nodes::{NodeSet, NodeSetKey, NodeSets};
 use crate::catalog::{AccessTable, Catalog};
 use crate::identity::{Identity, Subject};
 use crate::listing::view::View;
@@ -150,7 +150,11 @@ impl Policy {
         if self.rules.is_none() && !class.is_filtered() {
             return Arc::clone(&self.all_nodes);
         }
-        self.node_sets.get(class, view.hidden(), || {
+        let key = NodeSetKey {
+            class: class.clone(),
+            hidden: Arc::clone(view.hidden()),
+        };
+        self.node_sets.get(key, || {
             NodeSet::above(catalog, |tool| {
                 !view.is_hidden(tool) && self.decide(class, tool) != Decision::Absent
             })

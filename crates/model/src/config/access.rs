@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::fields;
 use super::findings::{Cursor, Findings};
+use super::identities::is_key_name;
 use super::keys::{self, Level};
 use super::spanned::Member;
 use crate::access::{
@@ -18,8 +19,6 @@ use crate::text::shown_line;
 
 /// The maximum number of rules.
 const MAX_RULES: usize = 10_000;
-/// The maximum length of the name of a group, in bytes.
-const MAX_NAME: usize = 64;
 /// In place of a group: every group.
 const EVERY: &str = "*";
 
@@ -71,9 +70,9 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<A
 fn groups(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<String> {
     let mut known = BTreeSet::new();
     let groups = fields::strings(findings, cursor, |findings, item, text| {
-        let refused = if !is_name(text) {
+        let refused = if !is_key_name(text) {
             Some(format!(
-                "`{}` is not the name of a group: 1 to {MAX_NAME} letters, digits, `_`, `.` and `-`",
+                "`{}` is not the name of a group: 1 to 64 letters, digits, `_`, `.` and `-`",
                 shown_line(text, 80)
             ))
         } else if !known.insert(text.to_owned()) {
@@ -98,13 +97,6 @@ fn groups(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<String> {
         fields::out_of_range(findings, cursor, message);
     }
     groups.into_iter().take(MAX_GROUPS).collect()
-}
-
-fn is_name(text: &str) -> bool {
-    (1..=MAX_NAME).contains(&text.len())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
 }
 
 /// A list of groups, or `["*"]` for all.
@@ -216,11 +208,11 @@ fn misplaced(findings: &mut Findings<'_>, cursor: &Cursor<'_>, member: &Member) 
     let (message, help) = match member.key.as_str() {
         "except" => (
             "`except` belongs to a rule with `deny`",
-            "name in `to` the groups that the rule allows",
+            "remove `except`: `to` already names the groups that the rule allows",
         ),
         _ => (
             "`args` belongs to a rule with `allow`",
-            "allow the tool with an `args` that the denied arguments do not match",
+            "remove the rule, and give the rule that allows the tool an `args` that refuses these arguments",
         ),
     };
     let diagnostic = Diagnostic::error(Code::ConfigType, message);

@@ -24,9 +24,7 @@ impl Config {
         }
         Digest::of(DOMAIN, &all)
     }
-}
 
-impl Config {
     /// The section `access` as written, with its rules sorted, since their order has no meaning.
     pub fn access_document(&self) -> Option<Value> {
         let mut access = self.document.value.get("access")?.clone();
@@ -35,9 +33,7 @@ impl Config {
         }
         Some(access)
     }
-}
 
-impl Config {
     /// The digest of [`Config::access_document`].
     pub fn access_digest(&self) -> Option<String> {
         let access = self.access_document()?;
