@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use harness::{Bench, Broker, ListeningServer, Output, Run, binary};
+use harness::{Bench, Broker, ListeningServer, Output, Run, binary, official_python, private_node};
 use serde_json::{Value, json};
 
 /// The scenarios that no row may excuse; each is in at least one run.
@@ -57,20 +57,6 @@ const TIME: usize = "-2026-11-23T06-09-29-357Z".len();
 /// The folder of the suite.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance")
-}
-
-/// The private Node of `install`.
-pub(crate) fn node() -> PathBuf {
-    let packages = fs::read_dir(folder().join("node_modules"));
-    let mut nodes = packages
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("node-"))
-        .map(|entry| entry.path().join("bin/node"));
-    nodes
-        .find(|node| node.exists() && folder().join("installed").exists())
-        .expect("the conformance suite is not installed; run tests/conformance/install")
 }
 
 /// Why something did not pass: a scenario by its name, a check that only warns by `SCENARIO:CHECK`.
@@ -122,7 +108,7 @@ fn suite_run(suite: &str) -> Run {
         .join("node_modules")
         .join(suite)
         .join("dist/index.js");
-    Run::new(&node()).args([program])
+    Run::new(&private_node()).args([program])
 }
 
 /// What the suite wrote: the checks of each scenario, without those in folders of groups.
@@ -200,7 +186,7 @@ fn unexpected(
 
 /// The server behind the broker, which supports `era`.
 fn fixture(era: &str) -> Vec<String> {
-    let python = folder().join("../clients/venv/v2/bin/python");
+    let python = official_python("v2");
     let program = folder().join("fixture.py");
     let text = |path: PathBuf| path.to_str().expect("the path is text").to_owned();
     [

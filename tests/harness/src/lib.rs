@@ -20,6 +20,7 @@ mod load;
 mod mcp;
 mod mcp_direct;
 pub mod mcp_http;
+mod official;
 mod program;
 mod refusal;
 mod resources;
@@ -42,6 +43,7 @@ pub use listening::ListeningServer;
 pub use load::{WholeMachine, whole_machine};
 pub use mcp::DirectServer;
 pub use mcp_direct::DirectHttpServer;
+pub use official::{official_clients, official_python, private_node};
 pub use program::{
     Daemon, Output, Run, binary, children_of, guarded_by, is_alive, wait_until, wait_within,
 };
