@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use harness::{Bench, Broker, ListeningServer, Output, Run, binary, official_python, private_node};
+use harness::{
+    Bench, Broker, ListeningServer, Output, Run, access, binary, official_python, private_node,
+};
 use serde_json::{Value, json};
 
 /// The scenarios that no row may excuse; each is in at least one run.
@@ -88,7 +90,7 @@ fn run(
     results: &Path,
 ) -> (BTreeSet<String>, Failures) {
     let url = format!("http://{}/mcp", broker.address());
-    let output = suite_run(suite)
+    let output = with_key(suite_run(suite), broker.address())
         .args(["server", "--url", &url, "-o"])
         .args([results])
         .args(args)
@@ -100,6 +102,17 @@ fn run(
         add_failures(name, &checks, &mut failures);
     }
     (ran, failures)
+}
+
+/// The suite, which sends a key under rules of access.
+fn with_key(suite: Run, address: &str) -> Run {
+    if !access::is_on() {
+        return suite;
+    }
+    let module = folder().join("key.mjs");
+    let import = format!("--import={}", module.display());
+    let suite = suite.env("NODE_OPTIONS", import);
+    suite.env("KEY_FOR", address).env("KEY", access::KEY)
 }
 
 /// A version of the suite, without arguments.
@@ -201,10 +214,9 @@ fn fixture(era: &str) -> Vec<String> {
 fn check(upstream: &str, source: &Value) {
     let bench = Bench::new();
     let root = json!({"path": "/", "type": "node", "source": source});
-    bench.write(
-        "c.json",
-        &json!({"tree": root, "mcp": {"mode": "direct"}}).to_string(),
-    );
+    let mut config = json!({"tree": root, "mcp": {"mode": "direct"}});
+    access::add(&mut config);
+    bench.write("c.json", &config.to_string());
     let broker_gen = || Run::new(&binary("broker-gen")).folder(&bench.path(""));
     let locked = broker_gen().args(["lock", "--config", "c.json"]).output();
     assert_eq!(locked.code, Some(0), "{}{}", locked.stdout, locked.stderr);
@@ -267,4 +279,10 @@ fn suite_passes_over_a_modern_server_over_http_except_as_listed() {
 #[test]
 fn suite_passes_over_a_legacy_server_over_http_except_as_listed() {
     check_over_http("legacy", "legacy");
+}
+
+#[test]
+fn suite_with_a_key_passes_under_rules_of_access_except_as_listed() {
+    let chosen = ["conformance::suite_passes_over_a_modern_server_except_as_listed"];
+    access::again("conformance::suite_passes", &chosen);
 }

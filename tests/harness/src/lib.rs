@@ -2,6 +2,7 @@
 //!
 //! Shares no code with the broker, so that both sides cannot be wrong in the same way.
 
+pub mod access;
 mod alone;
 mod bench;
 mod broker;
