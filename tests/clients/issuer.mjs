@@ -55,7 +55,7 @@ server.service.on(Events.BeforeTokenSigning, ({ header, payload }, { body, heade
     payload.client_id = client;
     payload.sub ??= client;
     payload.groups = GROUPS[payload.sub] ?? [];
-    // Each is a token of its own, also within one second.
+    // Two tokens of one second differ.
     payload.jti = crypto.randomUUID();
     header.typ = body.typ ?? "at+jwt";
     // Seconds until the token expires, for tests; of an expired one they are negative.

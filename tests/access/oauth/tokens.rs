@@ -120,7 +120,7 @@ fn issuer_that_is_down_from_the_start_disturbs_tokens_only() {
     let client = bearer(&stage, &token);
     let error = refusal(&call(&client), 503, "identity_unavailable");
     assert_eq!(error["retryable"], true, "{error}");
-    let session = client.try_session("/mcp").err().expect("it is refused");
+    let session = client.try_session("/mcp").expect_err("it is refused");
     assert_eq!(session.status, 503, "{}", session.text());
     assert_eq!(call(&admin).status, 200);
     assert!(
