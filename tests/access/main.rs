@@ -4,6 +4,7 @@ mod caller;
 mod differential;
 mod matrix;
 mod narrowing;
+mod oauth;
 mod reference;
 mod refusals;
 mod rights;

@@ -7,3 +7,4 @@ mod lock_formats;
 mod pairs;
 mod running;
 mod start;
+mod under_rules;

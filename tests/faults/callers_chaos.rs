@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use harness::{Run, binary, wait_until};
+use harness::{Run, access, binary, wait_until};
 use serde_json::{Value, json};
 
 use harness::faults::{ECHO, FaultFixture};
@@ -13,6 +13,9 @@ fn misbehave(stage: &FaultFixture, mode: &str, more: &[&str]) -> Value {
     let mut args = vec![mode, stage.broker.address()];
     args.extend(["--path", ECHO]);
     args.extend(more);
+    if access::is_on() {
+        args.extend(["--key", access::KEY]);
+    }
     let run = Run::new(&binary("chaos-client")).args(args);
     let output = thread::scope(|scope| {
         let running = scope.spawn(|| run.output());

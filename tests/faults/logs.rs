@@ -7,7 +7,7 @@ use std::thread;
 
 use harness::figure::figure;
 use harness::{
-    Chaos, ResourceUsage, Tally, UnreadPipe, get, guarded_by, is_alive, post, wait_until,
+    Chaos, ResourceUsage, Tally, UnreadPipe, access, get, guarded_by, is_alive, post, wait_until,
 };
 use serde_json::json;
 
@@ -20,6 +20,8 @@ fn free_address() -> String {
 }
 
 fn await_ready(address: &str) {
+    // `config_args` has written the rules, if there are any.
+    access::listens(address);
     wait_until("it is ready", || {
         TcpStream::connect(address).is_ok() && get(address, "/readyz").status == 200
     });

@@ -18,3 +18,4 @@ mod secrets;
 mod server_output;
 mod startup;
 mod timeouts;
+mod under_rules;

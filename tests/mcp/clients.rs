@@ -6,7 +6,9 @@ mod outcomes;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use harness::{Bench, Broker, DirectServer, Run, binary};
+use harness::{
+    Bench, Broker, DirectServer, Run, binary, official_clients, official_python, private_node,
+};
 use serde_json::{Value, json};
 
 use crate::conformance;
@@ -24,23 +26,15 @@ const CLIENTS: [(&str, &str, &str, Option<&str>); 6] = [
     ("v2", "python_v2.py", "auto", Some(MODERN)),
 ];
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
-}
-
 /// The results in the client; `rest` has the call, if it makes only one, and the server.
 fn client(program: &str, script: &str, mode: &str, rest: &[&OsStr]) -> Value {
-    assert!(
-        folder().join("installed").exists(),
-        "the official clients are not installed; run tests/clients/install"
-    );
     let program = match program {
         "node" => PathBuf::from("node"),
-        venv => folder().join("venv").join(venv).join("bin/python"),
+        generation => official_python(generation),
     };
     let output = Run::new(&program)
         .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
-        .args([&folder().join(script), Path::new(mode)])
+        .args([&official_clients().join(script), Path::new(mode)])
         .args(rest)
         .output();
     assert_eq!(output.code, Some(0), "{script} {mode}: {}", output.stderr);
@@ -219,7 +213,7 @@ fn inspector_lists_and_calls_tools_over_http() {
     let program = conformance::folder()
         .join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
     let inspect = |args: &[&str]| {
-        let output = Run::new(&conformance::node())
+        let output = Run::new(&private_node())
             // It keeps settings of its user there.
             .env("HOME", bench.path(""))
             .args([&program])

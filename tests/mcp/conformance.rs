@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use harness::{Bench, Broker, ListeningServer, Output, Run, binary};
+use harness::{
+    Bench, Broker, ListeningServer, Output, Run, access, binary, official_python, private_node,
+};
 use serde_json::{Value, json};
 
 /// The scenarios that no row may excuse; each is in at least one run.
@@ -59,20 +61,6 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance")
 }
 
-/// The private Node of `install`.
-pub(crate) fn node() -> PathBuf {
-    let packages = fs::read_dir(folder().join("node_modules"));
-    let mut nodes = packages
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("node-"))
-        .map(|entry| entry.path().join("bin/node"));
-    nodes
-        .find(|node| node.exists() && folder().join("installed").exists())
-        .expect("the conformance suite is not installed; run tests/conformance/install")
-}
-
 /// Why something did not pass: a scenario by its name, a check that only warns by `SCENARIO:CHECK`.
 type Failures = BTreeMap<String, String>;
 
@@ -102,7 +90,7 @@ fn run(
     results: &Path,
 ) -> (BTreeSet<String>, Failures) {
     let url = format!("http://{}/mcp", broker.address());
-    let output = suite_run(suite)
+    let output = with_key(suite_run(suite), broker.address())
         .args(["server", "--url", &url, "-o"])
         .args([results])
         .args(args)
@@ -116,13 +104,24 @@ fn run(
     (ran, failures)
 }
 
+/// The suite, which sends a key under rules of access.
+fn with_key(suite: Run, address: &str) -> Run {
+    if !access::is_on() {
+        return suite;
+    }
+    let module = folder().join("key.mjs");
+    let import = format!("--import={}", module.display());
+    let suite = suite.env("NODE_OPTIONS", import);
+    suite.env("KEY_FOR", address).env("KEY", access::KEY)
+}
+
 /// A version of the suite, without arguments.
 fn suite_run(suite: &str) -> Run {
     let program = folder()
         .join("node_modules")
         .join(suite)
         .join("dist/index.js");
-    Run::new(&node()).args([program])
+    Run::new(&private_node()).args([program])
 }
 
 /// What the suite wrote: the checks of each scenario, without those in folders of groups.
@@ -200,7 +199,7 @@ fn unexpected(
 
 /// The server behind the broker, which supports `era`.
 fn fixture(era: &str) -> Vec<String> {
-    let python = folder().join("../clients/venv/v2/bin/python");
+    let python = official_python("v2");
     let program = folder().join("fixture.py");
     let text = |path: PathBuf| path.to_str().expect("the path is text").to_owned();
     [
@@ -215,10 +214,9 @@ fn fixture(era: &str) -> Vec<String> {
 fn check(upstream: &str, source: &Value) {
     let bench = Bench::new();
     let root = json!({"path": "/", "type": "node", "source": source});
-    bench.write(
-        "c.json",
-        &json!({"tree": root, "mcp": {"mode": "direct"}}).to_string(),
-    );
+    let mut config = json!({"tree": root, "mcp": {"mode": "direct"}});
+    access::add(&mut config);
+    bench.write("c.json", &config.to_string());
     let broker_gen = || Run::new(&binary("broker-gen")).folder(&bench.path(""));
     let locked = broker_gen().args(["lock", "--config", "c.json"]).output();
     assert_eq!(locked.code, Some(0), "{}{}", locked.stdout, locked.stderr);
@@ -281,4 +279,10 @@ fn suite_passes_over_a_modern_server_over_http_except_as_listed() {
 #[test]
 fn suite_passes_over_a_legacy_server_over_http_except_as_listed() {
     check_over_http("legacy", "legacy");
+}
+
+#[test]
+fn suite_with_a_key_passes_under_rules_of_access_except_as_listed() {
+    let chosen = ["conformance::suite_passes_over_a_modern_server_except_as_listed"];
+    access::again("conformance::suite_passes", &chosen);
 }

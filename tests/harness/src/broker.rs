@@ -8,6 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::access::{self, Ruled};
 use crate::http::{self, Response};
 use crate::load::BrokerSlot;
 use crate::program::{Run, WAIT_TIMEOUT, guarded_by, now, wait_until};
@@ -21,6 +22,8 @@ pub struct Broker {
     address: String,
     stderr: Arc<Mutex<String>>,
     deaf: Arc<AtomicBool>,
+    /// Present in tests under rules of access.
+    ruled: Option<Ruled>,
     _slot: BrokerSlot,
 }
 
@@ -29,6 +32,7 @@ impl Broker {
     /// further arguments of the test.
     pub fn start(run: Run) -> Self {
         let slot = BrokerSlot::take();
+        let (run, ruled) = access::prepare(run);
         let mut child = run.into_command().spawn().expect("the broker starts");
         let stderr = Arc::new(Mutex::new(String::new()));
         let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped"));
@@ -54,6 +58,7 @@ impl Broker {
             address: String::new(),
             stderr,
             deaf,
+            ruled,
             _slot: slot,
         };
         let deadline = now() + WAIT_TIMEOUT;
@@ -74,6 +79,9 @@ impl Broker {
             thread::sleep(std::time::Duration::from_millis(5));
         }
         broker.pid = guarded_by(broker.child.id());
+        if let Some(ruled) = &mut broker.ruled {
+            ruled.listens(&broker.address);
+        }
         broker
     }
 

@@ -61,6 +61,7 @@ impl Chaos {
         let text = fs::read_to_string(compiled).expect("the config is there");
         let mut config = serde_json::from_str(&text).expect("it is JSON");
         change(&mut config);
+        crate::access::add(&mut config);
         let file = self.file("given.json", &config.to_string());
         file.to_str().expect("the path is text").to_owned()
     }

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::figure::Watch;
-use crate::{Broker, Chaos, ResourceUsage, Run, wait_until};
+use crate::{Broker, Chaos, ResourceUsage, Run, access, wait_until};
 use serde_json::{Value, json};
 
 /// The tool that the rows call.
@@ -103,6 +103,7 @@ pub fn config_args(chaos: &Chaos, change: impl FnOnce(&mut Value)) -> [String; 2
     ));
     let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("it is JSON");
     change(&mut config);
+    access::add(&mut config);
     let file = chaos.file("given.json", &config.to_string());
     let name = file.to_str().expect("the path is text").to_owned();
     ["127.0.0.1:0".to_owned(), name]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::access;
 use crate::program::{binary_folder, now};
 
 /// The folder of figures, beside the binaries.
@@ -15,6 +16,10 @@ const FOLDER: &str = "fault-figures";
 )]
 pub fn figure(row: &str, text: &str) {
     println!("figure {row}: {text}");
+    // The page has the figures without rules.
+    if access::is_on() {
+        return;
+    }
     let folder = binary_folder().join(FOLDER);
     fs::create_dir_all(&folder)
         .and_then(|()| fs::write(folder.join(row), format!("{text}\n")))

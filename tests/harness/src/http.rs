@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
+use crate::access::with_key;
 use crate::program::WAIT_TIMEOUT;
 
 /// An answer.
@@ -62,10 +63,11 @@ pub fn post(address: &str, route: &str, body: &Value) -> Response {
 /// The bytes of a `POST` of a JSON body.
 pub fn post_bytes(address: &str, route: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    format!(
+    let bytes = format!(
         "POST {route} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
-    .into_bytes()
+    .into_bytes();
+    with_key(address, &bytes).into_owned()
 }
 
 /// `GET`.
@@ -105,7 +107,7 @@ pub fn send(address: &str, bytes: &[u8]) -> TcpStream {
         .set_read_timeout(Some(WAIT_TIMEOUT))
         .expect("a timeout can be set");
     // A server may refuse and close before it has read everything; its answer counts.
-    let _ = stream.write_all(bytes);
+    let _ = stream.write_all(&with_key(address, bytes));
     stream
 }
 

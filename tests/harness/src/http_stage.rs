@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::faults::ECHO;
 use crate::http::Response;
-use crate::{Broker, Chaos, ChaosServer, Output, ResourceUsage, Run, binary, wait_until};
+use crate::{Broker, Chaos, ChaosServer, Output, ResourceUsage, Run, access, binary, wait_until};
 
 /// Two servers, and the folder with their scripts, the config and the lock.
 #[derive(Debug)]
@@ -51,6 +51,7 @@ impl HttpSources {
             "tree": [node("a"), node("b")],
         });
         change(&mut config);
+        access::add(&mut config);
         chaos.file("c.json", &config.to_string());
         let port = |server: &ChaosServer| server.port().to_owned();
         let variables = vec![

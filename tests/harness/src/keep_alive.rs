@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
+use crate::access::with_key;
 use crate::http::{Response, read_from};
 use crate::program::WAIT_TIMEOUT;
 
@@ -53,7 +54,8 @@ impl KeepAlive {
     fn exchange(&mut self, bytes: &[u8]) -> Option<Response> {
         use std::io::Write as _;
         // A refusal may arrive before everything was sent; it counts.
-        let _ = self.stream.get_mut().write_all(bytes);
+        let bytes = with_key(&self.address, bytes);
+        let _ = self.stream.get_mut().write_all(&bytes);
         read_from(&mut self.stream)
     }
 }

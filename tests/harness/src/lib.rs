@@ -2,6 +2,7 @@
 //!
 //! Shares no code with the broker, so that both sides cannot be wrong in the same way.
 
+pub mod access;
 mod alone;
 mod bench;
 mod broker;
@@ -20,6 +21,7 @@ mod load;
 mod mcp;
 mod mcp_direct;
 pub mod mcp_http;
+mod official;
 mod program;
 mod refusal;
 mod resources;
@@ -42,6 +44,7 @@ pub use listening::ListeningServer;
 pub use load::{WholeMachine, whole_machine};
 pub use mcp::DirectServer;
 pub use mcp_direct::DirectHttpServer;
+pub use official::{official_clients, official_python, private_node};
 pub use program::{
     Daemon, Output, Run, binary, children_of, guarded_by, is_alive, wait_until, wait_within,
 };

@@ -84,6 +84,13 @@ impl Run {
         self
     }
 
+    /// Removes a variable.
+    #[must_use]
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
     /// Sets the working folder.
     #[must_use]
     pub fn folder(mut self, folder: &Path) -> Self {
@@ -138,6 +145,44 @@ impl Run {
         let mut command = self.into_command();
         command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.spawn().expect("the program starts")
+    }
+
+    /// The program and its arguments, as far as they are text.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let program = std::iter::once(self.command.get_program());
+        let words = program.chain(self.command.get_args());
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    /// The same with another word in place of the one at this index of [`Run::words`].
+    pub(crate) fn with_word(self, at: usize, word: &Path) -> Self {
+        let mut new = Self::new(Path::new(self.command.get_program()));
+        for (index, argument) in self.command.get_args().enumerate() {
+            let is_replaced = index + 1 == at;
+            new.command.arg(if is_replaced {
+                word.as_os_str()
+            } else {
+                argument
+            });
+        }
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => new.command.env(name, value),
+                None => new.command.env_remove(name),
+            };
+        }
+        if let Some(folder) = self.command.get_current_dir() {
+            new.command.current_dir(folder);
+        }
+        new
+    }
+
+    /// The folder in which it will run.
+    pub(crate) fn current_folder(&self) -> PathBuf {
+        let folder = self.command.get_current_dir().map(Path::to_owned);
+        folder.unwrap_or_else(|| std::env::current_dir().expect("there is a folder"))
     }
 
     pub(crate) fn into_command(self) -> Command {

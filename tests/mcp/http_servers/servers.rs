@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::{Bench, Broker, ListeningServer, Output, Run, binary};
+use harness::{Bench, Broker, ListeningServer, Output, Run, binary, official_python};
 use serde_json::Value;
 
 fn folder() -> PathBuf {
@@ -11,13 +11,8 @@ fn folder() -> PathBuf {
 
 /// The servers of a Python SDK, `v1` or `v2`. The protected one takes `token`.
 pub(super) fn python(generation: &str, token: &str) -> ListeningServer {
-    let clients = folder().join("../clients");
-    assert!(
-        clients.join("installed").exists(),
-        "the Python SDKs are not installed; run tests/clients/install"
-    );
-    let program = clients.join("venv").join(generation).join("bin/python");
     let script = folder().join(format!("python_{generation}.py"));
+    let program = official_python(generation);
     ListeningServer::start(Run::new(&program).args([script]).env("TOKEN", token))
 }
 

@@ -4,6 +4,8 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use harness::access::with_key;
+
 /// Maximum time of an answer; the longest call of the mix is bounded far below.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(90);
 /// The time in which a closed connection is checked for an extra answer.
@@ -46,6 +48,8 @@ impl Connection {
             "POST /meta_call HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         )
         .into_bytes();
+        // Under rules of access, with the key of the callers.
+        let bytes = with_key(address, &bytes);
         let end = match part {
             Part::Whole => bytes.len(),
             Part::NotTheEnd => bytes.len() - 1 - length / 2,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::json;
 
 const USAGE: &str =
-    "usage: chaos-client MODE ADDR [--count N] [--seconds S] [--seed N] [--path TOOL] [--args JSON]
+    "usage: chaos-client MODE ADDR [--count N] [--seconds S] [--seed N] [--path TOOL] [--args JSON] [--key KEY]
 MODE  slow-reader  calls, and reads a byte now and then
       half-open    begins a request and does not end it
       leave        calls, and is gone before the answer
@@ -36,6 +36,8 @@ struct Order {
     seed: u64,
     path: String,
     args: String,
+    /// The header of its API key; empty without one.
+    key: String,
 }
 
 /// The results of the connections.
@@ -98,6 +100,7 @@ fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
         seed: 1,
         path: "/a/echo".to_owned(),
         args: "{\"text\":\"x\"}".to_owned(),
+        key: String::new(),
     };
     while let Some(flag) = words.next() {
         let value = words.next().ok_or(format!("`{flag}` has no value"))?;
@@ -116,6 +119,7 @@ fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
             "--seed" => order.seed = number()?,
             "--path" => order.path = value,
             "--args" => order.args = value,
+            "--key" => order.key = format!("X-API-Key: {value}\r\n"),
             _ => return Err(format!("`{flag}` is not known")),
         }
     }
@@ -124,13 +128,14 @@ fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
 
 fn call(order: &Order) -> String {
     let body = format!("{{\"path\":\"{}\",\"args\":{}}}", order.path, order.args);
-    post(&order.address, body.len(), &body)
+    post(order, &order.address, body.len(), &body)
 }
 
 /// A request that announces a length of its body.
-fn post(host: &str, length: usize, body: &str) -> String {
+fn post(order: &Order, host: &str, length: usize, body: &str) -> String {
+    let key = &order.key;
     format!(
-        "POST /meta_call HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "POST /meta_call HTTP/1.1\r\nHost: {host}\r\n{key}Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
 }
 
@@ -211,16 +216,16 @@ fn flood(order: &Order) -> Results {
 fn lies(order: &Order) -> Results {
     let (mut results, mut state) = (Results::default(), order.seed | 1);
     let body = format!("{{\"path\":\"{}\",\"args\":{}}}", order.path, order.args);
-    let whole = post(&order.address, body.len(), &body);
+    let whole = post(order, &order.address, body.len(), &body);
     for number in 0..order.count {
         let lie = match number % 8 {
-            0 => post(&order.address, body.len() + 9, &body),
-            1 => post(&order.address, body.len() / 2, &body),
+            0 => post(order, &order.address, body.len() + 9, &body),
+            1 => post(order, &order.address, body.len() / 2, &body),
             2 => whole.replacen("Host:", "Host: other.example\r\nHost:", 1),
             3 => whole.replacen("Content-Length:", "Content-Length: 1\r\nContent-Length:", 1),
             4 => whole.replacen("Connection: close", "Transfer-Encoding: chunked", 1),
             5 => whole.replacen("POST", "BREW", 1),
-            6 => post("elsewhere.example", body.len(), &body),
+            6 => post(order, "elsewhere.example", body.len(), &body),
             _ => {
                 let mut noise = Vec::new();
                 for _ in 0..200 {
