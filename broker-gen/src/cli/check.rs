@@ -17,6 +17,7 @@ use super::lock_diff::raised_levels;
 use super::report::{ReportArgs, ReportView, Sides};
 use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 use super::{ConfigArgs, lint, output, provenance};
+use crate::build_script::checked_plan;
 use crate::plan;
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
@@ -88,7 +89,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
             lock_text: text,
         });
     }
-    let plan = plan::plan(&input.config, &lock.sources)?;
+    let file = &args.file.config;
+    let plan = checked_plan(&input.config, &lock, file, &file.to_string_lossy())?;
     output::diagnostics(&plan.warnings);
     let unpinned = provenance::unpinned(&input.config, &input.specs, strict);
     let mut refused = output::diagnostics(&unpinned);

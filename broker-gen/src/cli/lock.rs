@@ -24,7 +24,7 @@ use super::whole_file::write_whole;
 use super::{
     LockArgs, access_args, host_leaks, lint, live, partial, provenance, schemas, type_notes,
 };
-use crate::{plan, settings};
+use crate::{hint_audits, plan, settings};
 
 /// Maximum number of tools of one source that are named because their names are sensitive.
 const MAX_NAMED_HIDDEN: usize = 200;
@@ -94,6 +94,9 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         Ok(plan) => {
             output::diagnostics(&plan.warnings);
             type_notes::say_notes(&crate::types::types(&plan).fallbacks);
+            let file = &args.config.file.config;
+            let shown = file.to_string_lossy();
+            problems.extend(hint_audits::check(&input.config, &plan, file, &shown));
         }
         Err(found) => problems.extend(found),
     }

@@ -17,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::default_config::{CONFIG_VARIABLE, default_config};
 
 mod accept;
+mod accept_hints;
 mod access;
 mod access_args;
 mod audits;

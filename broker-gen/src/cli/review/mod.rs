@@ -16,6 +16,7 @@ use super::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file
 use super::baseline::{is_committed, read_baseline};
 use super::lint::{lint_sources, settled};
 use super::output::{self, say};
+use crate::build_script::checked_plan;
 use crate::plan;
 
 mod describe;
@@ -131,14 +132,17 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
-/// Warnings if the lock was made for another config, since a build refuses it. A config that cannot be read does
+/// Warnings if the lock was made for another config, or the hints of the config are not audited, since a build refuses it. A config that cannot be read does
 /// not matter for a review.
 fn stale(path: &Path, lock: &Lock) -> Vec<Diagnostic> {
     let shown = path.to_string_lossy();
     let parsed = crate::build_script::read_config(path, &shown)
         .and_then(|bytes| Config::parse(&shown, &bytes));
-    let fresh = match parsed {
-        Ok(parsed) => plan::check_fresh(&parsed.config, lock),
+    let fresh = match &parsed {
+        Ok(parsed) => plan::check_fresh(&parsed.config, lock).and_then(|()| {
+            let config = &parsed.config;
+            checked_plan(config, lock, path, &shown).map(|_| ())
+        }),
         Err(_) => Ok(()),
     };
     let problems = fresh.err().unwrap_or_default().into_iter();
