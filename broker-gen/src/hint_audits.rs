@@ -34,7 +34,6 @@ pub(crate) struct HintAudit {
     #[serde(deserialize_with = "fields::day")]
     pub(crate) date: String,
     #[serde(default, deserialize_with = "fields::optional_text")]
-    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "for people"))]
     pub(crate) notes: Option<String>,
 }
 
