@@ -78,7 +78,7 @@ fn diff_names_who_gains_and_loses_what_by_which_rule() {
     assert!(changes.contains(&lost), "{changes:#?}");
     for format in ["markdown", "sarif", "junit", "github"] {
         let output = bench.run(&[&DIFF[..], &["--format", format]].concat());
-        contains(&output.stdout, &["/a/get_new"]);
+        contains(&output.stdout, &["access-widened"]);
         assert_eq!(output.code, Some(3), "{format}");
     }
 }
