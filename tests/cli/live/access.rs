@@ -25,7 +25,7 @@ fn lock_and_check_name_who_gains_a_new_tool() {
     assert!(!output.stderr.contains("gains"), "{}", output.stderr);
     bench.script("a", &json!({"tools": [tool("get_a"), tool("get_b")]}));
 
-    // A new tool exists for nobody yet, so a check succeeds.
+    // A new tool is not exposed yet, so a check succeeds.
     let (code, report) = bench.check();
     assert_eq!(
         (code, &report["access"][0]["path"]),

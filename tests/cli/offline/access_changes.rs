@@ -93,7 +93,7 @@ fn diff_of_a_tool_that_a_glob_newly_admits_fails_like_that_of_a_widened_filter()
         ["access-widened", "unknown", "error"]
     );
     assert_eq!(bench.run(&DIFF).code, Some(3));
-    // Less than before is no finding.
+    // The same tools give no finding.
     assert_eq!(
         bench.run(&["diff", "new.lock.json", "new.lock.json"]).code,
         Some(0)
