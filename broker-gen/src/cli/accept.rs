@@ -136,7 +136,7 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
 
 /// A digest of the command line.
 fn digest(text: &str) -> Result<Digest, String> {
-    Digest::try_from(text.to_owned()).map_err(|error| error.to_string())
+    Digest::try_from(text.to_owned()).map_err(str::to_owned)
 }
 
 /// Adds the entry for the hints of a tool, unless it exists.
