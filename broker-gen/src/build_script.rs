@@ -14,9 +14,11 @@ use broker_model::terminal::Text;
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
+use crate::audits_file::audits_file;
 use crate::default_config::{CONFIG_VARIABLE, default_config};
 use crate::emit::{self, Emitted};
-use crate::plan;
+use crate::hint_audits;
+use crate::plan::{self, Plan};
 #[cfg(feature = "cli")]
 use crate::tables::{self, Tables};
 
@@ -53,6 +55,11 @@ fn run(config: &OsStr) {
     for input in [&file, &lock_file(&file)] {
         tell_cargo(&text!("cargo::rerun-if-changed={}", input.display()));
     }
+    // Cargo runs the script each time if a file that it watches does not exist.
+    let audits = audits_file(&file);
+    if audits.exists() {
+        tell_cargo(&text!("cargo::rerun-if-changed={}", audits.display()));
+    }
     let outcome = compile(&file, &config.to_string_lossy()).and_then(|emitted| {
         let mut files = emit::files(&emitted).into_iter();
         files.try_for_each(|(name, text)| write(&out.join(name), text))
@@ -74,7 +81,7 @@ fn run(config: &OsStr) {
 /// Reads config and lock, and renders the catalog; writes nothing.
 pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnostic>> {
     let (config, lock) = read(file, shown)?;
-    let plan = plan::plan(&config, &lock.sources)?;
+    let plan = checked_plan(&config, &lock, file, shown)?;
     Ok(emit::emit(&config, &lock, &plan))
 }
 
@@ -82,8 +89,23 @@ pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnosti
 #[cfg(feature = "cli")]
 pub(crate) fn read_tables(file: &Path, shown: &str) -> Result<Tables, Vec<Diagnostic>> {
     let (config, lock) = read(file, shown)?;
-    let plan = plan::plan(&config, &lock.sources)?;
+    let plan = checked_plan(&config, &lock, file, shown)?;
     Ok(tables::tables(&config, &lock, &plan))
+}
+
+/// The plan of config and lock, whose hints are audited.
+pub(crate) fn checked_plan<'a>(
+    config: &'a Config,
+    lock: &'a Lock,
+    file: &Path,
+    shown: &str,
+) -> Result<Plan<'a>, Vec<Diagnostic>> {
+    let plan = plan::plan(config, &lock.sources)?;
+    let unaudited = hint_audits::check(config, &plan, file, shown);
+    match unaudited.is_empty() {
+        true => Ok(plan),
+        false => Err(unaudited),
+    }
 }
 
 /// Reads config and lock, and checks that they match.

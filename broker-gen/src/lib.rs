@@ -7,11 +7,13 @@
 
 #![forbid(unsafe_code)]
 
+mod audits_file;
 mod build_script;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod default_config;
 pub mod emit;
+mod hint_audits;
 #[cfg(feature = "cli")]
 pub mod lint;
 pub mod plan;

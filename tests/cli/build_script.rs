@@ -555,6 +555,34 @@ fn override_of_an_unknown_tool_fails_the_build() {
 }
 
 #[test]
+fn build_needs_an_entry_for_a_hint_that_claims_more_safety() {
+    let package = Package::new("c.json");
+    // Hints are not covered by the config's digest, so the lock stays fresh.
+    package.configure(
+        "c.json",
+        &json!({"tool_overrides": {"x": {"annotations": {"readOnlyHint": true}}}}),
+    );
+    let errors = package.refuses("c.json");
+    let error = errors.join("\n");
+    assert!(
+        error.contains("[hint_unaudited] ") && error.contains("`/a/x`"),
+        "{error}"
+    );
+    let digest = error
+        .rsplit("--digest ")
+        .next()
+        .and_then(|rest| rest.split('`').next());
+    let digest = digest.expect("the command has the digest");
+    package.write(
+        "c.audits.toml",
+        &format!("[[hints]]\nsource = \"/a\"\ntool = \"x\"\ndigest = \"{digest}\"\nvalues = {{ readOnlyHint = true }}\nwho = \"A\"\ndate = 2026-01-02\n"),
+    );
+    package.builds("c.json");
+    let (_, said) = package.build("c.json", None);
+    assert!(said.contains("c.audits.toml\n"), "it is watched: {said}");
+}
+
+#[test]
 fn build_error_is_one_line_with_any_quoted_text() {
     let package = Package::new("c.json");
     package.configure(

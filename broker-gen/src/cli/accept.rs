@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::lint;
+use broker_model::digest::Digest;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::suggest;
@@ -11,6 +12,7 @@ use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::{ArgGroup, Args};
 
+use super::accept_hints;
 use super::audits::{
     Audit, AuditStatus, Audits, Criteria, Date, Decision, Subject, Suppression, append,
     audits_file, subjects, who,
@@ -31,6 +33,16 @@ pub(super) struct AcceptArgs {
     /// Only this tool of the source, by the server's name.
     #[arg(long, value_name = "NAME", requires = "source")]
     tool: Option<String>,
+    /// Confirm the hints that the config sets for the tool instead (`tool_overrides.NAME.annotations`).
+    #[arg(
+        long,
+        requires = "tool",
+        conflicts_with_all = ["looked_at", "expires", "rules"]
+    )]
+    hints: bool,
+    /// With `--hints`: the digest of the reviewed tool. Default: that of the lock.
+    #[arg(long, value_name = "DIGEST", requires = "hints", value_parser = digest)]
+    digest: Option<Digest>,
     /// Only the source itself: its name and instructions.
     #[arg(long, requires = "source", conflicts_with = "tool")]
     itself: bool,
@@ -93,6 +105,9 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     let config = &args.file.config;
     let today = Date::today();
     refuse_nonsense(args, today)?;
+    if args.hints {
+        return accept_hints(args, today);
+    }
     let lock = read_lock(config)?;
     let audits = Audits::read(config)?;
     let open = if args.rules.is_empty() {
@@ -116,6 +131,38 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
         many => format!("{many} entries"),
     };
     say(text!("added {} to {}: commit it", entries, shown));
+    Ok(())
+}
+
+/// A digest of the command line.
+fn digest(text: &str) -> Result<Digest, String> {
+    Digest::try_from(text.to_owned()).map_err(str::to_owned)
+}
+
+/// Adds the entry for the hints of a tool, unless it exists.
+fn accept_hints(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>> {
+    let config = &args.file.config;
+    let (source, tool) = (args.source.as_deref(), args.tool.as_deref());
+    let (source, tool) = (source.unwrap_or_default(), tool.unwrap_or_default());
+    let audits = Audits::read(config)?;
+    let signature = accept_hints::Signature {
+        who: &who(args.who.as_deref(), config)?,
+        date: today,
+        notes: args.notes.as_deref(),
+    };
+    let lock = || read_lock(config);
+    let digest = args.digest.as_ref();
+    let entry = accept_hints::entry(config, source, tool, digest, &signature, lock)?;
+    let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
+    if audits.has_hints(&entry) {
+        say(text!("nothing to do: {} already has this entry", shown));
+        return Ok(());
+    }
+    output::data(&Text::lines(
+        "",
+        &append(config, &[Decision::Hints(entry)])?,
+    ));
+    say(text!("added 1 entry to {}: commit it", shown));
     Ok(())
 }
 

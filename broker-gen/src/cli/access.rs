@@ -6,12 +6,13 @@ use broker_model::access::{Access, GroupSet, Hint, Matrix, Row};
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
 use broker_model::text::counted;
-use broker_model::{Diagnostic, text};
+use broker_model::{Diagnostic, NodePath, text};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::output;
 use crate::build_script;
+use crate::hint_audits::{HintAudits, claim_of};
 use crate::plan::{self, Entry, Plan, ToolEntry};
 use crate::tables::access::facts;
 
@@ -71,19 +72,23 @@ fn render(args: &AccessArgs) -> Result<Text, Vec<Diagnostic>> {
     let (config, lock) = build_script::read(file, &file.to_string_lossy())?;
     let plan = plan::plan(&config, &lock.sources)?;
     output::diagnostics(&plan.warnings);
+    let audits = HintAudits::read(file)?;
     let matrix = config
         .access
         .as_ref()
         .map(|access| (access, Matrix::new(access, &facts(&plan))));
     Ok(match args.json {
-        true => text!("{}\n", document(&plan, matrix.as_ref()).to_string()),
-        false => human(&plan, matrix.as_ref()),
+        true => text!(
+            "{}\n",
+            document(&plan, matrix.as_ref(), &audits).to_string()
+        ),
+        false => human(&plan, matrix.as_ref(), &audits),
     })
 }
 
-fn tools<'p>(plan: &'p Plan<'_>) -> impl Iterator<Item = (&'p str, &'p ToolEntry<'p>)> {
+fn tools<'p>(plan: &'p Plan<'_>) -> impl Iterator<Item = (&'p NodePath, &'p ToolEntry<'p>)> {
     plan.entries.iter().filter_map(|(path, entry)| match entry {
-        Entry::Tool(tool) => Some((path.as_str(), tool)),
+        Entry::Tool(tool) => Some((path, tool)),
         Entry::Node { .. } => None,
     })
 }
@@ -103,7 +108,18 @@ fn counts<'p>(plan: &'p Plan<'_>) -> BTreeMap<&'p str, (usize, usize)> {
     counts
 }
 
-fn human(plan: &Plan<'_>, matrix: Option<&(&Access, Matrix)>) -> Text {
+/// Whether an entry of the audits confirms the hints of a tool; `None` if none is needed. With the hints that need it.
+fn audited(
+    plan: &Plan<'_>,
+    (path, tool): (&NodePath, &ToolEntry<'_>),
+    audits: &HintAudits,
+) -> Option<(Vec<Hint>, bool)> {
+    let claim = claim_of(plan, path, tool)?;
+    let is_audited = audits.confirm(&claim);
+    Some((claim.hints, is_audited))
+}
+
+fn human(plan: &Plan<'_>, matrix: Option<&(&Access, Matrix)>, audits: &HintAudits) -> Text {
     let mut out = Text::new();
     match matrix {
         None => out.push(text!(
@@ -123,10 +139,16 @@ fn human(plan: &Plan<'_>, matrix: Option<&(&Access, Matrix)>) -> Text {
             out.push(text!("  callers: {}\n", callers(access, matrix, row)));
         }
         let hints = tool.annotations();
+        let audited = audited(plan, (path, tool), audits);
         let hints = Hint::ALL.map(|hint| {
             let value = broker_model::access::Hints::of(hints.as_ref()).get(hint);
             let origin = HintOrigin::of(tool, hint).name();
-            format!("{} {value} ({origin})", hint.key())
+            let audit = match &audited {
+                Some((hints, true)) if hints.contains(&hint) => ", audited",
+                Some((hints, false)) if hints.contains(&hint) => ", not audited",
+                _ => "",
+            };
+            format!("{} {value} ({origin}{audit})", hint.key())
         });
         out.push(text!("  hints: {}\n", hints.join(", ")));
     }
@@ -171,19 +193,25 @@ fn callers(access: &Access, matrix: &Matrix, row: &Row) -> String {
     parts.join("; ")
 }
 
-fn document(plan: &Plan<'_>, matrix: Option<&(&Access, Matrix)>) -> Value {
+fn document(plan: &Plan<'_>, matrix: Option<&(&Access, Matrix)>, audits: &HintAudits) -> Value {
     let tools = tools(plan).enumerate().map(|(at, (path, tool))| {
         let annotations = tool.annotations();
+        let audited = audited(plan, (path, tool), audits);
         let hints = broker_model::access::Hints::of(annotations.as_ref());
         let hints: serde_json::Map<String, Value> = Hint::ALL
             .into_iter()
             .map(|hint| {
                 let origin = HintOrigin::of(tool, hint).name();
-                let value = json!({"value": hints.get(hint), "from": origin});
+                let mut value = json!({"value": hints.get(hint), "from": origin});
+                if let Some((claims, is_audited)) = &audited
+                    && claims.contains(&hint)
+                {
+                    value["audited"] = json!(is_audited);
+                }
                 (hint.key().to_owned(), value)
             })
             .collect();
-        let mut out = json!({"path": path, "hints": hints});
+        let mut out = json!({"path": path.as_str(), "hints": hints});
         if let Some((access, matrix)) = matrix {
             let names = |bits: u64| access.names(GroupSet::new(bits)).collect::<Vec<_>>();
             let row = &matrix.rows[at];

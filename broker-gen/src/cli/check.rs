@@ -16,7 +16,8 @@ use super::live::{self, TooLarge};
 use super::lock_diff::raised_levels;
 use super::report::{ReportArgs, ReportView, Sides};
 use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
-use super::{ConfigArgs, lint, output, provenance};
+use super::{ConfigArgs, access_diff, lint, output, provenance};
+use crate::build_script::checked_plan;
 use crate::plan;
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
@@ -88,7 +89,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
             lock_text: text,
         });
     }
-    let plan = plan::plan(&input.config, &lock.sources)?;
+    let file = &args.file.config;
+    let plan = checked_plan(&input.config, &lock, file, &file.to_string_lossy())?;
     output::diagnostics(&plan.warnings);
     let unpinned = provenance::unpinned(&input.config, &input.specs, strict);
     let mut refused = output::diagnostics(&unpinned);
@@ -161,6 +163,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     report.mask(&redactor);
     report.name_config(&args.file.config.to_string_lossy());
     sources.sort_by(|a, b| a.path.cmp(&b.path));
+    access_diff::add(&mut report, &input.config, &lock.sources, &sources);
     let mut linted = lint::of_sources(&sources, &args.file.config, &redactor, strict)?;
     linted.retain(|one| {
         asked.contains(&one.source) && (lint::has_errors(one) || is_news(one, &lock))

@@ -3,17 +3,19 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use broker_model::config::Config;
 use broker_model::exit::Exit;
-use broker_model::lock::MAX_BYTES;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::lock::{Lock, MAX_BYTES};
+use broker_model::{Diagnostic, DiagnosticCode, Severity};
 use clap::Args;
 
+use super::access_diff;
 use super::baseline::{is_of_config, read_baseline};
 use super::input::{LockFile, parse_lock, read_lock};
 use super::lock_diff::diff_locks;
 use super::output;
 use super::report::{ReportArgs, ReportView, Sides};
-use crate::lock_file;
+use crate::{build_script, lock_file};
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
@@ -26,6 +28,9 @@ pub(super) struct DiffArgs {
     baseline: Option<String>,
     #[command(flatten)]
     file: super::ConfigFile,
+    /// Whether the command line names the config.
+    #[arg(skip)]
+    pub(super) names_config: bool,
     #[command(flatten)]
     report: ReportArgs,
 }
@@ -66,6 +71,14 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
         }
     };
     let mut report = diff_locks(&old, &new.lock);
+    match config_with_access(args, &new_path, &new.lock) {
+        Ok(Some(config)) => {
+            let (old, new) = (&old.sources, &new.lock.sources);
+            access_diff::add_between_locks(&mut report, &config, old, new);
+        }
+        Ok(None) => {}
+        Err(problems) => return output::diagnostics(&problems),
+    }
     if args.report.strict {
         report.strict();
     }
@@ -79,6 +92,45 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
         config,
         lock_text: &new.text,
     })
+}
+
+/// The config whose rules of access are applied: the one that the command line names; else the one beside the new lock,
+/// or the default one if the new lock was made for it. If it is not named, one that cannot be read gives a warning.
+fn config_with_access(
+    args: &DiffArgs,
+    new_path: &Path,
+    new: &Lock,
+) -> Result<Option<Config>, Vec<Diagnostic>> {
+    if args.names_config {
+        return read_config(&args.file.config).map(Some);
+    }
+    let beside = config_of_lock(new_path).filter(|path| path.exists());
+    let is_beside = beside.is_some();
+    let path = beside.unwrap_or_else(|| args.file.config.clone());
+    match read_config(&path) {
+        Ok(config) if is_beside || config.digest() == new.config_digest => Ok(Some(config)),
+        Err(problems) if is_beside => {
+            let problems = problems.into_iter().map(|problem| Diagnostic {
+                severity: Severity::Warning,
+                ..problem
+            });
+            output::diagnostics(&problems.collect::<Vec<_>>());
+            Ok(None)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn read_config(path: &Path) -> Result<Config, Vec<Diagnostic>> {
+    let shown = path.to_string_lossy();
+    let bytes = build_script::read_config(path, &shown)?;
+    Ok(Config::parse(&shown, &bytes)?.config)
+}
+
+/// `c.json` for `c.lock.json`.
+fn config_of_lock(lock: &Path) -> Option<PathBuf> {
+    let stem = lock.file_name()?.to_str()?.strip_suffix(".lock.json")?;
+    Some(lock.with_file_name(format!("{stem}.json")))
 }
 
 fn read(path: &Path) -> Result<LockFile, Vec<Diagnostic>> {

@@ -11,7 +11,7 @@ use clap::Args;
 use super::output::{self, say};
 use super::type_notes;
 use super::whole_file::write_whole;
-use crate::{build_script, emit, plan};
+use crate::{build_script, emit};
 
 #[derive(Debug, Args)]
 pub(super) struct GenerateArgs {
@@ -26,12 +26,13 @@ pub(super) struct GenerateArgs {
 }
 
 pub(super) fn run(args: &GenerateArgs) -> Exit {
-    let config = &args.file.config;
-    let (config, lock) = match build_script::read(config, &config.to_string_lossy()) {
+    let file = &args.file.config;
+    let shown = file.to_string_lossy();
+    let (config, lock) = match build_script::read(file, &shown) {
         Ok(documents) => documents,
         Err(problems) => return output::diagnostics(&problems),
     };
-    let plan = match plan::plan(&config, &lock.sources) {
+    let plan = match build_script::checked_plan(&config, &lock, file, &shown) {
         Ok(plan) => plan,
         Err(problems) => return output::diagnostics(&problems),
     };

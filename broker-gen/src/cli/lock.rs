@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use broker_drift::BetweenLocks;
-use broker_drift::SeenPackage;
+use broker_drift::{BetweenLocks, Report, SeenPackage, access_lines};
 
 use broker_model::config::Source;
 use broker_model::exit::Exit;
@@ -22,10 +21,13 @@ use super::output::{self, say};
 use super::snapshot_all::{Failure, SnapshotJob, SnapshotResult, snapshot_all};
 use super::whole_file::write_whole;
 use super::{
-    LockArgs, access_args, host_leaks, lint, live, partial, provenance, schemas, type_notes,
+    LockArgs, access_args, access_diff, host_leaks, lint, live, partial, provenance, schemas,
+    type_notes,
 };
-use crate::{plan, settings};
+use crate::{hint_audits, plan, settings};
 
+/// Maximum number of shown changes of access.
+const MAX_ACCESS_LINES: usize = 40;
 /// Maximum number of tools of one source that are named because their names are sensitive.
 const MAX_NAMED_HIDDEN: usize = 200;
 
@@ -94,6 +96,9 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         Ok(plan) => {
             output::diagnostics(&plan.warnings);
             type_notes::say_notes(&crate::types::types(&plan).fallbacks);
+            let file = &args.config.file.config;
+            let shown = file.to_string_lossy();
+            problems.extend(hint_audits::check(&input.config, &plan, file, &shown));
         }
         Err(found) => problems.extend(found),
     }
@@ -152,6 +157,9 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         would_write(&input, &lock);
         return Ok(());
     }
+    if let Some(old) = &old {
+        say_access(&input, old, &lock);
+    }
     write_whole(&input.lock_path, &text).map_err(|error| {
         vec![Diagnostic::error(
             DiagnosticCode::FileWrite,
@@ -168,6 +176,15 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
+/// Who gains or loses what by the new lock.
+fn say_access(input: &Input, old: &Lock, new: &Lock) {
+    let mut report = Report::default();
+    access_diff::add(&mut report, &input.config, &old.sources, &new.sources);
+    for line in access_lines(&report.access, MAX_ACCESS_LINES) {
+        say(text!("access: {}", line));
+    }
+}
+
 /// The changes of a dry run, as a report on two locks.
 fn would_write(input: &Input, lock: &Lock) {
     let shown = input.lock_path.display();
@@ -175,7 +192,10 @@ fn would_write(input: &Input, lock: &Lock) {
         Err(_) => ", which does not exist yet",
         Ok(_) => match input.read_lock() {
             Ok(old) => {
-                output::data(&BetweenLocks(&diff_locks(&old.lock, lock)).text());
+                let mut report = diff_locks(&old.lock, lock);
+                let (old, new) = (&old.lock.sources, &lock.sources);
+                access_diff::add_between_locks(&mut report, &input.config, old, new);
+                output::data(&BetweenLocks(&report).text());
                 ""
             }
             Err(_) => "; the existing one cannot be read, so it is not compared",

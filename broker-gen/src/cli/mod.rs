@@ -17,8 +17,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::default_config::{CONFIG_VARIABLE, default_config};
 
 mod accept;
+mod accept_hints;
 mod access;
 mod access_args;
+mod access_diff;
 mod audits;
 mod baseline;
 mod check;
@@ -311,7 +313,10 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let matches = Cli::command().try_get_matches_from(args)?;
-    let cli = Cli::from_arg_matches(&matches)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    if let (Verb::Diff(args), Some((_, verb))) = (&mut cli.verb, matches.subcommand()) {
+        args.names_config = verb.value_source("config") == Some(ValueSource::CommandLine);
+    }
     let may_read_default = match &cli.verb {
         // Its log names the config.
         Verb::Serve(_) => false,

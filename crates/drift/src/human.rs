@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::access::access_lines;
 use super::report::{BUILD, Class, Finding, RELOCK, Report, SERVE, SourceDrift, ToolDrift};
 use super::text_diff::{text_diff, unified};
 use broker_model::json::to_review_text;
@@ -25,6 +26,8 @@ const SHOWN_FINDINGS: usize = 8;
 const SHOWN_TITLES: usize = 20;
 /// Maximum characters of a shown remedy.
 const MAX_HELP: usize = 1000;
+/// Maximum number of shown changes of access; the JSON form has all.
+const SHOWN_ACCESS: usize = 40;
 /// Maximum number of shown lines of one change.
 const SHOWN_LINES: usize = 30;
 
@@ -197,11 +200,27 @@ fn render(report: &Report, sides: Sides) -> Text {
         }
         out.push(body.clone());
     }
+    write_access(&mut out, report, sides);
     for remedy in remedies(report, &blocks.remedies) {
         out.wrap("help: ", "      ", &shown_line(&remedy, MAX_HELP));
     }
     out.push(text!("summary: {}\n", report.counts()));
     out
+}
+
+/// Who gains or loses what by the rules of access.
+fn write_access(out: &mut Text, report: &Report, sides: Sides) {
+    if report.access.is_empty() {
+        return;
+    }
+    let condition = match sides {
+        [_, "live"] => ", if what the servers offer now is locked",
+        _ => "",
+    };
+    out.push(text!("access: who gains or loses what{}\n", condition));
+    for line in access_lines(&report.access, SHOWN_ACCESS) {
+        out.wrap("  ", "    ", &line);
+    }
 }
 
 impl<'a> Blocks<'a> {

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod annotations;
 mod classify;
 mod difference;
@@ -22,6 +23,10 @@ mod tool;
 mod wire;
 mod wording;
 
+pub use access::{
+    AccessCause, AccessChange, AccessChangeKind, AccessTool, AccessTools, MovedHint,
+    access_changes, access_lines,
+};
 pub use classify::{classify, unchecked};
 pub use difference::{Difference, differences};
 pub use human::BetweenLocks;

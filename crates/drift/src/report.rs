@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::access::AccessChange;
+
 use broker_model::exit::Exit;
 use broker_model::path::NodePath;
 use broker_model::redact::Redactor;
@@ -175,6 +177,8 @@ pub struct Report {
     pub tools: Vec<ToolDrift>,
     /// Sources with findings on themselves.
     pub sources: Vec<SourceDrift>,
+    /// Who gains or loses what by the rules of access.
+    pub access: Vec<AccessChange>,
     /// The number of unchanged tools.
     pub same: usize,
     /// The config for the commands in remedies, as a word of a shell.
@@ -320,6 +324,7 @@ impl Report {
     pub fn merge(&mut self, other: Self) {
         self.tools.extend(other.tools);
         self.sources.extend(other.sources);
+        self.access.extend(other.access);
         self.same += other.same;
         self.config = self.config.take().or(other.config);
         self.is_served |= other.is_served;

@@ -274,6 +274,8 @@ const RULES: &[Rule] = table! {
         "A new source is not exposed before it is reviewed."
     "source-config-changed" Unknown Error
         "Another command, address or filter may be another server."
+    "access-widened" Unknown Error
+        "By the rules of access some callers may use more than the old lock gave them, although the rules are the same."
     "trust-raised" Security Error
         "A higher trust level can expose tools that the reviewed one hides."
     "package-changed" Security Error

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use broker_model::NodePath;
 use broker_model::digest::Digest;
 
+use super::access::AccessChange;
 use super::report::{Class, Finding, REPORT_VERSION, Report, SourceDrift, ToolDrift};
 
 /// The differences between some sources and the lock. Members may be added within one version.
@@ -24,6 +25,11 @@ pub struct ReportWire<'a> {
     tools: &'a [ToolDrift],
     /// Differences of whole sources.
     sources: &'a [SourceDrift],
+    /// Who gains or loses what by the rules of access; absent without a change. Of live sources, what would change if
+    /// they were locked.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+    access: &'a [AccessChange],
     /// The number of tools and sources of each class.
     #[cfg_attr(feature = "schema", schemars(with = "Summary"))]
     summary: BTreeMap<Class, usize>,
@@ -80,6 +86,7 @@ impl Report {
             format_version: REPORT_VERSION,
             tools: &self.tools,
             sources: &self.sources,
+            access: &self.access,
             summary: self.summary(),
             lint,
         }

@@ -188,6 +188,7 @@ closed_list! {
         AuditsUnknownKey = "audits_unknown_key", "The audits file has an unknown key.", "Correct the name.";
         AuditsValue = "audits_value", "A value in the audits file is missing or invalid.", "Write what the message names.";
         AuditMissing = "audit_missing", "A tool has no valid audit, and the config requires them.", "Review it with `broker-gen review`, or accept it with `broker-gen accept`.";
+        HintUnaudited = "hint_unaudited", "Hints in the config claim more safety for a tool than its server does, and no entry of the audits confirms them.", "Run the command that the message names, or remove the hints from `tool_overrides`.";
         AuditStale = "audit_stale", "An audit matches no locked tool or source.", "None: it is history; you may remove it by hand.";
         WriteRefused = "write_refused", "Audits are not written where `CI` or `MCP_BROKER_LOCKED` is set.", "Run it on your own machine, and commit what it writes.";
         WhoMissing = "who_missing", "The audit has no author.", "Pass `--who NAME`, set MCP_BROKER_WHO, or set git's `user.name` and `user.email`.";

@@ -119,6 +119,7 @@ impl Exit {
             | Code::LockStale
             | Code::LockOrphan
             | Code::AuditMissing
+            | Code::HintUnaudited
             | Code::GeneratedStale => Self::Lock,
             Code::SchemaInvalid
             | Code::SchemaRef

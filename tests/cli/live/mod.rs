@@ -1,5 +1,6 @@
 //! The program `broker-gen` with scripted servers as its sources.
 
+mod access;
 mod bench;
 mod check;
 mod ci;

@@ -1,6 +1,7 @@
 //! The verbs of `broker-gen` that launch no server, run as a program.
 
 mod accept;
+mod access_changes;
 mod baseline;
 mod bench;
 mod connect;
@@ -9,6 +10,7 @@ mod diff;
 mod flat_names;
 mod formats;
 mod generate;
+mod hints;
 mod import;
 mod key;
 mod new;

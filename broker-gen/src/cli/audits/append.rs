@@ -10,12 +10,14 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use super::{Audit, Audits, Suppression, audits_file, text_of};
 use crate::cli::program::folder_of;
 use crate::cli::whole_file::write_whole;
+use crate::hint_audits::HintAudit;
 use crate::lock_file;
 
 /// An entry of the audits file.
 #[derive(Clone, Debug)]
 pub(in crate::cli) enum Decision {
     Audit(Audit),
+    Hints(HintAudit),
     Suppression(Suppression),
 }
 
@@ -86,18 +88,22 @@ fn extended(old: &str, decisions: &[Decision]) -> (String, String) {
 /// Whether the new file parses to the old entries and the new ones, and nothing else.
 fn holds(new: &Result<Audits, Vec<Diagnostic>>, old: &Audits, decisions: &[Decision]) -> bool {
     let Ok(new) = new else { return false };
-    let (mut audits, mut suppressions) = (Vec::new(), Vec::new());
+    let (mut audits, mut hints, mut suppressions) = (Vec::new(), Vec::new(), Vec::new());
     for decision in decisions {
         match decision {
             Decision::Audit(audit) => audits.push(audit),
+            Decision::Hints(audit) => hints.push(audit),
             Decision::Suppression(suppression) => suppressions.push(suppression),
         }
     }
     let old_audits = old.audits.iter().map(|placed| &placed.entry);
+    let old_hints = old.hints.iter().map(|placed| &placed.entry);
+    let new_hints = new.hints.iter().map(|placed| &placed.entry);
     let old_suppressions = old.suppressions.iter().map(|placed| &placed.entry);
     let new_audits = new.audits.iter().map(|placed| &placed.entry);
     let new_suppressions = new.suppressions.iter().map(|placed| &placed.entry);
     new_audits.eq(old_audits.chain(audits))
+        && new_hints.eq(old_hints.chain(hints))
         && new_suppressions.eq(old_suppressions.chain(suppressions))
         && new.exemptions.len() == old.exemptions.len()
 }
@@ -125,6 +131,18 @@ impl Decision {
                         "expires",
                         audit.expires.and_then(|date| text(&date.to_string())),
                     ),
+                ],
+            ),
+            Self::Hints(audit) => (
+                "hints",
+                vec![
+                    ("source", text(audit.source.as_str())),
+                    ("tool", text(&audit.tool)),
+                    ("digest", text(audit.digest.as_str())),
+                    ("values", Some(audit.values.to_toml())),
+                    ("who", text(&audit.who)),
+                    ("date", text(&audit.date)),
+                    ("notes", audit.notes.as_deref().and_then(text)),
                 ],
             ),
             Self::Suppression(one) => (

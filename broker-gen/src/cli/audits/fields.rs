@@ -2,24 +2,10 @@
 
 use broker_model::filter::ToolFilter;
 use serde::de::{Deserialize, Deserializer, Error};
-use toml::value::Datetime;
 
 use super::Date;
-
-/// A text that is not blank.
-pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    if text.trim().is_empty() {
-        return Err(D::Error::custom("expected a text, got an empty one"));
-    }
-    Ok(text)
-}
-
-pub(super) fn optional_text<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<String>, D::Error> {
-    text(deserializer).map(Some)
-}
+use crate::audits_file::fields::day_text;
+pub(super) use crate::audits_file::fields::{optional_text, text};
 
 pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(serde::Deserialize)]
@@ -30,16 +16,7 @@ pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 
 /// A date of TOML, with or without quotes.
 pub(super) fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Date, D::Error> {
-    #[derive(serde::Deserialize)]
-    #[serde(untagged, expecting = "expected a day, as `2026-11-21`")]
-    enum Written {
-        Text(String),
-        Date(Datetime),
-    }
-    let text = match Written::deserialize(deserializer)? {
-        Written::Text(text) => text,
-        Written::Date(date) => date.to_string(),
-    };
+    let text = day_text(deserializer)?;
     text.parse()
         .map_err(|error| D::Error::custom(format!("expected {error}, got `{text}`")))
 }

@@ -1,17 +1,20 @@
 //! The audits file, `<config stem>.audits.toml`: decisions of people on the tools of a lock, each bound to a
 //! digest. It is read strictly, appended to, and never rewritten.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use broker_model::digest::Digest;
 use broker_model::filter::ToolFilter;
-use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+use broker_model::{Diagnostic, NodePath};
 use serde::Deserialize;
+
+pub(super) use crate::audits_file::audits_file;
+use crate::audits_file::{FileEntry, read_lists, text_of};
+use crate::hint_audits::HintAudit;
 
 mod append;
 mod date;
 mod fields;
-mod read;
 mod status;
 mod subject;
 #[cfg(test)]
@@ -24,24 +27,15 @@ pub(super) use status::{AuditStatus, Missing};
 pub(super) use subject::{Subject, subjects};
 pub(super) use who::who;
 
-/// Maximum size, far above any file that people write.
-const MAX_BYTES: usize = 4 << 20;
-
 /// All entries of one file, in its order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Audits {
     /// The file as the user would name it.
     file: String,
     audits: Vec<FileEntry<Audit>>,
+    hints: Vec<FileEntry<HintAudit>>,
     exemptions: Vec<FileEntry<Exemption>>,
     suppressions: Vec<FileEntry<Suppression>>,
-}
-
-/// An entry, and its first line.
-#[derive(Clone, Debug)]
-struct FileEntry<T> {
-    line: usize,
-    entry: T,
 }
 
 /// The criteria that an audit states.
@@ -126,6 +120,30 @@ impl Audits {
         }
     }
 
+    /// Reads a text. `file` is its name in messages.
+    pub(super) fn parse(file: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
+        let mut all = Self {
+            file: file.to_owned(),
+            ..Self::default()
+        };
+        read_lists(file, text, |list, problems| match list.0 {
+            "audits" => all.audits = problems.entries(list),
+            "hints" => all.hints = problems.entries(list),
+            "exemptions" => all.exemptions = problems.entries(list),
+            _ => all.suppressions = problems.entries(list),
+        })?;
+        Ok(all)
+    }
+
+    /// Whether an entry confirms the same hints for the same definition of the tool.
+    pub(super) fn has_hints(&self, entry: &HintAudit) -> bool {
+        let mut known = self.hints.iter().map(|placed| &placed.entry);
+        known.any(|one| {
+            (&one.source, &one.tool) == (&entry.source, &entry.tool)
+                && (&one.digest, &one.values) == (&entry.digest, &entry.values)
+        })
+    }
+
     /// Whether a suppression covers this finding of the lint in exactly these bytes.
     pub(super) fn suppresses(
         &self,
@@ -142,27 +160,5 @@ impl Audits {
                     && one.tool.as_deref() == tool
                     && one.digest == *digest
             })
-    }
-}
-
-/// `<config stem>.audits.toml`, beside the config.
-pub(super) fn audits_file(config: &Path) -> PathBuf {
-    let stem = config.file_stem().unwrap_or_default().to_string_lossy();
-    config.with_file_name(format!("{stem}.audits.toml"))
-}
-
-/// The file's text; `None` if there is no file.
-fn text_of(path: &Path) -> Result<Option<String>, Vec<Diagnostic>> {
-    match broker_files::read_text(path, MAX_BYTES) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => {
-            let shown = path.to_string_lossy();
-            let message = format!("the audits `{shown}` cannot be read: {error}");
-            Err(vec![Diagnostic::error(
-                DiagnosticCode::AuditsUnreadable,
-                message,
-            )])
-        }
     }
 }

@@ -105,11 +105,16 @@ impl Audits {
             let fits = fits(lock, &entry.source, entry.tool.as_deref(), &entry.digest);
             (*line, fits)
         });
+        let hints = self.hints.iter().map(|FileEntry { line, entry }| {
+            let fits = fits(lock, &entry.source, Some(&entry.tool), &entry.digest);
+            (*line, fits)
+        });
         let suppressions = self.suppressions.iter().map(|FileEntry { line, entry }| {
             let fits = fits(lock, &entry.source, entry.tool.as_deref(), &entry.digest);
             (*line, fits)
         });
         let mut lines: Vec<usize> = audits
+            .chain(hints)
             .chain(suppressions)
             .filter_map(|(line, fits)| (!fits).then_some(line))
             .collect();

@@ -1,6 +1,6 @@
 //! A comment for a pull request: a table of relevant findings, with folded details.
 
-use broker_drift::{Class, FailOn, Finding};
+use broker_drift::{Class, FailOn, Finding, access_lines};
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::{counted, shown_line};
@@ -39,6 +39,12 @@ pub(super) fn comment(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
         report.counts(),
         linted
     );
+    if !report.access.is_empty() {
+        out.push("\n#### Who gains or loses what\n\n");
+        for line in access_lines(&report.access, ROWS) {
+            out.push(text!("- {}\n", inert(&line)));
+        }
+    }
     if blocks.is_empty() {
         return out;
     }

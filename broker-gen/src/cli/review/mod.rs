@@ -4,6 +4,7 @@
 use std::io;
 use std::path::Path;
 
+use broker_drift::{Report, access_lines};
 use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
@@ -12,10 +13,12 @@ use broker_model::{Diagnostic, DiagnosticCode, Severity, text};
 use clap::Args;
 
 use super::accept::{read_lock, refuse_machines};
+use super::access_diff;
 use super::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file, who};
 use super::baseline::{is_committed, read_baseline};
 use super::lint::{lint_sources, settled};
 use super::output::{self, say};
+use crate::build_script::checked_plan;
 use crate::plan;
 
 mod describe;
@@ -27,6 +30,8 @@ use items::Item;
 use session::{Accepted, Tally};
 use show::Style;
 
+/// Maximum number of shown changes of access.
+const MAX_ACCESS_LINES: usize = 40;
 /// The default baseline, if git has the lock.
 const LAST_COMMIT: &str = "git:HEAD";
 
@@ -68,7 +73,8 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let (linted, _) = lint_sources(&lock.sources, &settled(&audits), false);
     let items = items::items(&lock, baseline.as_ref(), &audits, today, &linted);
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
-    let changed = items::changed_sources(&lock, baseline.as_ref());
+    let mut changed = items::changed_sources(&lock, baseline.as_ref());
+    changed.extend(access_changes(config, baseline.as_ref(), &lock));
     let changed = changed
         .into_iter()
         .map(|change| text!("changed since then: {}", change));
@@ -131,14 +137,30 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
-/// Warnings if the lock was made for another config, since a build refuses it. A config that cannot be read does
+/// Who gains or loses what since the baseline. A config that cannot be read does not matter for a review.
+fn access_changes(path: &Path, baseline: Option<&Lock>, lock: &Lock) -> Vec<String> {
+    let shown = path.to_string_lossy();
+    let config = crate::build_script::read_config(path, &shown)
+        .and_then(|bytes| Config::parse(&shown, &bytes));
+    let (Ok(parsed), Some(old)) = (config, baseline) else {
+        return Vec::new();
+    };
+    let mut report = Report::default();
+    access_diff::add(&mut report, &parsed.config, &old.sources, &lock.sources);
+    access_lines(&report.access, MAX_ACCESS_LINES)
+}
+
+/// Warnings if the lock was made for another config, or the hints of the config are not audited, since a build refuses it. A config that cannot be read does
 /// not matter for a review.
 fn stale(path: &Path, lock: &Lock) -> Vec<Diagnostic> {
     let shown = path.to_string_lossy();
     let parsed = crate::build_script::read_config(path, &shown)
         .and_then(|bytes| Config::parse(&shown, &bytes));
-    let fresh = match parsed {
-        Ok(parsed) => plan::check_fresh(&parsed.config, lock),
+    let fresh = match &parsed {
+        Ok(parsed) => plan::check_fresh(&parsed.config, lock).and_then(|()| {
+            let config = &parsed.config;
+            checked_plan(config, lock, path, &shown).map(|_| ())
+        }),
         Err(_) => Ok(()),
     };
     let problems = fresh.err().unwrap_or_default().into_iter();

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use super::accept::read_lock;
 use super::audits::{AuditStatus, Audits, Date, Missing, subjects};
 use super::{access_args, output, program, schemas};
-use crate::{lock_file, plan, tables};
+use crate::{hint_audits, lock_file, plan, tables};
 
 mod outcome;
 
@@ -127,6 +127,18 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
             output::diagnostics(&plan.warnings);
             let paths = counted(plan.entries.len(), "path");
             outcome.holds("tree", format!("{paths}, no duplicates"));
+            let claims = hint_audits::claims(&plan).len();
+            let mut unaudited = hint_audits::check(config, &plan, path, &path.to_string_lossy());
+            // Of an audits file that is not valid, every problem is reported once.
+            unaudited.retain(|problem| !outcome.problems.contains(problem));
+            if claims > 0 && unaudited.is_empty() {
+                let tools = counted(claims, "tool");
+                outcome.holds(
+                    "hints",
+                    format!("safer than those of the server for {tools}, all audited"),
+                );
+            }
+            outcome.problems.extend(unaudited);
             let digest = tables::tables(config, lock, &plan).catalog_digest;
             outcome.holds("catalog", digest.clone());
             outcome.catalog_digest = Some(digest);

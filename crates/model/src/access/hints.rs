@@ -64,6 +64,19 @@ impl Hints {
     pub const fn get(self, hint: Hint) -> bool {
         self.0[hint as usize]
     }
+
+    /// The hints that claim more safety here than in those of the server. For a read-only tool, `destructiveHint` and
+    /// `idempotentHint` have no meaning.
+    pub fn safer_than(self, server: Self) -> Vec<Hint> {
+        let is_read_only = self.get(Hint::ReadOnly);
+        let counts =
+            |hint: &Hint| !(is_read_only && matches!(hint, Hint::Destructive | Hint::Idempotent));
+        let is_safer = |hint: &Hint| {
+            self.get(*hint) != server.get(*hint) && server.get(*hint) == hint.unsafe_value()
+        };
+        let all = Hint::ALL.into_iter();
+        all.filter(counts).filter(is_safer).collect()
+    }
 }
 
 /// The annotations that are in force: those of the server, in which hints of the config replace the same ones.

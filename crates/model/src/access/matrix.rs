@@ -121,47 +121,52 @@ impl Matrix {
     /// The tools, by index, that some caller may use here and not in `wider`, or with more arguments. Both are of the
     /// same tools and groups.
     pub fn widened_from(&self, wider: &Self) -> Vec<usize> {
-        let rows = self.rows.iter().zip(&wider.rows).enumerate();
-        rows.filter(|(_, (row, other))| !self.is_row_within(row, other, wider))
-            .map(|(at, _)| at)
+        let tools = 0..self.rows.len().min(wider.rows.len());
+        tools
+            .filter(|at| self.widened_groups(*at, wider).is_some())
             .collect()
     }
 
-    fn is_row_within(&self, row: &Row, other: &Row, wider: &Self) -> bool {
+    /// The groups of a caller that may use the tool with this index here and not in `wider`, or with more arguments.
+    /// The set may have bits of groups that no config has.
+    pub fn widened_groups(&self, at: usize, wider: &Self) -> Option<GroupSet> {
+        let (row, other) = (&self.rows[at], &wider.rows[at]);
         // Without an argument that narrows it.
-        if exceeds(row.allow, row, other.allow, other) {
-            return false;
-        }
-        row.narrowed.iter().all(|mask| {
-            let schema = &self.narrowings[mask.narrowing as usize].schema;
-            let same = other
-                .narrowed
-                .iter()
-                .filter(|other| wider.narrowings[other.narrowing as usize].schema == *schema);
-            let allowed = same.fold(other.allow, |all, one| all | one.to);
-            !exceeds(mask.to, row, allowed, other)
-        })
+        let groups = exceeding_groups(row.allow, row, other.allow, other).or_else(|| {
+            let mut masks = row.narrowed.iter();
+            masks.find_map(|mask| {
+                let schema = &self.narrowings[mask.narrowing as usize].schema;
+                let same = other
+                    .narrowed
+                    .iter()
+                    .filter(|other| wider.narrowings[other.narrowing as usize].schema == *schema);
+                let allowed = same.fold(other.allow, |all, one| all | one.to);
+                exceeding_groups(mask.to, row, allowed, other)
+            })
+        });
+        groups.map(GroupSet::new)
     }
 }
 
-/// Whether callers in some set of groups get the tool by `to` and the denials of `row`, and not by `allowed` and the
-/// denials of `other`.
+/// A set of groups whose callers get the tool by `to` and the denials of `row`, and not by `allowed` and the denials of
+/// `other`.
 ///
 /// A set of groups that no denial of `row` hits stays one if another such set is added to it, so that the largest such
 /// set within given groups decides.
-fn exceeds(to: u64, row: &Row, allowed: u64, other: &Row) -> bool {
+fn exceeding_groups(to: u64, row: &Row, allowed: u64, other: &Row) -> Option<u64> {
     let largest = |mut groups: u64| {
         while let Some(hit) = row.deny.iter().find(|deny| deny.hits(groups)) {
             groups &= !hit.to;
         }
         groups
     };
-    if largest(!allowed) & to != 0 {
-        return true;
+    let without_right = largest(!allowed);
+    if without_right & to != 0 {
+        return Some(without_right);
     }
-    other.deny.iter().any(|deny| {
+    other.deny.iter().find_map(|deny| {
         let groups = largest(!deny.except);
-        groups & deny.to != 0 && groups & to != 0
+        (groups & deny.to != 0 && groups & to != 0).then_some(groups)
     })
 }
 

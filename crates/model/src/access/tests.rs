@@ -137,6 +137,23 @@ fn hints_of_the_config_replace_single_ones_and_absent_ones_are_unsafe() {
 }
 
 #[test]
+fn hints_claim_more_safety_than_others_by_their_meaning() {
+    let hints = |value: serde_json::Value| Hints::of(Some(&value));
+    let read_only = || hints(json!({"readOnlyHint": true}));
+    let none = || hints(json!({}));
+    assert_eq!(read_only().safer_than(none()), [Hint::ReadOnly]);
+    assert_eq!(none().safer_than(read_only()), []);
+    let all = json!({"destructiveHint": false, "idempotentHint": true, "openWorldHint": false});
+    let some = [Hint::Destructive, Hint::Idempotent, Hint::OpenWorld];
+    assert_eq!(hints(all.clone()).safer_than(none()), some);
+    // The server does not say what the tool does if it writes.
+    assert_eq!(hints(all.clone()).safer_than(read_only()), some);
+    let mut all = all;
+    all["readOnlyHint"] = true.into();
+    assert_eq!(hints(all).safer_than(read_only()), [Hint::OpenWorld]);
+}
+
+#[test]
 fn problems_of_the_section_are_reported_at_their_places() {
     let refused = |access: &str| -> Vec<(String, String)> {
         let text = format!(r#"{{"tree": [], "access": {access}}}"#);

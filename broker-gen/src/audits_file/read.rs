@@ -1,4 +1,4 @@
-//! Parses the audits file into checked entries, or returns the first problem of every entry.
+//! Parses the lists of the audits file into checked entries, or returns the first problem of every entry.
 
 use broker_model::json::position_of_offset;
 use broker_model::suggest;
@@ -9,9 +9,9 @@ use serde::de::Error as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 
-use super::{Audits, FileEntry};
+use super::FileEntry;
 
-const LISTS: &[&str] = &["audits", "exemptions", "suppressions"];
+const LISTS: &[&str] = &["audits", "hints", "exemptions", "suppressions"];
 
 /// The result of a merge of two branches that added entries: git merges lines that both sides share.
 const MIXED: &str = "Keep the entries of both sides, each with a `[[audits]]` line and all its other lines; git leaves lines that both sides share outside its markers.";
@@ -21,65 +21,64 @@ const MAX_SYNTAX_ERRORS: usize = 10;
 /// Maximum number of reported problems of one file.
 const MAX_REPORTED: usize = 100;
 
-impl Audits {
-    /// Reads a text. `file` is its name in messages.
-    pub(super) fn parse(file: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
-        let mut problems = Problems {
-            text,
-            found: Vec::new(),
-        };
-        if let Some((at, problem)) = merge_conflict(text) {
-            problems.found.push((at, problem));
-            return Err(problems.finish(file));
+/// A list of the file: its name and its items.
+pub(crate) type List<'n, 'd> = (&'n str, Spanned<DeValue<'d>>);
+
+/// Reads a text; `take` gets each known list. `file` is its name in messages.
+pub(crate) fn read_lists<'t>(
+    file: &str,
+    text: &'t str,
+    mut take: impl FnMut(List<'_, 't>, &mut Problems<'t>),
+) -> Result<(), Vec<Diagnostic>> {
+    let mut problems = Problems {
+        text,
+        found: Vec::new(),
+    };
+    if let Some((at, problem)) = merge_conflict(text) {
+        problems.found.push((at, problem));
+        return Err(problems.finish(file));
+    }
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in errors.iter().take(MAX_SYNTAX_ERRORS) {
+        let message = format!("invalid TOML: {}", shown_line(error.message(), 200));
+        let mut problem = Diagnostic::error(DiagnosticCode::AuditsSyntax, message);
+        if error.message().starts_with("duplicate key") {
+            problem = problem.help(MIXED);
         }
-        let (document, errors) = DeTable::parse_recoverable(text);
-        for error in errors.iter().take(MAX_SYNTAX_ERRORS) {
-            let message = format!("invalid TOML: {}", shown_line(error.message(), 200));
-            let mut problem = Diagnostic::error(DiagnosticCode::AuditsSyntax, message);
-            if error.message().starts_with("duplicate key") {
-                problem = problem.help(MIXED);
-            }
-            let at = error.span().map_or(0, |span| span.start);
-            problems.found.push((at, problem));
-        }
-        if !errors.is_empty() {
-            // After a syntax error the remaining text would only give false problems.
-            return Err(problems.finish(file));
-        }
-        let mut audits = Self {
-            file: file.to_owned(),
-            ..Self::default()
-        };
-        for (key, list) in document.into_inner() {
-            let name: &str = key.get_ref();
-            match name {
-                "audits" => audits.audits = problems.entries(name, list),
-                "exemptions" => audits.exemptions = problems.entries(name, list),
-                "suppressions" => audits.suppressions = problems.entries(name, list),
-                _ => problems.add(key.span().start, &Error::unknown_field(name, LISTS)),
-            }
-        }
-        let problems = problems.finish(file);
-        if problems.is_empty() {
-            Ok(audits)
+        let at = error.span().map_or(0, |span| span.start);
+        problems.found.push((at, problem));
+    }
+    if !errors.is_empty() {
+        // After a syntax error the remaining text would only give false problems.
+        return Err(problems.finish(file));
+    }
+    for (key, list) in document.into_inner() {
+        let name: &str = key.get_ref();
+        if LISTS.contains(&name) {
+            take((name, list), &mut problems);
         } else {
-            Err(problems)
+            problems.add(key.span().start, &Error::unknown_field(name, LISTS));
         }
+    }
+    let problems = problems.finish(file);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
     }
 }
 
 /// The problems of one text, each with its offset.
-struct Problems<'t> {
+pub(crate) struct Problems<'t> {
     text: &'t str,
     found: Vec<(usize, Diagnostic)>,
 }
 
 impl Problems<'_> {
     /// The valid entries of one list.
-    fn entries<'d, T: Deserialize<'d>>(
+    pub(crate) fn entries<'d, T: Deserialize<'d>>(
         &mut self,
-        name: &str,
-        list: Spanned<DeValue<'d>>,
+        (name, list): List<'_, 'd>,
     ) -> Vec<FileEntry<T>> {
         let at = list.span().start;
         let DeValue::Array(items) = list.into_inner() else {

@@ -1,0 +1,46 @@
+//! Deserializes fields of entries that build scripts read as well.
+
+use broker_model::utc::UtcTime;
+use serde::de::{Deserialize, Deserializer, Error};
+use toml::value::Datetime;
+
+/// A text that is not blank.
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.trim().is_empty() {
+        return Err(D::Error::custom("expected a text, got an empty one"));
+    }
+    Ok(text)
+}
+
+/// A text that is not blank, in a member that may be absent.
+pub(crate) fn optional_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    text(deserializer).map(Some)
+}
+
+/// A day of TOML, with or without quotes, as text: `2026-11-21`.
+pub(crate) fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = day_text(deserializer)?;
+    match UtcTime::parse(&format!("{text}T00:00:00Z")) {
+        Some(_) => Ok(text),
+        None => Err(D::Error::custom(format!(
+            "expected a day that exists, as `2026-11-21`, got `{text}`"
+        ))),
+    }
+}
+
+/// The text of a day, which may be another text.
+pub(crate) fn day_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(serde::Deserialize)]
+    #[serde(untagged, expecting = "expected a day, as `2026-11-21`")]
+    enum Written {
+        Text(String),
+        Date(Datetime),
+    }
+    Ok(match Written::deserialize(deserializer)? {
+        Written::Text(text) => text,
+        Written::Date(date) => date.to_string(),
+    })
+}

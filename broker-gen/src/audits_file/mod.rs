@@ -1,0 +1,46 @@
+//! The audits file as programs and build scripts read it: its place, its text, and its lists of entries.
+
+use std::path::{Path, PathBuf};
+
+use broker_model::{Diagnostic, DiagnosticCode};
+
+pub(crate) mod fields;
+mod read;
+
+pub(crate) use read::read_lists;
+
+/// Maximum size, far above any file that people write.
+const MAX_BYTES: usize = 4 << 20;
+
+/// An entry, and its first line.
+#[derive(Clone, Debug)]
+pub(crate) struct FileEntry<T> {
+    #[cfg_attr(
+        not(feature = "cli"),
+        expect(dead_code, reason = "only `verify` names lines")
+    )]
+    pub(crate) line: usize,
+    pub(crate) entry: T,
+}
+
+/// `<config stem>.audits.toml`, beside the config.
+pub(crate) fn audits_file(config: &Path) -> PathBuf {
+    let stem = config.file_stem().unwrap_or_default().to_string_lossy();
+    config.with_file_name(format!("{stem}.audits.toml"))
+}
+
+/// The file's text; `None` if there is no file.
+pub(crate) fn text_of(path: &Path) -> Result<Option<String>, Vec<Diagnostic>> {
+    match broker_files::read_text(path, MAX_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => {
+            let shown = path.to_string_lossy();
+            let message = format!("the audits `{shown}` cannot be read: {error}");
+            Err(vec![Diagnostic::error(
+                DiagnosticCode::AuditsUnreadable,
+                message,
+            )])
+        }
+    }
+}
