@@ -1,10 +1,11 @@
 //! The audits file as people write it, and what it means for a lock.
 
 use std::fs;
+use std::path::PathBuf;
 
-use broker_model::Snapshot;
 use broker_model::config::Config;
 use broker_model::lock::{Lock, LockedSource};
+use broker_model::{DiagnosticCode, Snapshot};
 use serde_json::json;
 use tempfile::TempDir;
 
