@@ -88,7 +88,8 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// The time of day: of withdrawals, and of the expiry of credentials. Default: that of the system.
+    /// The time of day, which dates withdrawals and ends the streams of a credential that expires. Default: that of the
+    /// system.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);

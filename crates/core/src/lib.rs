@@ -415,7 +415,7 @@ impl Core {
     }
 
     /// Whether callers may see different entries: by rules of access, or by filters of the program.
-    pub fn is_filtered(&self) -> bool {
+    pub fn lists_may_differ(&self) -> bool {
         self.has_access_rules() || self.0.filters.are_set()
     }
 
@@ -427,7 +427,8 @@ impl Core {
 
     /// Whether the caller sees the state of the sources.
     pub fn is_operator(&self, identity: &Identity) -> bool {
-        self.0.policy.load().is_operator(identity)
+        let policy = self.0.policy.load();
+        policy.is_operator(identity, !self.lists_may_differ())
     }
 
     /// Whether callers without a credential belong to a group; `None` if the config has no rules of access.

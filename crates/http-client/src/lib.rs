@@ -138,6 +138,19 @@ impl HttpTransport {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response, TransportError> {
+        self.send_if(method, target, headers, body, &|| true).await
+    }
+
+    /// Sends a request, unless `may_send` is false once there is a connection for it: then nothing was sent
+    /// ([`TransportError::is_connect`]).
+    pub async fn send_if(
+        &self,
+        method: Method,
+        target: &Target,
+        headers: HeaderMap,
+        body: Bytes,
+        may_send: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Response, TransportError> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = target.in_request.clone();
@@ -147,6 +160,9 @@ impl HttpTransport {
                 Some(connection) => (connection, true),
                 None => (self.connector.connect().await?, false),
             };
+            if !may_send() {
+                return Err(TransportError::connect("the request was withdrawn"));
+            }
             match connection.send(request).await {
                 Ok((answer, connection)) => {
                     return Ok(Response::new(answer, connection, &self.pool));

@@ -127,6 +127,17 @@ async fn connection_is_used_again_after_its_answer() {
 }
 
 #[tokio::test]
+async fn withdrawn_request_is_not_sent_on_a_connection_that_was_made_for_it() {
+    let server = Server::start().await;
+    let (client, target) = server.client();
+    let (headers, body) = (HeaderMap::new(), Bytes::from_static(b"{}"));
+    let sending = client.send_if(Method::POST, &target, headers, body, &|| false);
+    let (sent, mut stream) = tokio::join!(sending, server.accept());
+    assert!(sent.unwrap_err().is_connect(), "nothing was sent");
+    closed(&mut stream).await;
+}
+
+#[tokio::test]
 async fn connection_that_the_server_closed_fails_no_request() {
     let server = Server::start().await;
     let client = server.client();

@@ -54,18 +54,28 @@ impl AdmissionClass {
         policy: u64,
         groups: GroupSet,
         claims: Option<Arc<ClaimValues>>,
-        excluded: Option<Excluded>,
     ) -> Self {
         Self {
             policy,
             groups,
             claims,
-            excluded,
+            excluded: None,
         }
     }
 
+    /// The class of these callers without the tools that filters exclude.
+    pub(super) fn without(self, excluded: Option<Excluded>) -> Self {
+        Self { excluded, ..self }
+    }
+
+    /// The bytes that a key of a cache takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let claims = self.claims().map_or(0, |claims| claims.text.len());
+        size_of::<Self>() + claims + self.excluded.as_deref().map_or(0, size_of_val)
+    }
+
     /// Whether filters exclude any tool.
-    pub(super) const fn is_filtered(&self) -> bool {
+    pub(super) const fn has_excluded_tools(&self) -> bool {
         self.excluded.is_some()
     }
 

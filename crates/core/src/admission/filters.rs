@@ -10,8 +10,8 @@ use crate::identity::Identity;
 use crate::interface::ToolItem;
 
 /// Decides which tools exist for a caller, beside the rules of access. Asked at every request for every tool
-/// of the catalog, so it must answer at once; for one caller and one tool it should answer the same until
-/// [`crate::Core::note_filter_change`] is called.
+/// that exists for the caller without it, so it must answer at once, and must not call the core. If its answers
+/// change, the program calls [`crate::Core::note_filter_change`].
 pub trait Admission: Send + Sync {
     /// Whether the tool exists for the caller, if the rules of access allow it.
     fn admits(&self, identity: &Identity, tool: &ToolItem) -> bool;
@@ -23,8 +23,9 @@ impl<F: Fn(&Identity, &ToolItem) -> bool + Send + Sync> Admission for F {
     }
 }
 
-/// Decides by the health of a source whether its tools exist. Asked at every request for every source. A source
-/// in the state [`State::Failed`] is started again by a call only.
+/// Decides by the health of a source whether its tools exist. Asked at every request for every source, and
+/// once a second, so that callers are informed of other lists. It must not call the core. Only a call restarts a
+/// source in the state [`State::Failed`]: a view that does not offer it keeps it down.
 pub trait HealthView: Send + Sync {
     /// Whether the tools of the source at `path` exist while its best process is in this state.
     fn offers(&self, path: &str, state: State) -> bool;
@@ -54,21 +55,26 @@ impl Filters {
 }
 
 impl Inner {
-    /// The tools that filters exclude for a caller; `None` if they exclude none.
-    pub(super) fn excluded(&self, identity: &Identity) -> Option<Excluded> {
-        if !self.filters.are_set() {
-            return None;
-        }
+    /// The tools that filters exclude for a caller, among those that exist for it without them; `None` if they
+    /// exclude none.
+    pub(super) fn excluded(
+        &self,
+        identity: &Identity,
+        exists: impl Fn(u32) -> bool,
+    ) -> Option<Excluded> {
         let offered = self.offered_sources();
         let view = self.drift_state.view.load();
         let mut bits = vec![0u64; self.catalog.tools.len().div_ceil(64)];
+        let admission = self.filters.admission.as_deref();
         for (tool, at) in self.catalog.tools.iter().zip(0u32..) {
+            if view.is_hidden(at) || !exists(at) {
+                continue;
+            }
             let admits = |admission: &dyn Admission| {
                 admission.admits(identity, &self.item(at, view.withdrawn(at).is_some()))
             };
-            let exists = offered[tool.source as usize]
-                && self.filters.admission.as_deref().is_none_or(admits);
-            bits[at as usize / 64] |= u64::from(!exists) << (at % 64);
+            let stays = offered[tool.source as usize] && admission.is_none_or(admits);
+            bits[at as usize / 64] |= u64::from(!stays) << (at % 64);
         }
         bits.iter().any(|word| *word != 0).then(|| bits.into())
     }

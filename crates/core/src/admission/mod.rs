@@ -38,8 +38,20 @@ impl Caller {
     /// The caller under the rules and filters in force.
     pub(crate) fn new(core: &Inner, identity: &Identity) -> Self {
         let policy = core.policy.load_full();
+        let mut class = policy.class_of(identity);
+        if core.filters.are_set() {
+            // Tools that do not exist for the caller in any case leave no trace in its class, nor in its entity tags.
+            let subtree = identity.subtree();
+            let is_inside = |at| subtree.is_none_or(|subtree| subtree.contains(at));
+            let exists = |tool: u32| {
+                is_inside(core.catalog.tool(tool).entry)
+                    && policy.decide(&class, tool) != Decision::Absent
+            };
+            let excluded = core.excluded(identity, exists);
+            class = class.without(excluded);
+        }
         Self {
-            class: policy.class_of(identity, core.excluded(identity)),
+            class,
             subtree: identity.subtree(),
             nodes: OnceCell::new(),
             policy,
@@ -56,9 +68,9 @@ impl Caller {
         self.subtree
     }
 
-    /// Whether other callers may see other entries.
-    pub(crate) fn is_filtered(&self) -> bool {
-        self.policy.has_rules() || self.class.is_filtered()
+    /// Whether its replies may differ from the compiled ones: there are rules, or filters exclude tools for it.
+    pub(crate) fn needs_own_replies(&self) -> bool {
+        self.policy.has_rules() || self.class.has_excluded_tools()
     }
 
     /// The decision on an entry. Everything that a caller can learn of an entry depends on it. A tool that the config

@@ -78,10 +78,12 @@ impl NarrowRule {
             return Some(Arc::clone(self.compiled.get_or_init(compile)));
         }
         let claims = claims?;
-        // Filled in before it is looked up: only a schema that can be filled is kept.
-        let filled = fill_claims(&self.schema, &claims.values)?;
         let key: Arc<str> = claims.text.as_str().into();
-        Some(self.of_claims.get(key, || NarrowSchema::compile(filled)))
+        if let Some(known) = self.of_claims.find(&key) {
+            return Some(known);
+        }
+        let filled = fill_claims(&self.schema, &claims.values)?;
+        Some(self.of_claims.keep(key, NarrowSchema::compile(filled)))
     }
 }
 

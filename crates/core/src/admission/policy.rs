@@ -11,7 +11,6 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
 
 use super::class::{AdmissionClass, ClaimValues};
-use super::filters::Excluded;
 use super::narrowed::{NarrowRule, NarrowedArgs};
 use super::nodes::{NodeSet, NodeSetKey, NodeSets};
 use crate::catalog::{AccessTable, Catalog};
@@ -99,26 +98,20 @@ impl Policy {
     }
 
     /// The class of a caller.
-    pub(super) fn class_of(
-        &self,
-        identity: &Identity,
-        excluded: Option<Excluded>,
-    ) -> AdmissionClass {
+    pub(super) fn class_of(&self, identity: &Identity) -> AdmissionClass {
         let (groups, claims) = match &self.rules {
             None => (GroupSet::ALL, None),
             Some(rules) => (rules.groups_of(identity), rules.claims_of(identity)),
         };
-        AdmissionClass::new(self.number, groups, claims, excluded)
+        AdmissionClass::new(self.number, groups, claims)
     }
 
-    /// Whether the caller sees the state of the sources.
-    pub(crate) fn is_operator(&self, identity: &Identity) -> bool {
-        match &self.rules {
-            None => true,
-            Some(rules) => match rules.operators {
-                Some(operators) => operators.intersects(rules.groups_of(identity)),
-                None => matches!(identity.subject(), Subject::Secret | Subject::Local),
-            },
+    /// Whether the caller sees the state of the sources. `is_open` says that every caller sees every tool.
+    pub(crate) fn is_operator(&self, identity: &Identity, is_open: bool) -> bool {
+        let rules = self.rules.as_ref();
+        match rules.and_then(|rules| Some(rules.operators?.intersects(rules.groups_of(identity)))) {
+            Some(is_operator) => is_operator,
+            None => is_open || matches!(identity.subject(), Subject::Secret | Subject::Local),
         }
     }
 
@@ -147,7 +140,7 @@ impl Policy {
         view: &View,
         class: &AdmissionClass,
     ) -> Arc<NodeSet> {
-        if self.rules.is_none() && !class.is_filtered() {
+        if self.rules.is_none() && !class.has_excluded_tools() {
             return Arc::clone(&self.all_nodes);
         }
         let key = NodeSetKey {

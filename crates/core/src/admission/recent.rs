@@ -18,18 +18,26 @@ impl<K, V> Default for Recent<K, V> {
 impl<K: PartialEq, V> Recent<K, V> {
     /// The value of a key, made by `make` if it is not known. The lock is not held meanwhile.
     pub(super) fn get(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
-        if let Some(known) = self.find(&key) {
-            return known;
+        match self.find(&key) {
+            Some(known) => known,
+            None => self.keep(key, make()),
         }
-        let made = Arc::new(make());
+    }
+
+    /// Keeps the value of a key, unless another one was made meanwhile, which is returned then.
+    pub(super) fn keep(&self, key: K, value: V) -> Arc<V> {
         let mut kept = self.kept();
+        if let Some((_, known)) = kept.iter().find(|(known, _)| *known == key) {
+            return Arc::clone(known);
+        }
+        let value = Arc::new(value);
         kept.truncate(MAX_KEPT - 1);
-        kept.insert(0, (key, Arc::clone(&made)));
-        made
+        kept.insert(0, (key, Arc::clone(&value)));
+        value
     }
 
     /// The value of a key, which becomes the last one to be forgotten.
-    fn find(&self, key: &K) -> Option<Arc<V>> {
+    pub(super) fn find(&self, key: &K) -> Option<Arc<V>> {
         let mut kept = self.kept();
         let at = kept.iter().position(|(known, _)| known == key)?;
         kept[..=at].rotate_right(1);

@@ -14,7 +14,7 @@ pub struct ToolListChanges {
     changes: watch::Receiver<u64>,
     /// The caller; `None` if every change counts.
     caller: Option<(Core, Identity)>,
-    /// The hash of the caller's list when it was last looked at; `None` without rules of access.
+    /// The hash of the caller's list when it was last looked at; `None` if all callers see the same.
     known: Option<u64>,
 }
 
@@ -55,9 +55,9 @@ impl ToolListChanges {
     }
 }
 
-/// The hash of the list of a caller, if rules of access make it differ from those of others.
+/// The hash of the list of a caller, if those of other callers may differ.
 fn own_list(core: &Core, identity: &Identity) -> Option<u64> {
-    core.is_filtered().then(|| hash_of(core, identity))
+    core.lists_may_differ().then(|| hash_of(core, identity))
 }
 
 /// A hash of the tools that a caller sees, and of what a change of the config changes of them.

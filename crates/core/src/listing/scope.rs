@@ -63,7 +63,8 @@ impl Scope<'_> {
     /// all of them exist for the caller.
     fn is_as_compiled(&self, at: u32, children: &[u32]) -> bool {
         !self.view.is_touched(at)
-            && (!self.caller.is_filtered() || children.iter().all(|child| self.admits(*child)))
+            && (!self.caller.needs_own_replies()
+                || children.iter().all(|child| self.admits(*child)))
     }
 
     /// The tree below a node.
@@ -219,7 +220,7 @@ impl Scope<'_> {
     /// The entity tag of a reply whose bytes have the tag `of_bytes`. Where callers may see different entries, it also depends on the
     /// catalog and on the admission class, so that equal tags do not say that two classes see the same.
     fn etag_of(&self, of_bytes: String) -> String {
-        if !self.caller.is_filtered() {
+        if !self.caller.needs_own_replies() {
             return of_bytes;
         }
         let digest = self.catalog.catalog_digest;

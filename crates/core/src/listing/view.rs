@@ -190,10 +190,14 @@ impl View {
             return reply.clone();
         }
         let reply = make();
+        let bytes = reply.body.len() + key.2.bytes();
         let mut cache = self.cache();
-        let bytes = cache.bytes + reply.body.len();
+        if cache.bytes + bytes > MAX_CACHE_BYTES {
+            // Classes of callers that are gone must not fill it.
+            *cache = Cache::default();
+        }
         if bytes <= MAX_CACHE_BYTES && cache.replies.insert(key, reply.clone()).is_none() {
-            cache.bytes = bytes;
+            cache.bytes += bytes;
         }
         reply
     }

@@ -1,5 +1,6 @@
 //! Starts and stops the sources, and watches each until its first outcome.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::sources::upstream::Upstream;
 /// Maximum time for the tasks of stopped sources to end. Every step of a stop is bounded; this bound
 /// covers a step that is not.
 const TASKS_TIMEOUT: Duration = Duration::from_secs(20);
-/// The time between two looks at the health view. A reload replaces sources, so their statuses are read anew.
+/// The interval at which the health view is asked. A reload replaces sources, so their statuses are not awaited.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for a source to stop without a deadline: enough for all of its graces.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
@@ -98,7 +99,11 @@ impl Inner {
         let draining = self.drain.draining();
         let pause = || tokio::time::sleep(HEALTH_INTERVAL);
         while draining.run_until_cancelled(pause()).await.is_some() {
-            let now = self.offered_sources();
+            let offered = catch_unwind(AssertUnwindSafe(|| self.offered_sources()));
+            let Ok(now) = offered else {
+                tracing::error!("the health view panicked; callers may not learn of other lists");
+                continue;
+            };
             if now != known {
                 known = now;
                 self.drift_state.count_tool_change();

@@ -8,7 +8,7 @@ use broker_model::CallCode;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::fixture::{CALLER, call, fixture_with, json_of, member_of};
+use super::fixture::{CALLER, call, fixture_that_shows_denials, fixture_with, json_of, member_of};
 use crate::{Claims, Describe, Identity, Revocation};
 
 fn token(claims: Value) -> Identity {
@@ -139,5 +139,22 @@ async fn call_of_a_revoked_caller_is_refused_and_its_result_discarded() {
             (CallCode::Unauthorized, Some(false))
         );
         assert_eq!(broker.sources[0].seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn denial_is_shown_only_for_an_entry_that_the_config_does_not_hide() {
+    let core = fixture_that_shows_denials().core;
+    let outsider = member_of(&[]);
+    for (path, code) in [
+        ("/a/twin", CallCode::Forbidden),
+        ("/a", CallCode::Forbidden),
+        ("/a/echo", CallCode::PathNotFound),
+        ("/a/deep", CallCode::PathNotFound),
+        ("/a/deep/b", CallCode::PathNotFound),
+        ("/a/nothing", CallCode::PathNotFound),
+    ] {
+        let refused = core.describe(&outsider, Describe::One(path)).unwrap_err();
+        assert_eq!(refused.code, code, "{path}");
     }
 }

@@ -264,6 +264,14 @@ pub(super) fn fixture_built(with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_
     served(built(&config(json!({}), json!({})), with).unwrap())
 }
 
+/// [`fixture_built`] with a section `access`.
+pub(super) fn fixture_built_with(
+    access: Value,
+    with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>,
+) -> Fixture {
+    served(built(&config_with(json!({}), json!({}), Some(access)), with).unwrap())
+}
+
 pub(super) fn fixture_of(mode: StartMode, a: Value, b: Value) -> Fixture {
     served(setup(mode, a, b).unwrap())
 }
@@ -273,6 +281,18 @@ pub(super) fn fixture_with(rules: Value) -> Fixture {
     let access = json!({"groups": ["first", "second"], "anonymous": ["*"], "rules": rules});
     let config = config_with(json!({}), json!({}), Some(access));
     served(setup_of(&config, StartMode::Plain).unwrap())
+}
+
+/// A broker that shows denials, whose callers may only use `/a/twin`. It hides `/a/echo` and all tools of `/a/deep/b`.
+pub(super) fn fixture_that_shows_denials() -> Fixture {
+    let rules = json!([{"allow": ["/a/twin"], "to": ["*"]}]);
+    let access =
+        json!({"groups": ["first"], "anonymous": ["*"], "rules": rules, "denied": "forbidden"});
+    let (a, b) = (
+        json!({"tool_filter": ["twin"]}),
+        json!({"tool_filter": ["other"]}),
+    );
+    served(setup_of(&config_with(a, b, Some(access)), StartMode::Plain).unwrap())
 }
 
 /// A caller with a key, in these groups.

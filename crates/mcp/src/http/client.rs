@@ -16,6 +16,7 @@ use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::auth::{Challenge, Token, TokenSource, is_refusal};
@@ -111,7 +112,19 @@ impl Client {
         headers: &HeaderMap,
         body: Option<&Bytes>,
     ) -> Result<Response, SendError> {
-        self.send_to_target(&self.target, method, headers, body)
+        self.send_to_target(&self.target, method, headers, body, &|| true)
+            .await
+    }
+
+    /// Sends a call to the URL of the server, unless its caller was `revoked` before it could be sent.
+    pub(super) async fn send_call(
+        &self,
+        headers: &HeaderMap,
+        body: &Bytes,
+        revoked: Option<&CancellationToken>,
+    ) -> Result<Response, SendError> {
+        let may_send = || !revoked.is_some_and(CancellationToken::is_cancelled);
+        self.send_to_target(&self.target, &Method::POST, headers, Some(body), &may_send)
             .await
     }
 
@@ -137,7 +150,8 @@ impl Client {
         body: Option<&Bytes>,
     ) -> Result<Response, SendError> {
         let target = self.target(url).map_err(SendError::unsent)?;
-        self.send_to_target(&target, method, headers, body).await
+        self.send_to_target(&target, method, headers, body, &|| true)
+            .await
     }
 
     /// Sends a request. A token that the server refuses is replaced once, if there is another one.
@@ -147,13 +161,16 @@ impl Client {
         method: &Method,
         headers: &HeaderMap,
         body: Option<&Bytes>,
+        may_send: &(dyn Fn() -> bool + Sync),
     ) -> Result<Response, SendError> {
         let Some(source) = &self.token else {
-            return self.follow(target, method, headers, body, None).await;
+            return self
+                .follow(target, method, headers, (body, may_send), None)
+                .await;
         };
         let token = source.token(None).await.map_err(SendError::unsent)?;
         let answer = self
-            .follow(target, method, headers, body, Some(&token))
+            .follow(target, method, headers, (body, may_send), Some(&token))
             .await?;
         if !is_token_refused(&answer) {
             return Ok(answer);
@@ -163,7 +180,7 @@ impl Client {
         if other == token {
             return Ok(answer);
         }
-        self.follow(target, method, headers, body, Some(&other))
+        self.follow(target, method, headers, (body, may_send), Some(&other))
             .await
     }
 
@@ -173,7 +190,7 @@ impl Client {
         target: &Target,
         method: &Method,
         headers: &HeaderMap,
-        body: Option<&Bytes>,
+        (body, may_send): (Option<&Bytes>, &(dyn Fn() -> bool + Sync)),
         token: Option<&Token>,
     ) -> Result<Response, SendError> {
         let (mut begun, mut last_status) = (false, None);
@@ -182,7 +199,9 @@ impl Client {
             let target = redirected.as_ref().unwrap_or(target);
             let headers = self.headers_of(headers, token);
             let body = body.cloned().unwrap_or_default();
-            let sent = self.http.send(method.clone(), target, headers, body);
+            let sent = self
+                .http
+                .send_if(method.clone(), target, headers, body, may_send);
             let answer = sent.await.map_err(|error| SendError {
                 begun: begun || !error.is_connect(),
                 failure: self.transport_failure(error),

@@ -141,7 +141,7 @@ impl<'a> Exchange<'a> {
         self.begun.store(true, Ordering::Relaxed);
         let sent = state
             .client
-            .send(&Method::POST, &self.headers, Some(&self.body))
+            .send_call(&self.headers, &self.body, self.revoked.as_ref())
             .await;
         let answer = sent.map_err(|error| self.unsent(error))?;
         let status = answer.status();
@@ -296,6 +296,11 @@ impl<'a> Exchange<'a> {
     fn unsent(&self, error: SendError) -> RequestError {
         if !error.begun {
             self.begun.store(false, Ordering::Relaxed);
+            let revoked = self.revoked.as_ref();
+            if revoked.is_some_and(CancellationToken::is_cancelled) {
+                // The server did not fail.
+                return self.state.gone(false);
+            }
         }
         if let Some(status) = error.redirect {
             return RequestError::Http(Box::new(HttpRefusal {

@@ -5,12 +5,14 @@ use std::path::Path;
 use super::tidy::{is_test, sources};
 
 /// Code that reads the rules of a tool, or asks them. The listing asks once, for all of its parts.
-const MARKS: [(&str, &[&str]); 6] = [
+const MARKS: [(&str, &[&str]); 8] = [
     ("RowRef", &[]),
     ("tool.allow", &[]),
     ("tool.narrowed", &[]),
     ("tool.deny", &[]),
     (".decide(", &["crates/core/src/listing/scope.rs"]),
+    (".offers(", &[]),
+    (".admits(identity", &[]),
     (" Policy::new(", &["crates/core/src/sources/setup.rs"]),
 ];
 const ADMISSION: &str = "crates/core/src/admission";

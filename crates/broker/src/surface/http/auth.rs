@@ -175,8 +175,10 @@ impl Auth {
     fn refused(&self, error: AuthError, address: IpAddr, callers: &CallerSettings) -> Refusal {
         let code = match error {
             AuthError::Unknown => return self.wrong(address, callers),
+            // Not counted: the client must learn of it, so that it gets another token. Signatures have another limit.
             AuthError::KeyExpired | AuthError::TokenInvalid(_) => {
-                return self.counted(address, error.to_string());
+                self.log_wrong(address);
+                return Refusal::new(CallCode::Unauthorized, error.to_string());
             }
             AuthError::Unavailable => CallCode::IdentityUnavailable,
             AuthError::TooManyFailures | AuthError::Overloaded => CallCode::Overloaded,
@@ -189,11 +191,6 @@ impl Auth {
             true => "the secret is wrong",
             false => "the key, token or secret is wrong",
         };
-        self.counted(address, message.to_owned())
-    }
-
-    /// The answer to a wrong credential from this address.
-    fn counted(&self, address: IpAddr, message: String) -> Refusal {
         self.log_wrong(address);
         match self.failures.record(address) {
             None => Refusal::new(CallCode::Unauthorized, message),
@@ -212,7 +209,7 @@ impl Auth {
         refused.count += 1;
         if refused.logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
             let attempts = refused.count;
-            tracing::warn!(attempts, %address, "a wrong credential was presented");
+            tracing::warn!(attempts, last_address = %address, "a wrong credential was presented");
             *refused = FailedAttempts {
                 count: 0,
                 logged: Some(Instant::now()),

@@ -234,7 +234,7 @@ impl HttpSurface {
         };
         if report == HealthRoute::Sources && !is_operator {
             let message = "the state of the sources is shown to `access.operators` only";
-            return Err(Refusal::new(CallCode::Forbidden, message));
+            return Err(Refusal::new(CallCode::Forbidden, message).of(&identity));
         }
         let sessions = self.mcp.as_ref().map(McpEndpoint::session_count);
         let draining = self.drain.is_draining();
@@ -250,7 +250,7 @@ impl HttpSurface {
     fn common_headers<'a>(&'a self, settings: &'a SurfaceSettings) -> CommonHeaders<'a> {
         CommonHeaders {
             digest: &self.digest,
-            vary: self.core.is_filtered().then_some(&self.vary),
+            vary: self.core.lists_may_differ().then_some(&self.vary),
             resource: settings.callers.resource.as_ref(),
         }
     }

@@ -65,7 +65,9 @@ impl Refusal {
     /// The refusal of a request of this caller.
     pub(super) fn of(mut self, identity: &Identity) -> Self {
         let has_token = matches!(identity.subject(), Subject::Token { .. });
-        self.lacks_scope = has_token && self.code() == CallCode::Forbidden;
+        // A refusal of arguments has details of them; another token would not change it.
+        let is_of_entry = self.code() == CallCode::Forbidden && self.error.details.is_none();
+        self.lacks_scope = has_token && is_of_entry;
         self
     }
 

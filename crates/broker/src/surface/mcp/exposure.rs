@@ -135,8 +135,8 @@ fn capabilities(mode: McpMode) -> Value {
 /// The members that every cacheable result of the modern era needs. The results are the same for all
 /// callers that may use the same entries.
 fn modern_members(client: &Client, ttl_ms: u64) -> [(&'static str, Value); 4] {
-    // With rules of access, callers see different entries.
-    let scope = match client.core.is_filtered() {
+    // Callers may see different entries.
+    let scope = match client.core.lists_may_differ() {
         true => "private",
         false => "public",
     };
