@@ -239,16 +239,30 @@ fn wrong_secrets_in_a_flood_are_refused_and_logged_once() {
         )
     };
     let watch = Watch::start();
-    std::thread::scope(|scope| {
-        for caller in 0..4 {
+    // After a hundred within a minute, the address is asked to wait.
+    let limited: usize = std::thread::scope(|scope| {
+        let callers = (0..4).map(|caller| {
             scope.spawn(move || {
-                for n in 0..250 {
-                    refusal(&ask(&format!("{right} {caller} {n}")), 401, "unauthorized");
-                }
-            });
-        }
+                let is_limited = |n: &i32| {
+                    let reply = ask(&format!("{right} {caller} {n}"));
+                    let is_limited = reply.status == 429;
+                    match is_limited {
+                        true => refusal(&reply, 429, "overloaded"),
+                        false => refusal(&reply, 401, "unauthorized"),
+                    };
+                    is_limited
+                };
+                (0..250).filter(is_limited).count()
+            })
+        });
+        let callers: Vec<_> = callers.collect();
+        callers.into_iter().map(|one| one.join().unwrap()).sum()
     });
     let took = watch.passed();
+    assert!(
+        (1..=900).contains(&limited),
+        "{limited} of 1000 are limited"
+    );
     assert_eq!(ask(right).status, 200);
     let log = stage.broker.stderr();
     let reported = log
