@@ -287,7 +287,7 @@ impl Core {
     }
 
     /// Must be called when the filters of [`CoreBuilder::admission`] change their answers, so that callers are
-    /// told of other lists. Changes of health are noticed without it.
+    /// informed of other lists. Changes of health are noticed without it.
     pub fn note_filter_change(&self) {
         self.0.drift_state.count_tool_change();
     }

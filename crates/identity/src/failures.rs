@@ -28,7 +28,7 @@ struct Failures {
 }
 
 impl FailureCounts {
-    /// Counts a wrong credential from this address. Returns the time until the next one is counted anew if there were
+    /// Counts a wrong credential from this address. Returns the time until the next one is counted again if there were
     /// too many of them.
     pub fn record(&self, address: IpAddr) -> Option<Duration> {
         let now = Instant::now();

@@ -187,7 +187,7 @@ async fn clock_of_a_program_dates_withdrawals_and_ends_rights() {
     let caller = member_of(&[]).expiring(SystemTime::UNIX_EPOCH + BEGUN + HOUR / 2);
     let ended = core.right_ended(&caller);
     let waited = tokio::time::timeout(Duration::from_secs(60), ended).await;
-    assert!(waited.is_err(), "the clock stands still");
+    assert!(waited.is_err(), "the clock does not move");
     jumped.store(true, Ordering::Relaxed);
     core.right_ended(&caller).await;
     broker.matches(0);
