@@ -62,8 +62,8 @@ fn lock_needs_an_entry_for_a_hint_that_claims_more_safety() {
         &["hint_unaudited", "`/a/x`", "`readOnlyHint` is true"],
     );
     let command = message.split('`');
-    let command = command.filter_map(|part| part.strip_prefix("broker-gen accept "));
-    let command = command.last().expect("it names the command");
+    let mut command = command.filter_map(|part| part.strip_prefix("broker-gen accept "));
+    let command = command.next_back().expect("it names the command");
     let args = ["accept", "--who", "A"].into_iter();
     bench.fine(&args.chain(command.split(' ')).collect::<Vec<_>>());
     bench.lock();

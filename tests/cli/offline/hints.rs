@@ -31,8 +31,8 @@ fn refused(bench: &Bench) -> String {
 /// Runs the command that a message names.
 fn run_command_of(bench: &Bench, message: &str) {
     let command = message.split('`');
-    let command = command.filter_map(|part| part.strip_prefix("broker-gen accept "));
-    let command = command.last().expect("it names the command");
+    let mut command = command.filter_map(|part| part.strip_prefix("broker-gen accept "));
+    let command = command.next_back().expect("it names the command");
     let args = ["accept", "--who", "A"].into_iter();
     bench.fine(&args.chain(command.split(' ')).collect::<Vec<_>>());
 }
