@@ -202,7 +202,8 @@ fn server_that_refuses_the_credentials_fails_its_source() {
             assert!(!response.text().contains("SERVER TEXT"));
         }
         let calls = stage.chaos().requests("a", &json!({"tool": "echo"}));
-        assert_eq!(calls.len(), 1, "{era}");
+        // None, if the refusal of another request was first.
+        assert!(calls.len() <= 1, "{era}: {calls:?}");
         wait_until("it has failed", || stage.state()["state"] == "failed");
         let all = [
             stage.broker.get("/sources").text(),
