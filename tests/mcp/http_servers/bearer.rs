@@ -101,7 +101,10 @@ fn wrong_token_is_shown(protected: &Protected) {
     wait_until("the source has failed", || {
         broker.source("/tools")["state"] == "failed"
     });
-    let call = broker.call("/tools/echo", json!({"text": "x"}));
+    // The start notices the failure after the source does.
+    let echo = || broker.call("/tools/echo", json!({"text": "x"}));
+    wait_until("the start has its outcome", || echo().code() != "starting");
+    let call = echo();
     assert_eq!(
         (call.status, call.code().as_str()),
         (503, "source_unavailable"),
