@@ -29,7 +29,7 @@ pub(crate) fn audits_file(config: &Path) -> PathBuf {
     config.with_file_name(format!("{stem}.audits.toml"))
 }
 
-/// The file's text; `None` if there is no file.
+/// Reads the text of the audits file. Returns `None` if there is no such file.
 pub(crate) fn text_of(path: &Path) -> Result<Option<String>, Vec<Diagnostic>> {
     match broker_files::read_text(path, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),

@@ -48,7 +48,7 @@ pub fn add(config: &mut Value) {
         json!([{"name": "tests", "sha256": DIGEST, "groups": ["tests"]}]);
 }
 
-/// What a broker under rules needs as long as it runs.
+/// The address of a broker under rules, and its config, which exists as long as the broker runs.
 #[derive(Debug)]
 pub(crate) struct Ruled {
     /// The config that was written for it.

@@ -17,7 +17,7 @@ const SHOWN_GROUPS: usize = 5;
 /// Maximum number of rules that one line names.
 const SHOWN_RULES: usize = 3;
 
-/// What changes for callers of a group, what they gain first.
+/// The kinds of a change of access for the callers of a group. Kinds that give callers more come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -69,7 +69,7 @@ pub struct AccessChange {
     pub source: NodePath,
     /// The path of the tool.
     pub path: String,
-    /// What changes.
+    /// The kind of the change.
     pub change: AccessChangeKind,
     /// The groups for which it changes.
     pub groups: Vec<String>,
@@ -95,7 +95,7 @@ pub struct AccessTool {
 /// The tools of one side by path.
 pub type AccessTools = BTreeMap<String, AccessTool>;
 
-/// Every change of access between two sides, what callers gain first.
+/// Every change of access between two sides. Changes that give callers more come first.
 pub fn access_changes(access: &Access, old: &AccessTools, new: &AccessTools) -> Vec<AccessChange> {
     let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let hints = |side: &AccessTools, path: &String| side.get(path).map(|tool| tool.hints);
@@ -195,7 +195,7 @@ impl Side {
     }
 }
 
-/// What callers in a set of groups may do with a tool, with the rules that allow it.
+/// The right of callers in a set of groups to call a tool, and the rules that give it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Right {
     Nothing,
