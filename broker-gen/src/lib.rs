@@ -19,6 +19,7 @@ pub mod lint;
 pub mod plan;
 #[cfg(feature = "cli")]
 pub mod provenance;
+pub mod search_documents;
 mod settings;
 pub mod tables;
 mod text;

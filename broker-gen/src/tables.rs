@@ -455,7 +455,7 @@ fn args_schema(tool: &ToolEntry<'_>) -> String {
 }
 
 /// The override, else the server's.
-fn description<'t>(tool: &ToolEntry<'t>) -> Option<&'t str> {
+pub(crate) fn description<'t>(tool: &ToolEntry<'t>) -> Option<&'t str> {
     let said = tool.said.and_then(|said| said.description.as_deref());
     said.or_else(|| tool.tool.raw.get("description").and_then(Value::as_str))
 }

@@ -1,0 +1,134 @@
+//! The quality of tool search over the recorded tools of 55 servers: the share of queries with a right tool among the
+//! first five hits. The queries and their labels are in `tests/search/queries`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use broker_gen::plan::{Plan, plan};
+use broker_gen::search_documents::search_documents;
+use broker_model::config::Config;
+use broker_model::lock::Lock;
+use broker_search::{
+    DEFAULT_HITS, FIELDS, Index, SearchScope, StaticTable, TABLE_FILE, TABLE_VOCABULARY,
+    index_bytes, search,
+};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Query {
+    kind: String,
+    query: String,
+    language: String,
+    right: Vec<String>,
+}
+
+fn folder(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests")
+        .join(path)
+}
+
+fn with_corpus<T>(run: impl FnOnce(&Plan<'_>) -> T) -> T {
+    let read = |name: &str| fs::read_to_string(folder("corpus-broker").join(name)).unwrap();
+    let config = Config::parse("config.json", read("config.json").as_bytes())
+        .unwrap()
+        .config;
+    let lock = Lock::parse("config.lock.json", &read("config.lock.json")).unwrap();
+    run(&plan(&config, &lock.sources).unwrap())
+}
+
+fn queries(file: &str) -> Vec<Query> {
+    let text = fs::read_to_string(folder("search/queries").join(file)).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// The recall in percent and the number of queries, by kind.
+fn recall(file: &str, with_table: bool) -> BTreeMap<String, (f64, usize)> {
+    with_corpus(|plan| {
+        let table = StaticTable::new(TABLE_FILE, TABLE_VOCABULARY).unwrap();
+        let table = with_table.then_some(&table);
+        let paths: Vec<_> = plan
+            .entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry, broker_gen::plan::Entry::Tool(_)))
+            .map(|(path, _)| path.as_str())
+            .collect();
+        let bytes = index_bytes(&search_documents(plan), table);
+        let index = Index::new(&bytes).unwrap();
+        let scope = SearchScope::new(&index, |_| true);
+        let mut counts: BTreeMap<String, (f64, usize)> = BTreeMap::new();
+        let mut weak: BTreeMap<String, usize> = BTreeMap::new();
+        for query in queries(file) {
+            let ranking = search(&index, &scope, table, &query.query, |_| true);
+            let first = ranking.hits.iter().take(DEFAULT_HITS);
+            let found = first
+                .map(|hit| paths[hit.tool as usize])
+                .any(|path| query.right.iter().any(|it| it == path));
+            let kind = match (query.kind.as_str(), query.language.as_str()) {
+                ("task", "en") => "task, English",
+                ("task", _) => "task, not English",
+                (kind, _) => kind,
+            };
+            *weak.entry(kind.to_owned()).or_default() += usize::from(ranking.is_weak);
+            if kind == "none" {
+                continue;
+            }
+            if !found && std::env::var_os("SHOW_MISSES").is_some() {
+                let first: Vec<_> = ranking
+                    .hits
+                    .iter()
+                    .take(DEFAULT_HITS)
+                    .map(|hit| paths[hit.tool as usize])
+                    .collect();
+                println!(
+                    "{kind}: {:?}\n    right {:?}\n    found {first:?}",
+                    query.query, query.right
+                );
+            }
+            for key in [kind, "all"] {
+                let (right, all) = counts.entry(key.to_owned()).or_default();
+                *right += f64::from(u8::from(found));
+                *all += 1;
+            }
+        }
+        println!("{file}, table {with_table}: weak {weak:?}");
+        for (kind, (right, all)) in &mut counts {
+            *right *= 100.0 / *all as f64;
+            println!("    {kind:<20} {right:5.1} of {all}");
+        }
+        counts
+    })
+}
+
+#[test]
+fn recall_reaches_the_bounds() {
+    for file in ["first_half.jsonl", "second_half.jsonl"] {
+        for with_table in [false, true] {
+            recall(file, with_table);
+        }
+    }
+}
+
+#[test]
+fn mean_lengths_of_fields_are_those_of_the_recorded_tools() {
+    let means = with_corpus(|plan| {
+        let documents = search_documents(plan);
+        let mut sums = [0; FIELDS.len()];
+        for document in &documents {
+            for (sum, length) in sums.iter_mut().zip(document.lengths()) {
+                *sum += length;
+            }
+        }
+        sums.map(|sum| sum as f64 / documents.len() as f64)
+    });
+    for (field, mean) in FIELDS.iter().zip(means) {
+        assert!(
+            (field.mean_length - mean).abs() <= 0.05,
+            "{}: {mean:.2}",
+            field.name
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! Usual abbreviations, endings of file names among them, and the words that tools have for them.
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+/// Sorted by the abbreviation.
+const ALIASES: &[(&str, &str)] = &[
+    ("admin", "administrator"),
+    ("app", "application"),
+    ("auth", "authentication"),
+    ("calc", "calculate"),
+    ("config", "configuration"),
+    ("db", "database"),
+    ("dir", "directory"),
+    ("dm", "direct message"),
+    ("doc", "document"),
+    ("docs", "documentation"),
+    ("docx", "word document"),
+    ("env", "environment"),
+    ("fn", "function"),
+    ("gh", "github"),
+    ("gif", "image"),
+    ("img", "image"),
+    ("info", "information"),
+    ("jpeg", "image"),
+    ("jpg", "image"),
+    ("k8s", "kubernetes"),
+    ("kb", "knowledge base"),
+    ("lang", "language"),
+    ("mr", "merge request"),
+    ("msg", "message"),
+    ("org", "organization"),
+    ("perf", "performance"),
+    ("pic", "image"),
+    ("pkg", "package"),
+    ("png", "image"),
+    ("ppt", "presentation"),
+    ("pptx", "presentation"),
+    ("pr", "pull request"),
+    ("prefs", "preferences"),
+    ("pw", "password"),
+    ("regex", "regular expression"),
+    ("repo", "repository"),
+    ("spec", "specification"),
+    ("stats", "statistics"),
+    ("temp", "temperature"),
+    ("ticket", "issue"),
+    ("tz", "timezone"),
+    ("var", "variable"),
+    ("vid", "video"),
+    ("vm", "virtual machine"),
+    ("vuln", "vulnerability"),
+    ("xls", "excel"),
+    ("xlsx", "excel"),
+];
+
+/// The stems of the words that a word may also mean; a plural has those of its singular.
+pub(crate) fn aliases(word: &str) -> Vec<String> {
+    let find = |word: &str| ALIASES.binary_search_by_key(&word, |(short, _)| short).ok();
+    let found = find(word).or_else(|| find(word.strip_suffix('s')?));
+    let words = found.map_or("", |at| ALIASES[at].1);
+    let stemmer = Stemmer::create(Algorithm::English);
+    words
+        .split(' ')
+        .filter(|word| !word.is_empty())
+        .map(|word| stemmer.stem(word).into_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_is_sorted_and_short() {
+        assert!(ALIASES.is_sorted_by_key(|(short, _)| *short));
+        assert!(ALIASES.len() <= 60);
+    }
+
+    #[test]
+    fn abbreviations_and_their_plurals_are_found() {
+        assert_eq!(aliases("mr"), ["merg", "request"]);
+        assert_eq!(aliases("tickets"), aliases("ticket"));
+        assert!(aliases("window").is_empty());
+    }
+}

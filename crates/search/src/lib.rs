@@ -1,0 +1,48 @@
+//! Tool search. A build makes an [`Index`] of the words and vectors of all tools; [`search`] ranks the tools that one
+//! caller may see by words (BM25F) and by similarity of vectors. Pure: no IO, no async, no clock.
+//!
+//! Everything that a score depends on is either a property of one tool, a constant of [`TOKENIZER_VERSION`], or counted
+//! over the tools of a [`SearchScope`]. So the answer for a scope equals the answer of an index that has only the
+//! tools of the scope.
+
+mod aliases;
+mod document;
+mod explain;
+mod index;
+mod query;
+mod rank;
+mod scope;
+mod sentence;
+mod stop_words;
+mod tokens;
+mod typos;
+mod vectors;
+mod wordpiece;
+
+pub use document::{Document, FIELDS, Field, FieldLengths};
+pub use explain::{Explanation, WordPart};
+pub use index::{Index, IndexError, index_bytes};
+pub use query::MatchKind;
+pub use rank::{Hit, Ranking, search};
+pub use scope::SearchScope;
+pub use vectors::{StaticTable, TableError};
+
+/// The version of the tokenizer, the fields and the constants. An index of another version is refused.
+pub const TOKENIZER_VERSION: u32 = 1;
+
+/// The maximum length of a query, in characters.
+pub const MAX_QUERY_CHARS: usize = 400;
+/// The maximum number of hits of one search.
+pub const MAX_HITS: usize = 50;
+/// The number of hits unless the caller sets one.
+pub const DEFAULT_HITS: usize = 5;
+
+/// The static table of the default: 128 dimensions, made of all-MiniLM-L6-v2. A binary contains it only if it is used.
+pub static TABLE_FILE: &[u8] = include_bytes!("../table/static128.safetensors");
+/// The vocabulary of [`TABLE_FILE`].
+pub static TABLE_VOCABULARY: &str = include_str!("../table/vocab.txt");
+
+#[cfg(test)]
+mod test_table;
+#[cfg(test)]
+mod tests;

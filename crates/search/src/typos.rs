@@ -1,0 +1,102 @@
+//! Terms that a mistyped word may mean.
+
+use strsim::osa_distance;
+
+use crate::index::Index;
+use crate::scope::SearchScope;
+
+/// Shorter words have too many neighbours.
+const MIN_CHARS: usize = 4;
+/// Words of fewer characters may have one mistake, longer ones two.
+const TWO_MISTAKES_FROM: usize = 6;
+/// Longer words are encoded data or several words, not typos.
+const MAX_CHARS: usize = 32;
+/// The number of terms that replace a word.
+const MAX_TERMS: usize = 3;
+
+/// The set of the characters of a word, as bits. One mistake changes at most two of them.
+pub(crate) fn letters(word: &str) -> u32 {
+    let bit = |c: char| 1 << (u32::from(c) % 32);
+    word.chars().fold(0, |set, c| set | bit(c))
+}
+
+/// The nearest terms of the scope to a term that it does not have, the nearest first, then by their text.
+pub(crate) fn nearest_terms(index: &Index<'_>, scope: &SearchScope, term: &str) -> Vec<u32> {
+    let length = term.chars().count();
+    if !(MIN_CHARS..=MAX_CHARS).contains(&length) {
+        return Vec::new();
+    }
+    let max = if length < TWO_MISTAKES_FROM { 1 } else { 2 };
+    let mine = letters(term);
+    let mut found: Vec<(usize, u32)> = Vec::new();
+    for at in 0..index.terms() {
+        let differing = (index.letters(at) ^ mine).count_ones() as usize;
+        if differing > 2 * max || index.term(at).len().abs_diff(term.len()) > 4 * max {
+            continue;
+        }
+        let Ok(other) = std::str::from_utf8(index.term(at)) else {
+            continue;
+        };
+        let other_length = other.chars().count();
+        if other_length < MIN_CHARS - 1 || other_length.abs_diff(length) > max {
+            continue;
+        }
+        let distance = osa_distance(term, other);
+        if distance <= max && scope.tool_count(index, at) > 0 {
+            found.push((distance, at));
+        }
+    }
+    // Terms are sorted by their text, and so are their numbers.
+    found.sort_unstable();
+    found
+        .into_iter()
+        .take(MAX_TERMS)
+        .map(|(_, term)| term)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Document;
+    use crate::index::index_bytes;
+
+    #[test]
+    fn nearest_terms_are_those_of_the_scope() {
+        let names = ["calendar", "calender_x", "cylinder", "file", "fire"];
+        let documents = names.map(|name| Document {
+            name,
+            ..Document::default()
+        });
+        let bytes = index_bytes(&documents, None);
+        let index = Index::new(&bytes).unwrap();
+        let nearest = |scope: &SearchScope, term| {
+            let terms = nearest_terms(&index, scope, term).into_iter();
+            terms
+                .map(|term| String::from_utf8_lossy(index.term(term)).into_owned())
+                .collect::<Vec<_>>()
+        };
+        let all = SearchScope::new(&index, |_| true);
+        assert_eq!(nearest(&all, "calandar"), ["calendar", "calend"]);
+        assert_eq!(
+            nearest(&all, "fiile"),
+            ["file"],
+            "one mistake in five characters"
+        );
+        assert!(nearest(&all, "fie").is_empty(), "three characters");
+        let without_first = SearchScope::new(&index, |tool| tool != 0);
+        assert!(!nearest(&without_first, "calandar").contains(&"calendar".to_owned()));
+    }
+
+    #[test]
+    fn no_mistake_changes_more_than_two_letters_of_the_set() {
+        for (word, other) in [
+            ("read", "raed"),
+            ("read", "reads"),
+            ("read", "rend"),
+            ("read", "red"),
+        ] {
+            assert!((letters(word) ^ letters(other)).count_ones() <= 2);
+        }
+    }
+}
