@@ -62,7 +62,7 @@ fn run(config: &OsStr) {
     }
     let outcome = compile(&file, &config.to_string_lossy()).and_then(|emitted| {
         let mut files = emit::files(&emitted).into_iter();
-        files.try_for_each(|(name, text)| write(&out.join(name), text))
+        files.try_for_each(|(name, bytes)| write(&out.join(name), bytes))
     });
     if let Err(problems) = outcome {
         let command = command(&folder, config);
@@ -194,12 +194,12 @@ fn one_line(problem: &Diagnostic, command: &str) -> String {
     )
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Vec<Diagnostic>> {
     // An unchanged file keeps its time, so that nothing is compiled again.
-    if broker_files::holds(path, text.as_bytes()) {
+    if broker_files::holds(path, bytes) {
         return Ok(());
     }
-    fs::write(path, text).map_err(|error| {
+    fs::write(path, bytes).map_err(|error| {
         vec![Diagnostic::error(
             DiagnosticCode::FileWrite,
             format!("`{}` cannot be written: {error}", path.display()),

@@ -17,6 +17,8 @@ use broker_model::header_params::{HeaderParam, HeaderParamKind};
 pub const CATALOG_FILE: &str = "catalog.rs";
 /// The name of the file with the text, which the tables include.
 pub const BLOB_FILE: &str = "catalog.json";
+/// The name of the file with the index of the search, which the tables include.
+pub const SEARCH_FILE: &str = "search.index";
 
 /// The name of the file with the types of the tools, which `include_tools!` includes.
 pub const TOOLS_FILE: &str = "tools.rs";
@@ -28,6 +30,8 @@ pub struct Emitted {
     pub tables: String,
     /// The content of [`BLOB_FILE`].
     pub blob: String,
+    /// The content of [`SEARCH_FILE`].
+    pub search: Vec<u8>,
     /// The content of [`TOOLS_FILE`].
     pub tools: String,
     /// The digest of everything that callers can see and call.
@@ -35,11 +39,12 @@ pub struct Emitted {
 }
 
 /// The files of a build, by name.
-pub fn files(emitted: &Emitted) -> Vec<(&'static str, &str)> {
+pub fn files(emitted: &Emitted) -> Vec<(&'static str, &[u8])> {
     vec![
-        (CATALOG_FILE, &emitted.tables),
-        (BLOB_FILE, &emitted.blob),
-        (TOOLS_FILE, &emitted.tools),
+        (CATALOG_FILE, emitted.tables.as_bytes()),
+        (BLOB_FILE, emitted.blob.as_bytes()),
+        (SEARCH_FILE, &emitted.search),
+        (TOOLS_FILE, emitted.tools.as_bytes()),
     ]
 }
 
@@ -50,6 +55,7 @@ pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
         tables: render(&catalog(&tables)),
         tools: render(&crate::types::types(plan).tokens),
         blob: tables.blob,
+        search: tables.search.index,
         catalog_digest: tables.catalog_digest,
     }
 }
@@ -70,8 +76,13 @@ fn catalog(tables: &Tables) -> TokenStream {
         sources,
         areas,
         access,
+        search,
     } = tables;
     let access = option(access.as_ref());
+    let table = search
+        .has_table
+        .then(|| quote!(&::mcp_broker::catalog::SEARCH_TABLE));
+    let table = option(table.as_ref());
     quote! {
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
             use ::mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Source, Span, Tool};
@@ -89,6 +100,10 @@ fn catalog(tables: &Tables) -> TokenStream {
                 sources: &[#(#sources),*],
                 areas: &[#(#areas),*],
                 access: #access,
+                search: ::mcp_broker::catalog::SearchTables {
+                    index: include_bytes!(#SEARCH_FILE),
+                    table: #table,
+                },
             }
         };
     }

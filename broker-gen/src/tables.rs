@@ -14,18 +14,20 @@ use broker_model::config::{Config, DEFAULT_MAX_NAME, ToolOverride};
 use broker_model::digest::Digest;
 use broker_model::flat_name::flat_name;
 use broker_model::lock::{Lock, LockedTool};
+use broker_search::StaticTable;
 use serde_json::{Value, json};
 
 pub(crate) mod access;
 mod tool_reply;
 
 use crate::plan::{self, Plan, ToolEntry};
+use crate::search_documents::search_documents;
 use crate::text::first_sentence;
 use broker_model::header_params::{self, HeaderParam};
 use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 4;
+pub const CATALOG_FORMAT: u32 = 5;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -57,6 +59,17 @@ pub struct Tables {
     pub areas: Vec<Area>,
     /// The section `access` of the config.
     pub access: Option<AccessTable>,
+    /// What a search reads.
+    pub search: SearchTables,
+}
+
+/// The words and the vectors of the tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchTables {
+    /// The bytes of an index.
+    pub index: Vec<u8>,
+    /// Whether the catalog has the table of the vectors of words.
+    pub has_table: bool,
 }
 
 /// The section `access`, apart from its rules.
@@ -250,6 +263,16 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         sources,
         areas,
         access,
+        search: search_tables(plan),
+    }
+}
+
+/// The index of the tools, with their vectors.
+fn search_tables(plan: &Plan<'_>) -> SearchTables {
+    let table = StaticTable::new(&broker_search::TABLE).expect("a test reads the table");
+    SearchTables {
+        index: broker_search::index_bytes(&search_documents(plan), Some(&table)),
+        has_table: true,
     }
 }
 

@@ -10,8 +10,7 @@ use broker_gen::search_documents::search_documents;
 use broker_model::config::Config;
 use broker_model::lock::Lock;
 use broker_search::{
-    DEFAULT_HITS, FIELDS, Index, SearchScope, StaticTable, TABLE_FILE, TABLE_VOCABULARY,
-    index_bytes, search,
+    DEFAULT_HITS, FIELDS, Index, SearchScope, StaticTable, TABLE, index_bytes, search,
 };
 use serde::Deserialize;
 
@@ -48,7 +47,7 @@ fn queries(file: &str) -> Vec<Query> {
 /// The recall in percent and the number of queries, by kind.
 fn recall(file: &str, with_table: bool) -> BTreeMap<String, (f64, usize)> {
     with_corpus(|plan| {
-        let table = StaticTable::new(TABLE_FILE, TABLE_VOCABULARY).unwrap();
+        let table = StaticTable::new(&TABLE).unwrap();
         let table = with_table.then_some(&table);
         let paths: Vec<_> = plan
             .entries

@@ -18,6 +18,17 @@ const SERVERS: [(&str, &str); 7] = [
     ("/time", "time"),
     ("/zoo", "everything"),
 ];
+/// Searches: words that few tools have, mistyped words, words of denied tools alone, other languages, and none.
+const QUERIES: [&str; 8] = [
+    "create issue comment",
+    "delete entity",
+    "git rebsae brnach",
+    "read a file",
+    "who am I",
+    "what time is it in Tokyo",
+    "数据 löschen",
+    "--- 1 ---",
+];
 const GROUPS: [&str; 4] = ["dev", "ops", "reader", "admin"];
 
 /// The nodes of the tree, with the members that `source` gives each source; a node without one, and nodes
@@ -215,6 +226,10 @@ fn transcript(
         }
     }
     script.post("/meta_tree", json!({}));
+    for query in QUERIES {
+        script.post("/meta_tree", json!({"query": query, "limit": 50}));
+        script.post("/meta_tree", json!({"query": query, "path": "/dev"}));
+    }
     for path in all() {
         script.post("/meta_desc", json!({"path": path}));
         let (above, leaf) = path.rsplit_once('/').expect("a path");
@@ -303,6 +318,7 @@ fn mcp(script: &mut Transcript<'_>, route: &str, tools: &[(String, String)], nod
     }
     for (name, arguments) in [
         ("meta_tree", json!({"depth": 3})),
+        ("meta_tree", json!({"query": "create branch"})),
         ("meta_desc", json!({"path": "/files"})),
         (
             "meta_desc",

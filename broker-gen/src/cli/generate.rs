@@ -40,12 +40,12 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
     type_notes::say_notes(&crate::types::types(&plan).fallbacks);
     let problems: Vec<_> = emit::files(&emitted)
         .into_iter()
-        .filter_map(|(name, text)| {
+        .filter_map(|(name, bytes)| {
             let path = args.out.join(name);
             if args.check {
-                compare(&path, text)
+                compare(&path, bytes)
             } else {
-                write(&path, text)
+                write(&path, bytes)
             }
         })
         .collect();
@@ -66,9 +66,9 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
     exit
 }
 
-fn compare(path: &Path, text: &str) -> Option<Diagnostic> {
-    let what = match broker_files::read(path, text.len()) {
-        Ok(old) if old == text.as_bytes() => return None,
+fn compare(path: &Path, bytes: &[u8]) -> Option<Diagnostic> {
+    let what = match broker_files::read(path, bytes.len()) {
+        Ok(old) if old == bytes => return None,
         Ok(_) | Err(ReadError::Size(_)) => "does not match config and lock".to_owned(),
         Err(error) => format!("cannot be read: {error}"),
     };
@@ -76,12 +76,12 @@ fn compare(path: &Path, text: &str) -> Option<Diagnostic> {
     Some(Diagnostic::error(DiagnosticCode::GeneratedStale, message))
 }
 
-fn write(path: &Path, text: &str) -> Option<Diagnostic> {
-    if broker_files::holds(path, text.as_bytes()) {
+fn write(path: &Path, bytes: &[u8]) -> Option<Diagnostic> {
+    if broker_files::holds(path, bytes) {
         return None;
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    let written = fs::create_dir_all(folder).and_then(|()| write_whole(path, text));
+    let written = fs::create_dir_all(folder).and_then(|()| write_whole(path, bytes));
     written.err().map(|error| {
         let message = format!("`{}` cannot be written: {error}", path.display());
         Diagnostic::error(DiagnosticCode::FileWrite, message)

@@ -160,7 +160,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     if let Some(old) = &old {
         say_access(&input, old, &lock);
     }
-    write_whole(&input.lock_path, &text).map_err(|error| {
+    write_whole(&input.lock_path, text.as_bytes()).map_err(|error| {
         vec![Diagnostic::error(
             DiagnosticCode::FileWrite,
             format!("`{shown}` cannot be written: {error}"),

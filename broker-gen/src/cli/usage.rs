@@ -96,7 +96,7 @@ fn write_pages(command: &Command, folder: &Path) -> Result<usize, Box<Diagnostic
         let name = clap_mangen::Man::new(command.clone()).get_filename();
         let path = folder.join(name);
         page(command)
-            .and_then(|page| write_whole(&path, &page))
+            .and_then(|page| write_whole(&path, page.as_bytes()))
             .map_err(|error| refused(&path, error))?;
         count += 1;
     }

@@ -14,21 +14,21 @@ const MIN_STALE_AGE: Duration = Duration::from_secs(3600);
 /// Number of random letters and digits in the name of a draft.
 const RANDOM_CHARS: usize = 6;
 
-/// Writes `text` to a draft in the same folder and renames it to the file. Drafts of the same file that
+/// Writes `bytes` to a draft in the same folder and renames it to the file. Drafts of the same file that
 /// killed programs left behind are removed.
-pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    draft(path, text)?.persist(path)?;
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    draft(path, bytes)?.persist(path)?;
     Ok(())
 }
 
 /// [`write_whole`] for a file that must not exist. If there is one, the error is `AlreadyExists`.
 pub(super) fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    draft(path, text)?.persist_noclobber(path)?;
+    draft(path, text.as_bytes())?.persist_noclobber(path)?;
     Ok(())
 }
 
-/// A draft with this text and the mode of the file, in its folder.
-fn draft(path: &Path, text: &str) -> io::Result<tempfile::NamedTempFile> {
+/// A draft with these bytes and the mode of the file, in its folder.
+fn draft(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     let folder = folder_of(path);
     let prefix = draft_prefix(path);
     remove_stale_drafts(folder, &prefix);
@@ -36,7 +36,7 @@ fn draft(path: &Path, text: &str) -> io::Result<tempfile::NamedTempFile> {
         .prefix(&prefix)
         .rand_bytes(RANDOM_CHARS)
         .tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     // A temporary file is private by default; a lock has the usual permissions of a file.
     #[cfg(unix)]
     {
@@ -118,7 +118,7 @@ mod tests {
         make("a.lock.json", 2 * MIN_STALE_AGE);
         fs::create_dir(at(".a.lock.json-folder")).unwrap();
 
-        write_whole(&at("a.lock.json"), "new").unwrap();
+        write_whole(&at("a.lock.json"), b"new").unwrap();
         assert_eq!(fs::read_to_string(at("a.lock.json")).unwrap(), "new");
         assert!(!stale.iter().any(|name| at(name).exists()));
         let kept = [

@@ -2,7 +2,7 @@
 //! path; `view` says which of them are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,27 @@ pub struct Catalog {
     pub areas: &'static [Area],
     /// The groups that the rows of the tools name; `None` if the config has no `access`.
     pub access: Option<AccessTable>,
+    /// The words and the vectors by which a search finds the tools.
+    pub search: SearchTables,
+}
+
+pub use broker_search::{TABLE as SEARCH_TABLE, TableFiles};
+
+/// What a search reads.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchTables {
+    /// The bytes of a [`broker_search::Index`] of the tools, in their order.
+    pub index: &'static [u8],
+    /// The table of the vectors of words; `None` if the config leaves it out.
+    pub table: Option<&'static TableFiles>,
+}
+
+impl SearchTables {
+    /// Those of a catalog without tools.
+    pub const EMPTY: Self = Self {
+        index: broker_search::EMPTY_INDEX,
+        table: None,
+    };
 }
 
 /// The section `access` of the config, apart from its rules, which are in the rows of the tools.

@@ -10,7 +10,7 @@ use crate::call::context::{CallContext, Operation, Outcome};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::sources::health::Health;
-use crate::types::{Describe, Reply};
+use crate::types::{Describe, Reply, SearchOptions};
 use crate::{Core, catalog::EntryKind};
 
 /// A tool, as listings and look-ups show it.
@@ -47,6 +47,18 @@ pub trait BrokerInterface: Send + Sync {
     ///
     /// `field_invalid`, `path_not_found`, `path_invalid`, `path_is_tool`.
     fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>>;
+
+    /// The tools that fit a query best.
+    ///
+    /// # Errors
+    ///
+    /// `field_invalid`, `path_not_found`, `path_invalid`, `path_is_tool`.
+    fn search(
+        &self,
+        identity: &Identity,
+        query: &str,
+        options: SearchOptions<'_>,
+    ) -> Result<Reply, Box<CoreError>>;
 
     /// Describes one entry or several.
     ///
@@ -106,6 +118,15 @@ impl BrokerInterface for Core {
 
     fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {
         self.list(identity, path, depth)
+    }
+
+    fn search(
+        &self,
+        identity: &Identity,
+        query: &str,
+        options: SearchOptions<'_>,
+    ) -> Result<Reply, Box<CoreError>> {
+        Self::search(self, identity, query, options)
     }
 
     fn describe(&self, identity: &Identity, what: Describe<'_>) -> Result<Reply, Box<CoreError>> {

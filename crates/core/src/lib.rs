@@ -61,7 +61,9 @@ pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, Sou
 pub use sources::reload::{RefusedSource, ReloadError, ReloadSummary};
 pub use sources::served::ServedCounts;
 pub use sources::setup::PreparedConfig;
-pub use types::{AreaRef, Describe, EntryRef, RefusalCause, Reply, StartMode, StartOutcome};
+pub use types::{
+    AreaRef, Describe, EntryRef, RefusalCause, Reply, SearchOptions, StartMode, StartOutcome,
+};
 
 use admission::{Caller, Filters, Policy};
 use call::arguments;
@@ -73,11 +75,14 @@ use listing::direct;
 use listing::lookup;
 use listing::nearest::Budget;
 use listing::scope::Scope;
+use listing::search::ToolSearch;
 use listing::view::View;
 use sources::drift_state::DriftState;
 use sources::setup::{self, ToolSettings};
 use sources::slot::SourceSlot;
 use sources::upstream::Upstream;
+
+pub use broker_search::{DEFAULT_HITS, MAX_HITS, MAX_QUERY_CHARS};
 
 /// The maximum number of entries in one `meta_desc`.
 pub const MAX_DESCRIBED: usize = 50;
@@ -91,6 +96,7 @@ pub struct Core(Arc<Inner>);
 struct Inner {
     catalog: &'static Catalog,
     heights: Box<[u8]>,
+    search: ToolSearch,
     /// Who may see and call what; a reload replaces it.
     policy: ArcSwap<Policy>,
     /// Filters of the program beside the policy.
@@ -216,6 +222,28 @@ impl Core {
                 Ok(scope.descriptions(paths, found))
             }
         }
+    }
+
+    /// The tools that fit a query best: `{"path","type","query","children":[…],"nodes":[…],"weak"?}`. Each child has
+    /// its path, type, summary and score, from 0 to 1; `nodes` has up to three nodes of the best tools; `weak` says
+    /// that the query may fit no tool. Equals the answer of a catalog that has only the tools that exist for the
+    /// caller.
+    ///
+    /// # Errors
+    ///
+    /// `field_invalid` unless the query has 1 to 400 characters with a letter or digit and the limit is from 1 to 50;
+    /// `path_not_found`, `path_invalid` and `path_is_tool` for the place.
+    pub fn search(
+        &self,
+        identity: &Identity,
+        query: &str,
+        options: SearchOptions<'_>,
+    ) -> Result<Reply, Box<CoreError>> {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let scope = self.0.scope(&view, &caller);
+        self.0
+            .search
+            .search(scope, self.root(identity), query, options)
     }
 
     /// Runs an operation on the entry at `path`. [`CancelMode`] says what cancels it.

@@ -24,6 +24,25 @@ pub struct Reply {
     pub etag: Option<String>,
 }
 
+/// Where a search looks and how much it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchOptions<'a> {
+    /// The node below which tools are searched; `None` for the topmost entry that the caller sees.
+    pub path: Option<&'a str>,
+    /// The maximum number of tools, from 1 to 50.
+    pub limit: usize,
+}
+
+impl Default for SearchOptions<'_> {
+    /// Five tools of the whole tree.
+    fn default() -> Self {
+        Self {
+            path: None,
+            limit: broker_search::DEFAULT_HITS,
+        }
+    }
+}
+
 /// The entries to describe.
 #[derive(Clone, Copy, Debug)]
 pub enum Describe<'a> {

@@ -25,6 +25,19 @@ const POSTING_BYTES: usize = 6;
 /// The weight of a posting is stored in parts of 1 divided by this.
 const WEIGHT_PARTS: f64 = 256.0;
 
+/// The index of no tools.
+pub static EMPTY_INDEX: &[u8] = &{
+    let mut bytes = [0; HEADER_NUMBERS * 4];
+    let (magic, version) = (MAGIC.to_le_bytes(), TOKENIZER_VERSION.to_le_bytes());
+    let mut at = 0;
+    while at < 4 {
+        bytes[at] = magic[at];
+        bytes[4 + at] = version[at];
+        at += 1;
+    }
+    bytes
+};
+
 /// Bytes that are not an index of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the search index cannot be read: {0}")]
@@ -250,6 +263,11 @@ mod tests {
         assert_eq!(tools("writefil"), [1]);
         assert!(index.find("fil").is_none() && index.find("zzz").is_none());
         assert_eq!((index.tools(), index.has_vectors()), (2, false));
+    }
+
+    #[test]
+    fn empty_index_is_that_of_no_tools() {
+        assert_eq!(EMPTY_INDEX, index_bytes(&[], None));
     }
 
     #[test]

@@ -21,11 +21,11 @@ mod wordpiece;
 
 pub use document::{Document, FIELDS, Field, FieldLengths};
 pub use explain::{Explanation, WordPart};
-pub use index::{Index, IndexError, index_bytes};
+pub use index::{EMPTY_INDEX, Index, IndexError, index_bytes};
 pub use query::MatchKind;
 pub use rank::{Hit, Ranking, search};
 pub use scope::SearchScope;
-pub use vectors::{StaticTable, TableError};
+pub use vectors::{StaticTable, TableError, TableFiles};
 
 /// The version of the tokenizer, the fields and the constants. An index of another version is refused.
 pub const TOKENIZER_VERSION: u32 = 1;
@@ -38,9 +38,10 @@ pub const MAX_HITS: usize = 50;
 pub const DEFAULT_HITS: usize = 5;
 
 /// The static table of the default: 128 dimensions, made of all-MiniLM-L6-v2. A binary contains it only if it is used.
-pub static TABLE_FILE: &[u8] = include_bytes!("../table/static128.safetensors");
-/// The vocabulary of [`TABLE_FILE`].
-pub static TABLE_VOCABULARY: &str = include_str!("../table/vocab.txt");
+pub static TABLE: TableFiles = TableFiles {
+    vectors: include_bytes!("../table/static128.safetensors"),
+    vocabulary: include_str!("../table/vocab.txt"),
+};
 
 #[cfg(test)]
 mod test_table;

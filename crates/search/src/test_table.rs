@@ -5,9 +5,7 @@ use std::sync::LazyLock;
 use crate::vectors::StaticTable;
 
 pub(crate) fn table() -> &'static StaticTable {
-    static TABLE: LazyLock<StaticTable> = LazyLock::new(|| {
-        StaticTable::new(crate::TABLE_FILE, crate::TABLE_VOCABULARY)
-            .expect("the package has a table")
-    });
+    static TABLE: LazyLock<StaticTable> =
+        LazyLock::new(|| StaticTable::new(&crate::TABLE).expect("the package has a table"));
     &TABLE
 }

@@ -11,6 +11,15 @@ const MAX_STORED: f32 = 127.0;
 /// The largest component of the vector of a query; 128 products with stored components fit an `i32`.
 const MAX_QUERY: f32 = 32_767.0;
 
+/// The files of a table.
+#[derive(Debug)]
+pub struct TableFiles {
+    /// A safetensors file with `table` (rows of 128 `I8`) and `scale` (an `F32` for each row).
+    pub vectors: &'static [u8],
+    /// One part of a word a line, in the order of the rows.
+    pub vocabulary: &'static str,
+}
+
 /// A table with a vector for each part of a word.
 #[derive(Debug)]
 pub struct StaticTable {
@@ -56,16 +65,15 @@ pub(crate) struct QueryVector {
 }
 
 impl StaticTable {
-    /// Reads a table: a safetensors file with `table` (rows of 128 `I8`) and `scale` (an `F32` for each row), and
-    /// its vocabulary, one word a line.
-    pub fn new(file: &'static [u8], vocabulary: &'static str) -> Result<Self, TableError> {
+    /// Reads a table.
+    pub fn new(files: &TableFiles) -> Result<Self, TableError> {
         let truncated = TableError("the file ends too early");
-        let (length, rest) = file.split_first_chunk::<8>().ok_or(truncated)?;
+        let (length, rest) = files.vectors.split_first_chunk::<8>().ok_or(truncated)?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| truncated)?;
         let (header, data) = rest.split_at_checked(length).ok_or(truncated)?;
         let header: Header = serde_json::from_slice(header)
             .map_err(|_| TableError("its header has no `table` and `scale`"))?;
-        let vocabulary = Vocabulary::new(vocabulary);
+        let vocabulary = Vocabulary::new(files.vocabulary);
         let count = vocabulary.len();
         let rows = header.table.data(data, "I8", &[count, DIMENSIONS], 1)?;
         let scales = header.scale.data(data, "F32", &[count], 4)?;
@@ -231,7 +239,11 @@ mod tests {
     #[test]
     fn damaged_files_are_refused() {
         for file in [&b""[..], &[255; 8], &[2, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']] {
-            assert!(StaticTable::new(file, "a").is_err());
+            let files = TableFiles {
+                vectors: file,
+                vocabulary: "a",
+            };
+            assert!(StaticTable::new(&files).is_err());
         }
     }
 }

@@ -47,7 +47,7 @@ pub(in crate::cli) fn append(
     }
     // A symbolic link is kept.
     let target = path.canonicalize().unwrap_or(path);
-    write_whole(&target, &text).map_err(|error| {
+    write_whole(&target, text.as_bytes()).map_err(|error| {
         let message = format!("`{file}` cannot be written: {error}");
         vec![Diagnostic::error(DiagnosticCode::FileWrite, message)]
     })?;

@@ -1,7 +1,8 @@
 //! The catalog in memory: borrows from tables that live as long as the process.
 
 use mcp_broker::catalog::{
-    AccessTable, Area, Catalog, Entry, EntryKind, HeaderParam, Source, Span, Tool,
+    AccessTable, Area, Catalog, Entry, EntryKind, HeaderParam, SEARCH_TABLE, SearchTables, Source,
+    Span, Tool,
 };
 
 use crate::tables::{self, Tables};
@@ -25,6 +26,10 @@ pub(super) fn catalog(tables: Tables) -> &'static Catalog {
         sources: each(&tables.sources, source),
         areas: each(&tables.areas, area),
         access: tables.access.as_ref().map(access),
+        search: SearchTables {
+            index: &tables.search.index,
+            table: tables.search.has_table.then_some(&SEARCH_TABLE),
+        },
     }))
 }
 

@@ -164,6 +164,7 @@ mod tests {
             sources: &[],
             areas: &[],
             access: None,
+            search: crate::catalog::SearchTables::EMPTY,
         }))
     }
 

@@ -181,6 +181,7 @@ mod tests {
         sources: &[],
         areas: &[],
         access: None,
+        search: crate::catalog::SearchTables::EMPTY,
     };
 
     #[test]

@@ -7,6 +7,7 @@ mod narrowed;
 mod nodes;
 mod policy;
 mod recent;
+mod search_scopes;
 
 pub(crate) use class::AdmissionClass;
 pub(crate) use filters::Filters;

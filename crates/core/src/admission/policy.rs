@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::class::{AdmissionClass, ClaimValues};
 use super::narrowed::{NarrowRule, NarrowedArgs};
 use super::nodes::{NodeSet, NodeSetKey, NodeSets};
+use super::search_scopes::SearchScopes;
 use crate::catalog::{AccessTable, Catalog};
 use crate::identity::{Identity, Subject};
 use crate::listing::view::View;
@@ -30,6 +31,7 @@ pub(crate) struct Policy {
     rules: Option<Rules>,
     all_nodes: Arc<NodeSet>,
     node_sets: NodeSets,
+    search_scopes: SearchScopes,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,7 @@ impl Policy {
             rules,
             all_nodes: Arc::new(NodeSet::All),
             node_sets: NodeSets::default(),
+            search_scopes: SearchScopes::default(),
         }))
     }
 
@@ -152,6 +155,10 @@ impl Policy {
                 !view.is_hidden(tool) && self.decide(class, tool) != Decision::Absent
             })
         })
+    }
+
+    pub(super) const fn search_scopes(&self) -> &SearchScopes {
+        &self.search_scopes
     }
 
     /// The schemas that narrow the arguments of a tool for a class.

@@ -9,11 +9,12 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{BrokerInterface, ToolItem};
+use crate::MAX_HITS;
 use crate::call::context::{CallContext, Operation, Outcome};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::sources::health::Health;
-use crate::types::{Describe, Reply};
+use crate::types::{Describe, Reply, SearchOptions};
 
 /// Decides whether a tool that exists for a caller still exists for it.
 type Keeps = dyn Fn(&Identity, &ToolItem) -> bool + Send + Sync;
@@ -144,6 +145,46 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
             Ok(reply) => Ok(Self::pruned(&paths, &reply)),
             Err(error) if error.code == CallCode::PathIsTool && !Self::exists(&paths, path) => {
                 Err(not_found(path))
+            }
+            Err(error) => Err(Self::without_others(&paths, error)),
+        }
+    }
+
+    /// Scores are those of the inner broker, which ranks the tools that exist there.
+    fn search(
+        &self,
+        identity: &Identity,
+        query: &str,
+        options: SearchOptions<'_>,
+    ) -> Result<Reply, Box<CoreError>> {
+        let paths = self.paths(identity);
+        let limit = options.limit;
+        let is_valid = (1..=MAX_HITS).contains(&limit);
+        let all = SearchOptions {
+            limit: if is_valid { MAX_HITS } else { limit },
+            ..options
+        };
+        let place = options.path.unwrap_or("/");
+        match self.inner.search(identity, query, all) {
+            Ok(_) if !Self::exists(&paths, place) => Err(not_found(place)),
+            Ok(reply) => {
+                let mut answer: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+                for member in ["children", "nodes"] {
+                    retain(&mut answer[member], |entry| {
+                        let path = entry["path"].as_str();
+                        path.is_some_and(|path| Self::exists(&paths, path))
+                    });
+                }
+                if let Value::Array(hits) = &mut answer["children"] {
+                    hits.truncate(limit);
+                }
+                Ok(Reply {
+                    body: Bytes::from(answer.to_string()),
+                    etag: None,
+                })
+            }
+            Err(error) if error.code == CallCode::PathIsTool && !Self::exists(&paths, place) => {
+                Err(not_found(place))
             }
             Err(error) => Err(Self::without_others(&paths, error)),
         }

@@ -7,4 +7,5 @@ pub(crate) mod direct;
 pub(crate) mod lookup;
 pub(crate) mod nearest;
 pub(crate) mod scope;
+pub(crate) mod search;
 pub(crate) mod view;

@@ -164,20 +164,41 @@ impl Scope<'_> {
     }
 
     fn push_tree(&self, out: &mut String, entry: &Entry, depth: u8) {
-        out.push_str(self.catalog.text(entry.head));
-        match entry.kind {
-            EntryKind::Node { children, .. } if depth > 0 => {
-                self.push_children(out, children, depth - 1);
-            }
-            EntryKind::Node { .. } => {}
-            EntryKind::Tool(tool) => {
-                if let Some(withdrawn) = self.view.withdrawn(tool) {
-                    out.push(',');
-                    out.push_str(&withdrawn.member);
-                }
-            }
+        self.push_head(out, entry);
+        if let EntryKind::Node { children, .. } = entry.kind
+            && depth > 0
+        {
+            self.push_children(out, children, depth - 1);
         }
         out.push('}');
+    }
+
+    /// The path of a tool.
+    pub(crate) fn path_of(&self, tool: u32) -> &'static str {
+        self.catalog.entry(self.catalog.tool(tool).entry).path
+    }
+
+    /// A tool as listings show it, without the closing brace.
+    pub(crate) fn push_found_tool(&self, out: &mut String, tool: u32) {
+        let entry = self.catalog.entry(self.catalog.tool(tool).entry);
+        self.push_head(out, entry);
+    }
+
+    /// A node as listings show it, without its children.
+    pub(crate) fn push_found_node(&self, out: &mut String, node: u32) {
+        self.push_head(out, self.catalog.entry(node));
+        out.push('}');
+    }
+
+    /// An entry without its children and the closing brace.
+    fn push_head(&self, out: &mut String, entry: &Entry) {
+        out.push_str(self.catalog.text(entry.head));
+        if let EntryKind::Tool(tool) = entry.kind
+            && let Some(withdrawn) = self.view.withdrawn(tool)
+        {
+            out.push(',');
+            out.push_str(&withdrawn.member);
+        }
     }
 
     fn push_children(&self, out: &mut String, children: &[u32], depth: u8) {

@@ -21,6 +21,7 @@ use crate::call::work::WorkPool;
 use crate::catalog::{Catalog, FORMAT};
 use crate::drain::Drain;
 use crate::listing::scope::heights;
+use crate::listing::search::ToolSearch;
 use crate::listing::view::View;
 use crate::sources::drift_state::{CheckSettings, DriftState};
 use crate::sources::startup_gate::StartupGate;
@@ -76,6 +77,10 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
             ),
         )]);
     }
+    let search = ToolSearch::new(catalog.search, catalog.tools.len()).ok_or_else(|| {
+        let message = "the search index of the catalog is not one of this library";
+        vec![Diagnostic::error(DiagnosticCode::LockVersion, message)]
+    })?;
     let (config, environment) = (parts.read_config()?, parts.read_environment());
     let memory = MemoryBudget::new(config.limits.memory_bytes);
     let concurrency = ConcurrencyLimits::new();
@@ -100,6 +105,7 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
     Ok(Inner {
         catalog,
         heights: heights(catalog),
+        search,
         policy: ArcSwap::new(prepared.policy),
         validators: validators.collect(),
         settings: ArcSwap::from_pointee(prepared.tools),

@@ -12,7 +12,9 @@ use broker_model::lock::LockedSource;
 use broker_model::{NodePath, Snapshot};
 use serde_json::{Value, json};
 
-use crate::catalog::{Area, Catalog, Entry, EntryKind, FORMAT, Source, Span, Tool};
+use broker_search::Document;
+
+use crate::catalog::{Area, Catalog, Entry, EntryKind, FORMAT, SearchTables, Source, Span, Tool};
 use crate::sources::fake::Fake;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
@@ -188,6 +190,18 @@ pub(super) fn catalog() -> &'static Catalog {
         entry: at(path),
         summary: text(format!("at {path}")),
     };
+    let documents: Vec<_> = tables
+        .iter()
+        .map(|tool| Document {
+            name: tool.name,
+            place: entries[tool.entry as usize].path.split('/').collect(),
+            ..Document::default()
+        })
+        .collect();
+    let search = SearchTables {
+        index: leak(broker_search::index_bytes(&documents, None)),
+        table: None,
+    };
     Box::leak(Box::new(Catalog {
         format: FORMAT,
         catalog_digest: "sha256/1:catalog",
@@ -202,6 +216,7 @@ pub(super) fn catalog() -> &'static Catalog {
         sources: leak(sources),
         areas: leak(vec![area("/a"), area("/empty")]),
         access: None,
+        search,
     }))
 }
 

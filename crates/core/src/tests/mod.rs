@@ -10,5 +10,6 @@ mod fixture;
 mod identities;
 mod interleavings;
 mod restrict;
+mod search;
 mod start;
 mod subtrees;

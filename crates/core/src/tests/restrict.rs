@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::fixture::{CALLER, context, fixture, json_of, request};
-use crate::{Args, BrokerInterface, Describe, Identity, Restrict, StartMode, ToolItem};
+use crate::{
+    Args, BrokerInterface, Describe, Identity, Restrict, SearchOptions, StartMode, ToolItem,
+};
 
 const TOOLS: [&str; 3] = ["/a/deep/b/echo", "/a/echo", "/a/twin"];
 
@@ -46,6 +48,10 @@ proptest! {
             assert_eq!(listed.iter().map(|tool| tool.path).collect::<Vec<_>>(), kept);
             let tree = json_of(&stack.tree(&CALLER, "/", 16).unwrap()).to_string();
             assert!(!names_any(&tree, &refused), "{tree}");
+            let found = stack.search(&CALLER, "echo twin deep", SearchOptions::default()).unwrap();
+            let found = json_of(&found);
+            assert!(!names_any(&found.to_string(), &refused), "{found}");
+            assert_eq!(found["children"].as_array().unwrap().len(), kept.len(), "{found}");
             let all = TOOLS.map(str::to_owned);
             let many = json_of(&stack.describe(&CALLER, Describe::Many(&all)).unwrap());
             let account = broker.core.memory().account();

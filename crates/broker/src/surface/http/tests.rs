@@ -54,6 +54,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         sources: &[],
         areas: &[],
         access: None,
+        search: crate::catalog::SearchTables::EMPTY,
     }));
     let config = Config::parse("c.json", catalog.config.as_bytes())
         .unwrap()

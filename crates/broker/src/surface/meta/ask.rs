@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::call_body::{CallBody, LongCallBody};
-use super::fields::{DescBody, TreeBody, json_invalid, utf8};
+use super::fields::{DescBody, TreeBody, TreeRequest, json_invalid, utf8};
 use super::reply::chars_around;
 use crate::core::{
     Account, Args, CallContext, CallEvents, CancelMode, Charge, Core, CoreError, Describe,
-    Identity, Operation, Outcome, Reply, ResultForm, SMALL_BYTES, ToolRequest,
+    Identity, Operation, Outcome, Reply, ResultForm, SMALL_BYTES, SearchOptions, ToolRequest,
     memory_error_for_request,
 };
 
@@ -178,11 +178,14 @@ fn list(
         Listing::Tree => {
             let body = TreeBody::parse(text)?;
             let path = body.path.as_deref();
-            core.list(
-                identity,
-                path.unwrap_or_else(|| core.root(identity)),
-                body.depth,
-            )
+            match body.what {
+                TreeRequest::List { depth } => {
+                    core.list(identity, path.unwrap_or_else(|| core.root(identity)), depth)
+                }
+                TreeRequest::Search { query, limit } => {
+                    core.search(identity, &query, SearchOptions { path, limit })
+                }
+            }
         }
         Listing::Desc => {
             let body = DescBody::parse(text)?;

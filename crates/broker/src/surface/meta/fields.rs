@@ -7,14 +7,23 @@ use broker_model::suggest;
 use broker_model::text::shown_line;
 use serde_json::{Map, Value, json};
 
-use crate::core::{self, CoreError, MAX_DEPTH, MAX_DESCRIBED};
+use crate::core::{self, CoreError, DEFAULT_HITS, MAX_DEPTH, MAX_DESCRIBED, MAX_HITS};
 
 /// A checked `meta_tree` body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TreeBody {
     /// `None` for the top of what the caller sees.
     pub(super) path: Option<String>,
-    pub(super) depth: u8,
+    pub(super) what: TreeRequest,
+}
+
+/// What `meta_tree` answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TreeRequest {
+    /// The entries below the path, so many levels deep.
+    List { depth: u8 },
+    /// The tools below the path that fit a query.
+    Search { query: String, limit: usize },
 }
 
 /// A checked `meta_desc` body.
@@ -28,22 +37,31 @@ pub(super) enum DescBody {
 
 impl TreeBody {
     pub(super) fn parse(text: &str) -> Result<Self, Box<CoreError>> {
-        let mut members = object(text, &["path", "depth"])?;
+        let mut members = object(text, &["path", "depth", "query", "limit"])?;
         let path = match members.remove("path") {
             None => None,
             Some(Value::String(path)) => Some(path),
             Some(_) => return Err(path_type()),
         };
-        let depth = match members.get("depth").map(Value::as_u64) {
-            None => 1,
-            Some(Some(depth)) if (1..=u64::from(MAX_DEPTH)).contains(&depth) => depth as u8,
-            Some(_) => {
-                return Err(field_invalid(format!(
-                    "`depth` must be an integer from 1 to {MAX_DEPTH}"
-                )));
+        let depth = integer(&members, "depth", u64::from(MAX_DEPTH))?;
+        let limit = integer(&members, "limit", MAX_HITS as u64)?;
+        let what = match (members.remove("query"), depth, limit) {
+            (None, _, Some(_)) => {
+                return Err(field_invalid("`limit` needs a `query`"));
             }
+            (None, depth, None) => TreeRequest::List {
+                depth: depth.unwrap_or(1) as u8,
+            },
+            (Some(_), Some(_), _) => {
+                return Err(field_invalid("give `query` or `depth`, not both"));
+            }
+            (Some(Value::String(query)), None, limit) => TreeRequest::Search {
+                query,
+                limit: limit.map_or(DEFAULT_HITS, |limit| limit as usize),
+            },
+            (Some(_), None, _) => return Err(field_invalid("`query` must be a string")),
         };
-        Ok(Self { path, depth })
+        Ok(Self { path, what })
     }
 }
 
@@ -65,6 +83,21 @@ impl DescBody {
             (Some(_), Some(_)) => Err(field_invalid("give `path` or `paths`, not both")),
             (None, None) => Err(field_invalid("give `path` or `paths`")),
         }
+    }
+}
+
+/// The integer from 1 to `max` of a member, if the member is there.
+fn integer(
+    members: &Map<String, Value>,
+    name: &str,
+    max: u64,
+) -> Result<Option<u64>, Box<CoreError>> {
+    match members.get(name).map(Value::as_u64) {
+        None => Ok(None),
+        Some(Some(number)) if (1..=max).contains(&number) => Ok(Some(number)),
+        Some(_) => Err(field_invalid(format!(
+            "`{name}` must be an integer from 1 to {max}"
+        ))),
     }
 }
 
@@ -206,8 +239,20 @@ mod tests {
     fn tree_body_is_parsed_or_refused() {
         let tree = |path: Option<&str>, depth| TreeBody {
             path: path.map(str::to_owned),
-            depth,
+            what: TreeRequest::List { depth },
         };
+        let search = |query: &str, limit| TreeBody {
+            path: None,
+            what: TreeRequest::Search {
+                query: query.to_owned(),
+                limit,
+            },
+        };
+        assert_eq!(TreeBody::parse(r#"{"query":"x"}"#).unwrap(), search("x", 5));
+        assert_eq!(
+            TreeBody::parse(r#"{"query":"","limit":50}"#).unwrap(),
+            search("", 50)
+        );
         assert_eq!(TreeBody::parse("{}").unwrap(), tree(None, 1));
         assert_eq!(
             TreeBody::parse(r#"{"path":"/a","depth":16}"#).unwrap(),
@@ -223,6 +268,12 @@ mod tests {
             (r#"{"depth":"1"}"#, CallCode::FieldInvalid),
             (r#"{"depth":null}"#, CallCode::FieldInvalid),
             (r#"{"deph":1}"#, CallCode::FieldUnknown),
+            (r#"{"query":"x","depth":1}"#, CallCode::FieldInvalid),
+            (r#"{"query":1}"#, CallCode::FieldInvalid),
+            (r#"{"query":null}"#, CallCode::FieldInvalid),
+            (r#"{"limit":5}"#, CallCode::FieldInvalid),
+            (r#"{"query":"x","limit":0}"#, CallCode::FieldInvalid),
+            (r#"{"query":"x","limit":51}"#, CallCode::FieldInvalid),
             (r#"{"depth":1,"depth":1}"#, CallCode::JsonInvalid),
             ("[]", CallCode::JsonInvalid),
             ("", CallCode::JsonInvalid),

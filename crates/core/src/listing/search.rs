@@ -1,0 +1,152 @@
+//! Search: the tools that a caller may see, ranked for a query.
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use broker_model::CallCode;
+use broker_search::{Index, MAX_HITS, MAX_QUERY_CHARS, StaticTable};
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::catalog::{EntryKind, SearchTables};
+use crate::errors::error::CoreError;
+use crate::listing::lookup;
+use crate::listing::scope::Scope;
+use crate::types::{Reply, SearchOptions};
+
+/// The maximum number of nodes that an answer names.
+const MAX_NODES: usize = 3;
+
+/// What all searches of a core read.
+pub(crate) struct ToolSearch {
+    index: Index<'static>,
+    tables: SearchTables,
+    /// Read by the first search, so that a broker without searches pays nothing for it.
+    table: OnceLock<Option<StaticTable>>,
+}
+
+impl ToolSearch {
+    /// `None` if the index is not one of this version for this number of tools.
+    pub(crate) fn new(tables: SearchTables, tools: usize) -> Option<Self> {
+        let index = Index::new(tables.index).ok()?;
+        (index.tools() as usize == tools).then_some(Self {
+            index,
+            tables,
+            table: OnceLock::new(),
+        })
+    }
+
+    /// A damaged table cannot be compiled in: a test reads it. Without one, words answer alone.
+    fn table(&self) -> Option<&StaticTable> {
+        let read = || {
+            self.tables
+                .table
+                .and_then(|files| StaticTable::new(files).ok())
+        };
+        self.table.get_or_init(read).as_ref()
+    }
+
+    /// The answer to a query. Equals that of a catalog that has only the tools that the caller may see.
+    pub(crate) fn search(
+        &self,
+        scope: Scope<'_>,
+        root: &str,
+        query: &str,
+        options: SearchOptions<'_>,
+    ) -> Result<Reply, Box<CoreError>> {
+        check(query, options.limit)?;
+        let at = lookup::resolve(scope, options.path.unwrap_or(root))?;
+        let place = scope.catalog.entry(at);
+        if matches!(place.kind, EntryKind::Tool(_)) {
+            return Err(lookup::is_tool(place.path));
+        }
+        let tools = scope
+            .caller
+            .search_scope(scope.view, scope.catalog, &self.index);
+        let is_below = |tool: u32| is_below(scope.path_of(tool), place.path);
+        let ranking = broker_search::search(&self.index, &tools, self.table(), query, is_below);
+        let mut out = String::with_capacity(1024);
+        out.push_str("{\"path\":");
+        push(&mut out, place.path);
+        out.push_str(",\"type\":\"node\",\"query\":");
+        push(&mut out, query);
+        out.push_str(",\"children\":[");
+        for (rank, hit) in ranking.hits.iter().take(options.limit).enumerate() {
+            let separator = if rank > 0 { "," } else { "" };
+            let score = (hit.score * 100.0).round() / 100.0;
+            out.push_str(separator);
+            scope.push_found_tool(&mut out, hit.tool);
+            write!(out, ",\"score\":{}}}", Value::from(score)).expect("a string takes all text");
+        }
+        out.push_str("],\"nodes\":[");
+        let found = ranking.hits.iter().map(|hit| hit.tool);
+        for (rank, node) in self.nodes(scope, at, found).into_iter().enumerate() {
+            let separator = if rank > 0 { "," } else { "" };
+            out.push_str(separator);
+            scope.push_found_node(&mut out, node);
+        }
+        out.push(']');
+        if ranking.is_weak {
+            out.push_str(",\"weak\":true");
+        }
+        out.push('}');
+        Ok(Reply {
+            body: Bytes::from(out),
+            etag: None,
+        })
+    }
+
+    /// The nodes of the best tools, each once, without the one that was searched.
+    fn nodes(&self, scope: Scope<'_>, place: u32, tools: impl Iterator<Item = u32>) -> Vec<u32> {
+        let mut nodes = Vec::with_capacity(MAX_NODES);
+        for tool in tools {
+            let (parent, _) = scope.path_of(tool).rsplit_once('/').unwrap_or_default();
+            let parent = if parent.is_empty() { "/" } else { parent };
+            let Some(node) = scope.catalog.find(parent) else {
+                continue;
+            };
+            if node != place && scope.admits(node) && !nodes.contains(&node) {
+                nodes.push(node);
+            }
+            if nodes.len() == MAX_NODES {
+                break;
+            }
+        }
+        nodes
+    }
+}
+
+/// Whether an entry is below a node.
+fn is_below(path: &str, node: &str) -> bool {
+    let rest = path.strip_prefix(node.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Refuses queries and limits that are out of bounds.
+fn check(query: &str, limit: usize) -> Result<(), Box<CoreError>> {
+    let invalid = |message: String, hint: &str| {
+        let error = CoreError::new(CallCode::FieldInvalid, message);
+        Err(Box::new(error.hint(hint)))
+    };
+    let is_long = query.chars().nth(MAX_QUERY_CHARS).is_some();
+    if is_long || !query.chars().any(char::is_alphanumeric) {
+        let message = format!(
+            "`query` must have 1 to {MAX_QUERY_CHARS} characters, with at least one letter or digit"
+        );
+        return invalid(
+            message,
+            "Search for two to six English words: action, object and product.",
+        );
+    }
+    match (1..=MAX_HITS).contains(&limit) {
+        true => Ok(()),
+        false => invalid(
+            format!("`limit` is {limit}, but must be from 1 to {MAX_HITS}"),
+            "Leave `limit` out for the usual number of hits.",
+        ),
+    }
+}
+
+fn push(out: &mut String, text: &str) {
+    write!(out, "{}", Value::from(text)).expect("a string takes all text");
+}
