@@ -20,6 +20,7 @@ use crate::call::validator::LazyValidator;
 use crate::call::work::WorkPool;
 use crate::catalog::{Catalog, FORMAT};
 use crate::drain::Drain;
+use crate::listing::heads::nodes_with_tool_names;
 use crate::listing::scope::heights;
 use crate::listing::view::View;
 use crate::sources::drift_state::{CheckSettings, DriftState};
@@ -100,6 +101,7 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
     Ok(Inner {
         catalog,
         heights: heights(catalog),
+        named: nodes_with_tool_names(catalog),
         policy: ArcSwap::new(prepared.policy),
         validators: validators.collect(),
         settings: ArcSwap::from_pointee(prepared.tools),

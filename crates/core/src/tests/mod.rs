@@ -12,3 +12,4 @@ mod interleavings;
 mod restrict;
 mod start;
 mod subtrees;
+mod summaries;

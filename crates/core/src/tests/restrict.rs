@@ -46,6 +46,7 @@ proptest! {
             assert_eq!(listed.iter().map(|tool| tool.path).collect::<Vec<_>>(), kept);
             let tree = json_of(&stack.tree(&CALLER, "/", 16).unwrap()).to_string();
             assert!(!names_any(&tree, &refused), "{tree}");
+            assert!(!refused.contains(&"/a/twin") || !tree.contains("twin"), "{tree}");
             let all = TOOLS.map(str::to_owned);
             let many = json_of(&stack.describe(&CALLER, Describe::Many(&all)).unwrap());
             let account = broker.core.memory().account();
