@@ -12,14 +12,14 @@ use crate::tokens::tokens;
 /// The rules, as the report prints them.
 pub(crate) const RULES: &[&str] = &[
     "The caller has read the start of the session: the whole answer of `tools/list` as JSON, and the instructions.",
-    "It wants one tool and recognises the tool and the nodes above it when their paths are in a text.",
-    "By tree: it lists the nodes above the tool from the top. It skips those whose child on the way it has read already, \
-     so that it begins below the areas that the start of the session names.",
-    "By search: it sends one query, the words of the tool's name and of its server's, each once, at most six. If the tool \
-     is not in the reply, it goes on by tree.",
-    "Then it describes the tool by `meta_desc`, and calls it by `meta_call`.",
-    "Each call costs the tokens of its arguments and of its reply's text; the first call of the tool costs those of its \
-     arguments with empty `args`, since the tool's own arguments and result cost the same in every way.",
+    "It wants one tool, and recognises the tool and the nodes above it when their paths are in a text.",
+    "By tree: it lists the nodes above the tool from the top by `meta_tree`, except those whose child on the way it has \
+     read already. So it begins below the areas that the start of the session names.",
+    "By search: it sends one `query` of at most six words: those of the tool's name, then those of the nodes above it, \
+     each once. If the tool is not in the reply, it goes on by tree.",
+    "Then it describes the tool by `meta_desc` and calls it by `meta_call`.",
+    "A call costs the tokens of its arguments and of its reply's text. The first call of the tool costs those of its \
+     arguments with empty `args`: the tool's own arguments and result cost the same in every way.",
 ];
 
 /// The maximum number of words of a query.
@@ -48,11 +48,14 @@ pub(crate) struct Caller<'s> {
 
 impl<'s> Caller<'s> {
     pub(crate) fn new(stage: &'s Stage) -> Self {
-        let start = format!("{}\n{}", stage.tools(), stage.instructions());
-        let start_tokens = tokens(&stage.tools().to_string()) + tokens(&stage.instructions());
+        let (tools, instructions) = (stage.tools(), stage.instructions());
+        let start_tokens = tokens(&tools.to_string()) + tokens(&instructions);
+        let texts = tools.as_array().into_iter().flatten();
+        let texts = texts.filter_map(|tool| tool["description"].as_str());
+        let start: Vec<&str> = texts.chain([instructions.as_str()]).collect();
         Self {
             stage,
-            start,
+            start: start.join("\n"),
             start_tokens,
             listings: RefCell::default(),
         }

@@ -22,7 +22,7 @@ pub(crate) struct Figures {
 /// The figures of one catalog, in tokens.
 pub(crate) struct Catalog {
     name: &'static str,
-    servers: usize,
+    pub(crate) servers: usize,
     /// `tools/list` of all servers, as they answer it without a broker.
     pub(crate) raw: usize,
     /// The start of a session.
@@ -164,9 +164,14 @@ fn all_servers() -> Vec<String> {
 
 fn ways(name: &str, how: &str, ways: &[Way]) -> String {
     let calls: Vec<usize> = ways.iter().map(|way| way.calls).collect();
-    let costs: Vec<usize> = ways.iter().map(|way| way.tokens).collect();
+    let costs = costs(ways);
     let ((calls, _, longest), (median, most, highest)) = (spread(&calls), spread(&costs));
     format!("| {name}, {how} | {calls}, {longest} | {median} | {most} | {highest} |")
+}
+
+/// The tokens of each way.
+pub(crate) fn costs(ways: &[Way]) -> Vec<usize> {
+    ways.iter().map(|way| way.tokens).collect()
 }
 
 /// The median, the value that 90 % do not exceed, and the highest one.

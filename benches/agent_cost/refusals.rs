@@ -1,6 +1,6 @@
 //! The texts of refused calls: every error that a caller can cause by its own call, and those of a failing source.
 
-use harness::{Broker, Chaos};
+use harness::{Broker, Chaos, DirectServer};
 use serde_json::{Value, json};
 
 use crate::stage::{Reply, Stage};
@@ -120,18 +120,40 @@ pub(crate) fn of_sources() -> Vec<Refusal> {
         ),
     ];
     let cases = cases.into_iter();
-    cases
-        .map(|(cause, (path, args), script)| {
-            let chaos = Chaos::new();
-            chaos.script("a", &script);
-            let run = chaos.run("chaos-broker", &["127.0.0.1:0", "--ignore-broken-tool"]);
-            let stage = Stage::new(Broker::start_ready(run), None);
-            refusal(
-                cause,
-                &stage.call("meta_call", &json!({ "path": path, "args": args })),
-            )
-        })
-        .collect()
+    let by_sources = cases.map(|(cause, (path, args), script)| {
+        let chaos = Chaos::new();
+        chaos.script("a", &script);
+        let run = chaos.run("chaos-broker", &["127.0.0.1:0", "--ignore-broken-tool"]);
+        let stage = Stage::new(Broker::start_ready(run), None);
+        refusal(
+            cause,
+            &stage.call("meta_call", &json!({ "path": path, "args": args })),
+        )
+    });
+    by_sources.chain([forbidden(), refused_start()]).collect()
+}
+
+/// Of a tool that the caller may not use, where the config says that callers are informed.
+fn forbidden() -> Refusal {
+    let rules = json!([{ "allow": ["/**"], "to": ["a"] }]);
+    let access = json!({ "groups": ["a"], "rules": rules, "denied": "forbidden" });
+    let stage = Stage::serve(&json!({ "tree": [Stage::node("time")], "access": access }));
+    let call = json!({ "path": "/time/convert_time" });
+    refusal("tool of other callers", &stage.call("meta_call", &call))
+}
+
+/// Of every call, if a source differs from the lock.
+fn refused_start() -> Refusal {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({ "tools": Chaos::tools_without("echo") }));
+    let mut broker = DirectServer::start(chaos.run("chaos-broker", &["stdio"]));
+    let answer = broker.call("meta_call", &json!({ "path": "/b/echo" }));
+    let text = answer["result"]["content"][0]["text"].as_str();
+    let reply = Reply {
+        text: text.expect("a reply is text").to_owned(),
+        is_error: answer["result"]["isError"] == true,
+    };
+    refusal("source differs from the lock", &reply)
 }
 
 fn on_call(tool: &str, behaviour: &Value) -> Value {

@@ -46,19 +46,25 @@ impl Stage {
         Self::new(broker, None)
     }
 
-    /// Some servers of the corpus, each mounted directly below the root without a summary.
+    /// Some servers of the corpus, each mounted directly below the root.
     pub(crate) fn of(servers: &[&str]) -> Self {
+        let tree: Vec<_> = servers.iter().map(|server| Self::node(server)).collect();
+        Self::serve(&json!({ "tree": tree }))
+    }
+
+    /// The node of a server of the corpus, without a summary.
+    pub(crate) fn node(server: &str) -> Value {
+        let file = corpus_folder().join(format!("servers/{server}.json"));
+        let command = [&binary("chaos-mcp"), Path::new("--replay"), &file].map(Path::to_path_buf);
+        json!({ "path": format!("/{server}"), "source": { "command": command } })
+    }
+
+    /// The broker of a config.
+    pub(crate) fn serve(config: &Value) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let replay = binary("chaos-mcp");
-        let node = |server: &&str| {
-            let file = corpus_folder().join(format!("servers/{server}.json"));
-            let command = [&replay, Path::new("--replay"), &file].map(Path::to_path_buf);
-            json!({ "path": format!("/{server}"), "source": { "command": command } })
-        };
-        let tree: Vec<_> = servers.iter().map(node).collect();
+        let text = config.to_string();
         let config = folder.path().join("config.json");
-        std::fs::write(&config, json!({ "tree": tree }).to_string())
-            .expect("the config is written");
+        std::fs::write(&config, text).expect("the config is written");
         let config = config.to_string_lossy();
         let locked = Run::new(&binary("broker-gen"))
             .args(["lock", "--config", &config])
