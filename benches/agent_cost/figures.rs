@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::json;
+
 use crate::caller::{Caller, RULES, Way};
 use crate::refusals::{self, Refusal};
 use crate::stage::{Stage, corpus_folder, recording};
@@ -142,10 +144,11 @@ impl Catalog {
     }
 }
 
-/// Whether `meta_tree` says that it searches.
+/// Whether `meta_tree` searches.
 fn has_search(stage: &Stage) -> bool {
-    let tools = stage.tools();
-    tools[0]["inputSchema"]["properties"]["query"].is_object()
+    !stage
+        .call("meta_tree", &json!({ "query": "time" }))
+        .is_error
 }
 
 fn raw_tokens(server: &str) -> usize {
@@ -164,14 +167,9 @@ fn all_servers() -> Vec<String> {
 
 fn ways(name: &str, how: &str, ways: &[Way]) -> String {
     let calls: Vec<usize> = ways.iter().map(|way| way.calls).collect();
-    let costs = costs(ways);
+    let costs: Vec<usize> = ways.iter().map(|way| way.tokens).collect();
     let ((calls, _, longest), (median, most, highest)) = (spread(&calls), spread(&costs));
     format!("| {name}, {how} | {calls}, {longest} | {median} | {most} | {highest} |")
-}
-
-/// The tokens of each way.
-pub(crate) fn costs(ways: &[Way]) -> Vec<usize> {
-    ways.iter().map(|way| way.tokens).collect()
 }
 
 /// The median, the value that 90 % do not exceed, and the highest one.

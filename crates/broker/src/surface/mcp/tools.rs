@@ -76,8 +76,8 @@ fn direct_instructions(areas: &str) -> String {
 /// The areas follow, without summaries: some clients pass on only the instructions, others only the descriptions of
 /// tools.
 const META_INSTRUCTIONS: &str = "Many tools behind three: find one with meta_tree, read its arguments with meta_desc, \
-     run it with meta_call. Copy paths from replies; do not guess them. If a call fails, follow `message` and `hint`; \
-     repeat it unchanged only if `retryable` is true. Areas: ";
+     run it with meta_call. Copy paths from replies; do not guess them. If a call fails, follow `hint`; repeat it \
+     unchanged only if `retryable`. Areas: ";
 
 /// The entries of the three meta-tools in `tools/list`. Every model pays for each word of them; there are no
 /// `outputSchema`s, since a model reads the text, and `additionalProperties` is not closed, since an unknown member is
@@ -89,7 +89,7 @@ pub(super) fn meta_tools(client: &Client) -> Value {
         {
             "name": NAMES[0],
             "title": "List tools",
-            "description": format!("Lists the tools below a node, one line each: path, summary. A path with `/` at its end is a node to list, any other a tool. Top:{areas}"),
+            "description": format!("Lists the tools below a node, one line each: path, summary; a path with `/` at its end is a node to list, others are tools. Top:{areas}"),
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -102,7 +102,7 @@ pub(super) fn meta_tools(client: &Client) -> Value {
         {
             "name": NAMES[1],
             "title": "Describe tools",
-            "description": "What a tool does and the JSON Schema of its arguments, `args_schema`. Read it before the first call of a tool. `path`, or `paths` for several.",
+            "description": "What a tool does and the JSON Schema of its arguments, `args_schema`. Read it before the first call.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -122,7 +122,7 @@ pub(super) fn meta_tools(client: &Client) -> Value {
                 "properties": {
                     "path": { "type": "string" },
                     "args": { "type": "object", "description": "As args_schema says" },
-                    "meta": { "type": "object", "description": "`_meta` for the server; rarely needed" },
+                    "meta": { "type": "object", "description": "`_meta` for the server" },
                 },
                 "required": ["path"],
             },
