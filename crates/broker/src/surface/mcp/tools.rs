@@ -88,12 +88,14 @@ pub(super) fn meta_tools(client: &Client) -> Value {
     json!([
         {
             "name": NAMES[0],
-            "title": "List tools",
-            "description": format!("Lists the tools below a node, one line each: path, summary; a path with `/` at its end is a node to list, others are tools. Top:{areas}"),
+            "title": "Find tools",
+            "description": format!("Finds tools. Search: query, two to six English words, action + object + product, one need a query; if `weak`, rephrase or list a node. List: path. One line each: path, summary; a path with `/` at its end is a node to list, others are tools. Top:{areas}"),
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    "path": { "type": "string", "default": root, "description": "Node to list" },
+                    "query": { "type": "string", "maxLength": 400 },
+                    "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": 5 },
+                    "path": { "type": "string", "default": root, "description": "Node" },
                     "depth": { "type": "integer", "minimum": 1, "maximum": MAX_DEPTH },
                 },
             },
