@@ -52,6 +52,12 @@ impl BodyForm {
         }
     }
 
+    /// [`Self::path`] without a copy.
+    fn owned(self, mut text: String) -> String {
+        text.truncate(self.path(&text).len());
+        text
+    }
+
     const fn desc_members(self) -> &'static [&'static str] {
         match self {
             Self::Http => &["path", "paths"],
@@ -97,12 +103,12 @@ impl DescRequest {
 impl DescBody {
     fn of(mut members: Map<String, Value>, form: BodyForm) -> Result<Self, Box<CoreError>> {
         match (members.remove("path"), members.remove("paths")) {
-            (Some(Value::String(path)), None) => Ok(Self::One(form.path(&path).to_owned())),
+            (Some(Value::String(path)), None) => Ok(Self::One(form.owned(path))),
             (Some(_), None) => Err(path_type()),
             (None, Some(Value::Array(items))) if items.len() <= MAX_DESCRIBED => items
                 .into_iter()
                 .map(|item| match item {
-                    Value::String(path) => Ok(form.path(&path).to_owned()),
+                    Value::String(path) => Ok(form.owned(path)),
                     _ => Err(paths_type()),
                 })
                 .collect::<Result<_, _>>()
