@@ -13,7 +13,7 @@ use broker_model::trust::TrustLevel;
 #[cfg(feature = "cli")]
 use crate::provenance::{self, Requested};
 #[cfg(feature = "cli")]
-use crate::tables;
+use crate::tables::summary;
 
 /// Maximum length of the list of changes in a message, in characters.
 const MAX_CHANGES_CHARS: usize = 600;
@@ -24,7 +24,7 @@ pub(crate) fn describe(lock: &mut Lock, config: &Config) {
     let folder = folder_of(config);
     for source in &mut lock.sources {
         source.describe(config, &folder, |source, tool| {
-            tables::summary(source.overrides.get(&tool.upstream_name), tool)
+            summary::summary(source.overrides.get(&tool.upstream_name), tool)
         });
     }
 }

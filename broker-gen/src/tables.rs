@@ -10,20 +10,21 @@ use std::ops::Range;
 
 use broker_model::NodePath;
 use broker_model::access::{DenyMask, Hint, Hints, NarrowMask};
-use broker_model::config::{Config, DEFAULT_MAX_NAME, ToolOverride};
+use broker_model::config::{Config, DEFAULT_MAX_NAME};
 use broker_model::digest::Digest;
 use broker_model::flat_name::flat_name;
-use broker_model::lock::{Lock, LockedTool};
+use broker_model::lock::Lock;
 use broker_search::StaticTable;
 use serde_json::{Value, json};
 
 pub(crate) mod access;
+pub(crate) mod summary;
 mod tool_reply;
 
 use crate::plan::{self, Plan, ToolEntry};
 use crate::search_documents::search_documents;
-use crate::text::first_sentence;
 use broker_model::header_params::{self, HeaderParam};
+use summary::{node_summary, tool_summary};
 use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
@@ -366,7 +367,7 @@ impl Writer<'_, '_> {
 
     fn kind_and_summary(&self, path: &NodePath) -> (&'static str, String) {
         match &self.plan.entries[path] {
-            plan::Entry::Node { node, .. } => ("node", node_summary(path, node)),
+            plan::Entry::Node { node, .. } => ("node", node_summary(self.plan, path, node)),
             plan::Entry::Tool(tool) => ("tool", tool_summary(tool)),
         }
     }
@@ -421,52 +422,6 @@ fn head(path: &NodePath, kind: &str, summary: &str) -> String {
         Value::from(path.as_str()),
         Value::from(summary)
     )
-}
-
-/// The summary, else the description's first sentence, else the name.
-pub(crate) fn node_summary(path: &NodePath, node: &broker_model::config::Node) -> String {
-    let from_description = || node.description.as_deref().and_then(first_sentence);
-    let name = || {
-        if path.is_root() {
-            "All tools of this broker".to_owned()
-        } else {
-            path.leaf().to_owned()
-        }
-    };
-    node.summary
-        .clone()
-        .or_else(from_description)
-        .unwrap_or_else(name)
-}
-
-/// [`summary`] of a tool of the plan.
-pub(crate) fn tool_summary(tool: &ToolEntry<'_>) -> String {
-    summary(tool.said, tool.tool)
-}
-
-/// The override, else the title, else the description's first sentence, else the name.
-pub(crate) fn summary(said: Option<&ToolOverride>, tool: &LockedTool) -> String {
-    let raw = &tool.raw;
-    let text = |value: Option<&Value>| {
-        value
-            .and_then(Value::as_str)
-            .filter(|text| !text.trim().is_empty())
-            .map(str::to_owned)
-    };
-    said.and_then(|said| said.summary.clone())
-        .or_else(|| text(raw.get("title")))
-        .or_else(|| {
-            text(
-                raw.get("annotations")
-                    .and_then(|annotations| annotations.get("title")),
-            )
-        })
-        .or_else(|| {
-            raw.get("description")
-                .and_then(Value::as_str)
-                .and_then(first_sentence)
-        })
-        .unwrap_or_else(|| tool.upstream_name.clone())
 }
 
 /// The server's schema; a missing one accepts anything.

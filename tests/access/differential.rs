@@ -46,8 +46,11 @@ fn tree(source: impl Fn(&str) -> Option<Value>) -> Value {
             own[name] = value.clone();
         }
         // The node with its source, and the nodes above it, from the inside out.
-        let mut node =
-            json!({"path": path, "type": "node", "summary": format!("at {path}"), "source": own});
+        let mut node = json!({"path": path, "type": "node", "source": own});
+        // A source without a summary gets one from the names of its tools, those that the caller may see.
+        if path.starts_with("/talk") {
+            node["summary"] = format!("at {path}").into();
+        }
         let mut above = path;
         while let Some((parent, _)) = above
             .rsplit_once('/')

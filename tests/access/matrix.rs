@@ -255,9 +255,10 @@ impl Identity {
         let said = session.caller.try_session("/mcp").expect("a session").1;
         let said = said.json()["result"]["instructions"].clone();
         let said = said.as_str().expect("a text");
-        let areas = said.lines().filter_map(|line| line.strip_prefix("- "));
+        let areas = said.split_once("Areas: ").expect("areas").1;
+        let areas = areas.split_whitespace();
         let areas: Vec<_> = areas
-            .filter_map(|line| Some(line.split_once(':')?.0))
+            .map(|area| area.strip_suffix('/').unwrap_or(area))
             .collect();
         assert_eq!(areas, self.children("/"), "the areas of {}", self.name);
     }

@@ -297,7 +297,7 @@ fn call_that_waits_for_its_server_is_never_sent() {
     stage.keys(std::slice::from_ref(&root.entry));
     let reply = read(second).text();
     assert!(reply.contains("unauthorized"), "{reply}");
-    assert!(reply.contains(r#"\"maybe_executed\":false"#), "{reply}");
+    assert!(!reply.contains("maybe_executed"), "it was not: {reply}");
     let reply = read(first).json();
     assert_eq!(reply["result"]["isError"], false, "{reply}");
     // The next call of the server comes after the one that waited.

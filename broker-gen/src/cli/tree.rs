@@ -11,8 +11,9 @@ use broker_model::{Diagnostic, NodePath, text};
 use clap::Args;
 
 use super::output;
+use crate::build_script;
 use crate::plan::{self, Entry, Plan};
-use crate::{build_script, tables};
+use crate::tables::summary;
 
 /// Maximum length of a summary in a line.
 const SUMMARY: usize = 120;
@@ -95,7 +96,7 @@ fn walk(
             } else {
                 format!(" (`{}`)", shown_line(name, 100))
             };
-            let summary = shown_line(&tables::tool_summary(tool), SUMMARY);
+            let summary = shown_line(&summary::tool_summary(tool), SUMMARY);
             lines.push((format!("{indent}{leaf}{origin}"), summary));
         }
         Entry::Node { node, children } => {
@@ -104,7 +105,7 @@ fn walk(
             } else {
                 format!("{}/", path.leaf())
             };
-            let summary = shown_line(&tables::node_summary(path, node), SUMMARY);
+            let summary = shown_line(&summary::node_summary(plan, path, node), SUMMARY);
             lines.push((format!("{indent}{name}"), summary));
             for child in children {
                 walk(plan, child, depth + 1, hidden, lines);

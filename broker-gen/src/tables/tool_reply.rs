@@ -5,7 +5,8 @@ use std::ops::Range;
 use broker_model::NodePath;
 use serde_json::Value;
 
-use super::{args_schema, description, head, tool_summary};
+use super::summary::tool_summary;
+use super::{args_schema, description, head};
 use crate::plan::ToolEntry;
 
 /// The `meta_desc` reply of a tool.

@@ -1,6 +1,7 @@
 //! The core of the broker: catalog, admission, call path, drift state. It is the only way to a server,
 //! and it names no transport of callers: surfaces give it an identity and raw arguments.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -97,6 +98,8 @@ struct Inner {
     catalog: &'static Catalog,
     heights: Box<[u8]>,
     search: ToolSearch,
+    /// The nodes whose compiled summary is the names of their tools.
+    named: BTreeSet<u32>,
     /// Who may see and call what; a reload replaces it.
     policy: ArcSwap<Policy>,
     /// Filters of the program beside the policy.
@@ -490,6 +493,7 @@ impl Inner {
         Scope {
             catalog: self.catalog,
             heights: &self.heights,
+            named: &self.named,
             view,
             caller,
         }

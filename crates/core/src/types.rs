@@ -59,6 +59,8 @@ pub struct AreaRef {
     pub path: &'static str,
     /// Its summary as plain text.
     pub summary: Cow<'static, str>,
+    /// Whether it is a node.
+    pub is_node: bool,
 }
 
 /// The entry at a path, found without invoking it.

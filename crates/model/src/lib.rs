@@ -27,6 +27,7 @@ pub mod snapshot;
 pub mod suggest;
 pub mod terminal;
 pub mod text;
+pub mod tool_names;
 pub mod trust;
 pub mod unseen;
 pub mod url;

@@ -100,7 +100,7 @@ fn tree_shows_exposed_and_on_request_hidden_tools() {
     let lines: Vec<_> = tree.lines().collect();
     let expected = [
         "/             All tools of this broker",
-        "  a/          a",
+        "  a/          ex, y",
         "    ex (`x`)  Does x",
         "    y         Does y",
     ];

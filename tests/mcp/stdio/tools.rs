@@ -29,11 +29,20 @@ fn meta_tools_describe_themselves_and_each_other() {
         }
     }
     let tree = client.tool("meta_tree", json!({}));
-    let text: Value =
-        serde_json::from_str(tree["content"][0]["text"].as_str().expect("a text")).expect("JSON");
-    assert_eq!(text, tree["structuredContent"]);
-    let area = &text["children"][1]["path"];
+    let areas = tree["structuredContent"]["children"]
+        .as_array()
+        .expect("children");
+    let line = |area: &Value| {
+        let member = |name: &str| area[name].as_str().expect("a text").to_owned();
+        format!("{}/  {}", member("path"), member("summary"))
+    };
+    let lines: Vec<_> = areas.iter().map(line).collect();
+    assert_eq!(tree["content"][0]["text"], lines.join("\n"));
+    let node = lines[1].split("  ").next().expect("a path");
+    let listed = client.tool("meta_tree", json!({"path": node}));
+    let area = &areas[1]["path"];
     let below = client.tool("meta_tree", json!({"path": area}))["structuredContent"].clone();
+    assert_eq!(listed["structuredContent"], below, "with and without `/`");
     let tools = below["children"].as_array().expect("children");
     let hash = tools.iter().find(|tool| tool["path"] == "/util/hash_text");
     let path = &hash.expect("the tool is listed")["path"];
@@ -45,6 +54,32 @@ fn meta_tools_describe_themselves_and_each_other() {
     let entries = &several["structuredContent"]["entries"];
     assert_eq!(entries[0], described);
     assert_eq!(entries[1]["error"]["code"], "path_not_found");
+}
+
+#[test]
+fn text_of_a_description_is_short_unless_all_is_asked_for() {
+    let mut client = Client::legacy("2025-11-25");
+    let path = "/util/hash_text";
+    let mut described = |arguments: Value| {
+        let result = client.tool("meta_desc", arguments);
+        let text = result["content"][0]["text"].as_str().expect("a text");
+        let text: Value = serde_json::from_str(text).expect("JSON");
+        (text, result["structuredContent"].clone())
+    };
+    let (short, whole) = described(json!({"path": path}));
+    let (full, same) = described(json!({"path": path, "full": true}));
+    assert_eq!((&full, &same), (&whole, &whole));
+    for member in ["digest", "output_schema"] {
+        assert!(whole[member].is_string() || whole[member].is_object());
+        assert!(short.get(member).is_none(), "{short}");
+    }
+    for member in ["path", "description", "args_schema", "annotations"] {
+        assert_eq!(short[member], whole[member]);
+    }
+    let (several, _) = described(json!({"paths": [path, path]}));
+    assert_eq!(several["entries"], json!([short, short]));
+    let error = client.tool_error("meta_desc", json!({"path": path, "full": 1}));
+    assert_eq!(error["code"], "field_invalid");
 }
 
 #[test]
@@ -79,7 +114,7 @@ fn meta_call_with_wrong_arguments_is_refused_where_they_are() {
     );
     assert_eq!(error["code"], "args_invalid");
     assert!(error["details"]["args_schema"].is_object(), "{error}");
-    for member in ["message", "hint", "request_id"] {
+    for member in ["message", "hint"] {
         assert!(error[member].is_string(), "{member}: {error}");
     }
     let error = client.tool_error("meta_call", json!({"path": "/util/hash_txt"}));

@@ -18,6 +18,9 @@ const MAX_ERRORS: usize = 20;
 /// The longest schema that a reply includes whole, in bytes; also for its failing parts together.
 const MAX_SCHEMA_BYTES: usize = 8 << 10;
 
+/// The longest schema that a surface shows where callers pay for each byte; also for its failing parts together.
+const MAX_SHORT_SCHEMA_BYTES: usize = 1536;
+
 /// A tool's validator, compiled when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct LazyValidator(OnceLock<Option<Validator>>);
@@ -141,10 +144,12 @@ fn refused(
     let mut details = Map::new();
     details.insert("errors".to_owned(), shown_errors(&errors, args));
     details.insert("more".to_owned(), explanation.more.into());
+    let short_parts = (schema.len() > MAX_SHORT_SCHEMA_BYTES)
+        .then(|| failing_parts(&tree, &errors, MAX_SHORT_SCHEMA_BYTES));
     if schema.len() <= MAX_SCHEMA_BYTES {
         details.insert("args_schema".to_owned(), tree);
     } else {
-        let parts = failing_parts(&tree, &errors);
+        let parts = failing_parts(&tree, &errors, MAX_SCHEMA_BYTES);
         details.insert("args_schema_parts".to_owned(), parts);
     }
     let message = match errors.first() {
@@ -158,7 +163,8 @@ fn refused(
         ),
         None => "the arguments do not match the tool's schema".to_owned(),
     };
-    let error = args_invalid(path, message, details.into());
+    let mut error = args_invalid(path, message, details.into());
+    error.schema_parts = short_parts;
     if explanation.is_cut {
         Refusal::OverBudget(error)
     } else {
@@ -198,9 +204,8 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// The subschemas that failed, by their pointers, as many as fit.
-fn failing_parts(schema: &Value, errors: &[SchemaError]) -> Value {
-    let mut room = MAX_SCHEMA_BYTES;
+/// The subschemas that failed, by their pointers, as many as fit into `room` bytes.
+fn failing_parts(schema: &Value, errors: &[SchemaError], mut room: usize) -> Value {
     let mut parts = Map::new();
     for error in errors {
         // The pointer ends with the keyword; a caller needs the schema that contains it.
@@ -235,6 +240,10 @@ mod tests {
     use super::*;
 
     fn refuse(schema: Value, args: Value) -> Value {
+        refusal(schema, args).details.unwrap()
+    }
+
+    fn refusal(schema: Value, args: Value) -> Box<CoreError> {
         let validator = broker_schema::compile(&schema).unwrap();
         assert!(!validator.is_valid(&args));
         let budget = Budget::of_values(count_values(&args));
@@ -243,7 +252,24 @@ mod tests {
             panic!("{refusal:?}");
         };
         assert_eq!(error.code, CallCode::ArgsInvalid);
-        error.details.unwrap()
+        error
+    }
+
+    #[test]
+    fn args_error_for_a_schema_over_one_and_a_half_kib_has_short_parts_too() {
+        let of = |length| {
+            let n = json!({"type": "integer"});
+            let schema = json!({"description": "x".repeat(length), "properties": {"n": n}});
+            refusal(schema, json!({"n": "1"}))
+        };
+        assert_eq!(of(MAX_SHORT_SCHEMA_BYTES - 100).schema_parts, None);
+        let error = of(MAX_SHORT_SCHEMA_BYTES);
+        let parts = json!({"/properties/n": {"type": "integer"}});
+        assert_eq!(error.schema_parts, Some(parts));
+        assert!(
+            error.details.unwrap()["args_schema"].is_object(),
+            "the object is unchanged"
+        );
     }
 
     #[test]

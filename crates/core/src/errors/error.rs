@@ -23,6 +23,9 @@ pub struct CoreError {
     pub did_you_mean: Vec<String>,
     /// Details for programs.
     pub details: Option<Value>,
+    /// For arguments that do not match a long schema: its failing parts, shorter than in `details`. They are not
+    /// part of the object; a surface may show them in place of the schema.
+    pub schema_parts: Option<Value>,
     /// The server's own error, unchanged: `details.rpc` on the wire, instead of other details.
     pub rpc: Option<Box<RawValue>>,
     /// Whether the same call may succeed later.
@@ -43,6 +46,7 @@ impl CoreError {
             path: None,
             did_you_mean: Vec::new(),
             details: None,
+            schema_parts: None,
             rpc: None,
             retryable: false,
             maybe_executed: None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use broker_model::CallCode;
 use broker_model::text::shown_line;
+use broker_model::tool_names;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -83,8 +84,10 @@ impl<B: BrokerInterface> Restrict<B> {
         error
     }
 
-    /// Removes the entries that do not exist here from a listing.
-    fn prune(paths: &[&str], entry: &mut Value) {
+    /// Removes the entries that do not exist here from a listing, and their names from summaries. `inner` has the
+    /// paths of the tools of the inner broker.
+    fn prune(paths: &[&str], inner: &[&str], entry: &mut Value) {
+        name_own_tools(paths, inner, entry);
         let Some(children) = entry.get_mut("children") else {
             return;
         };
@@ -94,15 +97,27 @@ impl<B: BrokerInterface> Restrict<B> {
                 .is_some_and(|path| Self::exists(paths, path))
         });
         for child in children.as_array_mut().into_iter().flatten() {
-            Self::prune(paths, child);
+            Self::prune(paths, inner, child);
         }
     }
 
-    fn pruned(paths: &[&str], reply: &Reply) -> Reply {
+    fn pruned(&self, identity: &Identity, paths: &[&str], reply: &Reply) -> Reply {
+        let inner = self.inner.list_tools(identity).into_iter();
+        let inner: Vec<&str> = inner.map(|tool| tool.path).collect();
         let mut value: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        Self::prune(paths, &mut value);
-        for entry in value["entries"].as_array_mut().into_iter().flatten() {
-            Self::prune(paths, entry);
+        Self::prune(paths, &inner, &mut value);
+        if let Some(nodes) = value.get_mut("nodes") {
+            retain(nodes, |node| {
+                node["path"]
+                    .as_str()
+                    .is_some_and(|path| Self::exists(paths, path))
+            });
+        }
+        for list in ["entries", "nodes"] {
+            let entries = value.get_mut(list).and_then(Value::as_array_mut);
+            for entry in entries.into_iter().flatten() {
+                Self::prune(paths, &inner, entry);
+            }
         }
         Reply {
             body: Bytes::from(value.to_string()),
@@ -115,6 +130,27 @@ fn retain(list: &mut Value, keep: impl Fn(&Value) -> bool) {
     if let Value::Array(items) = list {
         items.retain(keep);
     }
+}
+
+/// Replaces a summary that the inner broker made of the names of its tools by one with those of `paths`.
+fn name_own_tools(paths: &[&str], inner: &[&str], entry: &mut Value) {
+    let (Some(node), Some(summary)) = (entry["path"].as_str(), entry["summary"].as_str()) else {
+        return;
+    };
+    if names_below(inner, node).as_deref() == Some(summary) {
+        let leaf = node.rsplit('/').next().unwrap_or(node);
+        entry["summary"] = names_below(paths, node)
+            .unwrap_or_else(|| leaf.to_owned())
+            .into();
+    }
+}
+
+/// The names of the tools directly below a node, as its summary.
+fn names_below(paths: &[&str], node: &str) -> Option<String> {
+    let node = node.trim_end_matches('/');
+    let names = paths.iter();
+    let names = names.filter_map(|path| path.strip_prefix(node)?.strip_prefix('/'));
+    tool_names::summary(names.filter(|name| !name.contains('/')))
 }
 
 /// The error for an entry that does not exist here.
@@ -142,7 +178,7 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         let paths = self.paths(identity);
         match self.inner.tree(identity, path, depth) {
             Ok(_) if !Self::exists(&paths, path) => Err(not_found(path)),
-            Ok(reply) => Ok(Self::pruned(&paths, &reply)),
+            Ok(reply) => Ok(self.pruned(identity, &paths, &reply)),
             Err(error) if error.code == CallCode::PathIsTool && !Self::exists(&paths, path) => {
                 Err(not_found(path))
             }
@@ -168,13 +204,8 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         match self.inner.search(identity, query, all) {
             Ok(_) if !Self::exists(&paths, place) => Err(not_found(place)),
             Ok(reply) => {
+                let reply = self.pruned(identity, &paths, &reply);
                 let mut answer: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-                for member in ["children", "nodes"] {
-                    retain(&mut answer[member], |entry| {
-                        let path = entry["path"].as_str();
-                        path.is_some_and(|path| Self::exists(&paths, path))
-                    });
-                }
                 if let Value::Array(hits) = &mut answer["children"] {
                     hits.truncate(limit);
                 }
@@ -195,12 +226,12 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         match what {
             Describe::One(path) => match self.inner.describe(identity, what) {
                 Ok(_) if !Self::exists(&paths, path) => Err(not_found(path)),
-                Ok(reply) => Ok(Self::pruned(&paths, &reply)),
+                Ok(reply) => Ok(self.pruned(identity, &paths, &reply)),
                 Err(error) => Err(Self::without_others(&paths, error)),
             },
             Describe::Many(names) => {
                 let reply = self.inner.describe(identity, what)?;
-                let reply = Self::pruned(&paths, &reply);
+                let reply = self.pruned(identity, &paths, &reply);
                 let mut value: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
                 let entries = value["entries"].as_array_mut().into_iter().flatten();
                 for (entry, name) in entries.zip(names) {

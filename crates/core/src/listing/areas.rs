@@ -17,13 +17,18 @@ struct Head {
 /// The areas of a caller, in the order of a listing.
 pub(crate) fn areas(scope: Scope<'_>) -> Vec<AreaRef> {
     let catalog = scope.catalog;
+    let area = |at: u32, summary: Cow<'static, str>| AreaRef {
+        path: catalog.entry(at).path,
+        summary,
+        is_node: matches!(catalog.entry(at).kind, EntryKind::Node { .. }),
+    };
     let Some(subtree) = scope.caller.subtree() else {
         let areas = catalog.areas.iter();
         return areas
             .filter(|area| scope.admits(area.entry))
-            .map(|area| AreaRef {
-                path: catalog.entry(area.entry).path,
-                summary: Cow::Borrowed(area.summary),
+            .map(|compiled| match scope.own_summary(compiled.entry) {
+                None => area(compiled.entry, Cow::Borrowed(compiled.summary)),
+                Some(summary) => area(compiled.entry, summary.into()),
             })
             .collect();
     };
@@ -34,16 +39,12 @@ pub(crate) fn areas(scope: Scope<'_>) -> Vec<AreaRef> {
     };
     let entries = entries.iter().filter(|at| scope.admits(**at));
     entries
-        .map(|at| AreaRef {
-            path: catalog.entry(*at).path,
-            summary: summary(scope, *at).into(),
-        })
+        .map(|at| area(*at, summary(scope, *at).into()))
         .collect()
 }
 
 /// The summary of an entry as plain text, which the catalog has only for the children of the root.
 fn summary(scope: Scope<'_>, at: u32) -> String {
-    let head = scope.catalog.text(scope.catalog.entry(at).head);
-    let head: Option<Head> = serde_json::from_str(&format!("{head}}}")).ok();
+    let head: Option<Head> = serde_json::from_str(&format!("{}}}", scope.head(at))).ok();
     head.map(|head| head.summary).unwrap_or_default()
 }

@@ -4,6 +4,7 @@
 pub(crate) mod areas;
 pub(crate) mod changes;
 pub(crate) mod direct;
+pub(crate) mod heads;
 pub(crate) mod lookup;
 pub(crate) mod nearest;
 pub(crate) mod scope;

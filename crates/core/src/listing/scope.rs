@@ -1,6 +1,7 @@
 //! The catalog as one caller sees it at one moment. Listings and descriptions are the compiled bytes if
 //! they apply, else they are composed from the same parts, with `withdrawn` added.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use broker_model::access::Decision;
@@ -20,6 +21,8 @@ use crate::listing::view::View;
 pub(crate) struct Scope<'a> {
     pub(crate) catalog: &'static Catalog,
     pub(crate) heights: &'a [u8],
+    /// The nodes whose compiled summary is the names of their tools.
+    pub(crate) named: &'a BTreeSet<u32>,
     pub(crate) view: &'a View,
     pub(crate) caller: &'a Caller,
 }
@@ -59,12 +62,14 @@ impl Scope<'_> {
         }
     }
 
-    /// Whether the compiled replies of a node apply: the entries directly below it are as compiled, and
-    /// all of them exist for the caller.
+    /// Whether the compiled replies of a node apply: the entries directly below it are as compiled, all of
+    /// them exist for the caller, and no summary differs.
     fn is_as_compiled(&self, at: u32, children: &[u32]) -> bool {
         !self.view.is_touched(at)
             && (!self.caller.needs_own_replies()
                 || children.iter().all(|child| self.admits(*child)))
+            && !self.has_own_summary(at)
+            && !children.iter().any(|child| self.has_own_summary(*child))
     }
 
     /// The tree below a node.
@@ -84,7 +89,7 @@ impl Scope<'_> {
         self.view
             .cached((at, depth, self.caller.class().clone()), || {
                 let mut out = String::with_capacity(1024);
-                self.push_tree(&mut out, entry, depth);
+                self.push_tree(&mut out, at, depth);
                 self.composed(out)
             })
     }
@@ -138,7 +143,9 @@ impl Scope<'_> {
         match entry.kind {
             EntryKind::Node { children, .. } if self.is_as_compiled(at, children) => None,
             EntryKind::Node { children, .. } => {
-                let mut out = head.to_owned();
+                let compiled = self.catalog.text(entry.head);
+                let rest = head.strip_prefix(compiled).unwrap_or_default();
+                let mut out = format!("{}{rest}", self.head(at));
                 self.push_children(&mut out, children, 0);
                 out.push('}');
                 Some(out)
@@ -163,9 +170,9 @@ impl Scope<'_> {
         }
     }
 
-    fn push_tree(&self, out: &mut String, entry: &Entry, depth: u8) {
-        self.push_head(out, entry);
-        if let EntryKind::Node { children, .. } = entry.kind
+    fn push_tree(&self, out: &mut String, at: u32, depth: u8) {
+        self.push_head(out, at);
+        if let EntryKind::Node { children, .. } = self.catalog.entry(at).kind
             && depth > 0
         {
             self.push_children(out, children, depth - 1);
@@ -180,20 +187,19 @@ impl Scope<'_> {
 
     /// A tool as listings show it, without the closing brace.
     pub(crate) fn push_found_tool(&self, out: &mut String, tool: u32) {
-        let entry = self.catalog.entry(self.catalog.tool(tool).entry);
-        self.push_head(out, entry);
+        self.push_head(out, self.catalog.tool(tool).entry);
     }
 
     /// A node as listings show it, without its children.
     pub(crate) fn push_found_node(&self, out: &mut String, node: u32) {
-        self.push_head(out, self.catalog.entry(node));
+        self.push_head(out, node);
         out.push('}');
     }
 
     /// An entry without its children and the closing brace.
-    fn push_head(&self, out: &mut String, entry: &Entry) {
-        out.push_str(self.catalog.text(entry.head));
-        if let EntryKind::Tool(tool) = entry.kind
+    fn push_head(&self, out: &mut String, at: u32) {
+        out.push_str(&self.head(at));
+        if let EntryKind::Tool(tool) = self.catalog.entry(at).kind
             && let Some(withdrawn) = self.view.withdrawn(tool)
         {
             out.push(',');
@@ -208,7 +214,7 @@ impl Scope<'_> {
             if out.len() > before {
                 out.push(',');
             }
-            self.push_tree(out, self.catalog.entry(*child), depth);
+            self.push_tree(out, *child, depth);
         }
         out.push(']');
     }

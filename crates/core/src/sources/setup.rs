@@ -20,6 +20,7 @@ use crate::call::validator::LazyValidator;
 use crate::call::work::WorkPool;
 use crate::catalog::{Catalog, FORMAT};
 use crate::drain::Drain;
+use crate::listing::heads::nodes_with_tool_names;
 use crate::listing::scope::heights;
 use crate::listing::search::ToolSearch;
 use crate::listing::view::View;
@@ -106,6 +107,7 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
         catalog,
         heights: heights(catalog),
         search,
+        named: nodes_with_tool_names(catalog),
         policy: ArcSwap::new(prepared.policy),
         validators: validators.collect(),
         settings: ArcSwap::from_pointee(prepared.tools),

@@ -33,14 +33,14 @@ async fn listing_with_a_depth_opens_nodes_level_by_level() {
     assert_eq!(
         one,
         json!({"path": "/", "type": "node", "summary": "at /", "children": [
-            {"path": "/a", "type": "node", "summary": "at /a"},
+            {"path": "/a", "type": "node", "summary": "echo, twin"},
             {"path": "/empty", "type": "node", "summary": "at /empty"}]})
     );
     let two = json_of(&core.list(&CALLER, "/", 2).unwrap());
     assert_eq!(
         two["children"],
         json!([
-            {"path": "/a", "type": "node", "summary": "at /a", "children": [
+            {"path": "/a", "type": "node", "summary": "echo, twin", "children": [
                 {"path": "/a/deep", "type": "node", "summary": "at /a/deep"},
                 {"path": "/a/echo", "type": "tool", "summary": "at /a/echo"},
                 {"path": "/a/twin", "type": "tool", "summary": "at /a/twin"}]},

@@ -66,8 +66,17 @@ fn text(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
+/// The summary of an entry. That of `/a` is made of the names of its tools.
+pub(super) fn summary(path: &str) -> String {
+    match path {
+        "/a" => "echo, twin".to_owned(),
+        _ => format!("at {path}"),
+    }
+}
+
 fn head(path: &str, kind: &str) -> String {
-    format!("{{\"path\":\"{path}\",\"type\":\"{kind}\",\"summary\":\"at {path}\"")
+    let summary = summary(path);
+    format!("{{\"path\":\"{path}\",\"type\":\"{kind}\",\"summary\":\"{summary}\"")
 }
 
 /// The tree as a catalog, rendered the way the build renders it.
@@ -188,7 +197,7 @@ pub(super) fn catalog() -> &'static Catalog {
         .collect();
     let area = |path: &str| Area {
         entry: at(path),
-        summary: text(format!("at {path}")),
+        summary: text(summary(path)),
     };
     let documents: Vec<_> = tables
         .iter()

@@ -13,3 +13,4 @@ mod restrict;
 mod search;
 mod start;
 mod subtrees;
+mod summaries;

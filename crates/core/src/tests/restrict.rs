@@ -52,6 +52,7 @@ proptest! {
             let found = json_of(&found);
             assert!(!names_any(&found.to_string(), &refused), "{found}");
             assert_eq!(found["children"].as_array().unwrap().len(), kept.len(), "{found}");
+            assert!(!refused.contains(&"/a/twin") || !tree.contains("twin"), "{tree}");
             let all = TOOLS.map(str::to_owned);
             let many = json_of(&stack.describe(&CALLER, Describe::Many(&all)).unwrap());
             let account = broker.core.memory().account();

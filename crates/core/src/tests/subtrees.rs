@@ -3,7 +3,7 @@
 use broker_model::CallCode;
 use serde_json::json;
 
-use super::fixture::{CALLER, call, catalog, fixture, fixture_of, json_of};
+use super::fixture::{CALLER, call, catalog, fixture, fixture_of, json_of, summary};
 use crate::catalog::{Catalog, Entry};
 use crate::identity::Subtree;
 use crate::{Core, Describe, Identity, StartMode};
@@ -100,7 +100,7 @@ async fn areas_of_a_restricted_identity_are_the_children_of_its_entry() {
             .map(|area| (area.path, area.summary.into_owned()))
             .collect()
     };
-    let area = |path: &'static str| (path, format!("at {path}"));
+    let area = |path: &'static str| (path, summary(path));
     assert_eq!(areas("/"), ["/a", "/empty"].map(area));
     assert_eq!(areas("/a"), ["/a/deep", "/a/echo", "/a/twin"].map(area));
     assert_eq!(areas("/a/twin"), [area("/a/twin")]);

@@ -36,7 +36,7 @@ pub(crate) use host_policy::{BadEntry, HostPolicy};
 pub(crate) use resource_metadata::ProtectedResource;
 
 use super::mcp::http::McpEndpoint;
-use super::meta::{self, MetaCaller, ReplyRoom, similar_names};
+use super::meta::{self, BodyForm, MetaCaller, ReplyRoom, similar_names};
 use super::request_id::RequestIds;
 use super::{CallerSettings, Surface, SurfaceSettings};
 use crate::contain::{CaughtPanic, contain};
@@ -164,11 +164,12 @@ impl HttpSurface {
             request_id,
             account,
             reply: ReplyRoom::default(),
+            form: BodyForm::Http,
             meta: None,
             events: None,
         };
         let reply = match tool {
-            MetaTool::List(listing) => asker.list(listing, bytes).await,
+            MetaTool::List(listing) => asker.list(listing, bytes).await.map(|listed| listed.reply),
             MetaTool::Call => match asker.call(bytes).await {
                 Ok(outcome) => meta::reply(&outcome, account),
                 Err(error) => Err(error),

@@ -14,12 +14,14 @@ use super::protocol::Params;
 use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
 use super::tools::NAMES;
-use super::{Client, cut_note, result, server_error};
+use super::{Client, cut_note, listing_text, result, server_error};
 use crate::core::{
     Account, CallEvents, Charge, CoreError, FlatTool, Outcome, memory_error_for_request,
     memory_error_for_result,
 };
-use crate::surface::meta::{Listing, MetaCaller, ReplyRoom, is_quoted_object, similar_names};
+use crate::surface::meta::{
+    BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object, similar_names,
+};
 
 /// Maximum time that a call waits for the sources to be compared with the lock: a client calls right
 /// after its start, and a wait is better than an error. Shorter than the timeouts of clients.
@@ -154,6 +156,7 @@ impl ToolCall {
                 around: result::MAX_ADDED_CHARS,
                 note: cut_note::MAX_NOTE_CHARS,
             },
+            form: BodyForm::Mcp,
             meta: self.meta.forwarded.as_deref(),
             events: parts.events.as_ref(),
         };
@@ -165,13 +168,19 @@ impl ToolCall {
                 return Ok(self.forwarded(client, parts.account, outcome).await?);
             }
         };
-        let reply = asker.list(listing, self.arguments.clone()).await?;
-        let needed = MAX_OWN_COPIES * reply.body.len();
+        let listed = asker.list(listing, self.arguments.clone()).await?;
+        let body = &listed.reply.body;
+        let needed = MAX_OWN_COPIES * body.len();
         let mut charge = Charge::default();
         charge
             .cover(parts.account, needed)
             .map_err(|full| Box::new(memory_error_for_request(full, needed, parts.account)))?;
-        Ok(Text::charged(result::own(&reply.body, self.era), charge))
+        let text = |json: &str| match listing {
+            Listing::Tree => listing_text::tree(json),
+            Listing::Desc if listed.is_full => json.to_owned(),
+            Listing::Desc => listing_text::description(json).into_owned(),
+        };
+        Ok(Text::charged(result::own(body, text, self.era), charge))
     }
 
     /// Calls the tool; once more if the sources had to be compared with the lock first.

@@ -11,12 +11,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::cut_note::Place;
+use super::error_text::error_text;
 use super::tools::server_info;
 use crate::core::{CoreError, Outcome};
 
 /// The `_meta` keys of the broker, for cuts and warnings.
 const META_TRUNCATED: &str = "dev.mcp-broker/truncated";
 const META_WARNINGS: &str = "dev.mcp-broker/warnings";
+/// The `_meta` key of the id by which the log names a refused request.
+const META_REQUEST_ID: &str = "dev.mcp-broker/request_id";
 /// The value of `content` in a result without blocks.
 const NO_CONTENT: &str = "[]";
 /// The maximum characters of the broker around a result, apart from the values of its notes:
@@ -30,28 +33,30 @@ const MAX_OWN_BYTES: usize = 256;
 /// Members of results that the legacy era does not have.
 const MODERN_ONLY: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
-/// A result of a meta-tool: JSON as text, and as structured content.
-pub(super) fn own(body: &[u8], era: Era) -> Json {
-    let text = String::from_utf8_lossy(body);
+/// A result of a meta-tool: a text for the model, and the JSON of the meta API as structured content.
+pub(super) fn own(body: &[u8], text: impl FnOnce(&str) -> String, era: Era) -> Json {
+    let body = String::from_utf8_lossy(body);
     object(
         [
-            ("content", text_content(&text)),
-            ("structuredContent", text.into_owned()),
+            ("content", text_content(&text(&body))),
+            ("structuredContent", body.into_owned()),
             ("isError", "false".to_owned()),
         ],
+        Vec::new(),
         era,
     )
 }
 
-/// Turns an error of the broker into a tool result: its text is the error object, which says how to
-/// correct the call.
+/// Turns an error of the broker into a tool result: its text is the error object in short, which says how to
+/// correct the call. The id of the request is in `_meta`.
 pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Json {
-    let text = json(&hinted(error).members(Some(request_id)));
+    let text = error_text(&hinted(error), request_id);
     object(
         [
             ("content", text_content(&text)),
             ("isError", "true".to_owned()),
         ],
+        vec![(META_REQUEST_ID, request_id.into())],
         era,
     )
 }
@@ -184,7 +189,11 @@ fn meta<'v>(value: &'v str, said: &[(&str, &str)], era: Era) -> Option<Cow<'v, s
     json.ok().map(Cow::Owned)
 }
 
-fn object<const N: usize>(members: [(&str, String); N], era: Era) -> Json {
+fn object<const N: usize>(
+    members: [(&str, String); N],
+    mut meta: Vec<(&'static str, Value)>,
+    era: Era,
+) -> Json {
     let length: usize = members.iter().map(|(_, value)| value.len()).sum();
     let mut out = ObjectWriter::with_capacity(length + MAX_OWN_BYTES);
     for (name, value) in members {
@@ -192,8 +201,10 @@ fn object<const N: usize>(members: [(&str, String); N], era: Era) -> Json {
     }
     if era == Era::Modern {
         out.member("resultType", COMPLETE);
-        let info = Value::from_iter([(META_SERVER_INFO, server_info())]);
-        out.member("_meta", &json(&info));
+        meta.push((META_SERVER_INFO, server_info()));
+    }
+    if !meta.is_empty() {
+        out.member("_meta", &json(&Value::from_iter(meta)));
     }
     out.end()
 }
@@ -371,7 +382,7 @@ mod tests {
         let text = got["content"][0]["text"].as_str().unwrap();
         let object: Value = serde_json::from_str(text).unwrap();
         assert_eq!(object["code"], "path_not_found");
-        assert_eq!(object["request_id"], "r-1");
+        assert_eq!(got["_meta"], json!({"dev.mcp-broker/request_id": "r-1"}));
         assert!(object["hint"].is_string());
     }
 }

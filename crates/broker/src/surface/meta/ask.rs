@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::call_body::{CallBody, LongCallBody};
-use super::fields::{DescBody, TreeBody, TreeRequest, json_invalid, utf8};
+use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest, json_invalid, utf8};
 use super::reply::chars_around;
 use crate::core::{
     Account, Args, CallContext, CallEvents, CancelMode, Charge, Core, CoreError, Describe,
@@ -23,6 +23,7 @@ pub(in crate::surface) struct MetaCaller<'a> {
     pub(in crate::surface) request_id: &'a str,
     pub(in crate::surface) account: &'a Account,
     pub(in crate::surface) reply: ReplyRoom,
+    pub(in crate::surface) form: BodyForm,
     /// The `_meta` of the request that goes to the server: what `caller_meta::to_forward` returned. `meta` in
     /// the body of a call replaces it.
     pub(in crate::surface) meta: Option<&'a str>,
@@ -44,6 +45,14 @@ pub(in crate::surface) struct ReplyRoom {
 pub(in crate::surface) enum Listing {
     Tree,
     Desc,
+}
+
+/// The answer to a listing.
+#[derive(Debug)]
+pub(in crate::surface) struct Listed {
+    pub(in crate::surface) reply: Reply,
+    /// Whether a description was asked for with all its members.
+    pub(in crate::surface) is_full: bool,
 }
 
 impl MetaCaller<'_> {
@@ -140,21 +149,22 @@ impl MetaCaller<'_> {
         &self,
         what: Listing,
         body: Bytes,
-    ) -> Result<Reply, Box<CoreError>> {
-        let mut reply = if body.len() > SMALL_BYTES {
+    ) -> Result<Listed, Box<CoreError>> {
+        let form = self.form;
+        let mut listed = if body.len() > SMALL_BYTES {
             // A body longer than fifty paths is nearly always refused.
             let (core, account) = (self.core.clone(), self.account.clone());
             let identity = self.identity.clone();
             let list = move || {
                 let _charge = core.charge_parsed(&account, &body)?;
-                list(&core, &identity, what, &body)
+                list(&core, &identity, what, form, &body)
             };
             self.core.read_long(list).await?
         } else {
-            list(self.core, self.identity, what, &body)
+            list(self.core, self.identity, what, form, &body)
         }?;
         let mut charge = Charge::default();
-        let needed = reply.body.len();
+        let needed = listed.reply.body.len();
         if let Err(full) = charge.cover(self.account, needed) {
             return Err(Box::new(memory_error_for_request(
                 full,
@@ -162,8 +172,8 @@ impl MetaCaller<'_> {
                 self.account,
             )));
         }
-        reply.body = charge.hold(reply.body);
-        Ok(reply)
+        listed.reply.body = charge.hold(listed.reply.body);
+        Ok(listed)
     }
 }
 
@@ -171,29 +181,35 @@ fn list(
     core: &Core,
     identity: &Identity,
     what: Listing,
+    form: BodyForm,
     body: &[u8],
-) -> Result<Reply, Box<CoreError>> {
+) -> Result<Listed, Box<CoreError>> {
     let text = utf8(body)?;
     match what {
         Listing::Tree => {
             let body = TreeBody::parse(text)?;
-            let path = body.path.as_deref();
-            match body.what {
+            let path = body.path.as_deref().map(|path| form.path(path));
+            let reply = match body.what {
                 TreeRequest::List { depth } => {
                     core.list(identity, path.unwrap_or_else(|| core.root(identity)), depth)
                 }
                 TreeRequest::Search { query, limit } => {
                     core.search(identity, &query, SearchOptions { path, limit })
                 }
-            }
+            }?;
+            Ok(Listed {
+                reply,
+                is_full: true,
+            })
         }
         Listing::Desc => {
-            let body = DescBody::parse(text)?;
-            let what = match &body {
+            let DescRequest { what, is_full } = DescRequest::parse(text, form)?;
+            let what = match &what {
                 DescBody::One(path) => Describe::One(path),
                 DescBody::Many(paths) => Describe::Many(paths),
             };
-            core.describe(identity, what)
+            let reply = core.describe(identity, what)?;
+            Ok(Listed { reply, is_full })
         }
     }
 }

@@ -35,6 +35,46 @@ pub(super) enum DescBody {
     Many(Vec<String>),
 }
 
+/// A checked `meta_desc` body with its flag.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DescRequest {
+    pub(super) what: DescBody,
+    /// Whether all members are wanted where the form knows fewer.
+    pub(super) is_full: bool,
+}
+
+/// What differs between the bodies of surfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::surface) enum BodyForm {
+    /// Those of the meta API.
+    Http,
+    /// Over MCP `meta_desc` takes `full`, and the path of a node may end with `/`, as texts show it.
+    Mcp,
+}
+
+impl BodyForm {
+    /// The path that a caller means.
+    pub(super) fn path(self, text: &str) -> &str {
+        match (self, text.strip_suffix('/')) {
+            (Self::Mcp, Some(node)) if !node.is_empty() => node,
+            _ => text,
+        }
+    }
+
+    /// [`Self::path`] without a copy.
+    fn owned(self, mut text: String) -> String {
+        text.truncate(self.path(&text).len());
+        text
+    }
+
+    const fn desc_members(self) -> &'static [&'static str] {
+        match self {
+            Self::Http => &["path", "paths"],
+            Self::Mcp => &["path", "paths", "full"],
+        }
+    }
+}
+
 impl TreeBody {
     pub(super) fn parse(text: &str) -> Result<Self, Box<CoreError>> {
         let mut members = object(text, &["path", "depth", "query", "limit"])?;
@@ -65,16 +105,28 @@ impl TreeBody {
     }
 }
 
+impl DescRequest {
+    pub(super) fn parse(text: &str, form: BodyForm) -> Result<Self, Box<CoreError>> {
+        let mut members = object(text, form.desc_members())?;
+        let is_full = match members.remove("full") {
+            None => false,
+            Some(Value::Bool(is_full)) => is_full,
+            Some(_) => return Err(field_invalid("`full` must be true or false")),
+        };
+        let what = DescBody::of(members, form)?;
+        Ok(Self { what, is_full })
+    }
+}
+
 impl DescBody {
-    pub(super) fn parse(text: &str) -> Result<Self, Box<CoreError>> {
-        let mut members = object(text, &["path", "paths"])?;
+    fn of(mut members: Map<String, Value>, form: BodyForm) -> Result<Self, Box<CoreError>> {
         match (members.remove("path"), members.remove("paths")) {
-            (Some(Value::String(path)), None) => Ok(Self::One(path)),
+            (Some(Value::String(path)), None) => Ok(Self::One(form.owned(path))),
             (Some(_), None) => Err(path_type()),
             (None, Some(Value::Array(items))) if items.len() <= MAX_DESCRIBED => items
                 .into_iter()
                 .map(|item| match item {
-                    Value::String(path) => Ok(path),
+                    Value::String(path) => Ok(form.owned(path)),
                     _ => Err(paths_type()),
                 })
                 .collect::<Result<_, _>>()
@@ -284,16 +336,18 @@ mod tests {
 
     #[test]
     fn desc_body_is_parsed_or_refused() {
+        let desc =
+            |text: &str| DescRequest::parse(text, BodyForm::Http).map(|request| request.what);
         assert_eq!(
-            DescBody::parse(r#"{"path":"/a"}"#).unwrap(),
+            desc(r#"{"path":"/a"}"#).unwrap(),
             DescBody::One("/a".to_owned())
         );
         assert_eq!(
-            DescBody::parse(r#"{"paths":["/b","/a"]}"#).unwrap(),
+            desc(r#"{"paths":["/b","/a"]}"#).unwrap(),
             DescBody::Many(vec!["/b".to_owned(), "/a".to_owned()])
         );
         let many = |count: usize| json!({ "paths": vec!["/a"; count] }).to_string();
-        assert!(DescBody::parse(&many(50)).is_ok());
+        assert!(desc(&many(50)).is_ok());
         for (text, code) in [
             (many(51).as_str(), CallCode::FieldInvalid),
             ("{}", CallCode::FieldInvalid),
@@ -302,9 +356,27 @@ mod tests {
             (r#"{"paths":"/a"}"#, CallCode::FieldInvalid),
             (r#"{"paths":["/a",1]}"#, CallCode::FieldInvalid),
             (r#"{"pats":[]}"#, CallCode::FieldUnknown),
+            (r#"{"path":"/a","full":true}"#, CallCode::FieldUnknown),
         ] {
-            assert_eq!(DescBody::parse(text).unwrap_err().code, code, "{text}");
+            assert_eq!(desc(text).unwrap_err().code, code, "{text}");
         }
+    }
+
+    #[test]
+    fn body_over_mcp_may_ask_for_all_members_and_end_a_path_with_a_slash() {
+        let parse = |text: &str| DescRequest::parse(text, BodyForm::Mcp);
+        let one = |path: &str, is_full| DescRequest {
+            what: DescBody::One(path.to_owned()),
+            is_full,
+        };
+        assert_eq!(parse(r#"{"path":"/a/"}"#).unwrap(), one("/a", false));
+        let full = parse(r#"{"path":"/a","full":true}"#).unwrap();
+        assert_eq!(full, one("/a", true));
+        let many = parse(r#"{"paths":["/a/","/"]}"#).unwrap().what;
+        assert_eq!(many, DescBody::Many(vec!["/a".to_owned(), "/".to_owned()]));
+        let error = parse(r#"{"path":"/a","full":1}"#).unwrap_err();
+        assert_eq!(error.code, CallCode::FieldInvalid);
+        assert_eq!(BodyForm::Http.path("/a/"), "/a/");
     }
 
     #[test]

@@ -8,5 +8,5 @@ mod fields;
 mod reply;
 
 pub(super) use ask::{Listing, MetaCaller, ReplyRoom};
-pub(super) use fields::{is_quoted_object, similar_names};
+pub(super) use fields::{BodyForm, is_quoted_object, similar_names};
 pub(super) use reply::reply;

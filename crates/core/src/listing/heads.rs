@@ -1,0 +1,82 @@
+//! The heads of entries as a caller sees them. A node without a summary has the names of its tools as its summary; the
+//! compiled one has all of them, so for a caller that may see fewer it is made again.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use broker_model::tool_names;
+use serde_json::Value;
+
+use crate::catalog::{Catalog, EntryKind};
+use crate::listing::scope::Scope;
+
+const SUMMARY: &str = "\"summary\":";
+
+/// The nodes whose compiled summary is the names of their tools.
+pub(crate) fn nodes_with_tool_names(catalog: &Catalog) -> BTreeSet<u32> {
+    let nodes = catalog.sources.iter();
+    let nodes = nodes.filter_map(|source| catalog.find(source.path));
+    nodes
+        .filter(|at| {
+            let names = tool_names::summary(tools_of(catalog, *at).map(|(_, name)| name));
+            let head = catalog.text(catalog.entry(*at).head);
+            names.is_some_and(|names| with_summary(head, &names) == head)
+        })
+        .collect()
+}
+
+/// The tools directly below a node, with the last segments of their paths.
+fn tools_of(catalog: &Catalog, at: u32) -> impl Iterator<Item = (u32, &'static str)> {
+    let children = match catalog.entry(at).kind {
+        EntryKind::Node { children, .. } => children,
+        EntryKind::Tool(_) => &[],
+    };
+    let entries = children.iter().map(|child| (*child, catalog.entry(*child)));
+    entries
+        .filter(|(_, entry)| matches!(entry.kind, EntryKind::Tool(_)))
+        .map(|(child, entry)| (child, leaf(entry.path)))
+}
+
+fn leaf(path: &'static str) -> &'static str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A head with another summary. A path has no quotes, so the first match is the member.
+fn with_summary(head: &str, summary: &str) -> String {
+    let before = head.find(SUMMARY).map_or(head, |at| &head[..at]);
+    format!("{before}{SUMMARY}{}", Value::from(summary))
+}
+
+impl Scope<'_> {
+    /// Whether every entry below a visible one is visible.
+    fn has_all_tools(&self) -> bool {
+        self.view.hidden().is_empty() && !self.caller.needs_own_replies()
+    }
+
+    /// Whether the compiled summary of an entry names tools that do not exist for the caller.
+    pub(crate) fn has_own_summary(&self, at: u32) -> bool {
+        !self.has_all_tools()
+            && self.named.contains(&at)
+            && tools_of(self.catalog, at).any(|(tool, _)| !self.admits(tool))
+    }
+
+    /// The summary of an entry if it is not the compiled one.
+    pub(crate) fn own_summary(&self, at: u32) -> Option<String> {
+        if !self.has_own_summary(at) {
+            return None;
+        }
+        let tools = tools_of(self.catalog, at).filter(|(tool, _)| self.admits(*tool));
+        let names = tool_names::summary(tools.map(|(_, name)| name));
+        // Without tools a build uses the name of the node.
+        Some(names.unwrap_or_else(|| leaf(self.catalog.entry(at).path).to_owned()))
+    }
+
+    /// The members of an entry that are in every reply, without the closing brace.
+    pub(crate) fn head(&self, at: u32) -> Cow<'static, str> {
+        let head = self.catalog.text(self.catalog.entry(at).head);
+        match self.own_summary(at) {
+            None => Cow::Borrowed(head),
+            Some(summary) => Cow::Owned(with_summary(head, &summary)),
+        }
+    }
+}
