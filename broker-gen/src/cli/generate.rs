@@ -38,17 +38,17 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
     };
     let emitted = emit::emit(&config, &lock, &plan);
     type_notes::say_notes(&crate::types::types(&plan).fallbacks);
-    let problems: Vec<_> = emit::files(&emitted)
-        .into_iter()
-        .filter_map(|(name, bytes)| {
-            let path = args.out.join(name);
-            if args.check {
-                compare(&path, bytes)
-            } else {
-                write(&path, bytes)
-            }
-        })
-        .collect();
+    let files = emit::files(&emitted).into_iter();
+    let mut files = files.map(|(name, bytes)| (args.out.join(name), bytes));
+    let problems: Vec<_> = if args.check {
+        files
+            .filter_map(|(path, bytes)| compare(&path, bytes))
+            .collect()
+    } else {
+        // After a failure the other files stay as they are, so that as few as possible differ from the rest.
+        let failed = files.find_map(|(path, bytes)| write(&path, bytes));
+        failed.into_iter().collect()
+    };
     let exit = output::diagnostics(&problems);
     if problems.is_empty() {
         let what = if args.check {

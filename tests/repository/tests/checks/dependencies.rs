@@ -231,6 +231,7 @@ fn packages_depend_only_on_packages_below() {
     assert_eq!(ours("broker-http-client"), names(&[]));
     assert_eq!(ours("broker-memory"), names(&[]));
     assert_eq!(ours("broker-schema"), names(&["broker-model"]));
+    assert_eq!(ours("broker-search"), names(&[]));
     assert_eq!(ours("broker-terminal"), names(&["broker-model"]));
     assert_eq!(
         ours("broker-drift"),
@@ -267,6 +268,7 @@ fn packages_depend_only_on_packages_below() {
             "broker-mcp",
             "broker-process",
             "broker-schema",
+            "broker-search",
             "broker-terminal",
             "broker-wire"
         ])
@@ -281,6 +283,7 @@ fn packages_depend_only_on_packages_below() {
         "broker-mcp",
         "broker-process",
         "broker-schema",
+        "broker-search",
         "broker-terminal",
         "broker-wire",
     ]);
@@ -312,6 +315,7 @@ fn packages_depend_only_on_packages_below() {
         "broker-memory",
         "broker-model",
         "broker-schema",
+        "broker-search",
         "broker-terminal",
         "broker-wire",
     ] {
