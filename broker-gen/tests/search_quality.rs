@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use broker_gen::plan::{Plan, plan};
+use broker_gen::plan::{Entry, Plan, plan};
 use broker_gen::search_documents::search_documents;
 use broker_model::config::Config;
 use broker_model::lock::Lock;
@@ -29,76 +29,58 @@ fn folder(path: &str) -> PathBuf {
 }
 
 fn with_corpus<T>(run: impl FnOnce(&Plan<'_>) -> T) -> T {
-    let read = |name: &str| fs::read_to_string(folder("corpus-broker").join(name)).unwrap();
-    let config = Config::parse("config.json", read("config.json").as_bytes())
-        .unwrap()
-        .config;
-    let lock = Lock::parse("config.lock.json", &read("config.lock.json")).unwrap();
-    run(&plan(&config, &lock.sources).unwrap())
+    let read = |name: &str| {
+        fs::read_to_string(folder("corpus-broker").join(name)).expect("the corpus has it")
+    };
+    let config = Config::parse("config.json", read("config.json").as_bytes());
+    let config = config.expect("the config is valid").config;
+    let lock = Lock::parse("config.lock.json", &read("config.lock.json")).expect("a lock");
+    run(&plan(&config, &lock.sources).expect("config and lock fit"))
 }
 
 fn queries(file: &str) -> Vec<Query> {
-    let text = fs::read_to_string(folder("search/queries").join(file)).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    let text = fs::read_to_string(folder("search/queries").join(file)).expect("the queries");
+    let read = |line| serde_json::from_str(line).expect("a query");
+    text.lines().map(read).collect()
 }
 
-/// The recall in percent and the number of queries, by kind.
+/// The recall in percent and the number of queries, by kind and over all.
 fn recall(file: &str, with_table: bool) -> BTreeMap<String, (f64, usize)> {
     with_corpus(|plan| {
-        let table = StaticTable::new(&TABLE).unwrap();
+        let table = StaticTable::new(&TABLE).expect("the table of the package");
         let table = with_table.then_some(&table);
-        let paths: Vec<_> = plan
-            .entries
-            .iter()
-            .filter(|(_, entry)| matches!(entry, broker_gen::plan::Entry::Tool(_)))
-            .map(|(path, _)| path.as_str())
-            .collect();
+        let entries = plan.entries.iter();
+        let tools = entries.filter(|(_, entry)| matches!(entry, Entry::Tool(_)));
+        let paths: Vec<_> = tools.map(|(path, _)| path.as_str()).collect();
         let bytes = index_bytes(&search_documents(plan), table);
-        let index = Index::new(&bytes).unwrap();
+        let index = Index::new(&bytes).expect("it was made now");
         let scope = SearchScope::new(&index, |_| true);
-        let mut counts: BTreeMap<String, (f64, usize)> = BTreeMap::new();
-        let mut weak: BTreeMap<String, usize> = BTreeMap::new();
-        for query in queries(file) {
+        let mut found: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for query in queries(file).iter().filter(|query| query.kind != "none") {
             let ranking = search(&index, &scope, table, &query.query, |_| true);
-            let first = ranking.hits.iter().take(DEFAULT_HITS);
-            let found = first
-                .map(|hit| paths[hit.tool as usize])
-                .any(|path| query.right.iter().any(|it| it == path));
+            let mut first = ranking.hits.iter().take(DEFAULT_HITS);
+            let is_found = first.any(|hit| {
+                query
+                    .right
+                    .iter()
+                    .any(|path| path == paths[hit.tool as usize])
+            });
             let kind = match (query.kind.as_str(), query.language.as_str()) {
                 ("task", "en") => "task, English",
                 ("task", _) => "task, not English",
                 (kind, _) => kind,
             };
-            *weak.entry(kind.to_owned()).or_default() += usize::from(ranking.is_weak);
-            if kind == "none" {
-                continue;
-            }
-            if !found && std::env::var_os("SHOW_MISSES").is_some() {
-                let first: Vec<_> = ranking
-                    .hits
-                    .iter()
-                    .take(DEFAULT_HITS)
-                    .map(|hit| paths[hit.tool as usize])
-                    .collect();
-                println!(
-                    "{kind}: {:?}\n    right {:?}\n    found {first:?}",
-                    query.query, query.right
-                );
-            }
             for key in [kind, "all"] {
-                let (right, all) = counts.entry(key.to_owned()).or_default();
-                *right += f64::from(u8::from(found));
+                let (right, all) = found.entry(key.to_owned()).or_default();
+                *right += usize::from(is_found);
                 *all += 1;
             }
         }
-        println!("{file}, table {with_table}: weak {weak:?}");
-        for (kind, (right, all)) in &mut counts {
-            *right *= 100.0 / *all as f64;
-            println!("    {kind:<20} {right:5.1} of {all}");
-        }
-        counts
+        let percent = |(right, all)| (right as f64 * 100.0 / all as f64, all);
+        found
+            .into_iter()
+            .map(|(kind, counts)| (kind, percent(counts)))
+            .collect()
     })
 }
 

@@ -211,10 +211,10 @@ mod tests {
     #[test]
     fn similar_texts_have_a_larger_cosine() {
         let table = table();
-        let similar = cosine(&table, "remove a file", "delete the document");
-        let other = cosine(&table, "remove a file", "weather forecast");
+        let similar = cosine(table, "remove a file", "delete the document");
+        let other = cosine(table, "remove a file", "weather forecast");
         assert!(similar > other + 0.2, "{similar} {other}");
-        let same = cosine(&table, "remove a file", "remove a file");
+        let same = cosine(table, "remove a file", "remove a file");
         assert!((same - 1.0).abs() < 0.01, "{same}");
     }
 
