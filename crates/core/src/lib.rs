@@ -227,28 +227,6 @@ impl Core {
         }
     }
 
-    /// The tools that fit a query best: `{"path","type","query","children":[…],"nodes":[…],"weak"?}`. Each child has
-    /// its path, type, summary and score, from 0 to 1; `nodes` has up to three nodes of the best tools; `weak` says
-    /// that the query may fit no tool. Equals the answer of a catalog that has only the tools that exist for the
-    /// caller.
-    ///
-    /// # Errors
-    ///
-    /// `field_invalid` unless the query has 1 to 400 characters with a letter or digit and the limit is from 1 to 50;
-    /// `path_not_found`, `path_invalid` and `path_is_tool` for the place.
-    pub fn search(
-        &self,
-        identity: &Identity,
-        query: &str,
-        options: SearchOptions<'_>,
-    ) -> Result<Reply, Box<CoreError>> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let scope = self.0.scope(&view, &caller);
-        self.0
-            .search
-            .search(scope, self.root(identity), query, options)
-    }
-
     /// Runs an operation on the entry at `path`. [`CancelMode`] says what cancels it.
     ///
     /// # Errors

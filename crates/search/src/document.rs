@@ -214,7 +214,7 @@ mod tests {
             schema: Some(&schema),
             place: vec!["office"],
             phrases: vec!["get in touch"],
-            hints: vec!["contact somebody"],
+            hints: vec!["contact a person"],
         };
         let weights = document.weights();
         for term in [

@@ -77,7 +77,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let all = SearchScope::new(&index, |_| true);
-        assert_eq!(nearest(&all, "calandar"), ["calendar", "calend"]);
+        assert_eq!(nearest(&all, "calandar"), ["calendar"]);
         assert_eq!(
             nearest(&all, "fiile"),
             ["file"],
