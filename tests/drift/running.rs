@@ -92,7 +92,10 @@ fn only_echo_is_withdrawn(broker: &Broker, rules: &Value) {
     );
     let calls = |source: &str| broker.source(source)["withdrawn"].clone();
     assert_eq!((calls("/a"), calls("/b")), (json!(1), json!(0)));
-    assert_eq!(broker.source("/a")["state"], "ready");
+    // A start withdraws tools before their source is ready for calls.
+    wait_until("the source is ready", || {
+        broker.source("/a")["state"] == "ready"
+    });
     let error = refusal(&echo(broker), 409, "tool_withdrawn");
     let details = &error["details"];
     assert_eq!(&details["rules"], rules);
