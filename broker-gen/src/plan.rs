@@ -8,6 +8,7 @@ use broker_model::access::reviewed_annotations;
 use broker_model::config::{Config, Node, Source, ToolOverride, min_output_chars};
 use broker_model::lock::{Lock, LockedSource, LockedTool};
 use broker_model::suggest;
+use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use serde_json::Value;
 
@@ -65,7 +66,7 @@ impl ToolEntry<'_> {
 /// left over.
 pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> {
     if lock.config_digest == config.digest() {
-        return Ok(());
+        return check_search_hints(config, lock);
     }
     let mut problems = Vec::new();
     for source in config.sources() {
@@ -104,6 +105,32 @@ pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> 
         problems.push(Diagnostic::error(DiagnosticCode::LockStale, message).in_file(&config.file));
     }
     Err(problems)
+}
+
+/// Checks that the lock repeats the search hints of the config.
+fn check_search_hints(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> {
+    let mut problems = Vec::new();
+    for locked in &lock.sources {
+        let overrides = config.source(&locked.path).map(|source| &source.overrides);
+        for tool in &locked.exposed {
+            let own = overrides.and_then(|own| own.get(&tool.upstream_name));
+            let hints = own.map_or(&[][..], |own| &own.search_hints);
+            if hints != tool.search_hints {
+                let message = format!(
+                    "the lock has other `search_hints` of `{}` of `{}` than the config",
+                    shown_line(&tool.upstream_name, 80),
+                    locked.path
+                );
+                problems.push(
+                    Diagnostic::error(DiagnosticCode::LockStale, message).in_file(&config.file),
+                );
+            }
+        }
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(problems),
+    }
 }
 
 /// Places the locked tools in the config's tree. Every problem is reported.

@@ -35,6 +35,6 @@ fn document<'a>(plan: &'a Plan<'_>, path: &'a str, tool: &'a ToolEntry<'_>) -> D
         schema: raw.get("inputSchema"),
         place,
         phrases: summary.into_iter().chain(alias).collect(),
-        hints: Vec::new(),
+        hints: tool.tool.search_hints.iter().map(String::as_str).collect(),
     }
 }

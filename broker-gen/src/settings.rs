@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use broker_model::config::{Backend, Config, Source};
 #[cfg(feature = "cli")]
 use broker_model::lock::Lock;
-use broker_model::lock::{LockedSource, SourceSettings};
+use broker_model::lock::{LockedSource, SettingChange, SourceSettings};
 use broker_model::text::shown_line;
 use broker_model::trust::TrustLevel;
 
@@ -37,6 +37,7 @@ fn changes_since(config: &Config, source: &Source, locked: &LockedSource) -> Vec
     };
     let changes = before.changes(&now).into_iter();
     let mut changes: Vec<_> = changes.map(|change| change.message).collect();
+    changes.extend(hint_changes(source, locked));
     changes.extend(package_change(source, locked));
     if locked.volatile != source.volatile {
         changes.push("`volatile` has other pointers".to_owned());
@@ -48,6 +49,17 @@ fn changes_since(config: &Config, source: &Source, locked: &LockedSource) -> Vec
         changes.push(unshown_changes(source));
     }
     changes
+}
+
+/// The changes of the search hints of tools.
+fn hint_changes(source: &Source, locked: &LockedSource) -> Vec<String> {
+    let tools = locked.exposed.iter();
+    let changes = tools.filter_map(|tool| {
+        let own = source.overrides.get(&tool.upstream_name);
+        let now = own.map_or(&[][..], |own| &own.search_hints);
+        SettingChange::of_search_hints(&tool.upstream_name, &tool.search_hints, now)
+    });
+    changes.map(|change| change.message).collect()
 }
 
 /// The possible changes if all fields that the lock repeats are unchanged.

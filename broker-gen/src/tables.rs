@@ -241,6 +241,9 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
     if config.mcp.max_name != DEFAULT_MAX_NAME {
         digested["max_name"] = config.mcp.max_name.into();
     }
+    if !config.search.table {
+        digested["search"] = json!({"table": false});
+    }
     if let Some(access) = config.access_digest() {
         digested["access"] = access.into();
     }
@@ -264,16 +267,19 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         sources,
         areas,
         access,
-        search: search_tables(plan),
+        search: search_tables(config, plan),
     }
 }
 
-/// The index of the tools, with their vectors.
-fn search_tables(plan: &Plan<'_>) -> SearchTables {
-    let table = StaticTable::new(&broker_search::TABLE).expect("a test reads the table");
+/// The index of the tools, with their vectors unless the config leaves the table out.
+fn search_tables(config: &Config, plan: &Plan<'_>) -> SearchTables {
+    let table = config
+        .search
+        .table
+        .then(|| StaticTable::new(&broker_search::TABLE).expect("a test reads the table"));
     SearchTables {
-        index: broker_search::index_bytes(&search_documents(plan), Some(&table)),
-        has_table: true,
+        index: broker_search::index_bytes(&search_documents(plan), table.as_ref()),
+        has_table: table.is_some(),
     }
 }
 

@@ -47,6 +47,12 @@ impl Bench {
         output
     }
 
+    fn lock(&self) {
+        let args = ["lock", "--config", &self.config];
+        let locked = self.chaos.run("broker-gen", &args).output();
+        assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    }
+
     fn change(&self, change: impl FnOnce(&mut Value)) {
         self.chaos.config(CONFIG, change);
     }
@@ -328,12 +334,61 @@ fn serve_of_a_lock_of_version_2_answers_like_version_1() {
     };
     let before = replies();
     fs::remove_file(bench.chaos.path().join("given.lock.json")).expect("removed");
-    let args = ["lock", "--config", &bench.config];
-    let locked = bench.chaos.run("broker-gen", &args).output();
-    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    bench.lock();
     let lock = read(&bench.chaos.path().join("given.lock.json").to_string_lossy());
     contains(&lock, &["\"lock_version\": 2"]);
     assert_eq!(replies(), before);
+}
+
+#[test]
+fn serve_finds_a_tool_by_its_hints_and_shows_none() {
+    let bench = Bench::new();
+    let with_table = |table: bool| {
+        bench.change(|config| {
+            let own = &mut config["tree"][0]["source"]["tool_overrides"];
+            own["structured"]["hints"] = json!(["zebra crossing"]);
+            config["search"] = json!({"table": table});
+        });
+    };
+    with_table(true);
+    bench.lock();
+    let found = |broker: &Broker, query: &str| {
+        let answer = broker.post("/meta_tree", &json!({"query": query}));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["children"].clone()
+    };
+    let broker = Broker::start_ready(bench.serve(&["127.0.0.1:0"]));
+    let hits = found(&broker, "zebra");
+    assert_eq!(hits[0]["path"], "/a/structured", "{hits}");
+    for (route, request) in [
+        ("/meta_tree", json!({"query": "zebra"})),
+        ("/meta_tree", json!({"depth": 3})),
+        ("/meta_desc", json!({"path": "/a/structured"})),
+        (
+            "/meta_call",
+            json!({"path": "/a/structured", "args": {"no": 1}}),
+        ),
+    ] {
+        let text = broker.post(route, &request).text();
+        assert!(!text.contains("crossing"), "{route}: {text}");
+    }
+    // No word of the catalog: the vectors of words find it.
+    assert_ne!(found(&broker, "pedestrians"), json!([]));
+
+    // Both are compiled in.
+    with_table(false);
+    broker.signal("HUP");
+    wait_until("the reload is refused", || {
+        broker.stderr().contains("not reloaded")
+    });
+    contains(
+        &broker.stderr(),
+        &["error[lock_mismatch]", "`search.table` is false"],
+    );
+    drop(broker);
+    let broker = Broker::start_ready(bench.serve(&["127.0.0.1:0"]));
+    assert_eq!(found(&broker, "zebra")[0]["path"], "/a/structured");
+    assert_eq!(found(&broker, "pedestrians"), json!([]));
 }
 
 #[test]

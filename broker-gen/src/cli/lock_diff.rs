@@ -3,7 +3,7 @@
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
 use broker_model::config::{Backend, Config};
-use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
+use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool, SettingChange};
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::{Exposure, TrustLevel};
 use serde_json::{Value, json};
@@ -145,6 +145,15 @@ fn config_changes(report: &mut Report, old: &LockedSource, new: &LockedSource) {
         for one in changes.filter(|one| one.member != "trust" || is < was) {
             found.push(changed(one.member, one.message, one.old, one.new));
         }
+    }
+    for tool in &old.exposed {
+        let other = new.exposed.iter();
+        let mut other = other.filter(|other| other.upstream_name == tool.upstream_name);
+        let change = other.next().and_then(|other| {
+            let (was, is) = (&tool.search_hints, &other.search_hints);
+            SettingChange::of_search_hints(&tool.upstream_name, was, is)
+        });
+        found.extend(change.map(|one| changed(one.member, one.message, one.old, one.new)));
     }
     if old.volatile != new.volatile {
         let message = "`volatile` has other pointers".to_owned();

@@ -105,6 +105,7 @@ mod tests {
     fn of(name: &str, members: Value) -> String {
         let raw = members.as_object().unwrap().clone();
         let tool = LockedTool {
+            search_hints: Vec::new(),
             upstream_name: name.to_owned(),
             summary: None,
             exposed_name: name.to_owned(),

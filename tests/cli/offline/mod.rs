@@ -17,5 +17,6 @@ mod new;
 mod review;
 mod rules;
 mod schemas;
+mod search_hints;
 mod trust;
 mod verify;

@@ -69,6 +69,14 @@ fn of_tool(out: &mut Vec<String>, tool: &LockedTool) {
             of_schema(out, title, schema);
         }
     }
+    if !tool.search_hints.is_empty() {
+        let hints: Vec<_> = tool
+            .search_hints
+            .iter()
+            .map(|hint| one_line(hint))
+            .collect();
+        out.push(format!("search hints of the config: {}", hints.join("; ")));
+    }
     for (member, value) in raw {
         // In quotes, since the name is a text of the server too.
         out.push(format!("{}: {value}", Value::from(member)));
@@ -209,11 +217,16 @@ mod tests {
     use super::*;
 
     fn described(raw: Value) -> Vec<String> {
+        described_with_hints(raw, &[])
+    }
+
+    fn described_with_hints(raw: Value, hints: &[&str]) -> Vec<String> {
         let Value::Object(raw) = raw else { panic!() };
         let mut out = Vec::new();
         of_tool(
             &mut out,
             &LockedTool {
+                search_hints: hints.iter().map(|hint| (*hint).to_owned()).collect(),
                 upstream_name: "x".to_owned(),
                 exposed_name: "x".to_owned(),
                 summary: None,
@@ -222,6 +235,15 @@ mod tests {
             },
         );
         out
+    }
+
+    #[test]
+    fn described_tool_has_the_search_hints_of_the_config() {
+        let lines = described_with_hints(json!({"name": "x"}), &["one", "two"]);
+        assert_eq!(
+            lines.last().map(String::as_str),
+            Some("search hints of the config: one; two")
+        );
     }
 
     #[test]

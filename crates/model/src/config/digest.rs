@@ -1,7 +1,7 @@
 //! `config_digest`: the part of the config that a lock depends on. Values of `env` and `headers`, `cwd`,
-//! limits, timeouts and texts are left out, so that changing them needs no new lock.
+//! limits, timeouts and texts other than search hints are left out, so that changing them needs no new lock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -80,6 +80,16 @@ pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
     // At the other levels no name is sensitive.
     if level == TrustLevel::Untrusted && *sensitive != SensitiveNames::default() {
         members.push(("sensitive", sensitive.words().collect()));
+    }
+    let hints: BTreeMap<_, _> = source
+        .overrides
+        .iter()
+        .filter(|(_, own)| !own.search_hints.is_empty())
+        .map(|(tool, own)| (tool, &own.search_hints))
+        .collect();
+    // Locks of configs without hints keep their digest.
+    if !hints.is_empty() {
+        members.push(("tool_overrides.*.hints", json!(hints)));
     }
     members
 }

@@ -17,6 +17,7 @@ pub(super) enum Level {
     Override,
     Limits,
     Mcp,
+    Search,
     Trust,
     Access,
     AccessRule,
@@ -27,7 +28,7 @@ pub(super) enum Level {
     KeysFile,
 }
 
-const LEVELS: [Level; 16] = [
+const LEVELS: [Level; 17] = [
     Level::Top,
     Level::Node,
     Level::Source,
@@ -36,6 +37,7 @@ const LEVELS: [Level; 16] = [
     Level::Override,
     Level::Limits,
     Level::Mcp,
+    Level::Search,
     Level::Trust,
     Level::Access,
     Level::AccessRule,
@@ -129,6 +131,7 @@ impl Level {
                 "allowed_origins",
                 "trust",
                 "mcp",
+                "search",
                 "audits_required",
                 "on_text_drift",
                 "on_unreachable",
@@ -191,9 +194,11 @@ impl Level {
                 "example_args",
                 "render_mode",
                 "annotations",
+                "hints",
             ],
             Self::Limits => &["body_bytes", "line_bytes", "listing_bytes", "memory_bytes"],
             Self::Mcp => &["mode", "max_name", "session_idle"],
+            Self::Search => &["table"],
             Self::Trust => &["sensitive"],
             Self::Access => &[
                 "groups",
@@ -239,10 +244,11 @@ impl Level {
             Self::Override => "a tool override",
             Self::Limits => "`limits`",
             Self::Mcp => "`mcp`",
+            Self::Search => "`search`",
             Self::Trust => "`trust` of the top level",
             Self::Access => "`access`",
             Self::AccessRule => "a rule of `access`",
-            Self::Hints => "the hints of a tool",
+            Self::Hints => "`annotations` of a tool override",
             Self::Identities => "`identities`",
             Self::ApiKey => "an API key",
             Self::Issuer => "an issuer",

@@ -37,6 +37,7 @@ mod overrides;
 mod public_url;
 mod queries;
 mod reader;
+mod search;
 mod servers;
 mod shell;
 mod source;
@@ -57,6 +58,7 @@ pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode};
 pub use narrow::{KnownTools, Narrowing};
 pub use public_url::PublicUrl;
 pub use reader::MAX_BYTES;
+pub use search::Search;
 pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
 pub use vscode::WORKSPACE_FOLDER;
 
@@ -81,6 +83,8 @@ pub struct Config {
     pub on_unreachable: Option<Unreachable>,
     /// How MCP clients see the tools.
     pub mcp: Mcp,
+    /// The data that a search uses besides words. Changes no lock.
+    pub search: Search,
     /// Which callers see and call which tools; without it, all callers see all tools.
     pub access: Option<Access>,
     /// Host names that `Host` may carry besides loopback names and addresses.
@@ -239,6 +243,8 @@ pub struct ToolOverride {
     pub description: Option<String>,
     /// Replaces single hints of the tool's annotations.
     pub annotations: Option<Map<String, Value>>,
+    /// Phrases by which a search finds the tool besides its texts. They are never shown to callers.
+    pub search_hints: Vec<String>,
     /// Example arguments.
     pub example_args: Option<Map<String, Value>>,
     /// Maximum time of a call without progress.

@@ -44,6 +44,9 @@ pub fn compare(
     if built.mcp.max_name != given.mcp.max_name {
         comparison.max_name(built.mcp.max_name, given.mcp.max_name);
     }
+    if built.search != given.search {
+        comparison.table(built.search.table, given.search.table);
+    }
     comparison.shape(&built.root, &given.root);
     let (locked_sources, given_sources) = (by_path(built), by_path(given));
     for source in given.sources() {
@@ -126,6 +129,17 @@ impl Comparison {
         self.found.push(
             Diagnostic::error(Code::LockMismatch, message)
                 .at("/mcp/max_name")
+                .help(help),
+        );
+    }
+
+    /// A difference in whether the vectors of words are compiled in.
+    fn table(&mut self, built: bool, given: bool) {
+        let message = format!("`search.table` is {given}, and the broker was built with {built}");
+        let help = "the table is compiled in: build the broker with this config, `cargo build`";
+        self.found.push(
+            Diagnostic::error(Code::LockMismatch, message)
+                .at("/search/table")
                 .help(help),
         );
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::spanned::Data;
-use super::{RenderMode, ToolOverride, fields, source};
+use super::{RenderMode, ToolOverride, fields, search, source};
 use crate::access::Hint;
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -104,6 +104,7 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
             }
             "render_mode" => out.render_mode = render_mode(findings, &value),
             "annotations" => out.annotations = annotations(findings, &value),
+            "hints" => out.search_hints = search::hints(findings, &value),
             unknown => keys::unknown(findings, &value, unknown, Level::Override),
         }
     }

@@ -8,8 +8,8 @@ use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
-    Config, Document, Identities, Limits, Mcp, Node, Parsed, access, fields, identities, lists,
-    mcp, public_url, servers, source, tree, trust, vscode,
+    Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, access, fields, identities,
+    lists, mcp, public_url, search, servers, source, tree, trust, vscode,
 };
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -73,6 +73,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         on_text_drift: None,
         on_unreachable: None,
         mcp: Mcp::default(),
+        search: Search::default(),
         access: None,
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
@@ -104,6 +105,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
             "mcp" => config.mcp = mcp::read(findings, &value),
+            "search" => config.search = search::read(findings, &value),
             "access" => config.access = access::read(findings, &value),
             "identities" => config.identities = identities::read(findings, &value),
             "public_url" => config.public_url = public_url::read(findings, &value),

@@ -39,6 +39,8 @@ pub(super) struct TreeConfig {
     limits: Option<Limits>,
     /// How MCP clients see the tools.
     mcp: Option<Mcp>,
+    /// What a search of tools uses.
+    search: Option<Search>,
     /// The rules of trust levels.
     trust: Option<Trust>,
     /// Names that the `Host` header may have besides loopback names and addresses.
@@ -78,6 +80,8 @@ pub(super) struct ServersConfig {
     limits: Option<Limits>,
     /// How MCP clients see the tools.
     mcp: Option<Mcp>,
+    /// What a search of tools uses.
+    search: Option<Search>,
     /// The rules of trust levels.
     trust: Option<Trust>,
     /// Names that the `Host` header may have besides loopback names and addresses.
@@ -291,7 +295,13 @@ struct ToolOverride {
     render_mode: Option<RenderMode>,
     /// Reviewed hints, which replace those of the server.
     annotations: Option<Hints>,
+    /// Phrases by which a search finds the tool besides its texts: what users would say. Callers never see them.
+    #[schemars(length(max = 5))]
+    hints: Option<Vec<SearchHint>>,
 }
+
+#[derive(JsonSchema)]
+struct SearchHint(#[schemars(length(min = 1, max = 120))] String);
 
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -299,6 +309,14 @@ enum RenderMode {
     Json,
     Text,
     Structured,
+}
+
+/// What a search of tools uses.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    /// Whether the vectors of words are compiled in, 4.5 MB. Without them a search compares words only. Default: true.
+    table: Option<bool>,
 }
 
 /// Bounds that protect the broker's memory.

@@ -94,6 +94,19 @@ impl SourceSettings {
     }
 }
 
+impl SettingChange {
+    /// The change of the search hints of the tool with this upstream name.
+    pub fn of_search_hints(tool: &str, old: &[String], new: &[String]) -> Option<Self> {
+        let list = format!("the list of search hints of {}", name(tool));
+        Some(Self {
+            member: "search_hints",
+            old: json!(old),
+            new: json!(new),
+            message: set_change(&list, "phrase", old, new)?,
+        })
+    }
+}
+
 impl EndpointSettings {
     fn changes(&self, new: &Self) -> Vec<SettingChange> {
         let (old_http, new_http) = match (self, new) {

@@ -52,7 +52,7 @@
 //! | `summary` | the item's line in listings when it was locked | always |
 //! | `kind` † | `resource`, `resource_template` or `prompt` | the item is not a tool |
 //! | `upstream_name` | as in version 1; for a resource its URI, for a template its URI template | always |
-//! | `search_hints` † | phrases for the search besides the item's texts | there are hints |
+//! | `search_hints` | phrases of the config by which a search finds the item besides its texts | there are hints |
 //! | `raw` | as in version 1: the item as the server sent it | always |
 //! | `digests` | as in version 1, with the members of the item's kind | always |
 //!
@@ -113,7 +113,7 @@ const SOURCE: Keys = Keys {
 /// An element of `exposed`.
 const TOOL: Keys = Keys {
     version_1: &["digests", "exposed_name", "raw", "upstream_name"],
-    version_2: &["summary"],
+    version_2: &["search_hints", "summary"],
 };
 /// An element of `hidden`.
 const HIDDEN: Keys = Keys {

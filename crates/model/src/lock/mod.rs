@@ -94,6 +94,8 @@ pub struct LockedTool {
     pub summary: Option<String>,
     /// Its last path segment: the alias, else the upstream name.
     pub exposed_name: String,
+    /// The phrases of the config by which a search finds it; only in version 2.
+    pub search_hints: Vec<String>,
     /// The tool as the server sent it, without volatile members.
     pub raw: Map<String, Value>,
     /// The digest of `raw`.

@@ -50,7 +50,8 @@ impl LockedSource {
         source
     }
 
-    /// Adds the members of version 2: the config fields in plain text, and the summary of each tool. `folder` is
+    /// Adds the members of version 2: the config fields in plain text, summary and search
+    /// hints of each tool. `folder` is
     /// the absolute path of the config's folder.
     pub fn describe(
         &mut self,
@@ -64,6 +65,8 @@ impl LockedSource {
         self.settings = Some(SourceSettings::of(config, source, folder));
         for tool in &mut self.exposed {
             tool.summary = Some(summary(source, tool));
+            let own = source.overrides.get(&tool.upstream_name);
+            tool.search_hints = own.map(|own| own.search_hints.clone()).unwrap_or_default();
         }
     }
 

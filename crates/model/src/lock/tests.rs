@@ -410,3 +410,21 @@ fn settings_name_a_raised_and_a_lowered_level() {
         )
     );
 }
+
+#[test]
+fn lock_repeats_search_hints_and_version_1_has_none() {
+    let mut lock = locked(tools(), &[]);
+    let without = lock.to_text();
+    lock.sources[0].exposed[0].search_hints = vec!["plus".to_owned(), "sum of".to_owned()];
+    let text = lock.to_text();
+    assert!(text.contains("\"search_hints\": [\n"), "{text}");
+    assert_eq!(Lock::parse("x.lock.json", &text).unwrap(), lock);
+    assert_ne!(lock.root_digest(), locked(tools(), &[]).root_digest());
+    // The element of a catalog does not have them: no broker shows them.
+    assert!(!lock.sources[0].to_json().to_string().contains("plus"));
+    lock.version = MIN_LOCK_VERSION;
+    assert!(!lock.to_text().contains("search_hints"));
+    assert!(!without.contains("search_hints"));
+    let damaged = text.replace("\"lock_version\": 2", "\"lock_version\": 1");
+    assert_eq!(code_of(&damaged).0, DiagnosticCode::LockCorrupt);
+}

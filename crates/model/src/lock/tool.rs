@@ -68,6 +68,7 @@ impl LockedTool {
             upstream_name: crate::snapshot::tool_name(&raw).to_owned(),
             summary: None,
             exposed_name,
+            search_hints: Vec::new(),
             digest: Digest::of_tool(&raw),
             raw,
         }

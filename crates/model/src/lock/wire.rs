@@ -102,6 +102,9 @@ struct ToolWire {
     summary: Option<String>,
     /// The server's name of the tool.
     upstream_name: String,
+    /// Phrases of the config by which a search finds it; version 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    search_hints: Vec<String>,
     /// The tool as the server sent it, with the description as a list of lines.
     #[serde(with = "raw_tool")]
     #[cfg_attr(feature = "schema", schemars(with = "RawTool"))]
@@ -333,6 +336,10 @@ impl ToolWire {
             digests: tool_digests(&tool.raw),
             exposed_name: tool.exposed_name.clone(),
             raw: tool.raw.clone(),
+            search_hints: match version {
+                1 => Vec::new(),
+                _ => tool.search_hints.clone(),
+            },
             summary: tool.summary.clone().filter(|_| version > 1),
             upstream_name: tool.upstream_name.clone(),
         }
@@ -366,6 +373,7 @@ impl ToolWire {
         LockedTool {
             upstream_name: self.upstream_name,
             summary: self.summary,
+            search_hints: self.search_hints,
             exposed_name: self.exposed_name,
             digest: written.unwrap_or_else(|| Digest::of_tool(&raw)),
             raw,

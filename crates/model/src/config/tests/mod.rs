@@ -11,6 +11,7 @@ mod http;
 mod identities;
 mod narrowing;
 mod problems;
+mod search;
 mod servers;
 mod settings;
 mod shells;

@@ -99,6 +99,8 @@ fn config_at_start_with_another_text_or_tree_needs_a_build() {
         (r#""summary":"s""#, r#""summary":"s","description":"d""#),
         (r#"{"summary":"o"}"#, r#"{"summary":"p"}"#),
         (r#"{"summary":"o"}"#, r#"{"summary":"o","example_args":{}}"#),
+        (r#"{"summary":"o"}"#, r#"{"summary":"o","hints":["h"]}"#),
+        (r#"{"tree":"#, r#"{"search":{"table":false},"tree":"#),
         (r#"{"path":"/b"}"#, r#"{"path":"/c"}"#),
         (r#",{"path":"/b"}"#, ""),
     ] {
