@@ -272,7 +272,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
 }
 
 /// The index of the tools, with their vectors unless the config leaves the table out.
-fn search_tables(config: &Config, plan: &Plan<'_>) -> SearchTables {
+pub(crate) fn search_tables(config: &Config, plan: &Plan<'_>) -> SearchTables {
     let table = config
         .search
         .table

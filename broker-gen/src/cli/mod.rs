@@ -46,6 +46,7 @@ mod review;
 mod rules;
 mod schema;
 mod schemas;
+mod search;
 mod serve;
 mod snapshot_all;
 mod tree;
@@ -132,6 +133,11 @@ enum Verb {
     /// Print which groups may call which tools, and where the hints come from that rules read. Launches nothing.
     #[command(after_help = "Example:\n  broker-gen access --config config.json --json")]
     Access(access::AccessArgs),
+    /// Print the tools that a search of callers finds, best first, and with `--explain` why. Launches nothing.
+    #[command(
+        after_help = "Examples:\n  broker-gen search 'list directory files'\n  broker-gen search 'list directory files' --explain --limit 2"
+    )]
+    Search(search::SearchArgs),
     /// Print the tree that callers will see, from config and lock. Launches nothing.
     #[command(after_help = "Example:\n  broker-gen tree --hidden")]
     Tree(tree::TreeArgs),
@@ -297,6 +303,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Lint(args) => lint::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Access(args) => access::run(&args),
+        Verb::Search(args) => search::run(&args),
         Verb::Tree(args) => tree::run(&args),
         Verb::Verify(args) => verify::run(&args),
         Verb::Review(args) => review::run(&args),

@@ -37,6 +37,11 @@ pub const MAX_HITS: usize = 50;
 /// The number of hits unless the caller sets one.
 pub const DEFAULT_HITS: usize = 5;
 
+/// Whether a text can be a query: 1 to [`MAX_QUERY_CHARS`] characters, at least one of them a letter or digit.
+pub fn is_query(text: &str) -> bool {
+    text.chars().nth(MAX_QUERY_CHARS).is_none() && text.chars().any(char::is_alphanumeric)
+}
+
 /// The static table of the default: 128 dimensions, made of all-MiniLM-L6-v2. A binary contains it only if it is used.
 pub static TABLE: TableFiles = TableFiles {
     vectors: include_bytes!("../table/static128.safetensors"),

@@ -17,6 +17,7 @@ mod new;
 mod review;
 mod rules;
 mod schemas;
+mod search;
 mod search_hints;
 mod trust;
 mod verify;

@@ -154,8 +154,7 @@ fn check(query: &str, limit: usize) -> Result<(), Box<CoreError>> {
         let error = CoreError::new(CallCode::FieldInvalid, message);
         Err(Box::new(error.hint(hint)))
     };
-    let is_long = query.chars().nth(MAX_QUERY_CHARS).is_some();
-    if is_long || !query.chars().any(char::is_alphanumeric) {
+    if !broker_search::is_query(query) {
         let message = format!(
             "`query` must have 1 to {MAX_QUERY_CHARS} characters, with at least one letter or digit"
         );
