@@ -9,6 +9,7 @@ use broker_model::lock::{LockedSource, LockedTool};
 use broker_model::text::{shell_word, shown, shown_line};
 
 mod alike;
+mod bait;
 mod foreign;
 mod hidden;
 mod markup;
@@ -115,6 +116,7 @@ fn of_text<'a>(text: &Text<'a>, clean: &mut HashSet<&'a str>) -> Vec<Finding> {
     }
     found.extend(names::check_script(text));
     found.extend(parameters::check(text));
+    found.extend(bait::check(text));
     place(text, found)
 }
 

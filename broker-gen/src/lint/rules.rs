@@ -85,6 +85,9 @@ table! {
     "mixed-script-name" Text Warning
         "Letters of several scripts make one word look like another."
         "hide the tool, unless its authors write in these scripts"
+    "search-bait" Text Warning
+        "A text with words for every task is found by searches for other tools."
+        "read the text, and override the description if it promises more than the tool does"
     "same-name" Text Warning
         "Two sources have a tool of this name, and a model may call the wrong one."
         "give one of the two an alias, or keep one"

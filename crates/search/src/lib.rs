@@ -25,6 +25,7 @@ pub use index::{EMPTY_INDEX, Index, IndexError, index_bytes};
 pub use query::MatchKind;
 pub use rank::{Hit, Ranking, search};
 pub use scope::SearchScope;
+pub use stop_words::is_stop_word;
 pub use vectors::{StaticTable, TableError, TableFiles};
 
 /// The version of the tokenizer, the fields and the constants. An index of another version is refused.
