@@ -57,8 +57,8 @@ fn recall(file: &str, with_table: bool) -> BTreeMap<String, (f64, usize)> {
         let scope = SearchScope::new(&index, |_| true);
         let mut found: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for query in queries(file).iter().filter(|query| query.kind != "none") {
-            let ranking = search(&index, &scope, table, &query.query, |_| true);
-            let mut first = ranking.hits.iter().take(DEFAULT_HITS);
+            let ranking = search(&index, &scope, table, &query.query, 0..index.tools());
+            let mut first = ranking.hits.take(DEFAULT_HITS);
             let is_found = first.any(|hit| {
                 query
                     .right

@@ -84,11 +84,15 @@ fn render(args: &SearchArgs) -> Result<Text, Vec<Diagnostic>> {
         .has_table
         .then(|| StaticTable::new(&TABLE).expect("a test reads the table"));
     let scope = SearchScope::new(&index, |_| true);
-    let Ranking { hits, is_weak } =
-        broker_search::search(&index, &scope, table.as_ref(), &args.query, |_| true);
+    let Ranking { hits, is_weak } = broker_search::search(
+        &index,
+        &scope,
+        table.as_ref(),
+        &args.query,
+        0..index.tools(),
+    );
     let tools = tools(&plan);
     let found: Vec<_> = hits
-        .iter()
         .take(args.limit)
         .map(|hit| {
             let (path, tool) = tools[hit.tool as usize];

@@ -8,7 +8,7 @@
 //! letters     u32 a term: the set of its letters, for typos
 //! terms       UTF-8, sorted by bytes
 //! postings    u32 tool, u16 weight in 1/256; sorted by tool
-//! vectors     128 bytes a tool, then f32 a tool: 1 / length
+//! vectors     128 bytes a tool, every second one from the first on plus 128, then f32 a tool: 1 / length
 //! ```
 //! All numbers are little-endian.
 
@@ -22,6 +22,8 @@ use crate::vectors::{DIMENSIONS, QueryVector, StaticTable};
 const MAGIC: u32 = u32::from_le_bytes(*b"MBSI");
 const HEADER_NUMBERS: usize = 7;
 const POSTING_BYTES: usize = 6;
+/// The number of terms whose letters are compared at the same time.
+const LETTER_CHUNK: usize = 32;
 /// The weight of a posting is stored in parts of 1 divided by this.
 const WEIGHT_PARTS: f64 = 256.0;
 
@@ -100,7 +102,7 @@ pub fn index_bytes(documents: &[Document<'_>], table: Option<&StaticTable>) -> V
         documents.iter().map(vector).collect::<Vec<_>>()
     });
     for vector in vectors.iter().flatten() {
-        out.extend(vector.components.map(|component| component as u8));
+        out.extend(vector.bytes());
     }
     for vector in vectors.iter().flatten() {
         out.extend(vector.inverse_length.to_le_bytes());
@@ -173,6 +175,38 @@ impl<'a> Index<'a> {
     /// The set of the letters of a term.
     pub(crate) fn letters(&self, at: u32) -> u32 {
         number(self.letters, at as usize)
+    }
+
+    /// The terms whose set of letters differs from this one in at most `MOST`.
+    pub(crate) fn terms_with_letters<const MOST: usize>(&self, letters: u32) -> Vec<u32> {
+        // The letters in which they differ, without as many of them.
+        let rest = |set: &[u8; 4]| {
+            let mut differing = u32::from_le_bytes(*set) ^ letters;
+            for _ in 0..MOST {
+                // Removes the lowest bit.
+                differing &= differing.wrapping_sub(1);
+            }
+            differing
+        };
+        let (sets, _) = self.letters.as_chunks::<4>();
+        let (chunks, others) = sets.as_chunks::<LETTER_CHUNK>();
+        let mut found = Vec::new();
+        let mut search = |sets: &[[u8; 4]], first: usize| {
+            let near = sets.iter().zip(first as u32..);
+            let near = near.filter(|(set, _)| rest(set) == 0);
+            found.extend(near.map(|(_, at)| at));
+        };
+        for (chunk, at) in chunks.iter().zip(0..) {
+            // Few chunks have a near term. Without a branch for each term, several are compared at the same time.
+            let nearest = chunk
+                .iter()
+                .fold(u32::MAX, |least, set| least.min(rest(set)));
+            if nearest == 0 {
+                search(chunk, at * LETTER_CHUNK);
+            }
+        }
+        search(others, chunks.len() * LETTER_CHUNK);
+        found
     }
 
     /// The number of a term.

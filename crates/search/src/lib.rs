@@ -23,7 +23,7 @@ pub use document::{Document, FIELDS, Field, FieldLengths};
 pub use explain::{Explanation, WordPart};
 pub use index::{EMPTY_INDEX, Index, IndexError, index_bytes};
 pub use query::MatchKind;
-pub use rank::{Hit, Ranking, search};
+pub use rank::{Hit, Hits, Ranking, search};
 pub use scope::SearchScope;
 pub use stop_words::is_stop_word;
 pub use vectors::{StaticTable, TableError, TableFiles};

@@ -1,5 +1,7 @@
 //! The ranking of tools for a query: words and vectors, fused.
 
+use std::ops::Range;
+
 use crate::index::Index;
 use crate::query::Query;
 use crate::scope::SearchScope;
@@ -13,6 +15,8 @@ const SIMILARITY_SHARE: f64 = 0.5;
 const WEAK_COSINE: f64 = 0.40;
 /// The share of the words of a query in the best hit below which it may fit no tool.
 const WEAK_COVERAGE: f64 = 0.30;
+/// The number of tools of which the best score is kept.
+const BLOCK: usize = 64;
 
 /// A tool that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,9 +31,66 @@ pub struct Hit {
 #[derive(Clone, Debug)]
 pub struct Ranking {
     /// The best first; equal scores in the order of the index.
-    pub hits: Vec<Hit>,
+    pub hits: Hits,
     /// Whether the query may fit none of the tools: neither the words nor the meaning of the best hit are near.
     pub is_weak: bool,
+}
+
+/// Hits, the best first. A caller takes few of many, so that they are looked for one by one.
+#[derive(Clone, Debug)]
+pub struct Hits {
+    first: u32,
+    /// By tool; 0 for those that are not hits or were taken.
+    scores: Vec<f64>,
+    /// The best score of each block of [`BLOCK`] tools.
+    best: Vec<f64>,
+}
+
+impl Hits {
+    fn new(first: u32, scores: Vec<f64>) -> Self {
+        let best = scores.chunks(BLOCK).map(maximum).collect();
+        Self {
+            first,
+            scores,
+            best,
+        }
+    }
+
+    /// The place of the best score; of equal ones the first.
+    fn peek(&self) -> Option<usize> {
+        let best = maximum(&self.best);
+        if best <= 0.0 {
+            return None;
+        }
+        let block = self.best.iter().position(|score| *score == best)?;
+        let from = block * BLOCK;
+        let at = self.scores[from..]
+            .iter()
+            .position(|score| *score == best)?;
+        Some(from + at)
+    }
+}
+
+impl Iterator for Hits {
+    type Item = Hit;
+
+    fn next(&mut self) -> Option<Hit> {
+        let at = self.peek()?;
+        let score = std::mem::take(&mut self.scores[at]);
+        let block = at / BLOCK;
+        let end = self.scores.len().min((block + 1) * BLOCK);
+        self.best[block] = maximum(&self.scores[block * BLOCK..end]);
+        Some(Hit {
+            tool: self.first + at as u32,
+            score,
+        })
+    }
+}
+
+/// The largest of scores, which are not negative.
+fn maximum(scores: &[f64]) -> f64 {
+    let larger = |best, score: &f64| if *score > best { *score } else { best };
+    scores.iter().fold(0.0, larger)
 }
 
 /// The parts of the scores of all tools.
@@ -43,26 +104,19 @@ pub(crate) struct Scores {
     pub(crate) cosine_range: (f32, f32),
 }
 
-/// Ranks the tools of a scope for a query, those for which `is_searched` is true. Only tools with a score above 0 are
-/// hits. A table without vectors in the index, or the other way round, means that words alone count.
+/// Ranks the tools of a scope for a query, those with a number in `among`. Only tools with a score above 0 are hits. A table without vectors in the index, or the other way round, means that words alone count.
 pub fn search(
     index: &Index<'_>,
     scope: &SearchScope,
     table: Option<&StaticTable>,
     text: &str,
-    is_searched: impl Fn(u32) -> bool,
+    among: Range<u32>,
 ) -> Ranking {
     let scores = Scores::new(index, scope, table, text);
-    let tools = (0..index.tools()).filter(|tool| scope.contains(*tool) && is_searched(*tool));
-    let hits = tools.map(|tool| Hit {
-        tool,
-        score: scores.score(tool),
-    });
-    let mut hits: Vec<_> = hits.filter(|hit| hit.score > 0.0).collect();
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let hits = Hits::new(among.start, scores.of(scope, among.clone()));
     let is_weak = hits
-        .first()
-        .is_none_or(|best| scores.is_weak(index, best.tool));
+        .peek()
+        .is_none_or(|best| scores.is_weak(index, among.start + best as u32));
     Ranking { hits, is_weak }
 }
 
@@ -87,12 +141,12 @@ impl Scores {
         let vector = table.and_then(|table| table.query(text));
         let cosines: Vec<f32> =
             vector.map_or_else(Vec::new, |vector| index.cosines(&vector).collect());
-        let mut range = (f32::INFINITY, f32::NEG_INFINITY);
-        for (tool, cosine) in (0..).zip(&cosines) {
-            if scope.contains(tool) {
-                range = (range.0.min(*cosine), range.1.max(*cosine));
-            }
-        }
+        let range = if scope.has_all_tools() {
+            range_of(cosines.iter().copied())
+        } else {
+            let pairs = (0..).zip(&cosines);
+            range_of(pairs.filter_map(|(tool, cosine)| scope.contains(tool).then_some(*cosine)))
+        };
         Self {
             best_words: words.iter().copied().fold(0.0, f64::max),
             query,
@@ -102,17 +156,46 @@ impl Scores {
         }
     }
 
+    /// The scores of some tools; 0 for those outside the scope.
+    fn of(&self, scope: &SearchScope, tools: Range<u32>) -> Vec<f64> {
+        let range = tools.start as usize..tools.end as usize;
+        let words = &self.words[range.clone()];
+        let mut scores: Vec<f64> = match self.cosines.get(range) {
+            Some(cosines) => {
+                let parts = words.iter().zip(cosines);
+                parts
+                    .map(|(words, cosine)| self.fused(*words, Some(*cosine)))
+                    .collect()
+            }
+            None => words.iter().map(|words| self.fused(*words, None)).collect(),
+        };
+        if !scope.has_all_tools() {
+            for (score, tool) in scores.iter_mut().zip(tools) {
+                if !scope.contains(tool) {
+                    *score = 0.0;
+                }
+            }
+        }
+        scores
+    }
+
     /// The score of a tool of the scope.
     pub(crate) fn score(&self, tool: u32) -> f64 {
+        let tool = tool as usize;
+        self.fused(self.words[tool], self.cosines.get(tool).copied())
+    }
+
+    /// The score of the sum of the words and the cosine of a tool.
+    fn fused(&self, words: f64, cosine: Option<f32>) -> f64 {
         let words = match self.best_words > 0.0 {
-            true => self.words[tool as usize] / self.best_words,
+            true => words / self.best_words,
             false => 0.0,
         };
-        match (self.similarity(tool), self.best_words > 0.0) {
+        match (cosine, self.best_words > 0.0) {
             (None, _) => words,
-            (Some(similarity), false) => similarity,
-            (Some(similarity), true) => {
-                (1.0 - SIMILARITY_SHARE) * words + SIMILARITY_SHARE * similarity
+            (Some(cosine), false) => self.relative(cosine),
+            (Some(cosine), true) => {
+                (1.0 - SIMILARITY_SHARE) * words + SIMILARITY_SHARE * self.relative(cosine)
             }
         }
     }
@@ -120,10 +203,14 @@ impl Scores {
     /// The cosine of a tool relative to the smallest and the largest one of the scope.
     pub(crate) fn similarity(&self, tool: u32) -> Option<f64> {
         let cosine = *self.cosines.get(tool as usize)?;
+        Some(self.relative(cosine))
+    }
+
+    fn relative(&self, cosine: f32) -> f64 {
         let (min, max) = self.cosine_range;
         match max > min {
-            true => Some(f64::from(cosine - min) / f64::from(max - min)),
-            false => Some(1.0),
+            true => f64::from(cosine - min) / f64::from(max - min),
+            false => 1.0,
         }
     }
 
@@ -146,6 +233,17 @@ impl Scores {
         let covered = (0..count).filter(|word| is_covered(*word)).count();
         covered as f64 / count.max(1) as f64
     }
+}
+
+/// The smallest and the largest of numbers. Comparisons are cheaper than `min` and `max`, which treat a NaN apart:
+/// there is none.
+fn range_of(numbers: impl Iterator<Item = f32>) -> (f32, f32) {
+    numbers.fold((f32::INFINITY, f32::NEG_INFINITY), |(min, max), number| {
+        (
+            if number < min { number } else { min },
+            if number > max { number } else { max },
+        )
+    })
 }
 
 /// How much a term says: the fewer tools contain it, the more.

@@ -49,6 +49,11 @@ impl SearchScope {
         self.count
     }
 
+    /// Whether it has all tools of the index.
+    pub(crate) const fn has_all_tools(&self) -> bool {
+        self.visible.is_none()
+    }
+
     /// Whether it has a tool.
     pub fn contains(&self, tool: u32) -> bool {
         let visible = self.visible.as_ref();

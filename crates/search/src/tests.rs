@@ -50,10 +50,9 @@ fn answer(
     let bytes = index_bytes(&documents, table);
     let index = Index::new(&bytes).unwrap();
     let scope = SearchScope::new(&index, |tool| visible[tool as usize]);
-    let ranking = search(&index, &scope, table, query, |_| true);
+    let ranking = search(&index, &scope, table, query, 0..index.tools());
     let hits = ranking
         .hits
-        .iter()
         .map(|hit| (names[hit.tool as usize].clone(), hit.score));
     (hits.collect(), ranking.is_weak)
 }
@@ -89,7 +88,7 @@ proptest! {
         let bytes = index_bytes(&documents, Some(table()));
         let index = Index::new(&bytes).unwrap();
         let scope = SearchScope::new(&index, |tool| tool % 5 > 0);
-        for hit in search(&index, &scope, Some(table()), &query, |_| true).hits {
+        for hit in search(&index, &scope, Some(table()), &query, 0..index.tools()).hits {
             let why = Explanation::new(&index, &scope, Some(table()), &query, hit.tool);
             prop_assert_eq!(why.score, hit.score);
             let added: f64 = why.words.iter().map(|word| word.part).sum();

@@ -20,25 +20,38 @@ pub(crate) fn letters(word: &str) -> u32 {
     word.chars().fold(0, |set, c| set | bit(c))
 }
 
-/// The nearest terms of the scope to a term that it does not have, the nearest first, then by their text.
+/// The nearest terms of the scope to a term that it does not have, the nearest first, then by their text. They have the
+/// first or the last byte in common with it: few typos change both ends, and few other terms are compared.
 pub(crate) fn nearest_terms(index: &Index<'_>, scope: &SearchScope, term: &str) -> Vec<u32> {
     let length = term.chars().count();
     if !(MIN_CHARS..=MAX_CHARS).contains(&length) {
         return Vec::new();
     }
     let max = if length < TWO_MISTAKES_FROM { 1 } else { 2 };
-    let mine = letters(term);
+    let letters = letters(term);
+    let near = match max {
+        1 => index.terms_with_letters::<2>(letters),
+        _ => index.terms_with_letters::<4>(letters),
+    };
     let mut found: Vec<(usize, u32)> = Vec::new();
-    for at in 0..index.terms() {
-        let differing = (index.letters(at) ^ mine).count_ones() as usize;
-        if differing > 2 * max || index.term(at).len().abs_diff(term.len()) > 4 * max {
+    for at in near {
+        let other = index.term(at);
+        let has_same_end =
+            other.first() == term.as_bytes().first() || other.last() == term.as_bytes().last();
+        if !has_same_end || other.len().abs_diff(term.len()) > 4 * max {
             continue;
         }
-        let Ok(other) = std::str::from_utf8(index.term(at)) else {
+        let Ok(other) = std::str::from_utf8(other) else {
             continue;
         };
         let other_length = other.chars().count();
-        if other_length < MIN_CHARS - 1 || other_length.abs_diff(length) > max {
+        let added = other_length.abs_diff(length);
+        if other_length < MIN_CHARS - 1 || added > max {
+            continue;
+        }
+        // An added character changes one letter of the set, any other mistake two.
+        let differing = (index.letters(at) ^ letters).count_ones() as usize;
+        if differing > 2 * max - added {
             continue;
         }
         let distance = osa_distance(term, other);

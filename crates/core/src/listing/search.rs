@@ -1,6 +1,7 @@
 //! Search: the tools that a caller may see, ranked for a query.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use broker_model::CallCode;
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::Core;
-use crate::catalog::{EntryKind, SearchTables};
+use crate::catalog::{EntryKind, SearchTables, Tool};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::listing::lookup;
@@ -89,15 +90,16 @@ impl ToolSearch {
         let tools = scope
             .caller
             .search_scope(scope.view, scope.catalog, &self.index);
-        let is_below = |tool: u32| is_below(scope.path_of(tool), place.path);
-        let ranking = broker_search::search(&self.index, &tools, self.table(), query, is_below);
+        let below = tools_below(scope, place.path);
+        let mut ranking = broker_search::search(&self.index, &tools, self.table(), query, below);
+        let best: Vec<_> = ranking.hits.by_ref().take(options.limit).collect();
         let mut out = String::with_capacity(1024);
         out.push_str("{\"path\":");
         push(&mut out, place.path);
         out.push_str(",\"type\":\"node\",\"query\":");
         push(&mut out, query);
         out.push_str(",\"children\":[");
-        for (rank, hit) in ranking.hits.iter().take(options.limit).enumerate() {
+        for (rank, hit) in best.iter().enumerate() {
             let separator = if rank > 0 { "," } else { "" };
             let score = (hit.score * 100.0).round() / 100.0;
             out.push_str(separator);
@@ -105,7 +107,7 @@ impl ToolSearch {
             write!(out, ",\"score\":{}}}", Value::from(score)).expect("a string takes all text");
         }
         out.push_str("],\"nodes\":[");
-        let found = ranking.hits.iter().map(|hit| hit.tool);
+        let found = best.into_iter().chain(ranking.hits).map(|hit| hit.tool);
         for (rank, node) in self.nodes(scope, at, found).into_iter().enumerate() {
             let separator = if rank > 0 { "," } else { "" };
             out.push_str(separator);
@@ -142,10 +144,17 @@ impl ToolSearch {
     }
 }
 
-/// Whether an entry is below a node.
-fn is_below(path: &str, node: &str) -> bool {
-    let rest = path.strip_prefix(node.trim_end_matches('/'));
-    rest.is_some_and(|rest| rest.starts_with('/'))
+/// The tools below a node: tools are sorted by the bytes of their paths.
+fn tools_below(scope: Scope<'_>, node: &str) -> Range<u32> {
+    let node = node.trim_end_matches('/');
+    let begins_before = |end: char| {
+        let tools = &scope.catalog.tools;
+        let bound = format!("{node}{end}");
+        let is_before = |tool: &Tool| scope.catalog.entry(tool.entry).path < bound.as_str();
+        tools.partition_point(is_before) as u32
+    };
+    // `0` is the character after `/`.
+    begins_before('/')..begins_before('0')
 }
 
 /// Refuses queries and limits that are out of bounds.
