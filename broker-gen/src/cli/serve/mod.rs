@@ -12,6 +12,8 @@ use mcp_broker::catalog::Catalog;
 use crate::build_script;
 
 mod memory;
+#[cfg(test)]
+mod search_tests;
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
