@@ -86,8 +86,8 @@ table! {
         "Letters of several scripts make one word look like another."
         "hide the tool, unless its authors write in these scripts"
     "search-bait" Text Warning
-        "A text with words for every task is found by searches for other tools."
-        "read the text, and override the description if it promises more than the tool does"
+        "The text lists words of many subjects, repeats words or claims to fit every request, so that searches find a tool that does not fit."
+        "override the description with what the tool does, or hide the tool with `tool_filter`"
     "same-name" Text Warning
         "Two sources have a tool of this name, and a model may call the wrong one."
         "give one of the two an alias, or keep one"

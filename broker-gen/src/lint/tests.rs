@@ -669,6 +669,9 @@ fn lint_of_hostile_texts_ends_in_time() {
         "QUFB".repeat(long / 4),
         "a@".repeat(long / 2),
         ".ssh/id_rs".repeat(long / 8),
+        "search, ".repeat(long / 8),
+        "use for any ".repeat(long / 8),
+        (0..long / 8).map(|n| format!("word{n}, file ")).collect(),
     ];
     for text in texts {
         let began = std::time::Instant::now();
